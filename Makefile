@@ -1,0 +1,35 @@
+# One line a target. The two that a newcomer needs are `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/ready
+
+.PHONY: demo test lint format asan ubsan tsan leaks wheel clean
+
+demo: $(READY)
+	$(PY) -m interop experiments lltm
+
+test: $(READY)
+	$(PY) -m pytest
+
+lint: $(READY)
+	$(PY) tools/lint.py
+
+format: $(READY)
+	$(PY) tools/lint.py --fix
+
+asan ubsan tsan leaks: $(READY)
+	$(PY) tests/checkers/run.py $@
+
+wheel: $(READY)
+	$(PY) -m build --no-isolation
+
+clean:
+	rm -rf build dist *.egg-info
+
+# The environment, and the package built in it: again when what it is built from changes.
+$(READY): $(wildcard requirements/*.txt) setup.py pyproject.toml $(wildcard interop/*.pyx interop/codegen/*.py csrc/*.cpp csrc/include/interop/*.h)
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --requirement requirements/dev.txt
+	$(PY) -m pip install --quiet --no-build-isolation --no-deps --editable .
+	touch $@

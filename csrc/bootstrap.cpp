@@ -1,0 +1,74 @@
+// The first of the two files of a module that interop.build makes: checks, loads torch, then starts the real module.
+//
+// The real module is linked to torch's libraries. Started directly it fails before a line of it runs: in a process that
+// has not imported torch, because nothing tells the loader where torch is; after an upgrade of torch, with an undefined
+// symbol that names no version. This file is linked to Python alone, so it can import torch, compare, and raise a
+// readable ImportError. interop.build compiles it with
+//   INTEROP_MODULE  the last part of the module's name
+//   INTEROP_ABI     the ABI that the module was compiled for, such as "torch_2_13"
+//   INTEROP_NATIVE  the file name of the real module, which lies in the same folder
+#include <Python.h>
+
+#include <dlfcn.h>
+
+#include <string>
+
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define INIT JOIN(PyInit_, INTEROP_MODULE)
+
+PyMODINIT_FUNC INIT();
+
+namespace {
+
+// INTEROP_NATIVE in the folder that this code was loaded from.
+std::string native_path() {
+  Dl_info self;
+  std::string path;
+  if (dladdr(reinterpret_cast<void*>(&INIT), &self) != 0 && self.dli_fname != nullptr) {
+    path = self.dli_fname;
+  }
+  const auto slash = path.rfind('/');
+  // A name without a slash would be searched for in the loader's own folders.
+  return (slash == std::string::npos ? "./" : path.substr(0, slash + 1)) + INTEROP_NATIVE;
+}
+
+PyObject* fail(const std::string& path, const char* reason) {
+  PyErr_Format(
+      PyExc_ImportError,
+      "module '" STRING(INTEROP_MODULE) "' cannot load its compiled half %s (%s). Rebuild it, in its project: "
+      "pip install --no-build-isolation --force-reinstall --no-deps .",
+      path.c_str(),
+      reason);
+  return nullptr;
+}
+
+// Imports torch, whose libraries the real module then finds by name, and compares the ABIs. False with ImportError set.
+bool torch_fits() {
+  PyObject* abi = PyImport_ImportModule("interop.abi");
+  if (abi == nullptr) {
+    return false;
+  }
+  PyObject* checked = PyObject_CallMethod(abi, "require", "ss", INTEROP_ABI, STRING(INTEROP_MODULE));
+  Py_DECREF(abi);
+  Py_XDECREF(checked);
+  return checked != nullptr;
+}
+
+}  // namespace
+
+PyMODINIT_FUNC INIT() {
+  if (!torch_fits()) {
+    return nullptr;
+  }
+  const std::string path = native_path();
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return fail(path, dlerror());
+  }
+  auto* init = reinterpret_cast<PyObject* (*)()>(dlsym(library, STRING(INIT)));
+  // The real module's definition, for two-phase initialisation: the import system goes on with it as with our own.
+  return init != nullptr ? init() : fail(path, "it has no " STRING(INIT));
+}

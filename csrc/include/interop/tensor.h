@@ -1,0 +1,58 @@
+// The Python object behind a torch.Tensor, its at::Tensor, and the way back.
+//
+// This mirrors the little of torch/csrc/autograd/python_variable.h that we use, because that header pulls in pybind11:
+// it costs 8 to 9 s of g++ where ATen/core/Tensor.h costs 1 s. csrc/layout.cpp includes both and asserts that they
+// agree.
+#pragma once
+
+#include <Python.h>
+
+#include <ATen/core/Tensor.h>
+
+#include "interop/exceptions.h"
+
+// Exported by libtorch_python.
+extern PyObject* THPVariableClass;  // torch.Tensor
+PyObject* THPVariable_Wrap(const at::TensorBase& var);
+
+namespace interop {
+
+struct THPVariable {
+  PyObject_HEAD
+  at::Tensor cdata;
+  PyObject* backward_hooks;
+  PyObject* post_accumulate_grad_hooks;
+};
+
+// Whether obj really is a torch.Tensor in C. isinstance() is no proof: a class can lie in __class__ or in a metaclass's
+// __instancecheck__, and the memory behind such an object is not a THPVariable.
+inline bool is_tensor(PyObject* obj) noexcept {
+  return THPVariableClass != nullptr && PyObject_TypeCheck(obj, reinterpret_cast<PyTypeObject*>(THPVariableClass));
+}
+
+// The at::Tensor of a Python tensor, owned. Raises TypeError for everything else, None too.
+inline at::Tensor unpack(PyObject* obj) {
+  if (!is_tensor(obj)) {
+    PyErr_Format(
+        PyExc_TypeError,
+        "argument 'obj' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(obj) first",
+        Py_TYPE(obj)->tp_name);
+    throw PythonError();
+  }
+  return reinterpret_cast<THPVariable*>(obj)->cdata;
+}
+
+// A new reference to the torch.Tensor of an at::Tensor: the object that it already has (a Parameter, a subclass), or a
+// new one. An undefined tensor is None. Needs the GIL.
+inline PyObject* wrap(const at::TensorBase& tensor) {
+  PyObject* obj = THPVariable_Wrap(tensor);
+  if (obj == nullptr) {
+    throw PythonError();
+  }
+  return obj;
+}
+
+}  // namespace interop
+
+// Cython names the object struct of an extension type without a namespace.
+using interop_THPVariable = interop::THPVariable;

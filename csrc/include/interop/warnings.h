@@ -1,0 +1,89 @@
+// TORCH_WARN inside a call becomes a Python warning.
+//
+// torch prints a warning to stderr unless a handler is set on the thread, and its own handler for Python throws from
+// the destructor, which Cython cannot catch. WarningScope splits that in two: it collects (without the GIL), and emit()
+// hands over (with the GIL) and reports as any function does when a warnings filter turns a warning into an exception.
+#pragma once
+
+#include <Python.h>
+
+#include <c10/util/Exception.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "interop/exceptions.h"
+
+namespace interop {
+
+namespace detail {
+
+struct WarningBuffer : c10::WarningHandler {
+  std::vector<c10::Warning> warnings;
+
+  void process(const c10::Warning& warning) override {
+    warnings.push_back(warning);
+  }
+};
+
+// One warning to Python's warnings module, located as torch locates it. False if it became an exception, which is set.
+inline bool emit_warning(const c10::Warning& warning) {
+  PyObject* category = std::holds_alternative<c10::Warning::DeprecationWarning>(warning.type())
+                           ? PyExc_DeprecationWarning
+                           : PyExc_UserWarning;
+  const auto& where = warning.source_location();
+  if (where.file != nullptr && warning.verbatim()) {
+    return PyErr_WarnExplicit(
+               category, warning.msg().c_str(), where.file, static_cast<int>(where.line), nullptr, nullptr) == 0;
+  }
+  std::string message = warning.msg();
+  if (where.file != nullptr) {
+    message += " (Triggered internally at " + std::string(where.file) + ":" + std::to_string(where.line) + ".)";
+  }
+  return PyErr_WarnEx(category, message.c_str(), 1) == 0;
+}
+
+}  // namespace detail
+
+// Collects the warnings of this thread for as long as it lives. Scopes nest.
+class WarningScope {
+ public:
+  WarningScope() noexcept : previous_(c10::WarningUtils::get_warning_handler()) {
+    c10::WarningUtils::set_warning_handler(&buffer_);
+  }
+  WarningScope(const WarningScope&) = delete;
+  WarningScope& operator=(const WarningScope&) = delete;
+
+  // What was not emitted, because an exception ended the function first or emit() was forgotten, goes where it would
+  // have gone without a scope. It cannot become a Python warning here: a filter could make that an exception, beside
+  // the one that is in flight or behind a function that has already returned its value.
+  ~WarningScope() {
+    c10::WarningUtils::set_warning_handler(previous_);
+    for (const c10::Warning& warning : buffer_.warnings) {
+      try {
+        previous_->process(warning);
+      } catch (...) {
+      }
+    }
+  }
+
+  // Emits what has been collected as Python warnings, in order. Needs the GIL. Throws PythonError where a filter says
+  // "error"; the warnings after that one are dropped, as in Python.
+  void emit() {
+    std::vector<c10::Warning> warnings;
+    warnings.swap(buffer_.warnings);
+    for (const c10::Warning& warning : warnings) {
+      if (!detail::emit_warning(warning)) {
+        throw PythonError();
+      }
+    }
+  }
+
+ private:
+  detail::WarningBuffer buffer_;
+  c10::WarningHandler* previous_;
+};
+
+}  // namespace interop

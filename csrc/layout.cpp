@@ -1,0 +1,53 @@
+// Compiling this file is a test: our light mirrors must agree with the headers of the torch that we are built for.
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/headeronly/version.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "interop/exceptions.h"
+#include "interop/guards.h"
+#include "interop/tensor.h"
+#include "interop/warnings.h"
+
+// offsetof of a class that is not standard-layout is conditionally supported; g++ and clang do support it here.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+
+static_assert(sizeof(interop::THPVariable) == sizeof(::THPVariable));
+static_assert(alignof(interop::THPVariable) == alignof(::THPVariable));
+static_assert(offsetof(interop::THPVariable, cdata) == offsetof(::THPVariable, cdata));
+static_assert(offsetof(interop::THPVariable, backward_hooks) == offsetof(::THPVariable, backward_hooks));
+static_assert(
+    offsetof(interop::THPVariable, post_accumulate_grad_hooks) == offsetof(::THPVariable, post_accumulate_grad_hooks));
+static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), at::Tensor>);
+static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), decltype(::THPVariable::cdata)>);
+
+// Functions that we declare ourselves: a different return type would not compile, a different parameter would not link.
+static_assert(std::is_same_v<decltype(torch::translate_exception_to_python), void(const std::exception_ptr&)>);
+static_assert(std::is_same_v<decltype(THPVariableClass), PyObject*>);
+
+// The release in the headers is the one that the generated declarations are named after.
+#define INTEROP_STRING_(x) #x
+#define INTEROP_STRING(x) INTEROP_STRING_(x)
+static_assert(TORCH_VERSION_MAJOR == INTEROP_TORCH_MAJOR, "headers of torch " TORCH_VERSION);
+static_assert(TORCH_VERSION_MINOR == INTEROP_TORCH_MINOR, "headers of torch " TORCH_VERSION);
+
+namespace interop {
+
+// What this build was made with, for `python -m interop doctor` and the records of experiments.
+const char* torch_version() {
+  return TORCH_VERSION;
+}
+const char* compiler() {
+#ifdef __clang__
+  return "clang " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
+long cxx_standard() {
+  return __cplusplus;
+}
+
+}  // namespace interop

@@ -1,0 +1,22 @@
+"""Use PyTorch tensors from Cython: ``cimport torch``, ``cimport ATen as at``.
+
+Importing this package imports torch, checks that the compiled parts were built for it, and gives the names below.
+"""
+
+import torch  # first: it loads the libraries that every compiled part is linked to
+
+from interop import _build_info, abi
+from interop.paths import get_include, get_pxd_dir
+
+if _build_info.ABI != abi.NAME:
+    raise ImportError(
+        f"torch-interop was built for torch {_build_info.TORCH}, but torch {torch.__version__} is running. "
+        "Rebuild it against the running torch: "
+        "pip install --no-build-isolation --force-reinstall --no-deps torch-interop "
+        "(in a checkout: ... --no-deps -e .), then rebuild the modules that cimport it.",
+        name=__name__,
+    )
+
+__version__ = _build_info.VERSION
+
+__all__ = ["__version__", "get_include", "get_pxd_dir"]

@@ -1,0 +1,74 @@
+"""The check that keeps a compiled module away from a torch that it was not compiled for.
+
+Every module that says ``cimport torch`` imports ``interop.abi.torch_X_Y`` while it is imported itself: the name
+stands in the generated declaration of ``torch.Tensor`` and in the bootstrap that `interop.build` puts in front of a
+module. Only the name of the running torch resolves. Any other raises ImportError with both versions and the command
+that rebuilds.
+
+Inlined accessors read fields of TensorImpl at offsets that differ from one minor release of torch to the next, so a
+module compiled for another one does not crash, it reads wrong numbers; see docs/design.md.
+"""
+
+import importlib.machinery
+import importlib.util
+import sys
+from types import ModuleType
+
+import torch
+
+from interop.abi.names import PREFIX, abi_name, abi_version
+
+__all__ = ["MIRRORED", "NAME", "abi_name", "abi_version", "require"]
+
+NAME = abi_name(torch.__version__)
+"""The name of the running torch's ABI, such as ``torch_2_13``."""
+
+MIRRORED = ("Tensor", "Generator", "Size", "Stream", "device", "dtype", "layout", "memory_format")
+"""The Python types of torch whose C layout is declared for cimport."""
+
+
+def require(name: str, module: str = "") -> None:
+    """Raise ImportError unless `name` is the ABI of the running torch.
+
+    Parameters
+    ----------
+    name
+        The ABI that a module was compiled for, such as ``torch_2_13``.
+    module
+        The module's name, for the message.
+    """
+    if name == NAME:
+        return
+    subject = f"module {module!r}" if module else "this module"
+    raise ImportError(
+        f"{subject} was compiled for torch {abi_version(name)}, but torch {torch.__version__} is running. "
+        "Rebuild it against the running torch, in its project: "
+        "pip install --no-build-isolation --force-reinstall --no-deps .",
+        name=module or None,
+    )
+
+
+class _Finder:
+    """Finds ``interop.abi.torch_*``: one module that exists, and a readable ImportError for all others."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        parent, _, name = fullname.rpartition(".")
+        if parent != __name__ or not name.startswith(PREFIX):
+            return None
+        require(name)
+        return importlib.util.spec_from_loader(fullname, _Loader)
+
+
+class _Loader:
+    @staticmethod
+    def create_module(spec):
+        return ModuleType(spec.name, "The mirrored Python types of the running torch.")
+
+    @staticmethod
+    def exec_module(module):
+        for name in MIRRORED:
+            setattr(module, name, getattr(torch, name))
+
+
+sys.meta_path.append(_Finder)

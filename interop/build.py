@@ -1,0 +1,132 @@
+"""Build Cython modules that use torch's tensors, on top of `torch.utils.cpp_extension`.
+
+A project's whole ``setup.py``::
+
+    from setuptools import setup
+    from interop.build import BuildExtension, Extension
+
+    setup(name="cells", ext_modules=[Extension("cells", ["cells.pyx"])], cmdclass={"build_ext": BuildExtension})
+
+Build it with ``pip install --no-build-isolation .``: pip's isolation would compile against another, newer torch.
+"""
+
+import os
+import re
+import sysconfig
+from collections.abc import Iterable, Sequence
+
+import setuptools
+import torch
+from torch.utils import cpp_extension
+
+from interop.abi.names import abi_name
+from interop.paths import get_include, get_pxd_dir, get_source_dir
+
+__all__ = ["DIRECTIVES", "BuildExtension", "Extension", "cythonize"]
+
+DIRECTIVES = {
+    "language_level": 3,
+    # None may be passed where a cdef class is declared, and reading .cdata of it would crash.
+    "nonecheck": True,
+}
+"""The Cython directives that `cythonize` sets unless told otherwise; a ``# cython:`` line in a source wins."""
+
+CXX_FLAGS = ("-std=c++20",)
+"""What torch's headers need: required from torch 2.14 on, accepted since 2.10."""
+
+# Marks an extension that gets a bootstrap. It stays with the extension when Cython copies it.
+_MARK = "INTEROP_ABI"
+
+
+def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kwargs) -> setuptools.Extension:  # noqa: N802
+    """A `setuptools.Extension` for Cython or C++ that uses torch's tensors.
+
+    Parameters
+    ----------
+    name
+        The module's full dotted name.
+    sources
+        ``.pyx``, ``.cpp`` and other files.
+    bootstrap
+        Whether the module can be imported without ``import torch`` before it, and says which torch it was built for
+        when that is not the running one. It then consists of two files, NAME and _NAME_torch_X_Y.
+    **kwargs
+        As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
+        ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise.
+    """
+    if not isinstance(name, str) or not all(part.isidentifier() or part == "*" for part in name.split(".")):
+        raise ValueError(f"name must be a module's dotted name, such as 'package.module', got {name!r}")
+    if isinstance(sources, (str, os.PathLike)) or not all(isinstance(s, (str, os.PathLike)) for s in sources):
+        raise TypeError(f"sources must be a list of paths, such as ['module.pyx'], got {sources!r}")
+    kwargs["include_dirs"] = [get_include(), *kwargs.get("include_dirs", ())]
+    kwargs["extra_compile_args"] = _with_default_flags(kwargs.get("extra_compile_args", ()))
+    macros = list(kwargs.get("define_macros", ()))
+    if bootstrap:
+        macros.append((_MARK, f'"{abi_name(torch.__version__)}"'))
+    kwargs["define_macros"] = macros
+    return cpp_extension.CppExtension(name, [os.fspath(source) for source in sources], **kwargs)
+
+
+def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> list[setuptools.Extension]:
+    """Translate the ``.pyx`` sources of `modules` to C++, with our declarations on the path and `DIRECTIVES` set.
+
+    Parameters
+    ----------
+    modules
+        Extensions, or paths and glob patterns of ``.pyx`` files.
+    **kwargs
+        As for `Cython.Build.cythonize`; ``include_path`` and ``compiler_directives`` add to ours.
+    """
+    from Cython.Build import cythonize as cython_cythonize
+
+    if isinstance(modules, (str, setuptools.Extension)):
+        modules = [modules]
+    extensions = [Extension("*", [module]) if isinstance(module, str) else module for module in modules]
+    kwargs["include_path"] = [get_pxd_dir(), *kwargs.get("include_path", ())]
+    kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
+    return cython_cythonize(extensions, **kwargs)
+
+
+class BuildExtension(cpp_extension.BuildExtension):
+    """torch's build_ext, which also cythonizes with our `cythonize` and adds the bootstrap to our extensions."""
+
+    def finalize_options(self):
+        extensions = self.distribution.ext_modules or []
+        if any(_is_cython(source) for extension in extensions for source in extension.sources):
+            extensions = cythonize(extensions)
+        # Both halves are ordinary extensions to setuptools, so it builds, copies and records both.
+        extensions = [part for extension in extensions for part in self._halves(extension)]
+        self.distribution.ext_modules = extensions
+        super().finalize_options()
+
+    def _halves(self, extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
+        """The bootstrap and the real module of an extension of ours; any other extension as it is."""
+        abi = dict(macro for macro in extension.define_macros if len(macro) == 2).get(_MARK)
+        if abi is None:
+            yield extension
+            return
+        package, dot, module = extension.name.rpartition(".")
+        native = f"_{module}_{abi.strip(chr(34))}"
+        extension.define_macros = [macro for macro in extension.define_macros if macro[0] != _MARK]
+        extension.name = package + dot + native
+        suffix = os.environ.get("SETUPTOOLS_EXT_SUFFIX") or sysconfig.get_config_var("EXT_SUFFIX")
+        yield setuptools.Extension(
+            package + dot + module,
+            [os.path.join(get_source_dir(), "bootstrap.cpp")],
+            define_macros=[("INTEROP_MODULE", module), (_MARK, abi), ("INTEROP_NATIVE", f'"{native}{suffix}"')],
+            extra_compile_args=_with_default_flags(()),
+            language="c++",
+        )
+        yield extension
+
+
+def _is_cython(source: str) -> bool:
+    return os.fspath(source).endswith((".pyx", ".py"))
+
+
+def _with_default_flags(flags):
+    """`flags` behind our defaults, so that they win; an optimisation level in CFLAGS wins over ours too."""
+    if isinstance(flags, dict):
+        return flags | {"cxx": _with_default_flags(flags.get("cxx", ()))}
+    optimised = re.search(r"(^|\s)-O", os.environ.get("CFLAGS", ""))
+    return [*CXX_FLAGS, *([] if optimised else ["-O2"]), *flags]

@@ -1,0 +1,147 @@
+"""Reads torch's own description of its operators and yields the declarations of ATen's C++ functions and methods."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torchgen
+from torchgen.api import cpp
+from torchgen.api.types import CppSignature, CppSignatureGroup
+from torchgen.context import native_function_manager
+from torchgen.gen import parse_native_yaml
+from torchgen.model import NativeFunction, Variant
+
+from interop.codegen import types
+
+# Types that Cython cannot hold or pass, so what takes or returns one is not declared. Each with the reason.
+LEFT_OUT = {
+    "SymInt": "a symbolic size; eager code has numbers, and the plain overload takes them",
+    "SymBool": "a symbolic truth value; eager code has plain ones",
+    "QScheme": "an enum of deprecated eager quantization",
+    "Stream": "has no default constructor, which a Cython variable needs",
+}
+
+# Words of Cython that are also names in ATen.
+RESERVED = frozenset(
+    [
+        "and",
+        "as",
+        "by",
+        "cdef",
+        "cimport",
+        "class",
+        "cpdef",
+        "ctypedef",
+        "def",
+        "del",
+        "enum",
+        "except",
+        "exec",
+        "extern",
+        "from",
+        "gil",
+        "global",
+        "if",
+        "import",
+        "in",
+        "include",
+        "inline",
+        "is",
+        "lambda",
+        "nogil",
+        "not",
+        "or",
+        "print",
+        "public",
+        "raise",
+        "readonly",
+        "struct",
+        "union",
+        "with",
+        "DEF",
+        "ELIF",
+        "ELSE",
+        "IF",
+        "None",
+        "True",
+        "False",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: its type and name in Cython, and whether C++ has a default for it."""
+
+    type: str
+    name: str
+    has_default: bool
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One C++ signature."""
+
+    name: str
+    result: str
+    parameters: tuple[Parameter, ...]
+    schema: str
+
+
+@dataclass
+class Surface:
+    """All declarations for one torch, and what was left out, by schema, with the reason."""
+
+    functions: list[Declaration]
+    methods: list[Declaration]
+    left_out: dict[str, str]
+    schemas: int
+
+
+def read() -> Surface:
+    """The surface of the installed torch."""
+    packaged = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
+    parsed = parse_native_yaml(str(packaged / "native_functions.yaml"), str(packaged / "tags.yaml"))
+    surface = Surface([], [], {}, len(parsed.native_functions))
+    for function in parsed.native_functions:
+        with native_function_manager(function):
+            for method, target in ((False, surface.functions), (True, surface.methods)):
+                for signature in _signatures(function, method):
+                    declaration = _declare(function, signature)
+                    reason = _reason_to_leave_out(declaration)
+                    if reason:
+                        surface.left_out[str(function.func)] = reason
+                    else:
+                        target.append(declaration)
+    return surface
+
+
+def _signatures(function: NativeFunction, method: bool) -> Iterator[CppSignature]:
+    """The C++ signatures that torch generates for one entry, as function or as method."""
+    if (Variant.method if method else Variant.function) not in function.variants:
+        return
+    if function.manual_cpp_binding:  # written by hand in torch's headers, and here in pxd/ATen
+        return
+    group = CppSignatureGroup.from_native_function(function, method=method)
+    yield from group.signatures(symint=False)
+
+
+def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
+    parameters = tuple(
+        Parameter(types.parameter(binding.type), _safe(binding.name), binding.default is not None)
+        for binding in signature.arguments()
+    )
+    returns = cpp.returns_type(function.func.returns, symint=False).cpp_type()
+    return Declaration(signature.name(), types.result(returns), parameters, str(function.func))
+
+
+def _reason_to_leave_out(declaration: Declaration) -> str | None:
+    spelled = " ".join([declaration.result, *(parameter.type for parameter in declaration.parameters)])
+    for name, reason in LEFT_OUT.items():
+        if name in spelled:
+            return f"{name}: {reason}"
+    return None
+
+
+def _safe(name: str) -> str:
+    return name + "_" if name in RESERVED else name

@@ -1,0 +1,31 @@
+"""Where the declarations, headers and sources that modules are built with lie: installed, or in a checkout."""
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent
+
+
+def get_pxd_dir() -> str:
+    """The folder with the ``.pxd`` declarations of ``torch``, ``ATen`` and ``c10``, for Cython's ``include_path``."""
+    return _find("pxd", "pxd")
+
+
+def get_include() -> str:
+    """The folder with the C++ headers ``interop/*.h``, for the compiler's include path."""
+    return _find("include", "csrc/include")
+
+
+def get_source_dir() -> str:
+    """The folder with the C++ sources that are compiled into other projects' modules."""
+    return _find("csrc", "csrc")
+
+
+def _find(installed: str, in_checkout: str) -> str:
+    for folder in (_PACKAGE / installed, _CHECKOUT / in_checkout):
+        if folder.is_dir():
+            return str(folder)
+    raise FileNotFoundError(
+        f"{_PACKAGE} has no folder {installed!r}, and there is no {_CHECKOUT / in_checkout}: the installation is "
+        "incomplete. Reinstall it: pip install --no-build-isolation --force-reinstall --no-deps torch-interop"
+    )

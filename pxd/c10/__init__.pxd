@@ -1,0 +1,1 @@
+# Mirrors of torch's c10 headers.

@@ -1,0 +1,1 @@
+# Mirrors of our own headers, csrc/include/interop.

@@ -1,0 +1,54 @@
+# std::tuple, which ATen returns for several results: r = at.max(x, 1); values = at.get0(r); indices = at.get1(r).
+cdef extern from "interop/tuple.h" namespace "interop" nogil:
+    cppclass tuple2 "std::tuple"[A, B]:
+        pass
+    cppclass tuple3 "std::tuple"[A, B, C]:
+        pass
+    cppclass tuple4 "std::tuple"[A, B, C, D]:
+        pass
+    cppclass tuple5 "std::tuple"[A, B, C, D, E]:
+        pass
+    cppclass tuple6 "std::tuple"[A, B, C, D, E, F]:
+        pass
+    cppclass tuple7 "std::tuple"[A, B, C, D, E, F, G]:
+        pass
+    cppclass tuple9 "std::tuple"[A, B, C, D, E, F, G, H, I]:
+        pass
+
+    # Copies of the parts (a tensor's copy shares its memory).
+    A get0[A, B](const tuple2[A, B]& t) noexcept
+    A get0[A, B, C](const tuple3[A, B, C]& t) noexcept
+    A get0[A, B, C, D](const tuple4[A, B, C, D]& t) noexcept
+    A get0[A, B, C, D, E](const tuple5[A, B, C, D, E]& t) noexcept
+    A get0[A, B, C, D, E, F](const tuple6[A, B, C, D, E, F]& t) noexcept
+    A get0[A, B, C, D, E, F, G](const tuple7[A, B, C, D, E, F, G]& t) noexcept
+    A get0[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    B get1[A, B](const tuple2[A, B]& t) noexcept
+    B get1[A, B, C](const tuple3[A, B, C]& t) noexcept
+    B get1[A, B, C, D](const tuple4[A, B, C, D]& t) noexcept
+    B get1[A, B, C, D, E](const tuple5[A, B, C, D, E]& t) noexcept
+    B get1[A, B, C, D, E, F](const tuple6[A, B, C, D, E, F]& t) noexcept
+    B get1[A, B, C, D, E, F, G](const tuple7[A, B, C, D, E, F, G]& t) noexcept
+    B get1[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    C get2[A, B, C](const tuple3[A, B, C]& t) noexcept
+    C get2[A, B, C, D](const tuple4[A, B, C, D]& t) noexcept
+    C get2[A, B, C, D, E](const tuple5[A, B, C, D, E]& t) noexcept
+    C get2[A, B, C, D, E, F](const tuple6[A, B, C, D, E, F]& t) noexcept
+    C get2[A, B, C, D, E, F, G](const tuple7[A, B, C, D, E, F, G]& t) noexcept
+    C get2[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    D get3[A, B, C, D](const tuple4[A, B, C, D]& t) noexcept
+    D get3[A, B, C, D, E](const tuple5[A, B, C, D, E]& t) noexcept
+    D get3[A, B, C, D, E, F](const tuple6[A, B, C, D, E, F]& t) noexcept
+    D get3[A, B, C, D, E, F, G](const tuple7[A, B, C, D, E, F, G]& t) noexcept
+    D get3[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    E get4[A, B, C, D, E](const tuple5[A, B, C, D, E]& t) noexcept
+    E get4[A, B, C, D, E, F](const tuple6[A, B, C, D, E, F]& t) noexcept
+    E get4[A, B, C, D, E, F, G](const tuple7[A, B, C, D, E, F, G]& t) noexcept
+    E get4[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    F get5[A, B, C, D, E, F](const tuple6[A, B, C, D, E, F]& t) noexcept
+    F get5[A, B, C, D, E, F, G](const tuple7[A, B, C, D, E, F, G]& t) noexcept
+    F get5[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    G get6[A, B, C, D, E, F, G](const tuple7[A, B, C, D, E, F, G]& t) noexcept
+    G get6[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    H get7[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
+    I get8[A, B, C, D, E, F, G, H, I](const tuple9[A, B, C, D, E, F, G, H, I]& t) noexcept
