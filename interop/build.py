@@ -10,6 +10,7 @@ A project's whole ``setup.py``::
 Build it with ``pip install --no-build-isolation .``: pip's isolation would compile against another, newer torch.
 """
 
+import glob
 import os
 import re
 import sysconfig
@@ -34,8 +35,9 @@ DIRECTIVES = {
 CXX_FLAGS = ("-std=c++20",)
 """What torch's headers need: required from torch 2.14 on, accepted since 2.10."""
 
-# Marks an extension that gets a bootstrap. It stays with the extension when Cython copies it.
-_MARK = "INTEROP_ABI"
+
+class _Bootstrapped(setuptools.Extension):
+    """An extension that gets a bootstrap. Cython keeps the class when it makes a new extension of one."""
 
 
 def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kwargs) -> setuptools.Extension:  # noqa: N802
@@ -60,11 +62,10 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
         raise TypeError(f"sources must be a list of paths, such as ['module.pyx'], got {sources!r}")
     kwargs["include_dirs"] = [get_include(), *kwargs.get("include_dirs", ())]
     kwargs["extra_compile_args"] = _with_default_flags(kwargs.get("extra_compile_args", ()))
-    macros = list(kwargs.get("define_macros", ()))
+    extension = cpp_extension.CppExtension(name, [os.fspath(source) for source in sources], **kwargs)
     if bootstrap:
-        macros.append((_MARK, f'"{abi_name(torch.__version__)}"'))
-    kwargs["define_macros"] = macros
-    return cpp_extension.CppExtension(name, [os.fspath(source) for source in sources], **kwargs)
+        extension.__class__ = _Bootstrapped
+    return extension
 
 
 def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> list[setuptools.Extension]:
@@ -82,6 +83,10 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     if isinstance(modules, (str, setuptools.Extension)):
         modules = [modules]
     extensions = [Extension("*", [module]) if isinstance(module, str) else module for module in modules]
+    for extension in extensions:
+        for pattern in extension.sources:
+            for source in glob.glob(os.fspath(pattern)) if _is_cython(pattern) else ():
+                _refuse_idle_guards(source)
     kwargs["include_path"] = [get_pxd_dir(), *kwargs.get("include_path", ())]
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     return cython_cythonize(extensions, **kwargs)
@@ -101,23 +106,43 @@ class BuildExtension(cpp_extension.BuildExtension):
 
     def _halves(self, extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
         """The bootstrap and the real module of an extension of ours; any other extension as it is."""
-        abi = dict(macro for macro in extension.define_macros if len(macro) == 2).get(_MARK)
-        if abi is None:
+        if not isinstance(extension, _Bootstrapped):
             yield extension
             return
+        abi = abi_name(torch.__version__)
         package, dot, module = extension.name.rpartition(".")
-        native = f"_{module}_{abi.strip(chr(34))}"
-        extension.define_macros = [macro for macro in extension.define_macros if macro[0] != _MARK]
+        native = f"_{module}_{abi}"
         extension.name = package + dot + native
         suffix = os.environ.get("SETUPTOOLS_EXT_SUFFIX") or sysconfig.get_config_var("EXT_SUFFIX")
         yield setuptools.Extension(
             package + dot + module,
             [os.path.join(get_source_dir(), "bootstrap.cpp")],
-            define_macros=[("INTEROP_MODULE", module), (_MARK, abi), ("INTEROP_NATIVE", f'"{native}{suffix}"')],
+            define_macros=[
+                ("INTEROP_MODULE", module),
+                ("INTEROP_ABI", f'"{abi}"'),
+                ("INTEROP_NATIVE", f'"{native}{suffix}"'),
+            ],
             extra_compile_args=_with_default_flags(()),
             language="c++",
         )
         yield extension
+
+
+def _refuse_idle_guards(source: str) -> None:
+    """Raises SyntaxError for a guard that is declared and never assigned: Cython leaves it out without a word."""
+    with open(source, encoding="utf-8") as file:
+        text = file.read()
+    for guard in re.finditer(
+        r"^[ \t]*cdef[ \t]+(?:torch\.)?(NoGradGuard|AutoGradMode|InferenceMode)[ \t]+(\w+)[ \t]*(?:#.*)?$", text, re.M
+    ):
+        kind, name = guard.groups()
+        if not re.search(rf"\b{name}[ \t]*=", text):
+            line = text.count("\n", 0, guard.start()) + 1
+            raise SyntaxError(
+                f"{name!r} is declared but never assigned, so this guard would do nothing; "
+                f"write: cdef torch.{kind} {name} = torch.{kind}({'False' if kind == 'AutoGradMode' else ''})",
+                (source, line, 1, guard[0]),
+            )
 
 
 def _is_cython(source: str) -> bool:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torchgen
 from torchgen.api import cpp
-from torchgen.api.types import CppSignature, CppSignatureGroup
+from torchgen.api.translate import translate
+from torchgen.api.types import CppSignature, CppSignatureGroup, DispatcherSignature
 from torchgen.context import native_function_manager
 from torchgen.gen import parse_native_yaml
 from torchgen.model import NativeFunction, Variant
@@ -86,6 +87,8 @@ class Declaration:
     result: str
     parameters: tuple[Parameter, ...]
     schema: str
+    wrapper: str = ""  # of a function: the C++ function of ours that is called
+    definition: str = ""  # and its definition
 
 
 @dataclass
@@ -127,12 +130,21 @@ def _signatures(function: NativeFunction, method: bool) -> Iterator[CppSignature
 
 
 def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
+    wrapper = definition = ""
+    if not signature.method:
+        wrapper = function.func.name.unambiguous_name() + ("_faithful" if signature.faithful else "")
+        arguments = translate(signature.arguments(), DispatcherSignature.from_schema(function.func).arguments())
+        passed = ", ".join(argument.expr for argument in arguments)
+        definition = (
+            f"inline {signature.decl(name=wrapper)} {{\n"
+            f"  return at::_ops::{function.func.name.unambiguous_name()}::call({passed});\n}}\n"
+        )
     parameters = tuple(
         Parameter(types.parameter(binding.type), _safe(binding.name), binding.default is not None)
         for binding in signature.arguments()
     )
     returns = cpp.returns_type(function.func.returns, symint=False).cpp_type()
-    return Declaration(signature.name(), types.result(returns), parameters, str(function.func))
+    return Declaration(signature.name(), types.result(returns), parameters, str(function.func), wrapper, definition)
 
 
 def _reason_to_leave_out(declaration: Declaration) -> str | None:

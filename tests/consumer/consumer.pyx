@@ -33,12 +33,12 @@ cdef class Projection:
     cdef readonly torch.Tensor out
 
     def __init__(self, torch.Tensor weight not None, long rows):
-        cdef torch.NoGradGuard _guard
+        cdef torch.NoGradGuard _guard = torch.NoGradGuard()
         self.weight = weight
         self.out = torch.wrap(at.zeros((rows, weight.cdata.size(1)), weight.cdata.options()))
 
     def __call__(self, torch.Tensor x not None):
-        cdef torch.NoGradGuard _guard
+        cdef torch.NoGradGuard _guard = torch.NoGradGuard()
         cdef at.Tensor out = self.out.cdata
         at.mm_out(out, x.cdata, self.weight.cdata)
         return self.out
@@ -134,6 +134,10 @@ def bitwise_not(torch.Tensor x not None):
     return torch.wrap(at.bitwise_not(x.cdata))
 
 
+def add_(torch.Tensor x not None, torch.Tensor y not None):
+    x.cdata.add_(y.cdata)
+
+
 def inverse(torch.Tensor x not None):
     return torch.wrap(at.linalg_inv(x.cdata))
 
@@ -152,7 +156,7 @@ def dim_of_default(torch.Tensor x):
 # Modes and warnings.
 
 def grad_mode_in_guard():
-    cdef torch.NoGradGuard _guard
+    cdef torch.NoGradGuard _guard = torch.NoGradGuard()
     return torch.is_grad_enabled()
 
 
@@ -163,7 +167,7 @@ def auto_grad_mode(bint enabled):
 
 
 def inference_mode():
-    cdef torch.InferenceMode _mode
+    cdef torch.InferenceMode _mode = torch.InferenceMode()
     return torch.is_inference_mode_enabled()
 
 
@@ -173,7 +177,7 @@ def inference_mode_off():
 
 
 def guard_and_raise():
-    cdef torch.NoGradGuard _guard
+    cdef torch.NoGradGuard _guard = torch.NoGradGuard()
     raise KeyError("left by an exception")
 
 

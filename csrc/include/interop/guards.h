@@ -1,8 +1,12 @@
-// torch's scoped guards in a form that Cython can hold as a local variable.
+// torch's scoped modes in a form that Cython can hold in a local variable.
 //
-// Cython declares a C++ local at the top of the function, default-constructed, and assigns to it later. So a guard must
-// have a constructor without arguments, and `guard = Guard(flag)` must switch the mode from that statement on. c10's
-// guards can do neither. All of them are thread-local, need no GIL, and must end on the thread that began them.
+// Cython declares a C++ local at the top of the function, default-constructed, and assigns to it where it is assigned.
+// (A variable that is never assigned or read it leaves out.) So here a mode begins with the assignment, not with the
+// constructor, and ends with the function:
+//
+//   cdef torch.NoGradGuard _guard = torch.NoGradGuard()
+//
+// All of them are thread-local, need no GIL, and must end on the thread that began them.
 #pragma once
 
 #include <c10/core/GradMode.h>
@@ -12,20 +16,16 @@
 
 namespace interop {
 
-// `cdef torch.NoGradGuard guard`: no graph is recorded in the whole function.
-using NoGradGuard = c10::NoGradGuard;
-
-// Holds a c10 guard that takes a flag. An object made with a flag only carries it; assigning it to a variable begins
-// the mode there, and the end of that variable's function ends it.
+// Holds a guard of c10 that takes a flag. Objects carry the flag; the one that is assigned to begins the mode.
 template <class Guard>
-class FlagGuard {
+class ScopedMode {
  public:
-  FlagGuard() noexcept = default;
-  explicit FlagGuard(bool enabled) noexcept : requested_(enabled) {}
-  FlagGuard(const FlagGuard&) = delete;
-  FlagGuard(FlagGuard&&) = delete;
+  ScopedMode() noexcept = default;
+  explicit ScopedMode(bool enabled) noexcept : requested_(enabled) {}
+  ScopedMode(const ScopedMode&) = delete;
+  ScopedMode(ScopedMode&&) = delete;
 
-  FlagGuard& operator=(FlagGuard&& request) {
+  ScopedMode& operator=(ScopedMode&& request) {
     guard_.reset();
     if (request.requested_) {
       guard_.emplace(*request.requested_);
@@ -33,22 +33,25 @@ class FlagGuard {
     return *this;
   }
 
- protected:
+ private:
   std::optional<bool> requested_;
   std::optional<Guard> guard_;
 };
 
-// `cdef torch.AutoGradMode mode = torch.AutoGradMode(False)`. Without a flag it changes nothing.
-using AutoGradMode = FlagGuard<c10::AutoGradMode>;
+// Records graphs, or does not. Without a flag it changes nothing.
+using AutoGradMode = ScopedMode<c10::AutoGradMode>;
 
-// `cdef torch.InferenceMode mode`: inference mode in the whole function, as in C++; with `= torch.InferenceMode(False)`
-// it is off from that statement on.
-class InferenceMode : public FlagGuard<c10::InferenceMode> {
+// Records no graphs.
+class NoGradGuard : public AutoGradMode {
  public:
-  InferenceMode() {
-    guard_.emplace(true);
-  }
-  explicit InferenceMode(bool enabled) noexcept : FlagGuard(enabled) {}
+  NoGradGuard() noexcept : AutoGradMode(false) {}
+};
+
+// Inference mode; with the flag false, out of it again.
+class InferenceMode : public ScopedMode<c10::InferenceMode> {
+ public:
+  InferenceMode() noexcept : ScopedMode(true) {}
+  explicit InferenceMode(bool enabled) noexcept : ScopedMode(enabled) {}
 };
 
 }  // namespace interop

@@ -1,0 +1,113 @@
+"""Builds the projects that the tests import, once for as long as nothing that they are built from changes."""
+
+import hashlib
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import interop
+from interop.paths import get_source_dir
+
+TESTS = Path(__file__).resolve().parent
+BUILD = TESTS.parent / "build" / "tests"
+
+
+def run(command, **options):
+    """Runs a command. Its whole output is the failure's message: a compiler's error is what one needs to see."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    if done.returncode:
+        raise AssertionError(
+            f"{' '.join(map(str, command))}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
+    return done.stdout
+
+
+def fingerprint(*folders, extra=()):
+    """A hash of what a build depends on: sources, our declarations, headers and build helper, versions, flags."""
+    digest = hashlib.sha256(repr((sys.version, torch.__version__, extra, os.environ.get("CFLAGS"))).encode())
+    places = [interop.get_pxd_dir(), interop.get_include(), get_source_dir(), Path(interop.__file__).parent, *folders]
+    for place in map(Path, places):
+        for path in sorted(place.rglob("*")):
+            if path.suffix in {".py", ".pyx", ".pxd", ".h", ".cpp"}:
+                digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def install_project(project, site, extra=(), **options):
+    """Installs a copy of the project `project` into the folder `site` with pip, as its user would; cached."""
+    stamp = site / f"{project.name}.stamp"
+    wanted = fingerprint(project, extra=extra)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    work = BUILD / "work" / f"{site.name}-{project.name}"
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(project, work)
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-build-isolation",
+            "--no-deps",
+            "--upgrade",
+            "--target",
+            site,
+            work,
+        ],
+        **options,
+    )
+    stamp.write_text(wanted)
+
+
+@pytest.fixture(scope="session")
+def site():
+    """A folder in which the test projects are installed. INTEROP_TEST_SITE names one that has them already."""
+    ready = os.environ.get("INTEROP_TEST_SITE")
+    if ready:
+        return Path(ready)
+    folder = BUILD / "site"
+    for project in ("consumer", "plain_cxx"):
+        install_project(TESTS / project, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def consumer(site):
+    """The consumer module, imported into this process."""
+    return import_from(site, "consumer")
+
+
+@pytest.fixture(scope="session")
+def plain(site):
+    """The module that plain C++ made with our headers."""
+    return import_from(site, "plain")
+
+
+def import_from(site, name):
+    """Imports the module `name` out of the folder `site`."""
+    if str(site) not in sys.path:
+        sys.path.insert(0, str(site))
+    return importlib.import_module(name)
+
+
+@pytest.fixture
+def bare():
+    """Runs Python code in a new process, in which nothing is imported yet; returns what it prints."""
+
+    def run_bare(code, *path, check=True):
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment, timeout=300
+        )
+        if check and done.returncode:
+            raise AssertionError(done.stderr)
+        return done.stdout if check else done
+
+    return run_bare

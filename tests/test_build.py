@@ -1,0 +1,121 @@
+"""The build helpers: what they add to an extension, and what they refuse."""
+
+from pathlib import Path
+
+import pytest
+import setuptools
+import torch
+from setuptools import Distribution
+
+import interop
+from interop import _core
+from interop.build import DIRECTIVES, BuildExtension, Extension, cythonize
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """An empty folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def finalized(*extensions):
+    """What setuptools is to build for these extensions."""
+    command = BuildExtension(Distribution({"name": "project", "ext_modules": list(extensions)}))
+    command.finalize_options()
+    return command.extensions
+
+
+class TestExtension:
+    def test_flags_and_folders(self, monkeypatch):
+        monkeypatch.delenv("CFLAGS", raising=False)
+        extension = Extension("package.module", ["module.pyx"], include_dirs=["mine"], libraries=["z"])
+        assert extension.extra_compile_args == ["-std=c++20", "-O2"]
+        assert interop.get_include() in extension.include_dirs
+        assert "mine" in extension.include_dirs
+        assert {"z", "c10", "torch_cpu", "torch_python"} <= set(extension.libraries)
+        assert extension.language == "c++"
+
+    def test_flags_of_the_user_come_last(self):
+        assert Extension("m", ["m.pyx"], extra_compile_args=["-O3"]).extra_compile_args[-1] == "-O3"
+        both = Extension("m", ["m.pyx"], extra_compile_args={"cxx": ["-O3"], "nvcc": ["-lineinfo"]}).extra_compile_args
+        assert both == {"cxx": ["-std=c++20", "-O2", "-O3"], "nvcc": ["-lineinfo"]}
+
+    def test_an_optimisation_level_in_cflags_wins(self, monkeypatch):
+        monkeypatch.setenv("CFLAGS", "-g -O1")
+        assert "-O2" not in Extension("m", ["m.pyx"]).extra_compile_args
+
+    @pytest.mark.parametrize("name", ["", "my-module", "a..b", "1a", None, 3, "a b"])
+    def test_names_that_are_none(self, name):
+        with pytest.raises(ValueError, match=r"name must be a module's dotted name, such as 'package\.module', got"):
+            Extension(name, ["m.pyx"])
+
+    @pytest.mark.parametrize("sources", ["m.pyx", [3], [None]])
+    def test_sources_that_are_none(self, sources):
+        with pytest.raises(TypeError, match="sources must be a list of paths"):
+            Extension("m", sources)
+
+
+class TestBuildExtension:
+    def test_two_halves(self, project):
+        (project / "module.pyx").write_text("cimport torch\n")
+        bootstrap, native = finalized(Extension("package.module", ["module.pyx"]))
+        abi = interop.abi.NAME
+        assert (bootstrap.name, native.name) == ("package.module", f"package._module_{abi}")
+        assert ("INTEROP_ABI", f'"{abi}"') in bootstrap.define_macros
+        assert "torch_cpu" not in bootstrap.libraries
+        assert native.sources == ["module.cpp"]
+        assert "PyInit_module" in (project / "module.cpp").read_text()
+
+    def test_one_half_without_bootstrap(self, project):
+        (project / "module.pyx").write_text("cimport torch\n")
+        (extension,) = finalized(Extension("module", ["module.pyx"], bootstrap=False))
+        assert extension.name == "module"
+
+    def test_other_extensions_stay_as_they_are(self, project):
+        other = setuptools.Extension("other", ["other.c"])
+        assert finalized(other) == [other]
+
+
+class TestCythonize:
+    def test_defaults(self, project):
+        """The third line would crash at run time without nonecheck, and `print` is no statement in language level 3."""
+        (project / "m.pyx").write_text(
+            "cimport torch\nprint('x', end='')\ndef f(torch.Tensor x): return x.cdata.dim()\n"
+        )
+        (extension,) = cythonize("*.pyx")
+        assert extension.name == "m"
+        assert extension.language == "c++"
+        assert "object has no attribute" in (project / "m.cpp").read_text()
+        assert DIRECTIVES["nonecheck"]
+
+    def test_a_directive_of_the_user_wins(self, project):
+        (project / "m.pyx").write_text("cimport torch\ndef f(torch.Tensor x): return x.cdata.dim()\n")
+        cythonize([Extension("m", ["m.pyx"])], compiler_directives={"nonecheck": False})
+        assert "object has no attribute" not in (project / "m.cpp").read_text()
+
+    @pytest.mark.parametrize("guard", ["NoGradGuard", "AutoGradMode", "InferenceMode"])
+    def test_a_guard_that_would_do_nothing(self, project, guard):
+        (project / "m.pyx").write_text(
+            f"cimport torch\ndef f():\n    cdef torch.{guard} mode  # not begun\n    return 1\n"
+        )
+        with pytest.raises(SyntaxError, match=rf"'mode' is declared but never assigned.*torch\.{guard}") as raised:
+            cythonize("m.pyx")
+        assert (raised.value.filename, raised.value.lineno) == ("m.pyx", 3)
+        (project / "m.pyx").write_text(
+            f"cimport torch\ndef f():\n    cdef torch.{guard} mode = torch.{guard}()\n    return 1\n"
+        )
+        cythonize("m.pyx")
+
+
+def test_folders():
+    """What Cython and the compiler are told is there."""
+    assert (Path(interop.get_pxd_dir()) / "torch" / "__init__.pxd").is_file()
+    assert (Path(interop.get_include()) / "interop" / "tensor.h").is_file()
+
+
+def test_build_info():
+    info = _core.build_info()
+    assert torch.__version__.startswith(info["torch"])
+    assert info["cxx_standard"] >= 202002
+    assert info["compiler"]
