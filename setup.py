@@ -6,7 +6,7 @@ import sys
 import types
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
@@ -97,7 +97,7 @@ arguments["install_requires"] += ["numpy>=2", "Cython>=3.1", "setuptools"]
 arguments["cmdclass"] = {"build_py": BuildPy} | arguments.get("cmdclass", {})
 setup(
     version=VERSION,
-    packages=["interop", "interop.abi", "interop.codegen", *PACKAGE_DIR],
+    packages=[*find_packages(ROOT, include=["interop", "interop.*"]), *PACKAGE_DIR],
     package_dir=PACKAGE_DIR,
     package_data={"interop.pxd": ["**/*.pxd"], "interop.include": ["**/*.h"], "interop.csrc": ["bootstrap.cpp"]},
     exclude_package_data={"interop": ["*.pyx", "*.cpp"]},

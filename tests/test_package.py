@@ -1,0 +1,146 @@
+"""The wheel and the sdist hold what users need, and the wheel alone passes the consumer tests."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+
+import pytest
+from conftest import BUILD, TESTS, fingerprint, run
+
+ROOT = TESTS.parent
+GENERATED = {"pxd/torch/_tensor.pxd", "pxd/ATen/Functions.pxd", "pxd/ATen/core/TensorBody.pxd"}
+
+
+def tracked(*patterns):
+    """The files that git has; in a copy without git, those that are there."""
+    listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of files to compare with")
+    return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+
+
+@pytest.fixture(scope="module")
+def distributions():
+    """A wheel and an sdist, built from a copy of the checkout."""
+    folder = BUILD / "dist"
+    stamp, wanted = (
+        folder / "stamp",
+        fingerprint(ROOT / "csrc", extra=[(ROOT / name).read_bytes() for name in sorted(tracked())]),
+    )
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        source = BUILD / "work" / "sources"
+        shutil.rmtree(source, ignore_errors=True)
+        for name in tracked():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, source / name)
+        run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source])
+        stamp.write_text(wanted)
+    (wheel,) = folder.glob("*.whl")
+    (sdist,) = folder.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+def test_the_wheel_has_every_declaration_and_header(distributions):
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        names = set(wheel.namelist())
+    wanted = {f"interop/{name}" for name in tracked("pxd") | GENERATED}
+    wanted |= {f"interop/{name.removeprefix('csrc/')}" for name in tracked("csrc/include")}
+    wanted |= {"interop/include/interop/functions.h", "interop/csrc/bootstrap.cpp", "interop/_build_info.py"}
+    wanted |= {name for name in tracked("interop") if name.endswith(".py")}
+    assert wanted <= names, wanted - names
+    assert any(name.startswith("interop/_core.") and name.endswith(".so") for name in names)
+
+
+def test_the_wheel_has_nothing_else(distributions):
+    """Neither sources that are compiled already, nor what lies about in the checkout."""
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        outside = [name for name in wheel.namelist() if not name.startswith(("interop/", "torch_interop-"))]
+        leftovers = [name for name in wheel.namelist() if name.endswith((".pyx", ".pyc", ".o"))]
+    assert outside == []
+    assert leftovers == []
+
+
+def test_the_wheel_asks_for_the_torch_that_it_was_built_for(distributions):
+    from torch import __version__
+
+    major, minor = __version__.split(".")[:2]
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        (metadata,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+        text = wheel.read(metadata).decode()
+    assert f"Requires-Dist: torch=={major}.{minor}.*" in text
+    assert "License-Expression: BSD-3-Clause" in text
+
+
+def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
+    with tarfile.open(distributions["sdist"]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    wanted = tracked("pxd", "csrc", "interop", "setup.py", "pyproject.toml", "LICENSE", "README.md")
+    assert wanted <= names, wanted - names
+    assert names & (GENERATED | {"interop/_build_info.py", "csrc/include/interop/functions.h"}) == set()
+
+
+def test_the_wheel_in_a_fresh_environment(distributions):
+    """A new environment that sees this one's packages, but not the checkout, installs the wheel and runs the consumer."""
+    environment = BUILD / "fresh"
+    shutil.rmtree(environment, ignore_errors=True)
+    venv.create(environment, with_pip=False, symlinks=True)
+    python = environment / "bin" / "python"
+    packages = run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
+    # A .pth file adds a folder without running the .pth files in it, so an editable interop there stays unseen.
+    with open(f"{packages}/outer.pth", "w") as outer:
+        outer.write(sysconfig.get_path("purelib"))
+    run([python, "-m", "pip", "install", "--no-deps", "--ignore-installed", distributions["wheel"]])
+    found = run([python, "-P", "-c", "import interop; print(interop.__file__)"]).strip()
+    assert found.startswith(packages)
+    variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "INTEROP_TEST_SITE")}
+    project = BUILD / "work" / "consumer-of-wheel"
+    shutil.rmtree(project, ignore_errors=True)
+    shutil.copytree(TESTS / "consumer", project)
+    shutil.copytree(TESTS / "plain_cxx", project / "plain_cxx")
+    site = BUILD / "fresh-site"
+    shutil.rmtree(site, ignore_errors=True)
+    for folder in (project, project / "plain_cxx"):
+        run(
+            [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", site, folder],
+            env=variables,
+        )
+    tests = [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS / "test_consumer.py"]
+    output = run(tests, env=variables | {"INTEROP_TEST_SITE": str(site)}, cwd=BUILD)
+    assert " passed" in output
+    assert "failed" not in output
+
+
+def test_a_build_without_torch_says_so_in_one_line(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
+    done = subprocess.run(
+        [sys.executable, ROOT / "setup.py", "build_py", "--build-lib", tmp_path / "lib"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        timeout=120,
+    )
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "torch-interop" in line]
+    assert "there is none. Run: pip install torch==2.13.0" in line
+    assert "pip install --no-build-isolation ." in line
+
+
+def test_a_torch_that_is_too_old(tmp_path):
+    (tmp_path / "torch.py").write_text("__version__ = '2.9.1'\n")
+    done = subprocess.run(
+        [sys.executable, ROOT / "setup.py", "build_py", "--build-lib", tmp_path / "lib"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "torch-interop needs torch >= 2.10, got 2.9.1" in done.stderr
