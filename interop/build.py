@@ -60,6 +60,8 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
         raise ValueError(f"name must be a module's dotted name, such as 'package.module', got {name!r}")
     if isinstance(sources, (str, os.PathLike)) or not all(isinstance(s, (str, os.PathLike)) for s in sources):
         raise TypeError(f"sources must be a list of paths, such as ['module.pyx'], got {sources!r}")
+    if kwargs.get("py_limited_api"):
+        raise ValueError("py_limited_api must be left out: torch's C++ interface is not part of Python's stable ABI")
     kwargs["include_dirs"] = [get_include(), *kwargs.get("include_dirs", ())]
     kwargs["extra_compile_args"] = _with_default_flags(kwargs.get("extra_compile_args", ()))
     extension = cpp_extension.CppExtension(name, [os.fspath(source) for source in sources], **kwargs)
@@ -96,36 +98,65 @@ class BuildExtension(cpp_extension.BuildExtension):
     """torch's build_ext, which also cythonizes with our `cythonize` and adds the bootstrap to our extensions."""
 
     def finalize_options(self):
-        extensions = self.distribution.ext_modules or []
-        if any(_is_cython(source) for extension in extensions for source in extension.sources):
-            extensions = cythonize(extensions)
-        # Both halves are ordinary extensions to setuptools, so it builds, copies and records both.
-        extensions = [part for extension in extensions for part in self._halves(extension)]
+        extensions = []
+        for extension in self.distribution.ext_modules or []:
+            # Only Cython knows which modules a pattern stands for; other sources wait until they are built.
+            named = cythonize(extension) if "*" in extension.name else [extension]
+            extensions += [part for one in named for part in _halves(one)]
         self.distribution.ext_modules = extensions
         super().finalize_options()
 
-    def _halves(self, extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
-        """The bootstrap and the real module of an extension of ours; any other extension as it is."""
-        if not isinstance(extension, _Bootstrapped):
-            yield extension
-            return
-        abi = abi_name(torch.__version__)
-        package, dot, module = extension.name.rpartition(".")
-        native = f"_{module}_{abi}"
-        extension.name = package + dot + native
-        suffix = os.environ.get("SETUPTOOLS_EXT_SUFFIX") or sysconfig.get_config_var("EXT_SUFFIX")
-        yield setuptools.Extension(
-            package + dot + module,
-            [os.path.join(get_source_dir(), "bootstrap.cpp")],
-            define_macros=[
-                ("INTEROP_MODULE", module),
-                ("INTEROP_ABI", f'"{abi}"'),
-                ("INTEROP_NATIVE", f'"{native}{suffix}"'),
-            ],
-            extra_compile_args=_with_default_flags(()),
-            language="c++",
-        )
+    def build_extensions(self):
+        for extension in self.extensions:
+            if any(map(_is_cython, extension.sources)):
+                _translate(extension)
+        super().build_extensions()
+
+    def get_source_files(self):
+        """What goes into the project's sdist: not the bootstrap, which is ours."""
+        return [source for source in super().get_source_files() if source != _BOOTSTRAP]
+
+
+_BOOTSTRAP = os.path.join(get_source_dir(), "bootstrap.cpp")
+
+
+def _halves(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
+    """The bootstrap and the real module of an extension of ours; any other extension as it is.
+
+    Both are ordinary extensions to setuptools, so it builds, copies and records both.
+    """
+    if not isinstance(extension, _Bootstrapped):
         yield extension
+        return
+    abi = abi_name(torch.__version__)
+    package, dot, module = extension.name.rpartition(".")
+    native = f"_{module}_{abi}"
+    suffix = os.environ.get("SETUPTOOLS_EXT_SUFFIX") or sysconfig.get_config_var("EXT_SUFFIX")
+    yield setuptools.Extension(
+        extension.name,
+        [_BOOTSTRAP],
+        define_macros=[
+            ("INTEROP_MODULE", module),
+            ("INTEROP_ABI", f'"{abi}"'),
+            ("INTEROP_NATIVE", f'"{native}{suffix}"'),
+        ],
+        extra_compile_args=_with_default_flags(()),
+        language="c++",
+    )
+    extension.module_name = extension.name
+    extension.name = package + dot + native
+    yield extension
+
+
+def _translate(extension: setuptools.Extension) -> None:
+    """Replaces the Cython sources of an extension by C++, and takes over what their ``# distutils:`` lines say."""
+    file_name = extension.name
+    extension.name = getattr(extension, "module_name", file_name)
+    (translated,) = cythonize(extension)
+    for name, value in vars(translated).items():
+        if name != "name" and not name.startswith("_"):  # setuptools has its own notes behind an underscore
+            setattr(extension, name, value)
+    extension.name = file_name
 
 
 def _refuse_idle_guards(source: str) -> None:

@@ -1,15 +1,28 @@
 """The build helpers: what they add to an extension, and what they refuse."""
 
+import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 import setuptools
 import torch
+from conftest import run
 from setuptools import Distribution
 
 import interop
 from interop import _core
 from interop.build import DIRECTIVES, BuildExtension, Extension, cythonize
+
+USES_NUMBER = """
+cimport torch
+
+cdef extern from *:
+    int NUMBER
+
+def number():
+    return NUMBER
+"""
 
 
 @pytest.fixture
@@ -50,6 +63,10 @@ class TestExtension:
         with pytest.raises(ValueError, match=r"name must be a module's dotted name, such as 'package\.module', got"):
             Extension(name, ["m.pyx"])
 
+    def test_the_limited_api(self):
+        with pytest.raises(ValueError, match="py_limited_api must be left out"):
+            Extension("m", ["m.pyx"], py_limited_api=True)
+
     @pytest.mark.parametrize("sources", ["m.pyx", [3], [None]])
     def test_sources_that_are_none(self, sources):
         with pytest.raises(TypeError, match="sources must be a list of paths"):
@@ -57,6 +74,37 @@ class TestExtension:
 
 
 class TestBuildExtension:
+    def test_a_project_in_place(self, project):
+        """Modules in a package, of several sources, found by a pattern; imported from where the sources are."""
+        package = project / "package"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "one.pyx").write_text("# distutils: define_macros=NUMBER=1\n" + USES_NUMBER)
+        (package / "two.pyx").write_text("# distutils: define_macros=NUMBER=2\n" + USES_NUMBER)
+        (project / "setup.py").write_text(
+            "from setuptools import setup\n"
+            "from interop.build import BuildExtension, Extension\n"
+            "setup(name='project', packages=['package'], ext_modules=[Extension('package.*', ['package/*.pyx'])],\n"
+            "      cmdclass={'build_ext': BuildExtension})\n"
+        )
+        run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"])
+        code = "from package import one, two; print(one.number(), two.number(), one.__name__)"
+        assert run([sys.executable, "-c", code]) == "1 2 package.one\n"
+
+    def test_an_sdist_has_the_projects_own_sources(self, project):
+        (project / "module.pyx").write_text("cimport torch\n")
+        (project / "setup.py").write_text(
+            "from setuptools import setup\n"
+            "from interop.build import BuildExtension, Extension\n"
+            "setup(name='project', ext_modules=[Extension('module', ['module.pyx'])],\n"
+            "      cmdclass={'build_ext': BuildExtension})\n"
+        )
+        run([sys.executable, "setup.py", "-q", "sdist"])
+        with tarfile.open(next((project / "dist").glob("*.tar.gz"))) as sdist:
+            names = {name.partition("/")[2] for name in sdist.getnames()}
+        assert "module.pyx" in names
+        assert not any(name.endswith(".cpp") for name in names)
+
     def test_two_halves(self, project):
         (project / "module.pyx").write_text("cimport torch\n")
         bootstrap, native = finalized(Extension("package.module", ["module.pyx"]))
@@ -64,8 +112,7 @@ class TestBuildExtension:
         assert (bootstrap.name, native.name) == ("package.module", f"package._module_{abi}")
         assert ("INTEROP_ABI", f'"{abi}"') in bootstrap.define_macros
         assert "torch_cpu" not in bootstrap.libraries
-        assert native.sources == ["module.cpp"]
-        assert "PyInit_module" in (project / "module.cpp").read_text()
+        assert native.sources == ["module.pyx"]  # translated when it is built
 
     def test_one_half_without_bootstrap(self, project):
         (project / "module.pyx").write_text("cimport torch\n")

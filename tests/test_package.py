@@ -86,7 +86,7 @@ def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
 
 
 def test_the_wheel_in_a_fresh_environment(distributions):
-    """A new environment that sees this one's packages, but not the checkout, installs the wheel and runs the consumer."""
+    """A new environment sees this one's packages, but not the checkout; it installs the wheel and runs the consumer."""
     environment = BUILD / "fresh"
     shutil.rmtree(environment, ignore_errors=True)
     venv.create(environment, with_pip=False, symlinks=True)
