@@ -59,7 +59,7 @@ class BuildPy(build_py):
         import torch
 
         from interop.abi.names import abi_name
-        from interop.codegen import generate
+        from interop.codegen.write import generate
 
         generate(pxd, include, torch.__version__)
         (package / "_build_info.py").write_text(

@@ -15,12 +15,14 @@ import os
 import re
 import sysconfig
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import setuptools
 import torch
 from torch.utils import cpp_extension
 
 from interop.abi.names import abi_name
+from interop.codegen.select import select
 from interop.paths import get_include, get_pxd_dir, get_source_dir
 
 __all__ = ["DIRECTIVES", "BuildExtension", "Extension", "cythonize"]
@@ -85,11 +87,13 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     if isinstance(modules, (str, setuptools.Extension)):
         modules = [modules]
     extensions = [Extension("*", [module]) if isinstance(module, str) else module for module in modules]
-    for extension in extensions:
-        for pattern in extension.sources:
-            for source in glob.glob(os.fspath(pattern)) if _is_cython(pattern) else ():
-                _refuse_idle_guards(source)
-    kwargs["include_path"] = [get_pxd_dir(), *kwargs.get("include_path", ())]
+    patterns = [pattern for extension in extensions for pattern in extension.sources if _is_cython(pattern)]
+    sources = [source for pattern in patterns for source in glob.glob(os.fspath(pattern), recursive=True)]
+    for source in sources:
+        _refuse_idle_guards(source)
+    include_path = [*kwargs.get("include_path", ()), *(folder for e in extensions for folder in e.include_dirs)]
+    pxd = select(Path(get_pxd_dir()), sources, include_path, Path("build", "interop-pxd").resolve())
+    kwargs["include_path"] = [str(pxd), *kwargs.get("include_path", ())]
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     return cython_cythonize(extensions, **kwargs)
 

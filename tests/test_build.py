@@ -1,5 +1,6 @@
 """The build helpers: what they add to an extension, and what they refuse."""
 
+import re
 import sys
 import tarfile
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import setuptools
 import torch
 from conftest import run
+from Cython.Compiler.Errors import CompileError
 from setuptools import Distribution
 
 import interop
@@ -153,6 +155,40 @@ class TestCythonize:
             f"cimport torch\ndef f():\n    cdef torch.{guard} mode = torch.{guard}()\n    return 1\n"
         )
         cythonize("m.pyx")
+
+
+class TestSelection:
+    """Cython is told of the functions alone that a source, or a file that it cimports or includes, can mean."""
+
+    def declared(self, project):
+        (functions,) = (project / "build" / "interop-pxd").glob("*/ATen/Functions.pxd")
+        return set(re.findall(r"(\w+)(?: \"[\w:]+\")?\(.*except \+", functions.read_text()))
+
+    def test_names_in_a_source_and_in_what_it_reads(self, project):
+        (project / "module.pyx").write_text(
+            "cimport torch\ncimport ATen as at\nfrom helper cimport twice\ninclude 'more.pxi'\n"
+            "def f(torch.Tensor x not None): return torch.wrap(at.exp(twice(x.cdata)))\n"
+        )
+        (project / "helper.pxd").write_text(
+            "cimport ATen as at\ncdef inline at.Tensor twice(const at.Tensor& x): return at.mul(x, 2)\n"
+        )
+        (project / "more.pxi").write_text("def g(torch.Tensor x not None): return torch.wrap(at.cosh(x.cdata))\n")
+        cythonize("module.pyx")
+        assert {"exp", "mul", "cosh"} <= self.declared(project)
+        assert "sinh" not in self.declared(project)
+
+    def test_an_unknown_function_is_cythons_error(self, project, capfd):
+        (project / "module.pyx").write_text("cimport ATen as at\ncdef at.Tensor f(): return at.no_such_function()\n")
+        with pytest.raises(CompileError):
+            cythonize("module.pyx")
+        assert "cimported module has no attribute 'no_such_function'" in capfd.readouterr().err
+
+    def test_the_same_selection_is_written_once(self, project):
+        (project / "module.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).exp()\n")
+        cythonize("module.pyx")
+        first = {path: path.stat().st_mtime_ns for path in (project / "build").rglob("*.pxd")}
+        cythonize("module.pyx", force=True)
+        assert {path: path.stat().st_mtime_ns for path in (project / "build").rglob("*.pxd")} == first
 
 
 def test_folders():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from interop.codegen import generate
+from interop.codegen.write import generate
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
