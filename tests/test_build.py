@@ -184,10 +184,10 @@ class TestSelection:
         assert "cimported module has no attribute 'no_such_function'" in capfd.readouterr().err
 
     def test_the_same_selection_is_written_once(self, project):
-        (project / "module.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).exp()\n")
-        cythonize("module.pyx")
+        (project / "once.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).exp()\n")
+        cythonize("once.pyx")
         first = {path: path.stat().st_mtime_ns for path in (project / "build").rglob("*.pxd")}
-        cythonize("module.pyx", force=True)
+        cythonize("once.pyx", force=True)
         assert {path: path.stat().st_mtime_ns for path in (project / "build").rglob("*.pxd")} == first
 
 
