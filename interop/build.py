@@ -92,7 +92,8 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     for source in sources:
         _refuse_idle_guards(source)
     include_path = [*kwargs.get("include_path", ()), *(folder for e in extensions for folder in e.include_dirs)]
-    pxd = select(Path(get_pxd_dir()), sources, include_path, Path("build", "interop-pxd").resolve())
+    folder = Path(kwargs.get("build_dir") or "build", "interop-pxd").resolve()
+    pxd = select(Path(get_pxd_dir()), sources, include_path, folder)
     kwargs["include_path"] = [str(pxd), *kwargs.get("include_path", ())]
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     return cython_cythonize(extensions, **kwargs)

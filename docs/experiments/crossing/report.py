@@ -1,0 +1,94 @@
+"""Shows a result: as a table, as a plot, and as the text of README.md. All three are made from the JSON alone."""
+
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+HEAD = ("", "nanoseconds", "instructions")
+LABELS = {
+    ("empty", "Cython"): "empty function, Cython",
+    ("empty", "pybind11"): "empty function, pybind11",
+    ("numel", "Cython"): "numel of a tensor, Cython",
+    ("numel", "pybind11"): "numel of a tensor, pybind11",
+    ("numel", "method"): "x.numel()",
+}
+COLOURS = {"Cython": "#e08a1e", "pybind11": "#2f6db5", "method": "#8a8f98"}
+
+
+def rows(result: dict) -> list[list[str]]:
+    """The lines of the table."""
+    lines = []
+    for (what, how), label in LABELS.items():
+        count = result["instructions"].get(what, {}).get(how)
+        lines.append([label, f"{result['times'][what][how]['median']:.1f}", "-" if count is None else f"{count:.0f}"])
+    return lines
+
+
+def ratios(result: dict) -> str:
+    """What the bars are about, in sentences."""
+    parts = []
+    for unit, table in (
+        ("time", {what: {how: t["median"] for how, t in ways.items()} for what, ways in result["times"].items()}),
+        ("instructions", result["instructions"]),
+    ):
+        if not table.get("numel"):
+            continue
+        numel, empty = table["numel"], table["empty"]
+        parts.append(
+            f"Reading a tensor in Cython costs {numel['Cython'] / empty['Cython']:.2f} times the {unit} of an empty "
+            f"function, and {numel['Cython'] / numel['pybind11']:.2f} times that of pybind11."
+        )
+    seconds = result["compiling"]
+    parts.append(
+        f"g++ takes {seconds['Cython']:.1f} s for the Cython module and {seconds['pybind11']:.1f} s for the one over "
+        f"torch/extension.h, {seconds['Cython'] / seconds['pybind11']:.2f} times as long."
+    )
+    return " ".join(parts)
+
+
+def conditions(result: dict) -> str:
+    """What it was measured with."""
+    machine, versions = result["machine"], result["versions"]
+    commit = result["git"]
+    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start); torch {versions['torch']}, "
+        f"Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
+        f"{' '.join(result['flags'])}; {result['date']}{source}."
+    )
+
+
+def section(machine: str, result: dict) -> str:
+    """The part of README.md about the result of one machine."""
+    head = [f"| one call | {' | '.join(HEAD[1:])} |", "|---|--:|--:|"]
+    lines = [f"| {' | '.join(line)} |" for line in rows(result)]
+    plot = f"![Nanoseconds of each call](results/{machine}.png)"
+    return "\n\n".join([conditions(result), "\n".join(head + lines), plot, ratios(result)])
+
+
+def draw(result: dict, path: Path) -> None:
+    """Plot the times of `result` into the file `path`."""
+    figure = Figure(figsize=(8, 2.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    times = [result["times"][what][how] for what, how in LABELS]
+    medians = [time["median"] for time in times]
+    spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]
+    bars = axes.barh(
+        list(LABELS.values()),
+        medians,
+        color=[COLOURS[how] for _, how in LABELS],
+        xerr=spread,
+        ecolor="#444444",
+        capsize=3,
+    )
+    axes.bar_label(bars, [f"{value:.0f}" for value in medians], padding=6, fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlabel("nanoseconds, median and quartiles")
+    axes.set_title("One call into compiled code", loc="left", fontsize=11)
+    axes.margins(x=0.1)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    figure.savefig(path, dpi=120, metadata={"Software": None})

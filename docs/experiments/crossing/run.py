@@ -1,0 +1,55 @@
+"""What one call from Python into compiled code costs, with and without a tensor in it, and what compiling it costs."""
+
+import os
+import shutil
+
+from interop.experiments import building, parser
+from interop.experiments.display import progress, say, table, waiting
+from interop.experiments.environment import environment
+from interop.experiments.results import destination, read_recorded, refresh_readme, write
+
+from . import measure, report
+
+
+def main(arguments: list[str]) -> None:
+    """Run the experiment with the command line `arguments`."""
+    command = parser(measure.NAME, __doc__)
+    options = command.parse_args(arguments)
+    if options.render:
+        render()
+        return
+    if options.quick and options.record:
+        command.error("--record wants the whole run: leave --quick out")
+    started = environment()  # before compiling, which adds to the load
+    if not building.is_built(measure.NAME):
+        with waiting("compiling the modules, once: half a minute"):
+            building.build(measure.NAME)
+    rounds, number, compilations = (5, 10_000, 1) if options.quick else (40, 100_000, 3)
+    with progress("timing", rounds) as shown:
+        times = measure.times(rounds, number, shown)
+    settings = {"rounds": rounds, "calls": number, "compilations": compilations}
+    result = started | {"settings": settings, "flags": measure.FLAGS, "times": times}
+    result["instructions"] = {}
+    if options.quick:
+        pass
+    elif shutil.which("valgrind"):
+        with waiting("counting instructions with callgrind: a minute"):
+            result["instructions"] = measure.instructions()
+    else:
+        say("instructions are not counted: valgrind is not installed")
+    with progress("compiling", 2 * compilations) as shown:
+        result["compiling"] = measure.compiling(compilations, shown)
+    table("one call", list(report.HEAD), report.rows(result))
+    say(report.ratios(result))
+    path = destination(measure.NAME, options.record)
+    write(path, result, report.draw)
+    if options.record:
+        refresh_readme(measure.NAME, report.section)
+    say(f"written: {os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
+
+
+def render() -> None:
+    """Make the plots and README.md again from the recorded results."""
+    for machine, result in read_recorded(measure.NAME).items():
+        report.draw(result, destination(measure.NAME, record=True).with_name(f"{machine}.png"))
+    refresh_readme(measure.NAME, report.section)

@@ -1,0 +1,144 @@
+"""Shows a result: as a table, as a plot, and as the text of README.md. All three are made from the JSON alone."""
+
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from .ways import WAYS
+
+HEAD = ("", *WAYS, "products alone", "Cython / Python", "Cython / C++")
+LABELS = {"forward": "forward", "backward": "backward", "both": "both"}
+
+
+def rows(result: dict) -> list[list[str]]:
+    """The lines of the table: median microseconds of each way, and how Cython compares."""
+    lines = []
+    for what, label in LABELS.items():
+        median = {way: result["times"][what][way]["median"] for way in (*WAYS, "products")}
+        ratios = [f"{median['Cython'] / median[other]:.2f}" for other in ("Python", "C++")]
+        lines.append([label, *(f"{value:.1f}" for value in median.values()), *ratios])
+    return lines
+
+
+def conditions(result: dict) -> str:
+    """What it was measured with, in a line or two."""
+    machine, versions, shapes = result["machine"], result["versions"], result["settings"]
+    commit = result["git"]
+    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start), one thread used; "
+        f"torch {versions['torch']}, Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
+        f"{' '.join(result['flags'])}; batch {shapes['batch']}, features {shapes['features']}, "
+        f"state {shapes['state']}; {result['date']}{source}."
+    )
+
+
+def agreement(result: dict) -> str:
+    """How far the ways are from one another, in a sentence."""
+    parts = [
+        f"{max(differences.values()):.0e} in {dtype}" for dtype, differences in result["agreement"]["largest"].items()
+    ]
+    return (
+        f"Outputs and gradients differ from Python's by at most {' and '.join(parts)}, relative to the largest value."
+    )
+
+
+def training(result: dict) -> str:
+    """How the losses fell, in a sentence or two."""
+    run = result["training"]
+    window = min(20, len(run["losses"]["Python"]))
+    first, last = run["losses"]["Python"][0], {way: sum(run["losses"][way][-window:]) / window for way in WAYS}
+    return (
+        f"{run['steps']} steps on {run['text']} ({run['characters']} characters): the loss fell from {first:.2f} to "
+        f"{', '.join(f'{loss:.3f} ({way})' for way, loss in last.items())} nats per character, "
+        f"the mean of the last {window} steps."
+    )
+
+
+def section(machine: str, result: dict) -> str:
+    """The part of README.md about the result of one machine."""
+    head = [f"| microseconds, median | {' | '.join(HEAD[1:])} |", "|---|" + "--:|" * (len(HEAD) - 1)]
+    lines = [f"| {' | '.join(line)} |" for line in rows(result)]
+    return "\n\n".join(
+        [
+            conditions(result),
+            "\n".join(head + lines),
+            f"![The losses of the three models, and the times of their cells](results/{machine}.png)",
+            agreement(result),
+            training(result),
+        ]
+    )
+
+
+def draw(result: dict, path: Path) -> None:
+    """Plot the losses and the times of `result` into the file `path`."""
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
+    _draw_losses(left, result["training"])
+    _draw_times(right, result["times"])
+    # No date and no version inside, so that the same result gives the same file.
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+SMOOTH = 10
+COLOURS = {"Python": "#8a8f98", "C++": "#2f6db5", "Cython": "#e08a1e"}
+
+
+def _draw_losses(axes, run: dict) -> None:
+    # The curves lie on one another: wide below, dashed above, so that all can be seen.
+    steps = range(1, run["steps"] + 1)
+    styles = {"Python": {"linewidth": 6, "alpha": 0.45}, "C++": {"linewidth": 2.2}, "Cython": {"linewidth": 1.6}}
+    for way in WAYS:
+        line = axes.plot(steps, _trailing_mean(run["losses"][way]), color=COLOURS[way], label=way, **styles[way])[0]
+        if way == "Cython":
+            line.set_dashes([3, 3])
+    # A file may be called a$b$: not a formula.
+    axes.set_title(f"The three models learn {run['text']}", loc="left", fontsize=11, parse_math=False)
+    axes.set_xlabel("step")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_ylabel(f"loss, nats per character (mean of {SMOOTH} steps)")
+    axes.legend(frameon=False)
+    _plain(axes, "both")
+
+
+def _draw_times(axes, times: dict) -> None:
+    kinds = ("forward", "backward")
+    width = 0.26
+    for index, way in enumerate(WAYS):
+        places = [kind + (index - 1) * (width + 0.02) for kind in range(len(kinds))]
+        medians = [times[kind][way]["median"] for kind in kinds]
+        spread = [
+            [abs(times[kind][way]["quartiles"][end] - times[kind][way]["median"]) for kind in kinds] for end in (0, 1)
+        ]
+        bars = axes.bar(places, medians, width, color=COLOURS[way], label=way, yerr=spread, ecolor="#444444", capsize=3)
+        axes.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=9)
+    for kind, what in enumerate(kinds):
+        axes.hlines(
+            times[what]["products"]["median"],
+            kind - 0.45,
+            kind + 0.45,
+            "#222222",
+            ":",
+            label=None if kind else "matrix products alone",
+        )
+    axes.set_xticks(range(len(kinds)), kinds)
+    axes.tick_params(axis="x", length=0)
+    axes.set_title("One call of the cell, median and quartiles", loc="left", fontsize=11)
+    axes.set_ylabel("microseconds")
+    axes.margins(y=0.12)
+    axes.legend(frameon=False, loc="upper left")
+    _plain(axes, "y")
+
+
+def _trailing_mean(values: list[float]) -> list[float]:
+    """Each value with the SMOOTH - 1 before it: batches differ more than the ways do."""
+    windows = (values[max(0, end - SMOOTH) : end] for end in range(1, len(values) + 1))
+    return [sum(window) / len(window) for window in windows]
+
+
+def _plain(axes, grid: str) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)

@@ -1,0 +1,91 @@
+"""Measures one forward and one backward of each cell."""
+
+from collections.abc import Callable
+
+import torch
+from torch.utils.benchmark import Timer
+
+from .agreement import inputs
+from .ways import same_cells
+
+WHAT = {
+    # As in training: the graph is recorded.
+    "forward": "cell(*inputs)",
+    # From given gradients of h' and c' to those of x, h, c, weight and bias, through a graph that is kept. Nothing else
+    # is in it: no loss, no addition to .grad.
+    "backward": "torch.autograd.grad(outputs, leaves, gradients, retain_graph=True)",
+    # With the graph built and freed each time. It says whether the two above add up.
+    "both": "torch.autograd.grad(cell(*inputs), leaves, gradients)",
+}
+
+PRODUCTS = {
+    "forward": "torch.addmm(bias, joined, weight.t())",
+    "backward": "torch.mm(gates, weight); torch.mm(gates.t(), joined)",
+}
+PRODUCTS["both"] = "; ".join(PRODUCTS.values())
+
+
+def measure(
+    batch: int, features: int, state: int, rounds: int, seconds: float, shown: Callable[[str], None]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Time each way in turn, `rounds` times, so that a machine that slows down does so for all of them.
+
+    Parameters
+    ----------
+    batch, features, state
+        The shapes.
+    rounds
+        How many blocks of each are measured.
+    seconds
+        About how long a block lasts.
+    shown
+        Called after each round.
+
+    Returns
+    -------
+    dict
+        Microseconds, by what is timed and by way (or "products", the floor): the median of the rounds and their
+        quartiles.
+    """
+    timers = _timers(batch, features, state)
+    # The number of runs in a block is chosen once, so that all rounds weigh the same.
+    number = {key: max(1, round(seconds / timer.timeit(20).mean)) for key, timer in timers.items()}
+    times = {key: [] for key in timers}
+    for _ in range(rounds):
+        for key, timer in timers.items():
+            times[key].append(timer.timeit(number[key]).mean * 1e6)
+        shown("")
+    result = {what: {} for what in WHAT}
+    for (what, way), values in times.items():
+        low, median, high = torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.25, 0.5, 0.75]).double())
+        result[what][way] = {"median": round(median.item(), 2), "quartiles": [round(q.item(), 2) for q in (low, high)]}
+    return result
+
+
+def _timers(batch: int, features: int, state: int) -> dict[tuple[str, str], Timer]:
+    """A timer for each thing to time and each way, the ways next to one another."""
+    arguments = inputs(batch, features, state)
+    gradients = [torch.randn(batch, state), torch.randn(batch, state)]
+    timers = {}
+    # The floor: what no way of calling ATen can avoid, its matrix products without anything around them.
+    variables = {
+        "torch": torch,
+        "weight": torch.randn(3 * state, features + state),
+        "bias": torch.randn(3 * state),
+        "joined": torch.randn(batch, features + state),
+        "gates": torch.randn(batch, 3 * state),
+    }
+    for what, statement in PRODUCTS.items():
+        timers[what, "products"] = Timer(statement, globals=variables, num_threads=1)
+    for what, statement in WHAT.items():
+        for way, cell in same_cells(features, state).items():
+            variables = {
+                "cell": cell,
+                "inputs": arguments,
+                "leaves": [*arguments, cell.weight, cell.bias],
+                "outputs": cell(*arguments),
+                "gradients": gradients,
+                "torch": torch,
+            }
+            timers[what, way] = Timer(statement, globals=variables, num_threads=1)
+    return timers

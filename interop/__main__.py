@@ -1,0 +1,47 @@
+"""The command line: ``python -m interop COMMAND``."""
+
+import argparse
+import importlib
+import sys
+
+from interop.cli import CommandError, Parser
+
+# Each command is a module with a function main(arguments), imported when it is called.
+COMMANDS = {
+    "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command that `arguments` begin with, and return the exit status."""
+    try:
+        command = parser()
+        options = command.parse_args(arguments)
+        if options.command not in COMMANDS:
+            wrong = f"there is no command {options.command!r}" if options.command else "a command is missing"
+            command.error(f"{wrong}; there are: {', '.join(COMMANDS)}")
+        importlib.import_module(COMMANDS[options.command][0]).main(options.arguments)
+    except CommandError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        return 130  # as a shell reports a process that ended by SIGINT
+    return 0
+
+
+def parser() -> Parser:
+    """The parser of the command's name; what comes after it is the command's own to parse."""
+    commands = "\n".join(f"  {name:<14}{summary}" for name, (_, summary) in COMMANDS.items())
+    result = Parser(
+        prog="python -m interop",
+        usage="%(prog)s COMMAND [ARGUMENTS...]",
+        description=f"Use PyTorch tensors from Cython.\n\ncommands:\n{commands}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument("command", nargs="?", help=argparse.SUPPRESS)
+    result.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""Runs the experiments of a checkout: ``python -m interop experiments NAME``, for every docs/experiments/NAME/run.py.
+
+An experiment's run.py has a function ``main(arguments)``. It parses them with `parser`, compiles its setup.py with
+`building.build`, shows what it does with `display`, and hands its result to `results.write`.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from interop.cli import USAGE, CommandError, Parser
+
+__all__ = ["CHECKOUT", "FOLDER", "load", "main", "names", "parser"]
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+"""The checkout that this package lies in, if it lies in one."""
+
+FOLDER = CHECKOUT / "docs" / "experiments"
+"""Where the experiments lie. A wheel has none of them."""
+
+# Experiments are imported as parts of this package, which is in no folder: their modules (data, model, ...) can then
+# neither hide other modules nor one another's.
+_PACKAGE = "interop_experiments"
+
+
+def main(arguments: list[str]) -> None:
+    """Run ``python -m interop experiments`` with `arguments`."""
+    ours, theirs = arguments, []
+    if "--" in arguments:
+        ours, theirs = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
+    command = Parser(
+        prog="python -m interop experiments",
+        usage="%(prog)s [NAME] [--list] [--quick] [--record] [--render] [[--] ARGUMENTS...]",
+        description="Run an experiment, or list them all. NAME --help shows the arguments of one.",
+        add_help=False,
+    )
+    command.add_argument("name", metavar="NAME", nargs="?", help="which experiment to run")
+    command.add_argument("--list", action="store_true", help="list the experiments")
+    command.add_argument("-h", "--help", action="store_true", help="show this, or the arguments of NAME")
+    options, unknown = command.parse_known_args(ours)
+    if options.help and not options.name:
+        command.print_help()
+    elif options.list or not options.name:
+        if unknown:
+            command.error(f"unrecognized arguments: {' '.join(unknown)}")
+        for name in names():
+            print(f"{name:<14}{_title(name)}")
+    else:
+        load(options.name).main([*(["--help"] if options.help else []), *unknown, *theirs])
+
+
+def names() -> list[str]:
+    """The experiments that there are."""
+    if not FOLDER.is_dir():
+        raise CommandError(
+            "the experiments are not part of an installed package: run them in a checkout of torch-interop, "
+            "where `make demo` prepares everything"
+        )
+    return sorted(path.parent.name for path in FOLDER.glob("*/run.py"))
+
+
+def load(name: str, module: str = "run") -> ModuleType:
+    """Import a module of the experiment `name`."""
+    known = names()
+    if name not in known:
+        raise CommandError(f"there is no experiment {name!r}; there are: {', '.join(known)}", USAGE)
+    for package, places in ((_PACKAGE, []), (f"{_PACKAGE}.{name}", [str(FOLDER / name)])):
+        if package not in sys.modules:
+            sys.modules[package] = ModuleType(package)
+            sys.modules[package].__path__ = places
+    try:
+        return importlib.import_module(f"{_PACKAGE}.{name}.{module}")
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("rich", "matplotlib"):
+            raise
+        raise CommandError(f"the experiments need {missing}; run: pip install matplotlib pybind11 rich") from error
+
+
+def parser(name: str, description: str) -> Parser:
+    """A parser with the options that every experiment has. Add the experiment's own to it."""
+    result = Parser(prog=f"python -m interop experiments {name}", description=description)
+    result.add_argument("--quick", action="store_true", help="less of everything, to see that it works")
+    result.add_argument(
+        "--record", action="store_true", help="write the result into docs/experiments, to be committed, not into build"
+    )
+    result.add_argument(
+        "--render",
+        action="store_true",
+        help="make plots and README.md again from what is recorded, and measure nothing",
+    )
+    return result
+
+
+def _title(name: str) -> str:
+    readme = FOLDER / name / "README.md"
+    return readme.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") if readme.exists() else ""

@@ -1,0 +1,99 @@
+"""Compiles an experiment's setup.py into build/experiments/NAME, and only when something that it depends on changed."""
+
+import fcntl
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from interop import paths
+from interop.build import CXX_FLAGS
+from interop.cli import CommandError
+from interop.experiments import CHECKOUT, FOLDER
+
+__all__ = ["BUILD", "FLAGS", "build", "is_built", "native"]
+
+BUILD = CHECKOUT / "build" / "experiments"
+FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
+"""The compile flags of every form that is compared. They come last, so they win over those of Python and CFLAGS."""
+
+_ERROR = re.compile(r"\berror: |\.pyx:\d+:\d+: ")  # of the compiler, of Cython
+
+
+def build(name: str) -> None:
+    """Compile the extensions of the experiment `name`, unless they are there and up to date."""
+    folder, work = FOLDER / name, BUILD / name
+    with _lock(work):
+        if is_built(name):
+            return
+        wanted, stamp = _fingerprint(folder), _stamp(name)
+        stamp.unlink(missing_ok=True)  # a build that fails half-way leaves files that no stamp vouches for
+        # --force: setuptools looks at the sources only and not at headers. Ninja still compiles only what changed.
+        command = [sys.executable, "setup.py", "build_ext", "--force"]
+        command += ["--build-temp", str(work / "objects"), "--build-lib", str(work / "lib")]
+        done = subprocess.run(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+        log = work / "build.log"
+        log.write_text(done.stdout, encoding="utf-8")
+        if done.returncode:
+            lines = done.stdout.splitlines() or ["no output"]
+            first = next((line.strip() for line in lines if _ERROR.search(line)), lines[-1])
+            raise CommandError(f"compiling experiment {name} failed: {first} (all of it: {os.path.relpath(log)})")
+        stamp.write_text(wanted)
+
+
+def is_built(name: str) -> bool:
+    """Whether `build` has nothing to do."""
+    stamp = _stamp(name)
+    return stamp.exists() and stamp.read_text() == _fingerprint(FOLDER / name)
+
+
+def native(name: str, module: str) -> ModuleType:
+    """Import a compiled module of the experiment `name`."""
+    full = f"interop_experiments.{name}.{module}"
+    if full not in sys.modules:
+        path = BUILD / name / "lib" / (module + sysconfig.get_config_var("EXT_SUFFIX"))
+        loader = importlib.machinery.ExtensionFileLoader(full, str(path))
+        spec = importlib.util.spec_from_file_location(full, path, loader=loader)
+        loaded = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        sys.modules[full] = loaded
+    return sys.modules[full]
+
+
+def _stamp(name: str) -> Path:
+    """The file with the fingerprint of what was built; it lies with the modules, and so goes when they go."""
+    return BUILD / name / "lib" / "stamp"
+
+
+def _fingerprint(folder: Path) -> str:
+    """A hash of the sources, of the toolkit that they are built with, and of the versions and environment."""
+    settings = [sys.version, torch.__version__, FLAGS, *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS"))]
+    digest = hashlib.sha256(repr(settings).encode())
+    places = [folder, paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), CHECKOUT / "interop"]
+    for place in map(Path, places):
+        for path in sorted(place.rglob("*")):
+            # The Python files of an experiment other than its setup.py are not compiled.
+            if path.suffix in {".pyx", ".pxd", ".h", ".cpp", ".cu"} or path.name in {"setup.py", "build.py"}:
+                digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _lock(work: Path) -> Iterator[None]:
+    """Lets one process at a time compile: `make test` and `make demo` may run beside each other."""
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

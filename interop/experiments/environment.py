@@ -1,0 +1,72 @@
+"""What a result was measured with: machine, versions, commit. Without it a figure says nothing."""
+
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+import interop
+from interop import _core
+from interop.experiments import CHECKOUT
+
+__all__ = ["environment", "machine_name"]
+
+
+def environment() -> dict:
+    """Machine, versions, commit and date, as they go into a result."""
+    compiled = _core.build_info()
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": {
+            "cpu": _cpu(),
+            "cores": _cores(),
+            "architecture": platform.machine(),
+            "system": platform.system(),
+            "load": round(os.getloadavg()[0], 2),  # of the last minute: what else was running
+        },
+        "versions": {
+            "torch": torch.__version__,
+            "Cython": importlib.metadata.version("Cython"),
+            "Python": platform.python_version(),
+            "compiler": compiled["compiler"],
+            "torch-interop": interop.__version__,
+        },
+        "git": _git(),
+    }
+
+
+def machine_name() -> str:
+    """A file name for this machine's results, such as ``amd-epyc-2-cores``."""
+    words = re.sub(r"\(R\)|\(TM\)|CPU|Processor|@.*", "", _cpu())
+    return re.sub(r"[^a-z0-9]+", "-", f"{words} {_cores()} cores".lower()).strip("-")
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        found = re.search(r"^model name\s*:\s*(.+)$", info.read_text(errors="replace"), re.MULTILINE)
+        if found:
+            return found[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    """Those that this process may use, which in a container are not all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _git() -> dict | None:
+    """The commit, and whether files differ from it; None outside a repository or without git."""
+    try:
+        commit, changes = (
+            subprocess.run(["git", *command], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.strip()
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return {"commit": commit, "changed": bool(changes)}

@@ -1,0 +1,63 @@
+"""Writes results as JSON with a plot beside each, and the part of a README.md that is made from them."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from interop.cli import CommandError
+from interop.experiments import FOLDER
+from interop.experiments.building import BUILD
+from interop.experiments.environment import machine_name
+
+__all__ = ["destination", "read", "read_recorded", "refresh_readme", "with_section", "write"]
+
+BEGIN = "<!-- results: written by `python -m interop experiments {name} --render` -->"
+END = "<!-- end of results -->"
+
+
+def destination(name: str, record: bool) -> Path:
+    """The JSON file for a result of this machine: to be committed, or below build."""
+    if record:
+        return FOLDER / name / "results" / f"{machine_name()}.json"
+    return BUILD / name / "result.json"
+
+
+def write(path: Path, result: dict, draw: Callable[[dict, Path], None]) -> None:
+    """Write `result` to `path`, and let `draw` put a plot beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(result, indent=2, allow_nan=False)
+    # Arrays of numbers on one line each, so that a thousand losses are not a thousand lines.
+    text = re.sub(r"\[\s+([^\[\]{}\"]*?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text)
+    path.write_text(text + "\n", encoding="utf-8")
+    draw(result, path.with_suffix(".png"))
+
+
+def read_recorded(name: str) -> dict[str, dict]:
+    """The committed results of the experiment `name`, by machine."""
+    return read(FOLDER / name / "results")
+
+
+def read(folder: Path) -> dict[str, dict]:
+    """The results in `folder`, by the stems of their file names."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def refresh_readme(name: str, section: Callable[[str, dict], str]) -> None:
+    """Write the results into the README.md of the experiment `name`."""
+    readme = FOLDER / name / "README.md"
+    old = readme.read_text(encoding="utf-8")
+    new = with_section(name, old, section)
+    if new != old:
+        readme.write_text(new, encoding="utf-8")
+
+
+def with_section(name: str, readme: str, section: Callable[[str, dict], str]) -> str:
+    """The text `readme` with its results replaced by those that are recorded: ``section(machine, result)`` of each."""
+    begin = BEGIN.format(name=name)
+    if begin not in readme or END not in readme:
+        raise CommandError(f"the README.md of experiment {name} needs the lines {begin!r} and {END!r}")
+    before, _, rest = readme.partition(begin)
+    after = rest.partition(END)[2]
+    sections = [section(machine, result).strip() for machine, result in read_recorded(name).items()]
+    return "\n\n".join([before + begin, *sections, END]) + after

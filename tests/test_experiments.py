@@ -1,0 +1,362 @@
+"""The experiments' command line, and the LLTM cell: its three forms agree, and refuse what they must."""
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from interop import __main__ as command_line
+from interop import experiments
+from interop.cli import CommandError
+from interop.experiments import building, environment, results
+
+LLTM = experiments.FOLDER / "lltm"
+BATCH, FEATURES, STATE = 3, 4, 5
+
+
+@pytest.fixture
+def interop(capsys):
+    """Runs the command line in this process: exit status, standard output, standard error."""
+
+    def run(*arguments):
+        status = command_line.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def lltm():
+    """The modules of the experiment, with its cells compiled."""
+    building.build("lltm")
+    return SimpleNamespace(
+        **{
+            name: experiments.load("lltm", name)
+            for name in ("agreement", "cell_native", "data", "model", "report", "ways")
+        }
+    )
+
+
+@pytest.fixture(scope="session", params=["cell_cpp", "cell_cython"])
+def kernels(request, lltm):
+    """A compiled module with forward and backward."""
+    return building.native("lltm", request.param)
+
+
+@pytest.fixture
+def arguments(lltm):
+    """x, h, c, weight and bias, with gradients."""
+    torch.manual_seed(1)
+    cell = lltm.ways.same_cells(FEATURES, STATE, dtype=torch.float64)["Python"]
+    return [*lltm.agreement.inputs(BATCH, FEATURES, STATE, torch.float64), cell.weight, cell.bias]
+
+
+class TestCommandLine:
+    def test_lists_the_experiments_in_a_process_of_its_own(self):
+        command = [sys.executable, "-m", "interop", "experiments", "--list"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "lltm" in done.stdout
+        assert done.stdout.count("\n") == len(experiments.names())
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([], "a command is missing; there are: experiments"),
+            (["nonsense"], "there is no command 'nonsense'; there are: experiments"),
+            (["experiments", "nonsense"], "there is no experiment 'nonsense'; there are: "),
+            (["experiments", "nonsense"], "lltm"),
+            (["experiments", "../lltm"], "there is no experiment '../lltm'"),
+            (["experiments", "--nonsense"], "--nonsense"),
+            (["experiments", "lltm", "--nonsense"], "--nonsense"),
+            (["experiments", "lltm", "--steps", "0"], "must be a whole number above 0, got '0'"),
+            (["experiments", "lltm", "--steps", "-3"], "must be a whole number above 0, got '-3'"),
+            (["experiments", "lltm", "--", "--steps", "many"], "must be a whole number above 0, got 'many'"),
+            (["experiments", "lltm", "--text"], "--text"),
+            (["experiments", "lltm", "--text", "no/such/file"], "cannot read no/such/file: No such file"),
+            (["experiments", "lltm", "--text", os.path.dirname(__file__)], "Is a directory"),
+            (["experiments", "lltm", "--text", ""], "cannot read"),
+            (["experiments", "lltm", "--text", "a\0b"], "null"),
+            (["experiments", "lltm", "--quick", "--record"], "leave --quick out"),
+        ],
+    )
+    def test_wrong_arguments_are_one_line_and_status_2(self, interop, monkeypatch, arguments, message):
+        monkeypatch.setattr(building, "is_built", lambda _: pytest.fail("it went on to compile"))
+        status, out, error = interop(*arguments)
+        assert (status, out) == (2, "")
+        assert error.startswith("error: ")
+        assert error.count("\n") == 1
+        assert message in error
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"too short", "has 9 characters; a text needs at least 2000"),
+            (b"", "has 0 characters"),
+            (b"long enough " * 1000 + b"\xff", "not UTF-8 text: invalid start byte at byte"),
+        ],
+    )
+    def test_a_file_that_is_no_text_to_learn(self, interop, tmp_path, content, message):
+        file = tmp_path / "text.txt"
+        file.write_bytes(content)
+        status, _, error = interop("experiments", "lltm", "--text", file)
+        assert status == 2
+        assert error.count("\n") == 1
+        assert message in error
+
+    def test_an_installed_package_says_where_the_experiments_are(self, interop, monkeypatch, tmp_path):
+        monkeypatch.setattr(experiments, "FOLDER", tmp_path / "docs" / "experiments")
+        status, _, error = interop("experiments", "lltm")
+        assert status == 1
+        assert error.count("\n") == 1
+        assert "checkout" in error
+        assert "make demo" in error
+
+    def test_a_missing_package_is_named(self, interop, monkeypatch):
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+        for name in ("interop.experiments.display", "interop_experiments.lltm.run"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        status, _, error = interop("experiments", "lltm")
+        assert status == 1
+        assert error.count("\n") == 1
+        assert "need rich" in error
+        assert "pip install matplotlib pybind11 rich" in error
+
+    def test_help_of_an_experiment_shows_its_own_arguments(self, capsys):
+        with pytest.raises(SystemExit) as exit_:
+            command_line.main(["experiments", "lltm", "--help"])
+        assert exit_.value.code == 0
+        assert "--text FILE" in capsys.readouterr().out
+
+    def test_a_whole_run_writes_json_and_plot_and_nothing_beside_the_sources(
+        self, interop, lltm, monkeypatch, tmp_path
+    ):
+        monkeypatch.setattr(results, "BUILD", tmp_path)
+        before = sorted(path for path in LLTM.rglob("*") if path.suffix != ".pyc")
+        text = tmp_path / "a$b$.txt"
+        text.write_text("the text of a file, again and again. " * 100, encoding="utf-8")
+        status, out, error = interop("experiments", "--quick", "lltm", "--steps", 3, "--text", text)
+        assert (status, error) == (0, "")
+        assert "training 3/3" in out
+        assert sorted(path for path in LLTM.rglob("*") if path.suffix != ".pyc") == before
+        assert (tmp_path / "lltm" / "result.png").read_bytes().startswith(b"\x89PNG")
+        (result,) = results.read(tmp_path / "lltm").values()
+        assert result["versions"]["torch"] == torch.__version__
+        assert result["training"]["text"] == "a$b$.txt"
+        assert {way: len(losses) for way, losses in result["training"]["losses"].items()} == dict.fromkeys(
+            lltm.ways.WAYS, 3
+        )
+        for what in ("forward", "backward", "both"):
+            assert all(result["times"][what][way]["median"] > 0 for way in (*lltm.ways.WAYS, "products"))
+
+
+class TestBuilding:
+    def test_nothing_is_compiled_twice(self, lltm, monkeypatch):
+        monkeypatch.setattr(building.subprocess, "run", lambda *_, **__: pytest.fail("it compiled again"))
+        building.build("lltm")
+
+    def test_a_build_leaves_nothing_beside_the_sources(self, lltm):
+        assert not (LLTM / "build").exists()
+        assert {path.name for path in LLTM.glob("cell_cython*")} == {"cell_cython.pyx"}
+        assert not [path for path in LLTM.iterdir() if path.suffix in {".so", ".o", ".egg-info"}]
+
+    def test_a_changed_source_is_compiled_again(self, lltm, monkeypatch, tmp_path):
+        shutil.copytree(LLTM, tmp_path / "lltm")
+        monkeypatch.setattr(building, "FOLDER", tmp_path)
+        assert building.is_built("lltm")
+        with (tmp_path / "lltm" / "cell_cython.pyx").open("a") as file:
+            file.write("\n")
+        assert not building.is_built("lltm")
+
+    def test_a_failure_names_the_error_and_the_log(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(building, "FOLDER", tmp_path)
+        monkeypatch.setattr(building, "BUILD", tmp_path / "build")
+        (tmp_path / "broken").mkdir()
+        (tmp_path / "broken" / "setup.py").write_text("print('x')\nprint('y.cpp:1:1: error: no such thing')\nexit(1)\n")
+        with pytest.raises(CommandError, match=r"y\.cpp:1:1: error: no such thing .*build\.log"):
+            building.build("broken")
+        assert "x\n" in (tmp_path / "build" / "broken" / "build.log").read_text()
+        assert not building.is_built("broken")
+
+
+class TestCells:
+    def test_agree_forward_and_backward_and_with_numerical_differences(self, lltm):
+        torch.manual_seed(0)
+        lltm.agreement.check(BATCH, FEATURES, STATE)
+
+    @pytest.mark.parametrize("wrong", range(7))
+    def test_the_check_finds_each_wrong_result(self, lltm, monkeypatch, wrong):
+        right = building.native("lltm", "cell_cython")
+
+        def off(values, index):
+            return [v + 1e-3 if i == index else v for i, v in enumerate(values)]
+
+        kernels = SimpleNamespace(
+            forward=lambda *a: off(right.forward(*a), wrong if wrong < 2 else None),
+            backward=lambda *a: off(right.backward(*a), wrong - 2),
+        )
+        classes = lltm.ways.classes() | {"Cython": lltm.cell_native.native_cell(kernels)}
+        monkeypatch.setattr(lltm.ways, "classes", lambda: classes)
+        with pytest.raises(CommandError, match="Cython disagrees with Python: " + lltm.agreement.NAMES[wrong]):
+            lltm.agreement.check(BATCH, FEATURES, STATE)
+
+    def test_cpp_and_cython_are_equal_to_the_bit(self, lltm):
+        torch.manual_seed(0)
+        cells = lltm.ways.same_cells(32, 128)
+        given = lltm.agreement.inputs(16, 32, 128)
+        pairs = zip(*(lltm.agreement.evaluate(cells[way], given) for way in ("C++", "Cython")), strict=True)
+        assert [torch.equal(a, b) for a, b in pairs] == [True] * 7
+
+    def test_only_the_gradients_that_are_needed(self, lltm, kernels, arguments):
+        new_h, new_c, *saved = kernels.forward(*arguments)
+        gradients = [torch.randn_like(new_h), torch.randn_like(new_c)]
+        every = kernels.backward(*gradients, *saved, arguments[3], (True,) * 5)
+        for needs in itertools.product((False, True), repeat=5):
+            x, h, c, weight, bias = kernels.backward(*gradients, *saved, arguments[3], needs)
+            assert (weight is not None, bias is not None) == needs[3:]
+            assert (x is not None, h is not None) == (needs[0] or needs[1],) * 2  # parts of one product
+            for got, expected in zip((x, h, c, weight, bias), every, strict=True):
+                assert got is None or torch.equal(got, expected)
+
+    def test_autograd_reaches_each_leaf_alone(self, lltm, arguments):
+        cells = lltm.ways.same_cells(FEATURES, STATE, dtype=torch.float64)
+        for index, leaf in enumerate(arguments[:3]):
+            gradients = []
+            for cell in cells.values():
+                given = [a if i == index else a.detach() for i, a in enumerate(arguments[:3])]
+                cell.requires_grad_(False)
+                # h' alone: no gradient comes in for c'.
+                gradients += torch.autograd.grad(cell(*given)[0].square().sum(), leaf)
+            torch.testing.assert_close(gradients[1:], gradients[:1] * 2)
+
+    def test_inputs_stay_as_they_are(self, kernels, arguments):
+        before = [argument.detach().clone() for argument in arguments]
+        _, _, *saved = kernels.forward(*arguments)
+        kept = [tensor.clone() for tensor in saved]
+        given = [torch.ones(BATCH, STATE, dtype=torch.float64), torch.ones(BATCH, STATE, dtype=torch.float64)]
+        kernels.backward(*given, *saved, arguments[3], (True,) * 5)
+        for now, then in zip([*arguments, *saved, *given], [*before, *kept, *map(torch.ones_like, given)], strict=True):
+            assert torch.equal(now, then)
+
+    def test_a_second_derivative_is_refused(self, lltm, arguments):
+        for way in ("C++", "Cython"):
+            cell = lltm.ways.same_cells(FEATURES, STATE, dtype=torch.float64)[way]
+            output = cell(*arguments[:3])[0].square().sum()
+            (gradient,) = torch.autograd.grad(output, arguments[0], create_graph=True)
+            with pytest.raises(RuntimeError, match="once_differentiable"):
+                gradient.sum().backward()
+
+    @pytest.mark.parametrize("index", range(5))
+    @pytest.mark.parametrize("wrong", [None, [1.0], 3])
+    def test_what_is_no_tensor_is_a_type_error(self, kernels, arguments, index, wrong):
+        arguments[index] = wrong
+        with pytest.raises(TypeError):
+            kernels.forward(*arguments)
+
+    @pytest.mark.parametrize(
+        "shapes",
+        [
+            {0: (BATCH, FEATURES + 1)},
+            {0: (BATCH + 1, FEATURES)},
+            {0: (FEATURES,)},
+            {1: (BATCH, STATE + 1)},
+            {1: (BATCH + 1, STATE)},
+            {0: (BATCH, FEATURES - 1), 1: (BATCH, STATE + 1)},  # together as wide as they should be
+            {0: (BATCH, FEATURES - 1), 1: (BATCH, STATE + 1), 2: (BATCH, STATE + 1)},
+            {2: (1, STATE)},  # could be broadcast
+            {2: (2, BATCH, STATE)},
+            {0: (BATCH, 2, FEATURES), 1: (BATCH, 2, STATE), 2: (BATCH, 2, STATE)},
+            {1: (), 2: ()},
+            {3: (3 * STATE + 1, FEATURES + STATE)},
+            {3: (3 * STATE, FEATURES + STATE + 1)},
+            {3: (3 * STATE,)},
+            {4: (3 * STATE + 1,)},
+        ],
+        ids=str,
+    )
+    def test_wrong_shapes_are_runtime_errors(self, kernels, arguments, shapes):
+        for index, shape in shapes.items():
+            arguments[index] = torch.zeros(shape, dtype=torch.float64)
+        with pytest.raises(RuntimeError):
+            kernels.forward(*arguments)
+
+    def test_mixed_dtypes_are_runtime_errors(self, kernels, arguments):
+        arguments[3] = arguments[3].detach().float()
+        with pytest.raises(RuntimeError, match="dtype"):
+            kernels.forward(*arguments)
+
+
+@pytest.fixture
+def one_thread():
+    """Small steps on several threads wait for one another wherever other programs run as well."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+class TestTraining:
+    @pytest.mark.usefixtures("one_thread")
+    def test_the_losses_fall_alike(self, lltm):
+        text = lltm.data.Text("alphabet", "abcdefgh" * 300)
+        torch.manual_seed(0)
+        models = {way: lltm.model.CharacterModel(cell, 8, 8, 16) for way, cell in lltm.ways.classes().items()}
+        for model in models.values():
+            model.load_state_dict(models["Python"].state_dict())
+        details = []
+        losses = lltm.model.train(models, text.batches(4, 8, 60), details.append, rate=1e-2)
+        assert len(details) == 60
+        for values in losses.values():
+            assert values[-1] < values[0] / 4
+            assert values == pytest.approx(losses["Python"], rel=1e-2)
+
+    def test_there_is_always_a_text(self, lltm, monkeypatch, tmp_path):
+        assert len(lltm.data.default().indices) >= lltm.data.MINIMUM
+        monkeypatch.setattr(lltm.data.os, "__file__", str(tmp_path / "os.py"))
+        assert lltm.data.default().name == "argparse.py"
+
+    def test_batches_are_stretches_of_the_text(self, lltm):
+        characters = "".join(chr(0x4E00 + i) for i in range(lltm.data.MINIMUM))  # each of them once
+        text = lltm.data.Text("all different", characters)
+        for batch in text.batches(5, 7, 3):
+            assert batch.shape == (8, 5)
+            assert torch.equal(batch[1:], batch[:-1] + 1)
+
+
+class TestRecordedResults:
+    @pytest.mark.parametrize("name", experiments.names())
+    def test_the_readme_is_what_render_makes(self, name):
+        readme = (experiments.FOLDER / name / "README.md").read_text(encoding="utf-8")
+        section = experiments.load(name, "report").section
+        assert results.with_section(name, readme, section) == readme, (
+            f"run: python -m interop experiments {name} --render"
+        )
+
+    @pytest.mark.parametrize("name", experiments.names())
+    def test_each_result_is_complete_and_has_its_plot(self, name):
+        recorded = results.read_recorded(name)
+        assert recorded
+        for machine, result in recorded.items():
+            assert {"date", "machine", "versions", "git", "flags", "settings"} <= result.keys()
+            assert (experiments.FOLDER / name / "results" / f"{machine}.png").exists()
+
+    def test_a_readme_without_its_marks_is_named(self):
+        with pytest.raises(CommandError, match=r"README\.md of experiment lltm needs the lines"):
+            results.with_section("lltm", "# No marks", lambda *_: "")
+
+    @pytest.mark.parametrize(
+        ("cpu", "name"),
+        [
+            ("AMD EPYC", "amd-epyc-2-cores"),
+            ("Intel(R) Xeon(R) Platinum 8480+ CPU @ 2.00GHz", "intel-xeon-platinum-8480-2-cores"),
+        ],
+    )
+    def test_a_machine_has_a_file_name(self, monkeypatch, cpu, name):
+        monkeypatch.setattr(environment, "_cpu", lambda: cpu)
+        monkeypatch.setattr(environment, "_cores", lambda: 2)
+        assert environment.machine_name() == name
