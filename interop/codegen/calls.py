@@ -33,7 +33,7 @@ def function_calls(declarations: Iterable[Declaration]) -> list[Call]:
     calls = []
     for declaration in declarations:
         calls += _calls(declaration)
-        if declaration.name in (*_STD_LIKE, "std_mean", "var_mean") and declaration.wrapper.endswith("_dim"):
+        if declaration.name in (*_STD_LIKE, "std_mean", "var_mean") and declaration.wrapper.endswith("_correction"):
             # Without this one Cython would take the 1 of at.std(x, 1) for a truth value.
             along = Parameter("int64_t", "dim", False)
             calls.append(Call(declaration, (declaration.parameters[0], along)))

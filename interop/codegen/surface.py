@@ -97,6 +97,7 @@ class Surface:
 
     functions: list[Declaration]
     methods: list[Declaration]
+    by_hand: set[str]  # torch's headers have them by hand, and so has pxd/
     left_out: dict[str, str]
     schemas: int
 
@@ -105,8 +106,11 @@ def read() -> Surface:
     """The surface of the installed torch."""
     packaged = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
     parsed = parse_native_yaml(str(packaged / "native_functions.yaml"), str(packaged / "tags.yaml"))
-    surface = Surface([], [], {}, len(parsed.native_functions))
+    surface = Surface([], [], set(), {}, len(parsed.native_functions))
     for function in parsed.native_functions:
+        if function.manual_cpp_binding:
+            _note_by_hand(function, surface)
+            continue
         with native_function_manager(function):
             for method, target in ((False, surface.functions), (True, surface.methods)):
                 for signature in _signatures(function, method):
@@ -123,10 +127,15 @@ def _signatures(function: NativeFunction, method: bool) -> Iterator[CppSignature
     """The C++ signatures that torch generates for one entry, as function or as method."""
     if (Variant.method if method else Variant.function) not in function.variants:
         return
-    if function.manual_cpp_binding:  # written by hand in torch's headers, and here in pxd/ATen
-        return
     group = CppSignatureGroup.from_native_function(function, method=method)
     yield from group.signatures(symint=False)
+
+
+def _note_by_hand(function: NativeFunction, surface: Surface) -> None:
+    if "sym_" in str(function.func.name):
+        surface.left_out[str(function.func)] = f"SymInt: {LEFT_OUT['SymInt']}"
+    else:
+        surface.by_hand.add(str(function.func))
 
 
 def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:

@@ -3,6 +3,8 @@
 
 cimport torch
 cimport ATen as at
+from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 
 import torch
 
@@ -83,6 +85,35 @@ def normalised(torch.Tensor x not None):
 def maximum(torch.Tensor x not None, long dim):
     cdef at.tuple2[at.Tensor, at.Tensor] result = at.max(x.cdata, dim)
     return torch.wrap(at.get0(result)), torch.wrap(at.get1(result))
+
+
+def overloads(torch.Tensor x not None):
+    """Calls whose numbers C++ alone would take for other ones."""
+    cdef at.Tensor t = x.cdata
+    cdef bint no = False
+    cdef long one = 1
+    cdef vector[int64_t] first = (0,), pair = (2,)
+    cdef at.tuple2[at.Tensor, at.Tensor] stable = at.sort(t, True, 0, True), along = at.sort(t, 0, True)
+    return {
+        "unbiased": torch.wrap(at.std(t, True)),
+        "biased": torch.wrap(at.std(t, no)),
+        "along": torch.wrap(at.std(t, 1)),
+        "along a variable": torch.wrap(at.var(t, one)),
+        "method along": torch.wrap(t.std(1)),
+        "correction": torch.wrap(at.std(t, first, 2, False)),
+        "correction, double": torch.wrap(at.var(t, first, 0.5, False)),
+        "method correction": torch.wrap(t.std(first, at.Scalar(2), False)),
+        "stable": torch.wrap(at.get0(stable)),
+        "descending": torch.wrap(at.get0(along)),
+        "alpha": torch.wrap(at.add(t, t, 2)),
+        "alpha, double": torch.wrap(at.sub(t, t, 0.5)),
+        "int power": torch.wrap(at.pow(t, 2)),
+        "base": torch.wrap(at.pow(2, t)),
+        "clamp": torch.wrap(at.clamp(t, -1, 0.5)),
+        "full": torch.wrap(at.full(pair, 3, at.TensorOptions(at.kInt))),
+        "arange": torch.wrap(at.arange(5)),
+        "arange, double": torch.wrap(at.arange(0.0, 1.0, 0.25)),
+    }
 
 
 # Identity and ownership.

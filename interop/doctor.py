@@ -1,0 +1,40 @@
+"""``python -m interop doctor``: what this build was made for, and how much of ATen it declares."""
+
+from collections import Counter
+
+import torch
+
+import interop
+from interop import _build_info, _core
+from interop.cli import Parser
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str]) -> None:
+    """Run ``python -m interop doctor`` with `arguments`."""
+    Parser(prog="python -m interop doctor", description=__doc__.partition(": ")[2]).parse_args(arguments)
+    built = _core.build_info()
+    print(f"torch-interop {interop.__version__}, built for torch {_build_info.TORCH} with {built['compiler']}")
+    print(f"torch {torch.__version__} is running")
+    print(coverage())
+
+
+def coverage() -> str:
+    """How many entries of torch's list of operators are declared, and why the others are not."""
+    # torchgen reads a megabyte of YAML for this, which nothing else here should wait for.
+    from interop.codegen.surface import read
+
+    surface = read()
+    declared = {declaration.schema for declaration in [*surface.functions, *surface.methods]} | surface.by_hand
+    declared -= surface.left_out.keys()
+    reasons = Counter(surface.left_out.values())
+    total = len(declared) + len(surface.left_out)
+    lines = [
+        f"ATen: {surface.schemas} operators in the schema, {len(declared)} declared "
+        f"({len(surface.by_hand)} of them by hand), {len(surface.left_out)} left out",
+        *(f"  {count:4} {reason}" for reason, count in reasons.most_common()),
+    ]
+    if total != surface.schemas:
+        lines.append(f"  {surface.schemas - total:4} without a public C++ function or method")
+    return "\n".join(lines)
