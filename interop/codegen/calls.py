@@ -14,6 +14,14 @@ NUMBERS = ("cbool", "int64_t", "double")
 # Overloads that torch's headers have beside the generated ones: at::std(x, 1) is the deviation along dimension 1.
 _STD_LIKE = ("std", "var")
 
+# Calls of methods that C++ finds ambiguous, because two of its overloads take the arguments by conversions of the same
+# rank. The functions take them.
+_AMBIGUOUS = {
+    ("count_nonzero", ("int64_t",)),
+    ("stft", ("int64_t", "int64_t", "int64_t", "CTensor&", "cbool", "CString")),
+    ("stft", ("int64_t", "int64_t", "int64_t", "CTensor&", "cbool")),
+}
+
 
 @dataclass(frozen=True)
 class Call:
@@ -51,7 +59,13 @@ def method_calls(declarations: Iterable[Declaration]) -> list[Call]:
     for call in calls:
         rivals[call.declaration.name, len(call.parameters)].append(call)
     dropped = {id(loser) for group in rivals.values() for a, b in combinations(group, 2) for loser in _losers(a, b)}
-    return [call for call in calls if id(call) not in dropped and not _is_bool_for_dim(call)]
+    return [
+        call
+        for call in calls
+        if id(call) not in dropped
+        and not _is_bool_for_dim(call)
+        and (call.declaration.name, call.types) not in _AMBIGUOUS
+    ]
 
 
 def _losers(a: Call, b: Call) -> Iterator[Call]:

@@ -145,6 +145,7 @@ WRAPPERS = """\
 #pragma once
 
 #include <ATen/Operators.h>
+#include <ATen/core/IListRef.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/TensorOptions.h>
