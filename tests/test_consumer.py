@@ -3,8 +3,10 @@
 import gc
 import subprocess
 import sys
+import threading
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -175,6 +177,7 @@ FAILURES = {
     "dtype": ("bitwise_not", torch.bitwise_not, lambda: (torch.ones(2),)),
     "not implemented": ("mm", torch.mm, lambda: (torch.ones(2, 2).to_sparse(), torch.ones(2, 2).to_mkldnn())),
     "singular": ("inverse", torch.linalg.inv, lambda: (torch.zeros(2, 2),)),
+    "many lines": ("inverse", torch.linalg.inv, lambda: (torch.eye(2).to_sparse(),)),
     "negative size": ("zeros", torch.zeros, lambda: ((2, -1),)),
     "memory": ("zeros", torch.zeros, lambda: ((2**45,),)),
     "leaf in place": ("add_", torch.Tensor.add_, lambda: (torch.ones(2, requires_grad=True), torch.ones(2))),
@@ -288,6 +291,40 @@ class TestWarnings:
         consumer.warn_in_scope(torch.ones(3), torch.ones(0))
         with pytest.warns(UserWarning, match="was resized"):
             torch.neg(torch.ones(3), out=torch.ones(2))
+
+
+class TestThreads:
+    def test_calls_from_many_threads(self, consumer):
+        """Results, errors and modes of one thread do not reach another's."""
+        x, weight, wrong = torch.randn(4, 3), torch.randn(5, 3), torch.ones(2, 2)
+        expected = torch.nn.functional.linear(x, weight)
+
+        def work(_):
+            for _ in range(20):
+                assert torch.equal(consumer.linear(x, weight), expected)
+                assert consumer.roundtrip(weight) is weight
+                assert consumer.grad_mode_in_guard() is False
+                with pytest.raises(RuntimeError, match="cannot be multiplied"):
+                    consumer.mm(x, wrong)
+                assert torch.is_grad_enabled()
+            return True
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(work, range(16)))
+
+    def test_an_object_dies_on_another_thread(self, consumer):
+        """The last reference to a C++ tensor is dropped where the Python object was not made."""
+        gone = []
+        for holder in (consumer.Accumulator, consumer.Native):
+            x = torch.ones(3).as_subclass(Subclass)
+            gone.append(weakref.ref(x))
+            held = [holder(x)]
+            del x
+            thread = threading.Thread(target=held.clear)
+            thread.start()
+            thread.join()
+        gc.collect()
+        assert [reference() for reference in gone] == [None, None]
 
 
 class TestLeaks:

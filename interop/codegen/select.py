@@ -29,7 +29,8 @@ def select(pxd: Path, sources: Iterable[str], include_path: Iterable[str], folde
         if not Path(path).is_relative_to(pxd):
             names.update(_NAME.findall(Path(path).read_text(encoding="utf-8", errors="replace")))
     texts = {path.relative_to(pxd): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
-    for generated in map(Path, GENERATED):
+    # The build of this package itself has not generated them yet, and needs none.
+    for generated in texts.keys() & set(map(Path, GENERATED)):
         texts[generated] = "".join(_needed(texts[generated], names))
     digest = hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
     chosen = folder / digest

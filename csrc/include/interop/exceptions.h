@@ -32,8 +32,9 @@ inline void keep_first_line() noexcept {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject* args = value ? PyObject_GetAttrString(value, "args") : nullptr;
-  if (args && PyTuple_Check(args) && PyTuple_GET_SIZE(args) == 1 && PyUnicode_Check(PyTuple_GET_ITEM(args, 0))) {
+  PyObject* args =
+      value && PyExceptionInstance_Check(value) ? reinterpret_cast<PyBaseExceptionObject*>(value)->args : nullptr;
+  if (args && PyTuple_GET_SIZE(args) == 1 && PyUnicode_Check(PyTuple_GET_ITEM(args, 0))) {
     PyObject* message = PyTuple_GET_ITEM(args, 0);
     const Py_ssize_t end = PyUnicode_FindChar(message, '\n', 0, PyUnicode_GET_LENGTH(message), 1);
     PyObject* line = end > 0 ? PyUnicode_Substring(message, 0, end) : nullptr;
@@ -44,7 +45,6 @@ inline void keep_first_line() noexcept {
     Py_XDECREF(shorter);
     Py_XDECREF(line);
   }
-  Py_XDECREF(args);
   PyErr_Clear();  // of a failed attempt to shorten: the exception itself is worth more
   PyErr_Restore(type, value, traceback);
 }

@@ -1,0 +1,449 @@
+"""Builds our native code with a checker's flags, shows that the checker sees planted faults, then runs the tests in it.
+
+python tests/checkers/run.py asan|ubsan|tsan|leaks [arguments of pytest, such as -k linear]
+
+Everything is written to build/checkers. README.md, beside this file, says how to read a report and how code is added.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+TESTS = HERE.parent
+ROOT = TESTS.parent
+BUILD = ROOT / "build" / "checkers"
+FAULTS = HERE / "faults"
+
+LIMIT = 240  # s; a process that takes longer hangs, because a whole run has to fit in five minutes
+FOUND = 66  # the exit status of a process in which a checker found something; pytest's own are 0 to 5
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A build of our native code."""
+
+    name: str
+    flags: str  # of the compiler and the linker
+    symbol: bytes  # what a module refers to when it was built with them
+
+    @property
+    def folder(self) -> Path:
+        return BUILD / self.name
+
+    @property
+    def site(self) -> Path:
+        """Where everything is installed."""
+        return self.folder / "site"
+
+
+@dataclass(frozen=True)
+class Checker:
+    """A variant, and how it is run."""
+
+    variant: Variant
+    variable: str  # the environment variable that the checker reads its options from
+    options: dict[str, str]
+    preload: tuple[str, ...]  # libraries that must come before Python's own
+    faults: dict[str, str]  # each function of faults/planted.h, and what the checker's report must call its fault
+
+
+# Line numbers are enough of -g. With a frame pointer and no tail calls, stacks are quick to walk and whole.
+COMMON = "-O1 -g1 -fno-omit-frame-pointer -fno-optimize-sibling-calls"
+
+ASAN = Variant(
+    "asan",
+    # libstdc++'s assertions see what the sanitizers do not, such as an empty optional that is read.
+    f"{COMMON} -fsanitize=address -D_GLIBCXX_ASSERTIONS",
+    b"__asan_init",
+)
+UBSAN = Variant(
+    "ubsan",
+    # vptr needs type information that torch does not export. -fwrapv, one of Python's own flags, makes signed overflow
+    # a defined operation, which is then not reported.
+    f"{COMMON} -fno-wrapv -fsanitize=undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined",
+    b"__ubsan_handle_",
+)
+TSAN = Variant("tsan", f"{COMMON} -fsanitize=thread", b"__tsan_init")
+
+# ASan looks for __cxa_throw when it starts; Python itself does not load libstdc++, and C++ exceptions would abort.
+ASAN_LIBRARIES = ("libasan.so", "libstdc++.so")
+
+# To run out of memory is an exception in torch, and there are tests for it.
+MEMORY_MAY_END = {"allocator_may_return_null": "1"}
+
+CHECKERS = {
+    "asan": Checker(
+        ASAN,
+        "ASAN_OPTIONS",
+        MEMORY_MAY_END
+        | {
+            "exitcode": str(FOUND),
+            "detect_leaks": "0",  # `make leaks` does that
+            "detect_stack_use_after_return": "1",
+            "handle_abort": "1",  # how a failed assertion of libstdc++ ends
+        },
+        ASAN_LIBRARIES,
+        {
+            "read_past_end": "heap-buffer-overflow",
+            "read_freed_tensor": "heap-use-after-free",
+            "read_freed_object": "heap-use-after-free",
+            "read_dangling_reference": "stack-use-after-return",
+        },
+    ),
+    "ubsan": Checker(
+        UBSAN,
+        "UBSAN_OPTIONS",
+        {"exitcode": str(FOUND), "print_stacktrace": "1"},
+        (),
+        {
+            "overflow": "signed integer overflow",
+            "read_misaligned": "load of misaligned address",
+            "call_on_null": "member access within null pointer",
+        },
+    ),
+    "tsan": Checker(
+        TSAN,
+        "TSAN_OPTIONS",
+        # Python and torch are not instrumented. Their accesses to memory are not looked at, but their locks, the GIL
+        # among them, do order ours.
+        MEMORY_MAY_END | {"exitcode": str(FOUND), "ignore_noninstrumented_modules": "1"},
+        ("libtsan.so",),
+        {"race_of_cpp_threads": "data race", "race_in_tensor": "data race"},
+    ),
+    # Two searches in one run. When a process ends, LeakSanitizer reports memory that nothing points to. Python and
+    # torch leave some as well, so only what was allocated with a frame of ours on the stack counts. It does not see an
+    # object that a leaked reference keeps alive, because Python's garbage collector still points to it. Nor does it see
+    # whose a tensor is that torch allocated: torch has no frame pointers, and to walk its stacks without them takes a
+    # minute for each process. growth.py sees both: it repeats each test and measures what ASan's allocator has given
+    # out.
+    "leaks": Checker(
+        ASAN,
+        "ASAN_OPTIONS",
+        MEMORY_MAY_END
+        | {
+            "exitcode": "0",  # Python itself always leaks a little: the records decide
+            "detect_leaks": "1",
+            "malloc_context_size": "12",
+            "stack_trace_format": '"    #%n %p in %f %S (%m)"',  # %m: the file, which says whether the frame is ours
+            # Freed memory that is kept back to catch its use would count as memory in use.
+            "quarantine_size_mb": "0",
+            "thread_local_quarantine_size_kb": "0",
+        },
+        ASAN_LIBRARIES,
+        {
+            "leak_memory": "Direct leak of",
+            "leak_cpp_tensor": "memory in use",
+            "leak_reference": "references to torch.Tensor",
+            "leak_none": "references to None",
+        },
+    ),
+}
+
+
+def main(name: str, arguments: list[str]) -> int:
+    """Builds, shows that the checker sees, runs the tests, and sums up in one paragraph."""
+    checker = CHECKERS[name]
+    start = time.monotonic()
+    built = build(checker.variant)
+    ready = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:  # nearly all of the time is torch's import
+        caught, missed = [], []
+        for line, seen in pool.map(lambda fault: run_fault(name, fault), checker.faults):
+            (caught if seen else missed).append(line)
+    tested = time.monotonic()
+    run = run_pytest(name, "tests", [*map(str, native_files()), *arguments])
+    end = time.monotonic()
+
+    print(run.output)
+    problems = missed + run.problems()
+    for problem in problems:
+        print(f"{name}: {problem}\n")
+    left_out = run.counts.get("left_out", ())
+    for test, reason in left_out:
+        print(f"{name}: left out: {test}: {reason}")
+    counts = ", ".join(f"{run.counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped") if run.counts)
+    sentences = [
+        f"{built}.",
+        f"Planted faults caught: {len(caught)} of {len(checker.faults)}: {'; '.join(caught) or 'none'}.",
+        f"Tests: {counts or 'not finished'}; {len(left_out)} left out, listed above.",
+        f"{run.foreign} leaks without a frame of ours are not counted." if name == "leaks" else "",
+        f"{len(problems)} PROBLEMS." if problems else "Nothing was found in our code.",
+        f"Seconds: {ready - start:.0f} to build, {tested - ready:.0f} for the faults, {end - tested:.0f} for tests.",
+    ]
+    print(textwrap.fill(f"{name}: {' '.join(filter(None, sentences))}", 120, break_on_hyphens=False))
+    return 1 if problems else 0
+
+
+def native_files() -> list[Path]:
+    """The test files with native tests. The others are not even imported: they may need a checkout."""
+    return sorted(path for path in TESTS.rglob("test_*.py") if "mark.native" in path.read_text())
+
+
+def run_fault(name: str, fault: str) -> tuple[str, bool]:
+    """Runs one planted fault as a test is run. The line of the report that names it and True; or what is wrong."""
+    run = run_pytest(name, fault, [f"{FAULTS / 'planted.py'}::test_{fault}"])
+    called = CHECKERS[name].faults[fault]
+    for report in run.reports:
+        line = next((line for line in report.splitlines() if called in line), None)
+        if line and fault in report and run.status:
+            return f"{fault} ({shortened(line)})", True
+    return (
+        f"the checker is blind: no report calls planted::{fault} {called!r}; the exit status was {run.status}. "
+        + "\n".join([run.output, *run.reports])
+    ), False
+
+
+def shortened(line: str) -> str:
+    """A line of a report without what differs from run to run: folders, addresses, process numbers."""
+    return re.sub(r"==\d+==|\S*/(?=\w)| \(pid=\d+\)| on address 0x.*| 0x[0-9a-f]+|:$", "", line).strip()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a pytest process."""
+
+    status: int | None  # None: it hung
+    output: str
+    reports: list[str]  # the checker's, about this process and those that it started
+    foreign: int  # how many leaks were left out of them
+    counts: dict  # see under_checker.py; empty if the process did not come to its end
+    last: str  # the test that began last
+
+    def problems(self) -> list[str]:
+        found = [f"report:\n{report}" for report in self.reports]
+        if self.status is None:
+            found.append(f"no end after {LIMIT} s, in {self.last}")
+        elif not self.counts:
+            found.append(f"the process died with status {self.status}, in {self.last}")
+        elif self.status and not found:
+            found.append(f"pytest ended with status {self.status}")
+        elif not self.counts["passed"]:
+            found.append("no test passed")
+        if self.counts.get("outside"):
+            found.append(f"modules that are not the variant's were tested: {', '.join(self.counts['outside'])}")
+        return found
+
+
+def run_pytest(name: str, label: str, arguments: list[str]) -> Run:
+    """Runs tests under a checker; again if LeakSanitizer itself fails, as it may while a thread of torch's ends."""
+    for _ in range(3):
+        run = run_pytest_once(name, label, arguments)
+        if not any("LeakSanitizer has encountered a fatal error" in report for report in run.reports):
+            break
+    return run
+
+
+def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
+    checker = CHECKERS[name]
+    folder = BUILD / "runs" / name / label
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    # Reports go to files, since pytest keeps what is printed, and loses it when the process dies.
+    options = checker.options | {"log_path": str(folder / "report")}
+    environment = os.environ | {
+        checker.variable: ":".join(f"{key}={value}" for key, value in options.items()),
+        "LD_PRELOAD": " ".join(library(file) for file in checker.preload),
+        "PYTHONMALLOC": "malloc",  # else ASan would see Python's arenas and not the objects in them
+        "OMP_NUM_THREADS": "1",
+        # Neither the working folder nor the editable install may come before the variant, in child processes either.
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join([str(checker.variant.site), str(HERE)]),
+        "INTEROP_TEST_SITE": str(checker.variant.site),
+        "INTEROP_CHECKER": name,
+        "INTEROP_CHECKER_FOLDER": str(folder),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "under_checker", "-p", "no:cacheprovider"]
+    command += ["-p", "no:faulthandler"]  # it would take SIGSEGV from the checker
+    command += ["-m", f"native and not unchecked(by='{name}')", *arguments]
+    with open(folder / "output.txt", "w") as output:
+        # A session of its own, so that children which hang end with it.
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            status = process.wait(LIMIT)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            status = None
+    reports, foreign = relevant(path.read_text(errors="replace") for path in sorted(folder.glob("report.*")))
+    counts, last = folder / "counts.json", folder / "last.txt"
+    return Run(
+        status,
+        (folder / "output.txt").read_text(errors="replace"),
+        reports,
+        foreign,
+        json.loads(counts.read_text()) if counts.exists() else {},
+        last.read_text() if last.exists() else "no test",
+    )
+
+
+def relevant(reports) -> tuple[list[str], int]:
+    """The reports without what is no fault, and the number of leaks without a frame of ours."""
+    kept, foreign = [], 0
+    for report in reports:
+        text = re.sub(r"(?m)^==\d+==WARNING: \w+ failed to allocate .*\n", "", report)
+        if "ERROR: LeakSanitizer" in text:
+            leaks = [part for part in text.split("\n\n") if re.match(r"(Direct|Indirect) leak of", part)]
+            ours = [leak for leak in leaks if f"({BUILD}" in leak]
+            foreign += len(leaks) - len(ours)
+            text = "\n\n".join(ours)
+        if text.strip():
+            kept.append(text)
+    return kept, foreign
+
+
+# The build.
+
+
+def build(variant: Variant) -> str:
+    """Installs interop, the tests' projects and the faults, each unless its sources are those of the last time."""
+    flags = dict.fromkeys(("CFLAGS", "CXXFLAGS", "LDFLAGS"), variant.flags)  # distutils' releases differ in which count
+    environment = os.environ | flags | {"PYTHONSAFEPATH": "1"}
+    compiler = subprocess.run(["g++", "--version"], capture_output=True, check=True, text=True).stdout
+    variant.folder.mkdir(parents=True, exist_ok=True)
+    with locked(variant.folder / "lock"):
+        key = fingerprint(ROOT, variant.flags, sys.version, torch.__version__, compiler)
+        if not is_installed(variant, ROOT, key):
+            shutil.rmtree(variant.site, ignore_errors=True)  # all the rest was built with it
+        built = install(variant, ROOT, key, environment)
+        for path in filter(is_plain_python, sources(ROOT)):
+            target = variant.site / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+        environment["PYTHONPATH"] = str(build_tools(variant))
+        projects = [*sorted(path.parent for path in TESTS.glob("*/setup.py")), FAULTS]
+        with ThreadPoolExecutor(2) as pool:
+            for names in pool.map(lambda each: install(variant, each, fingerprint(each, key), environment), projects):
+                built += names
+    for module in variant.site.rglob("*.so"):
+        if variant.symbol not in module.read_bytes():
+            raise SystemExit(f"{module} is not instrumented: it was built without {variant.flags}")
+    return f"Built {', '.join(built)} with {variant.flags}" if built else f"The {variant.name} build is up to date"
+
+
+def install(variant: Variant, project: Path, key: str, environment: dict[str, str]) -> list[str]:
+    """Builds a project and installs it in the variant's folder. Its name in a list; empty if nothing was to do."""
+    if is_installed(variant, project, key):
+        return []
+    # A copy: in the checkout, setuptools would link again what an ordinary build left in the folder build.
+    work = variant.folder / "work" / name_of(project)
+    shutil.rmtree(work, ignore_errors=True)
+    for path in sources(project):
+        target = work / path.relative_to(project)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--upgrade"]
+    done = subprocess.run(
+        [*pip, "--target", str(variant.site), str(work)],
+        cwd=variant.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f"{project} cannot be built with {variant.flags}:\n{done.stdout}")
+    stamp(variant, project).write_text(key)
+    return [name_of(project)]
+
+
+def build_tools(variant: Variant) -> Path:
+    """A folder with an `interop` that has the variant's build helper and declarations, and nothing compiled.
+
+    What is compiled in the variant loads only where the checker is preloaded, and compilers are slow under a checker.
+    """
+    package = variant.folder / "tools" / "interop"
+    shutil.rmtree(package, ignore_errors=True)
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    for part in ("abi", "build.py", "csrc", "include", "paths.py", "pxd"):
+        (package / part).symlink_to(variant.site / "interop" / part)
+    return package.parent
+
+
+def sources(project: Path) -> list[Path]:
+    """The files that a project is built from, without what a build made of them."""
+    if project == ROOT:
+        top = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "csrc", "interop", "pxd"]
+        places = [ROOT / name for name in top]
+    else:
+        places = [project]
+    found = [path for place in places for path in (place.rglob("*") if place.is_dir() else [place])]
+    return sorted(
+        path
+        for path in found
+        if path.is_file()
+        and path.suffix not in {".so", ".o", ".pyc"}
+        and path.name != "_build_info.py"
+        and not (path.suffix == ".cpp" and path.with_suffix(".pyx").exists())
+    )
+
+
+def is_plain_python(path: Path) -> bool:
+    """Whether a file is a part of interop that no build uses, so that a change of it needs none."""
+    parts = path.relative_to(ROOT).parts if path.is_relative_to(ROOT / "interop") else ("",)
+    return path.suffix == ".py" and parts[0] == "interop" and parts[1] not in {"abi", "build.py", "codegen", "paths.py"}
+
+
+def fingerprint(project: Path, *more: str) -> str:
+    """A hash of what the build of a project depends on."""
+    digest = hashlib.sha256(repr(more).encode())
+    for path in sources(project):
+        if not is_plain_python(path) and path.name not in {"README.md", "LICENSE"}:
+            digest.update(f"{path.relative_to(project)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_installed(variant: Variant, project: Path, key: str) -> bool:
+    file = stamp(variant, project)
+    return file.exists() and file.read_text() == key
+
+
+def stamp(variant: Variant, project: Path) -> Path:
+    """The file with the fingerprint of what is installed."""
+    return variant.site / f"{name_of(project)}.stamp"
+
+
+def name_of(project: Path) -> str:
+    return "interop" if project == ROOT else project.name
+
+
+def library(name: str) -> str:
+    """The path of a library that comes with g++."""
+    done = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, check=True, text=True)
+    path = done.stdout.strip()
+    if not Path(path).is_absolute():
+        raise SystemExit(f"g++ has no {name}; install its sanitizers (on Debian: apt-get install libgcc-12-dev)")
+    return path
+
+
+@contextlib.contextmanager
+def locked(path: Path):
+    """Keeps `make asan` and `make leaks`, which share a build, from building at the same time."""
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in CHECKERS:
+        raise SystemExit(f"usage: python tests/checkers/run.py {'|'.join(CHECKERS)} [arguments of pytest]")
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

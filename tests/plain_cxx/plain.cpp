@@ -1,0 +1,80 @@
+// A module in plain C++ over our headers: no Cython, no pybind11.
+#include <ATen/ops/mm.h>
+#include <ATen/ops/neg.h>
+
+#include <new>
+
+#include "interop/device.h"
+#include "interop/exceptions.h"
+#include "interop/guards.h"
+#include "interop/tensor.h"
+#include "interop/tuple.h"
+#include "interop/warnings.h"
+
+namespace {
+
+// Calls a function that may throw, as every entry point into C++ must.
+template <class Function>
+PyObject* guarded(Function function) noexcept {
+  try {
+    return function();
+  } catch (...) {
+    interop::translate_exception();
+    return nullptr;
+  }
+}
+
+PyObject* roundtrip(PyObject*, PyObject* obj) {
+  return guarded([&] { return interop::wrap(interop::unpack(obj)); });
+}
+
+PyObject* square(PyObject*, PyObject* obj) {
+  return guarded([&] {
+    const at::Tensor x = interop::unpack(obj);
+    return interop::wrap(at::mm(x, x));
+  });
+}
+
+PyObject* negate_into(PyObject*, PyObject* args) {
+  return guarded([&] {
+    interop::WarningScope warnings;
+    at::Tensor out = interop::unpack(PyTuple_GET_ITEM(args, 1));
+    at::neg_out(out, interop::unpack(PyTuple_GET_ITEM(args, 0)));
+    warnings.emit();
+    return interop::wrap(out);
+  });
+}
+
+// Throws one of each kind that is not a c10::Error.
+PyObject* throw_kind(PyObject*, PyObject* kind) {
+  return guarded([&]() -> PyObject* {
+    const long which = PyLong_AsLong(kind);
+    if (which == 0) {
+      throw std::bad_alloc();
+    }
+    if (which == 1) {
+      throw 7;
+    }
+    if (which == 2) {
+      throw std::out_of_range("from the standard library");
+    }
+    PyErr_SetString(PyExc_KeyError, "set before");
+    throw std::out_of_range("must not hide it");
+  });
+}
+
+PyMethodDef methods[] = {
+    {"roundtrip", roundtrip, METH_O, nullptr},
+    {"square", square, METH_O, nullptr},
+    {"negate_into", negate_into, METH_VARARGS, nullptr},
+    {"throw_kind", throw_kind, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plain", nullptr, 0, methods, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit_plain() {
+  return PyModuleDef_Init(&definition);
+}
