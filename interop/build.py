@@ -11,9 +11,9 @@ Build it with ``pip install --no-build-isolation .``: pip's isolation would comp
 """
 
 import glob
+import json
 import os
 import re
-import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -21,8 +21,8 @@ import setuptools
 import torch
 from torch.utils import cpp_extension
 
-from interop.abi.names import abi_name
-from interop.codegen.select import select
+from interop.abi.names import PREFIX, abi_name
+from interop.codegen.select import select, write_whole
 from interop.paths import get_include, get_pxd_dir, get_source_dir
 
 __all__ = ["DIRECTIVES", "BuildExtension", "Extension", "cythonize"]
@@ -58,8 +58,11 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
         As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
         ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise.
     """
-    if not isinstance(name, str) or not all(part.isidentifier() or part == "*" for part in name.split(".")):
-        raise ValueError(f"name must be a module's dotted name, such as 'package.module', got {name!r}")
+    parts = name.split(".") if isinstance(name, str) else [""]
+    if not all((part.isidentifier() and part.isascii()) or part == "*" for part in parts) or parts[-1] == "__init__":
+        raise ValueError(
+            f"name must be a module's dotted name in ASCII, such as 'package.module', and no __init__, got {name!r}"
+        )
     if isinstance(sources, (str, os.PathLike)) or not all(isinstance(s, (str, os.PathLike)) for s in sources):
         raise TypeError(f"sources must be a list of paths, such as ['module.pyx'], got {sources!r}")
     if kwargs.get("py_limited_api"):
@@ -96,7 +99,9 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     pxd = select(Path(get_pxd_dir()), sources, include_path, folder)
     kwargs["include_path"] = [str(pxd), *kwargs.get("include_path", ())]
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
-    return cython_cythonize(extensions, **kwargs)
+    # Cython compares dates alone, and the declarations may be older than C++ that was made from others.
+    changed = _note_declarations(folder / "used.json", sources, pxd.name)
+    return cython_cythonize(extensions, **{"force": changed} | kwargs)
 
 
 class BuildExtension(cpp_extension.BuildExtension):
@@ -115,7 +120,24 @@ class BuildExtension(cpp_extension.BuildExtension):
         for extension in self.extensions:
             if any(map(_is_cython, extension.sources)):
                 _translate(extension)
+            if hasattr(extension, "native_name"):
+                native = os.path.basename(self.get_ext_filename(extension.native_name))
+                extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
+                self._remove_other_abis(extension, native)
         super().build_extensions()
+
+    def _remove_other_abis(self, extension: setuptools.Extension, native: str) -> None:
+        """Removes what an earlier build for another torch left, which a wheel would pack as well."""
+        module = extension.name.rpartition(".")[2]
+        for path in Path(self.get_ext_fullpath(extension.name)).parent.glob(f"_{module}_{PREFIX}*"):
+            if path.name != native:
+                path.unlink()
+
+    def _define_torch_extension_name(self, extension):
+        # TORCH_EXTENSION_NAME is for PyInit_, so it is the module's name and not the file's.
+        name, extension.name = extension.name, getattr(extension, "module_name", extension.name)
+        super()._define_torch_extension_name(extension)
+        extension.name = name
 
     def get_source_files(self):
         """What goes into the project's sdist: not the bootstrap, which is ours."""
@@ -135,21 +157,18 @@ def _halves(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
         return
     abi = abi_name(torch.__version__)
     package, dot, module = extension.name.rpartition(".")
-    native = f"_{module}_{abi}"
-    suffix = os.environ.get("SETUPTOOLS_EXT_SUFFIX") or sysconfig.get_config_var("EXT_SUFFIX")
-    yield setuptools.Extension(
+    bootstrap = setuptools.Extension(
         extension.name,
         [_BOOTSTRAP],
-        define_macros=[
-            ("INTEROP_MODULE", module),
-            ("INTEROP_ABI", f'"{abi}"'),
-            ("INTEROP_NATIVE", f'"{native}{suffix}"'),
-        ],
+        define_macros=[("INTEROP_MODULE", module), ("INTEROP_ABI", f'"{abi}"')],
         extra_compile_args=_with_default_flags(()),
         language="c++",
     )
+    bootstrap.native_name = package + dot + f"_{module}_{abi}"
     extension.module_name = extension.name
-    extension.name = package + dot + native
+    extension.name = bootstrap.native_name
+    extension.__class__ = setuptools.Extension  # an editable install finalizes the command twice
+    yield bootstrap
     yield extension
 
 
@@ -164,21 +183,52 @@ def _translate(extension: setuptools.Extension) -> None:
     extension.name = file_name
 
 
+def _note_declarations(record: Path, sources: Iterable[str], digest: str) -> bool:
+    """Notes which declarations `sources` are translated with now; whether any was translated with others, or never."""
+    try:
+        used = json.loads(record.read_text())
+    except (OSError, ValueError):
+        used = {}
+    now = {os.path.abspath(source): digest for source in sources}
+    if now.items() <= used.items():
+        return False
+    write_whole(record, json.dumps(used | now))
+    return True
+
+
+_GUARD = re.compile(
+    r"^(?P<indent>[ \t]+)(?:cdef[ \t]+)?(?:\w+\.)?(?P<kind>NoGradGuard|AutoGradMode|InferenceMode)[ \t]+"
+    r"(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?:=(?P<value>[^=].*))?(?:\#.*)?$",
+    re.MULTILINE,
+)
+_NEXT_BLOCK = re.compile(
+    r"^[ \t]*(?:async[ \t]+def|def|cpdef|class|cdef[ \t]+class)\b|^[ \t]*cdef\b.*\).*:[ \t]*$", re.MULTILINE
+)
+
+
 def _refuse_idle_guards(source: str) -> None:
-    """Raises SyntaxError for a guard that is declared and never assigned: Cython leaves it out without a word."""
-    with open(source, encoding="utf-8") as file:
-        text = file.read()
-    for guard in re.finditer(
-        r"^[ \t]*cdef[ \t]+(?:torch\.)?(NoGradGuard|AutoGradMode|InferenceMode)[ \t]+(\w+)[ \t]*(?:#.*)?$", text, re.M
-    ):
-        kind, name = guard.groups()
-        if not re.search(rf"\b{name}[ \t]*=", text):
-            line = text.count("\n", 0, guard.start()) + 1
-            raise SyntaxError(
-                f"{name!r} is declared but never assigned, so this guard would do nothing; "
-                f"write: cdef torch.{kind} {name} = torch.{kind}({'False' if kind == 'AutoGradMode' else ''})",
-                (source, line, 1, guard[0]),
-            )
+    """Raises SyntaxError for a guard that would not do what it says.
+
+    One that is never assigned Cython leaves out without a word. In a generator or a coroutine it would last from the
+    first step to the last, over whatever the caller does in between.
+    """
+    text = Path(source).read_text(encoding="utf-8")
+    for guard in _GUARD.finditer(text):
+        kind = guard["kind"]
+        line = text.count("\n", 0, guard.start()) + 1
+        where = (source, line, 1, guard[0])
+        before = [block.end() for block in _NEXT_BLOCK.finditer(text, 0, guard.start())]
+        after = _NEXT_BLOCK.search(text, guard.end())
+        function = text[before[-1] if before else 0 : after.start() if after else None]
+        for name in re.findall(r"\w+", guard["names"]):
+            if guard["value"] is None and not re.search(rf"(?<![\w.]){name}[ \t]*=[^=]", function):
+                raise SyntaxError(
+                    f"{name!r} is declared but never assigned here, so this guard would do nothing; "
+                    f"write: cdef torch.{kind} {name} = torch.{kind}({'False' if kind == 'AutoGradMode' else ''})",
+                    where,
+                )
+        if re.search(r"\b(?:yield|await)\b", function):
+            raise SyntaxError(f"a {kind} cannot stand in a generator or coroutine: its mode would leak out", where)
 
 
 def _is_cython(source: str) -> bool:

@@ -60,9 +60,12 @@ class TestExtension:
         monkeypatch.setenv("CFLAGS", "-g -O1")
         assert "-O2" not in Extension("m", ["m.pyx"]).extra_compile_args
 
-    @pytest.mark.parametrize("name", ["", "my-module", "a..b", "1a", None, 3, "a b"])
+    @pytest.mark.parametrize("name", ["", "my-module", "a..b", "1a", None, 3, "a b", "módulo", "package.__init__"])
     def test_names_that_are_none(self, name):
-        with pytest.raises(ValueError, match=r"name must be a module's dotted name, such as 'package\.module', got"):
+        with pytest.raises(
+            ValueError,
+            match=r"name must be a module's dotted name in ASCII, such as 'package\.module', and no __init__, got",
+        ):
             Extension(name, ["m.pyx"])
 
     def test_the_limited_api(self):
@@ -92,6 +95,41 @@ class TestBuildExtension:
         run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"])
         code = "from package import one, two; print(one.number(), two.number(), one.__name__)"
         assert run([sys.executable, "-c", code]) == "1 2 package.one\n"
+
+    def test_an_editable_install(self, project):
+        """setuptools finalizes the command twice for it."""
+        (project / "editable_module.pyx").write_text(
+            "cimport torch\ndef f(torch.Tensor x not None): return x.cdata.dim()\n"
+        )
+        (project / "setup.py").write_text(
+            "from setuptools import setup\n"
+            "from interop.build import BuildExtension, Extension\n"
+            "module = Extension('editable_module', ['editable_module.pyx'])\n"
+            "setup(name='editable', py_modules=[], ext_modules=[module],\n"
+            "      cmdclass={'build_ext': BuildExtension})\n"
+        )
+        (project / "_editable_module_torch_2_99.so").touch()
+        pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--use-pep517"]
+        run([*pip, "--target", project / "site", "-e", "."])
+        code = "import editable_module, torch; print(editable_module.f(torch.ones(2, 3)))"
+        assert run([sys.executable, "-c", code]) == "2\n"
+
+    def test_the_macro_of_torch_names_the_module(self, project):
+        (project / "macro.cpp").write_text(
+            "#include <Python.h>\n"
+            "static PyModuleDef definition = {PyModuleDef_HEAD_INIT};\n"
+            "#define JOIN_(a, b) a##b\n#define JOIN(a, b) JOIN_(a, b)\n"
+            "PyMODINIT_FUNC JOIN(PyInit_, TORCH_EXTENSION_NAME)() { return PyModuleDef_Init(&definition); }\n"
+        )
+        (project / "setup.py").write_text(
+            "from setuptools import setup\n"
+            "from interop.build import BuildExtension, Extension\n"
+            "setup(name='macro', ext_modules=[Extension('macro', ['macro.cpp'])],\n"
+            "      cmdclass={'build_ext': BuildExtension.with_options(no_python_abi_suffix=True)})\n"
+        )
+        run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"])
+        assert (project / "macro.so").exists()
+        assert run([sys.executable, "-c", "import macro; print(macro.__name__)"]) == "macro\n"
 
     def test_an_sdist_has_the_projects_own_sources(self, project):
         (project / "module.pyx").write_text("cimport torch\n")
@@ -190,11 +228,53 @@ class TestSelection:
         cythonize("once.pyx", force=True)
         assert {path: path.stat().st_mtime_ns for path in (project / "build").rglob("*.pxd")} == first
 
+    def test_other_declarations_translate_again(self, project):
+        """Their files may be older than the C++ that was made from others, so dates do not tell."""
+        (project / "again.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).exp()\n")
+        cythonize("again.pyx")
+        used, translated = project / "build" / "interop-pxd" / "used.json", project / "again.cpp"
+        translated.write_text(translated.read_text() + "// from other declarations\n")
+        cythonize("again.pyx")
+        assert "// from other declarations" in translated.read_text()
+        used.write_text(used.read_text().replace('": "', '": "other-'))
+        cythonize("again.pyx")
+        assert "// from other declarations" not in translated.read_text()
+
+    @pytest.mark.parametrize(
+        "call", ["t.std(True)", "t.sort(True)", "t.var(1)", "t.std(v, 2)", "t.argsort(flag)", "at.IntArrayRef(v)"]
+    )
+    def test_a_call_that_would_mean_something_else_is_refused(self, project, call):
+        name = "refused_" + "".join(c for c in call if c.isalnum())
+        (project / f"{name}.pyx").write_text(
+            "cimport ATen as at\nfrom libc.stdint cimport int64_t\nfrom libcpp.vector cimport vector\n"
+            f"cdef void f(at.Tensor t, bint flag, vector[int64_t] v):\n    {call}\n"
+        )
+        with pytest.raises(CompileError):
+            cythonize(f"{name}.pyx")
+
 
 def test_folders():
     """What Cython and the compiler are told is there."""
     assert (Path(interop.get_pxd_dir()) / "torch" / "__init__.pxd").is_file()
     assert (Path(interop.get_include()) / "interop" / "tensor.h").is_file()
+
+
+IDLE_GUARDS = {
+    "two at once": "def f():\n    cdef torch.NoGradGuard a, b\n    a = torch.NoGradGuard()\n",
+    "in a block": "def f():\n    cdef:\n        torch.NoGradGuard a\n    return 1\n",
+    "another name": "cimport torch as T\ndef f():\n    cdef T.NoGradGuard a\n",
+    "assigned elsewhere": "def g():\n    a = 1\n\ndef f():\n    cdef torch.NoGradGuard a\n\ndef h():\n    a = 1\n",
+    "in a generator": "def f():\n    cdef torch.NoGradGuard a = torch.NoGradGuard()\n    yield 1\n",
+    "in a coroutine": "async def f():\n    cdef torch.NoGradGuard a = torch.NoGradGuard()\n    await g()\n",
+    "an attribute": "cdef class C:\n    cdef torch.NoGradGuard a\n    def f(self): self.a = torch.NoGradGuard()\n",
+}
+
+
+@pytest.mark.parametrize("form", IDLE_GUARDS)
+def test_guards_that_would_not_do_what_they_say(project, form):
+    (project / "m.pyx").write_text("cimport torch\n" + IDLE_GUARDS[form])
+    with pytest.raises(SyntaxError, match=r"guard would do nothing|would leak out"):
+        cythonize("m.pyx")
 
 
 def test_build_info():

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,27 @@ class TestOverloads:
         """As sort(stable) and sort(dim) do: of a truth value C++ sees an int."""
         stable = Declaration("sort", "Tensor", (Parameter("cbool", "stable", False),), "sort.stable")
         along = Declaration("sort", "Tensor", (Parameter("int64_t", "dim", False),), "sort")
-        assert [call.types for call in calls.method_calls([stable, along])] == [("int64_t",)]
-        assert len(calls.function_calls([stable, along])) == 2
+        assert calls.method_calls([stable, along]) == []
+        kinds = [call.types for call in calls.function_calls([stable, along])]
+        assert kinds == [("cbool",), ("int64_t",), ("int",)]  # a C int is nearer to a truth value than to an int64_t
+
+    def test_of_two_that_look_alike_the_one_that_leans_less_on_defaults(self):
+        repeats = Declaration(
+            "repeat_interleave",
+            "Tensor",
+            (Parameter("CTensor&", "repeats", False), Parameter("int64_t", "output_size", True, optional=True)),
+            "repeat_interleave.Tensor",
+        )
+        times = Declaration(
+            "repeat_interleave",
+            "Tensor",
+            (Parameter("CTensor&", "self", False), Parameter("int64_t", "repeats", False)),
+            "repeat_interleave.self_int",
+        )
+        for order in ([repeats, times], [times, repeats]):
+            chosen = [call for call in calls.function_calls(order) if len(call.types) == 2]
+            assert [call.declaration for call in chosen] == [times]
+        assert calls.function_calls([times, replace(times, schema="another")]) == []
 
 
 class TestFiles:

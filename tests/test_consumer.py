@@ -110,7 +110,12 @@ class TestResults:
             "biased": torch.std(x, unbiased=False),
             "along": torch.std(x, dim=1),
             "along a variable": torch.var(x, dim=1),
-            "method along": torch.std(x, dim=1),
+            "along an int": torch.std(x, dim=1),
+            "sorted along an int": torch.argsort(x, dim=1),
+            "correction, int": torch.std(x, dim=0, correction=2),
+            "repeated": torch.repeat_interleave(x, 2),
+            "pseudo-inverse": torch.linalg.pinv(x, torch.tensor(0.5)),
+            "rounded down": torch.div(x, 0.5, rounding_mode="floor"),
             "correction": torch.std(x, dim=0, correction=2),
             "correction, double": torch.var(x, dim=0, correction=0.5),
             "method correction": torch.std(x, dim=0, correction=2),
@@ -285,6 +290,16 @@ class TestWarnings:
     def test_an_error_in_flight_wins(self, consumer, capfd):
         with pytest.raises(RuntimeError, match="self must be a matrix"):
             consumer.warn_then_fail(torch.ones(3), torch.ones(2))
+        assert "was resized" in capfd.readouterr().err
+
+    def test_scopes_that_end_out_of_order(self, consumer, capfd):
+        """A generator has its scope from when it is made. The oldest goes first, and the next one still points to it."""
+        scopes = [consumer.warnings_in_steps() for _ in range(20)]
+        while scopes:
+            scopes.pop(0)
+        with pytest.warns(UserWarning, match="was resized"):
+            consumer.warn_in_scope(torch.ones(3), torch.ones(2))
+        consumer.warn_in_scope(torch.ones(3), torch.ones(2), emit=False)
         assert "was resized" in capfd.readouterr().err
 
     def test_the_scope_ends_with_the_function(self, consumer, capfd):

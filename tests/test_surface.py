@@ -22,7 +22,6 @@ PASSED = {
     "BoolArray3": "std::array<bool, 3>&",
     "BoolArray4": "std::array<bool, 4>&",
     "CScalar&": "at::Scalar&",
-    "CString": "const char*",
     "CTensor&": "at::Tensor&",
     "Device": "interop::Device&",
     "DeviceIndex": "c10::DeviceIndex&",
@@ -39,7 +38,9 @@ PASSED = {
     "TensorList": "std::vector<at::Tensor>&",
     "TensorOptions": "at::TensorOptions&",
     "cbool": "int",
+    "const char*": "const char*",
     "double": "double",
+    "int": "int",
     "int64_t": "int64_t",
 }
 # An IntArrayRef poses as a vector, and must be taken wherever one is.

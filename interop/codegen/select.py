@@ -36,8 +36,7 @@ def select(pxd: Path, sources: Iterable[str], include_path: Iterable[str], folde
     chosen = folder / digest
     for path, text in texts.items():
         if not (chosen / path).exists():
-            (chosen / path).parent.mkdir(parents=True, exist_ok=True)
-            _write_whole(chosen / path, text)
+            write_whole(chosen / path, text)
     return chosen
 
 
@@ -56,8 +55,9 @@ def _needed(text: str, names: set[str]) -> Iterator[str]:
             yield line
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Another process that builds the same never sees half of a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_text(text)
     partial.replace(path)

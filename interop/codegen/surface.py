@@ -16,6 +16,7 @@ from interop.codegen import types
 
 # Types that Cython cannot hold or pass, so what takes or returns one is not declared. Each with the reason.
 LEFT_OUT = {
+    "Dimname": "named tensors, which torch 2.13 removed",
     "SymInt": "a symbolic size; eager code has numbers, and the plain overload takes them",
     "SymBool": "a symbolic truth value; eager code has plain ones",
     "QScheme": "an enum of deprecated eager quantization",
@@ -77,6 +78,7 @@ class Parameter:
     type: str
     name: str
     has_default: bool
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,9 @@ def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
             f"  return at::_ops::{function.func.name.unambiguous_name()}::call({passed});\n}}\n"
         )
     parameters = tuple(
-        Parameter(types.parameter(binding.type), _safe(binding.name), binding.default is not None)
+        Parameter(
+            types.parameter(binding.type), _safe(binding.name), binding.default is not None, "optional<" in binding.type
+        )
         for binding in signature.arguments()
     )
     returns = cpp.returns_type(function.func.returns, symint=False).cpp_type()

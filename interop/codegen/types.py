@@ -49,8 +49,11 @@ PARAMETERS = VALUES | {
     "::std::array<bool,2>": "BoolArray2",
     "::std::array<bool,3>": "BoolArray3",
     "::std::array<bool,4>": "BoolArray4",
-    "c10::string_view": "CString",
+    "c10::string_view": "const char*",
     "at::Stream": "Stream",
+    # Named tensors, up to torch 2.12.
+    "at::Dimname": "Dimname",
+    "at::DimnameList": "DimnameList",
 }
 
 

@@ -51,7 +51,6 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
     cppclass BoolArray4 "std::array<bool, 4>":
         cbool& operator[](size_t index) noexcept
 
-    ctypedef const char* CString
     ctypedef const Tensor CTensor
     ctypedef const Scalar CScalar
     ctypedef const vector[int64_t]& IntList
@@ -66,8 +65,6 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         Tensor contiguous(MemoryFormat memory_format) except +translate_exception
         Tensor conj() except +translate_exception
         Tensor toType(ScalarType dtype) except +translate_exception
-        Tensor std(int dim) except +translate_exception
-        Tensor var(int dim) except +translate_exception
         T item[T]() except +translate_exception
         const Tensor& requires_grad_() except +translate_exception
         const Tensor& requires_grad_(cbool requires_grad) except +translate_exception
@@ -113,7 +110,7 @@ FUNCTIONS = (
     PRELUDE
     + """
 from ATen.core.TensorBody cimport (
-    BoolArray2, BoolArray3, BoolArray4, CScalar, CString, CTensor, DoubleList, IntList, OptionalTensorList, ScalarList,
+    BoolArray2, BoolArray3, BoolArray4, CScalar, CTensor, DoubleList, IntList, OptionalTensorList, ScalarList,
     Tensor, TensorList,
 )
 

@@ -92,6 +92,8 @@ def overloads(torch.Tensor x not None):
     cdef at.Tensor t = x.cdata
     cdef bint no = False
     cdef long one = 1
+    cdef int dim = 1, two = 2
+    cdef bytes floor = b"floor"
     cdef vector[int64_t] first = (0,), pair = (2,)
     cdef at.tuple2[at.Tensor, at.Tensor] stable = at.sort(t, True, 0, True), along = at.sort(t, 0, True)
     return {
@@ -99,7 +101,12 @@ def overloads(torch.Tensor x not None):
         "biased": torch.wrap(at.std(t, no)),
         "along": torch.wrap(at.std(t, 1)),
         "along a variable": torch.wrap(at.var(t, one)),
-        "method along": torch.wrap(t.std(1)),
+        "along an int": torch.wrap(at.std(t, dim)),
+        "sorted along an int": torch.wrap(at.argsort(t, dim)),
+        "correction, int": torch.wrap(at.std(t, first, two, False)),
+        "repeated": torch.wrap(at.repeat_interleave(t, 2)),
+        "pseudo-inverse": torch.wrap(at.linalg_pinv(t, at.full(pair, 0.5, t.options())[0])),
+        "rounded down": torch.wrap(at.div(t, 0.5, floor)),
         "correction": torch.wrap(at.std(t, first, 2, False)),
         "correction, double": torch.wrap(at.var(t, first, 0.5, False)),
         "method correction": torch.wrap(t.std(first, at.Scalar(2), False)),
@@ -220,6 +227,13 @@ def warn_in_scope(torch.Tensor x not None, torch.Tensor out not None, bint emit=
         at.neg_out(o, a)
     if emit:
         warnings.emit()
+
+
+def warnings_in_steps():
+    """A generator holds its scope between its steps, and even before the first."""
+    cdef torch.WarningScope warnings
+    yield
+    warnings.emit()
 
 
 def warn_then_fail(torch.Tensor x not None, torch.Tensor out not None):

@@ -9,6 +9,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,12 +22,28 @@ namespace interop {
 
 namespace detail {
 
-struct WarningBuffer : c10::WarningHandler {
-  std::vector<c10::Warning> warnings;
+// Holds warnings back. Once closed, it passes them on to the handler before it.
+class WarningBuffer : public c10::WarningHandler {
+ public:
+  explicit WarningBuffer(c10::WarningHandler* previous) noexcept : previous_(previous) {}
 
   void process(const c10::Warning& warning) override {
-    warnings.push_back(warning);
+    if (closed_.load(std::memory_order_acquire)) {
+      previous_->process(warning);
+    } else {
+      warnings.push_back(warning);
+    }
   }
+
+  void close() noexcept {
+    closed_.store(true, std::memory_order_release);
+  }
+
+  std::vector<c10::Warning> warnings;
+
+ private:
+  c10::WarningHandler* const previous_;
+  std::atomic<bool> closed_{false};
 };
 
 // One warning to Python's warnings module, located as torch locates it. False if it became an exception, which is set.
@@ -50,8 +68,10 @@ inline bool emit_warning(const c10::Warning& warning) {
 // Collects the warnings of this thread for as long as it lives. Scopes nest.
 class WarningScope {
  public:
-  WarningScope() noexcept : previous_(c10::WarningUtils::get_warning_handler()) {
-    c10::WarningUtils::set_warning_handler(&buffer_);
+  WarningScope()
+      : previous_(c10::WarningUtils::get_warning_handler()),
+        buffer_(std::make_unique<detail::WarningBuffer>(previous_)) {
+    c10::WarningUtils::set_warning_handler(buffer_.get());
   }
   WarningScope(const WarningScope&) = delete;
   WarningScope& operator=(const WarningScope&) = delete;
@@ -60,10 +80,19 @@ class WarningScope {
   // have gone without a scope. It cannot become a Python warning here: a filter could make that an exception, beside
   // the one that is in flight or behind a function that has already returned its value.
   ~WarningScope() {
-    c10::WarningUtils::set_warning_handler(previous_);
-    for (const c10::Warning& warning : buffer_.warnings) {
+    std::vector<c10::Warning> left;
+    left.swap(buffer_->warnings);
+    if (c10::WarningUtils::get_warning_handler() == buffer_.get()) {
+      c10::WarningUtils::set_warning_handler(previous_);
+    } else {
+      // Another scope has begun since, or this is another thread: a generator or an object held this one. Somebody
+      // still points to the buffer, so it must stay.
+      buffer_->close();
+      static_cast<void>(buffer_.release());
+    }
+    for (const c10::Warning& warning : left) {
       try {
-        previous_->process(warning);
+        c10::WarningUtils::get_warning_handler()->process(warning);
       } catch (...) {
       }
     }
@@ -73,7 +102,7 @@ class WarningScope {
   // "error"; the warnings after that one are dropped, as in Python.
   void emit() {
     std::vector<c10::Warning> warnings;
-    warnings.swap(buffer_.warnings);
+    warnings.swap(buffer_->warnings);
     for (const c10::Warning& warning : warnings) {
       if (!detail::emit_warning(warning)) {
         throw PythonError();
@@ -82,8 +111,8 @@ class WarningScope {
   }
 
  private:
-  detail::WarningBuffer buffer_;
-  c10::WarningHandler* previous_;
+  c10::WarningHandler* const previous_;
+  std::unique_ptr<detail::WarningBuffer> buffer_;
 };
 
 }  // namespace interop
