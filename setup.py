@@ -27,7 +27,10 @@ def torch_problem() -> str | None:
     try:
         import torch
     except ImportError:
-        return f"torch-interop is compiled against the torch of this environment, and there is none. {install}"
+        return (
+            "torch-interop is compiled against the torch of this environment, and there is none, or pip has hidden it "
+            f"in an isolated build. {install}"
+        )
     major, minor = map(int, re.match(r"(\d+)\.(\d+)", torch.__version__).groups())
     if (major, minor) < MINIMUM_TORCH:
         return f"torch-interop needs torch >= {MINIMUM_TORCH[0]}.{MINIMUM_TORCH[1]}, got {torch.__version__}. {install}"

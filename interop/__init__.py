@@ -5,7 +5,17 @@ Importing this package imports torch, checks that the compiled parts were built 
 
 import torch  # first: it loads the libraries that every compiled part is linked to
 
-from interop import _build_info, abi
+from interop import abi
+
+try:
+    from interop import _build_info
+except ImportError as error:
+    raise ImportError(
+        "this is a checkout of torch-interop without its compiled half: leave this folder, or build it here with "
+        "`make demo` or `pip install --no-build-isolation -e .`",
+        name=__name__,
+    ) from error
+
 from interop.paths import get_include, get_pxd_dir
 
 if _build_info.ABI != abi.NAME:

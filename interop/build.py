@@ -18,11 +18,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import setuptools
+import setuptools.errors
 import torch
+from Cython.Compiler.Errors import CompileError
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX, abi_name
-from interop.codegen.select import select, write_whole
+from interop.codegen.select import refuse_unknown_names, select, write_whole
 from interop.paths import get_include, get_pxd_dir, get_source_dir
 
 __all__ = ["DIRECTIVES", "BuildExtension", "Extension", "cythonize"]
@@ -93,6 +95,7 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     patterns = [pattern for extension in extensions for pattern in extension.sources if _is_cython(pattern)]
     sources = [source for pattern in patterns for source in glob.glob(os.fspath(pattern), recursive=True)]
     for source in sources:
+        refuse_unknown_names(source, get_pxd_dir())
         _refuse_idle_guards(source)
     include_path = [*kwargs.get("include_path", ()), *(folder for e in extensions for folder in e.include_dirs)]
     folder = Path(kwargs.get("build_dir") or "build", "interop-pxd").resolve()
@@ -176,7 +179,13 @@ def _translate(extension: setuptools.Extension) -> None:
     """Replaces the Cython sources of an extension by C++, and takes over what their ``# distutils:`` lines say."""
     file_name = extension.name
     extension.name = getattr(extension, "module_name", file_name)
-    (translated,) = cythonize(extension)
+    try:
+        (translated,) = cythonize(extension)
+    except (CompileError, SyntaxError) as error:
+        # Cython has printed what is wrong. Of this class setuptools prints one line, of others a traceback.
+        raise setuptools.errors.CompileError(
+            f"Cython cannot translate {', '.join(extension.sources)}: {error}"
+        ) from error
     for name, value in vars(translated).items():
         if name != "name" and not name.startswith("_"):  # setuptools has its own notes behind an underscore
             setattr(extension, name, value)

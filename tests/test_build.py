@@ -1,6 +1,7 @@
 """The build helpers: what they add to an extension, and what they refuse."""
 
 import re
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -215,11 +216,29 @@ class TestSelection:
         assert {"exp", "mul", "cosh"} <= self.declared(project)
         assert "sinh" not in self.declared(project)
 
-    def test_an_unknown_function_is_cythons_error(self, project, capfd):
-        (project / "module.pyx").write_text("cimport ATen as at\ncdef at.Tensor f(): return at.no_such_function()\n")
-        with pytest.raises(CompileError):
-            cythonize("module.pyx")
-        assert "cimported module has no attribute 'no_such_function'" in capfd.readouterr().err
+    def test_an_unknown_function(self, project):
+        """In code, not in a comment or a string."""
+        (project / "unknown.pyx").write_text(
+            '"""About at.nothing."""\ncimport ATen as at\n# at.nothing\n'
+            "cdef at.Tensor f(at.Tensor t):\n    return at.sqare(t)\n"
+        )
+        with pytest.raises(SyntaxError, match=r"ATen has no 'sqare'; did you mean at\.square\?") as raised:
+            cythonize("unknown.pyx")
+        assert raised.value.lineno == 5
+
+    def test_the_build_ends_with_one_line(self, project):
+        (project / "broken.pyx").write_text("cimport torch\ndef f(:\n")
+        (project / "setup.py").write_text(
+            "from setuptools import setup\n"
+            "from interop.build import BuildExtension, Extension\n"
+            "setup(name='broken', ext_modules=[Extension('broken', ['broken.pyx'])],\n"
+            "      cmdclass={'build_ext': BuildExtension})\n"
+        )
+        command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert done.stderr.strip().splitlines()[-1].startswith("error: Cython cannot translate broken.pyx")
 
     def test_the_same_selection_is_written_once(self, project):
         (project / "once.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).exp()\n")

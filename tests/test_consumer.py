@@ -115,6 +115,9 @@ class TestResults:
             "correction, int": torch.std(x, dim=0, correction=2),
             "repeated": torch.repeat_interleave(x, 2),
             "pseudo-inverse": torch.linalg.pinv(x, torch.tensor(0.5)),
+            "above": x > 0.5,
+            "below": x <= 1,
+            "first value": x[0, 0].item(),
             "rounded down": torch.div(x, 0.5, rounding_mode="floor"),
             "correction": torch.std(x, dim=0, correction=2),
             "correction, double": torch.var(x, dim=0, correction=0.5),
@@ -293,7 +296,7 @@ class TestWarnings:
         assert "was resized" in capfd.readouterr().err
 
     def test_scopes_that_end_out_of_order(self, consumer, capfd):
-        """A generator has its scope from when it is made. The oldest goes first, and the next one still points to it."""
+        """A generator has its scope from when it is made. The oldest goes first; the next one still points to it."""
         scopes = [consumer.warnings_in_steps() for _ in range(20)]
         while scopes:
             scopes.pop(0)

@@ -4,9 +4,13 @@ All of them cost Cython several seconds in every run, of which a source uses a h
 nowhere in a source, nor in a file that the source includes or cimports, cannot be meant by it.
 """
 
+import contextlib
+import difflib
 import hashlib
+import io
 import os
 import re
+import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -38,6 +42,32 @@ def select(pxd: Path, sources: Iterable[str], include_path: Iterable[str], folde
         if not (chosen / path).exists():
             write_whole(chosen / path, text)
     return chosen
+
+
+def refuse_unknown_names(source: str, pxd: str) -> None:
+    """Raises SyntaxError for a function or type of ATen that there is not, with the nearest name that there is.
+
+    With the directive nonecheck, Cython's own message for it is followed by a crash of the compiler.
+    """
+    text = Path(source).read_text(encoding="utf-8")
+    known = set()
+    for path in Path(pxd).rglob("*.pxd"):
+        known.update(_NAME.findall(path.read_text()))
+    for alias in re.findall(r"^[ \t]*cimport[ \t]+ATen[ \t]+as[ \t]+(\w+)", text, re.MULTILINE):
+        for name, line, (row, column) in _attributes(text, alias):
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {alias}.{near[0]}?" if near else ""
+                raise SyntaxError(f"ATen has no {name!r}{hint}", (source, row, column + 1, line))
+
+
+def _attributes(text: str, alias: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
+    """The names after `alias` and a dot in the code of `text`: name, line, position."""
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):  # not for us to report: Cython will
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        for before, owner, dot, name in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+            if before.string != "." and owner.string == alias and dot.string == "." and name.type == tokenize.NAME:
+                yield name.string, name.line, name.start
 
 
 def _read_by(sources: Iterable[str], include_path: list[str]) -> set[str]:

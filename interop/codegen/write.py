@@ -95,11 +95,23 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         Tensor operator/(double other) except +translate_exception
         Tensor operator/(int64_t other) except +translate_exception
         Tensor operator==(CTensor& other) except +translate_exception
+        Tensor operator==(double other) except +translate_exception
+        Tensor operator==(int64_t other) except +translate_exception
         Tensor operator!=(CTensor& other) except +translate_exception
+        Tensor operator!=(double other) except +translate_exception
+        Tensor operator!=(int64_t other) except +translate_exception
         Tensor operator<(CTensor& other) except +translate_exception
+        Tensor operator<(double other) except +translate_exception
+        Tensor operator<(int64_t other) except +translate_exception
         Tensor operator<=(CTensor& other) except +translate_exception
+        Tensor operator<=(double other) except +translate_exception
+        Tensor operator<=(int64_t other) except +translate_exception
         Tensor operator>(CTensor& other) except +translate_exception
+        Tensor operator>(double other) except +translate_exception
+        Tensor operator>(int64_t other) except +translate_exception
         Tensor operator>=(CTensor& other) except +translate_exception
+        Tensor operator>=(double other) except +translate_exception
+        Tensor operator>=(int64_t other) except +translate_exception
         Tensor operator&(CTensor& other) except +translate_exception
         Tensor operator|(CTensor& other) except +translate_exception
         Tensor operator^(CTensor& other) except +translate_exception

@@ -68,12 +68,13 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         cbool is_alias_of(const TensorBase& other) except +translate_exception
         # Borrowed from the storage. Nothing is converted: conj and neg bits, strides and the device are the caller's to
         # look at first.
-        void* data_ptr() except +translate_exception
+        # (The templates first: Cython takes t.data_ptr[float] for an index where it sees another overload before.)
         T* data_ptr[T]() except +translate_exception
-        void* mutable_data_ptr() except +translate_exception
+        void* data_ptr() except +translate_exception
         T* mutable_data_ptr[T]() except +translate_exception
-        const void* const_data_ptr() except +translate_exception
+        void* mutable_data_ptr() except +translate_exception
         const T* const_data_ptr[T]() except +translate_exception
+        const void* const_data_ptr() except +translate_exception
 
         cbool requires_grad() except +translate_exception
         const TensorBase& set_requires_grad(cbool requires_grad) except +translate_exception
