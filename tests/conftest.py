@@ -16,6 +16,7 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
+PROJECTS = ("consumer", "mirrors", "plain_cxx")
 
 
 def run(command, **options):
@@ -73,7 +74,7 @@ def site():
     if ready:
         return Path(ready)
     folder = BUILD / "site"
-    for project in ("consumer", "plain_cxx"):
+    for project in PROJECTS:
         install_project(TESTS / project, folder)
     return folder
 
@@ -88,6 +89,12 @@ def consumer(site):
 def plain(site):
     """The module that plain C++ made with our headers."""
     return import_from(site, "plain")
+
+
+@pytest.fixture(scope="session")
+def mirrors(site):
+    """The module that uses the exact mirror of torch's header."""
+    return import_from(site, "mirrors")
 
 
 def import_from(site, name):

@@ -8,13 +8,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import BUILD, TESTS, fingerprint, install_project, run
+from conftest import BUILD, TESTS, fingerprint, install_project
 from torch.utils.cpp_extension import include_paths
 
 import interop
@@ -98,24 +97,13 @@ def for_other():
             root, source, ignore=shutil.ignore_patterns(".git", ".venv", "build", "tests", "docs", "*.so", "*.egg-info")
         )
         install_project(source, site, env=environment)
-        project = BUILD / "work" / "for_other_torch"
+        project = BUILD / "for_other_torch"
         shutil.rmtree(project, ignore_errors=True)
         project.mkdir(parents=True)
         (project / "setup.py").write_text(SETUP)
         for name, text in MODULES.items():
             (project / f"{name}.pyx").write_text(text)
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--no-build-isolation",
-            "--no-deps",
-            "--upgrade",
-            "--target",
-            site,
-        ]
-        run([*pip, project], env=environment)
+        install_project(project, site, env=environment)
         stamp.write_text(wanted)
     # The modules alone: the interop that was built for the other torch stays in its folder.
     modules = BUILD / "modules-for-other-torch"

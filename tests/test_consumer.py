@@ -409,6 +409,18 @@ class TestLeaks:
         assert sys.getallocatedblocks() - blocks < 100
 
 
+class TestExactMirror:
+    def test_it_reads_what_the_light_one_reads(self, mirrors, tensor):
+        assert mirrors.roundtrip(tensor) is tensor
+        assert mirrors.same(tensor)
+        assert mirrors.tensor_class() is torch.Tensor
+
+    def test_checks(self, mirrors):
+        assert mirrors.check(torch.ones(2)) == (True, True)
+        assert mirrors.check(torch.ones(2).as_subclass(Subclass)) == (True, False)
+        assert mirrors.check([]) == (False, False)
+
+
 class TestPlainCxx:
     """The headers serve C++ without Cython."""
 

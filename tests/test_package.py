@@ -10,7 +10,7 @@ import venv
 import zipfile
 
 import pytest
-from conftest import BUILD, TESTS, fingerprint, run
+from conftest import BUILD, PROJECTS, TESTS, fingerprint, run
 
 ROOT = TESTS.parent
 GENERATED = {"pxd/torch/_tensor.pxd", "pxd/ATen/Functions.pxd", "pxd/ATen/core/TensorBody.pxd"}
@@ -99,33 +99,35 @@ def test_the_wheel_in_a_fresh_environment(distributions):
     found = run([python, "-P", "-c", "import interop; print(interop.__file__)"]).strip()
     assert found.startswith(packages)
     variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "INTEROP_TEST_SITE")}
-    project = BUILD / "work" / "consumer-of-wheel"
-    shutil.rmtree(project, ignore_errors=True)
-    shutil.copytree(TESTS / "consumer", project)
-    shutil.copytree(TESTS / "plain_cxx", project / "plain_cxx")
     site = BUILD / "fresh-site"
     shutil.rmtree(site, ignore_errors=True)
-    for folder in (project, project / "plain_cxx"):
-        run(
-            [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", site, folder],
-            env=variables,
-        )
+    for name in PROJECTS:
+        project = BUILD / "work" / f"{name}-of-wheel"
+        shutil.rmtree(project, ignore_errors=True)
+        shutil.copytree(TESTS / name, project)
+        pip = [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", site]
+        run([*pip, project], env=variables)
     tests = [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS / "test_consumer.py"]
     output = run(tests, env=variables | {"INTEROP_TEST_SITE": str(site)}, cwd=BUILD)
     assert " passed" in output
     assert "failed" not in output
 
 
-def test_a_build_without_torch_says_so_in_one_line(tmp_path):
-    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
-    done = subprocess.run(
-        [sys.executable, ROOT / "setup.py", "build_py", "--build-lib", tmp_path / "lib"],
+def built_with(torch_module, folder):
+    """The outcome of a build in which `import torch` finds a module with that text."""
+    (folder / "torch.py").write_text(torch_module)
+    return subprocess.run(
+        [sys.executable, ROOT / "setup.py", "build_py", "--build-lib", folder / "lib"],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
         timeout=120,
     )
+
+
+def test_a_build_without_torch_says_so_in_one_line(tmp_path):
+    done = built_with("raise ImportError('no torch here')\n", tmp_path)
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if "torch-interop" in line]
     assert "there is none, or pip has hidden it" in line
@@ -134,14 +136,6 @@ def test_a_build_without_torch_says_so_in_one_line(tmp_path):
 
 
 def test_a_torch_that_is_too_old(tmp_path):
-    (tmp_path / "torch.py").write_text("__version__ = '2.9.1'\n")
-    done = subprocess.run(
-        [sys.executable, ROOT / "setup.py", "build_py", "--build-lib", tmp_path / "lib"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        timeout=120,
-    )
+    done = built_with("__version__ = '2.9.1'\n", tmp_path)
     assert done.returncode == 1
     assert "torch-interop needs torch >= 2.10, got 2.9.1" in done.stderr

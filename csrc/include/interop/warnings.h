@@ -25,11 +25,11 @@ namespace detail {
 // Holds warnings back. Once closed, it passes them on to the handler before it.
 class WarningBuffer : public c10::WarningHandler {
  public:
-  explicit WarningBuffer(c10::WarningHandler* previous) noexcept : previous_(previous) {}
+  explicit WarningBuffer(c10::WarningHandler* handler) noexcept : previous(handler) {}
 
   void process(const c10::Warning& warning) override {
     if (closed_.load(std::memory_order_acquire)) {
-      previous_->process(warning);
+      previous->process(warning);
     } else {
       warnings.push_back(warning);
     }
@@ -39,10 +39,10 @@ class WarningBuffer : public c10::WarningHandler {
     closed_.store(true, std::memory_order_release);
   }
 
+  c10::WarningHandler* previous;
   std::vector<c10::Warning> warnings;
 
  private:
-  c10::WarningHandler* const previous_;
   std::atomic<bool> closed_{false};
 };
 
@@ -68,9 +68,7 @@ inline bool emit_warning(const c10::Warning& warning) {
 // Collects the warnings of this thread for as long as it lives. Scopes nest.
 class WarningScope {
  public:
-  WarningScope()
-      : previous_(c10::WarningUtils::get_warning_handler()),
-        buffer_(std::make_unique<detail::WarningBuffer>(previous_)) {
+  WarningScope() : buffer_(std::make_unique<detail::WarningBuffer>(c10::WarningUtils::get_warning_handler())) {
     c10::WarningUtils::set_warning_handler(buffer_.get());
   }
   WarningScope(const WarningScope&) = delete;
@@ -82,11 +80,8 @@ class WarningScope {
   ~WarningScope() {
     std::vector<c10::Warning> left;
     left.swap(buffer_->warnings);
-    if (c10::WarningUtils::get_warning_handler() == buffer_.get()) {
-      c10::WarningUtils::set_warning_handler(previous_);
-    } else {
-      // Another scope has begun since, or this is another thread: a generator or an object held this one. Somebody
-      // still points to the buffer, so it must stay.
+    if (!unlink()) {
+      // Another thread's handlers, or one that is not ours, still lead here, so the buffer must stay.
       buffer_->close();
       static_cast<void>(buffer_.release());
     }
@@ -111,7 +106,24 @@ class WarningScope {
   }
 
  private:
-  c10::WarningHandler* const previous_;
+  // Takes the buffer out of this thread's handlers: from the top, or from under a scope that began later and lives on,
+  // as when generators hold scopes. False if it is not among them.
+  bool unlink() noexcept {
+    c10::WarningHandler* handler = c10::WarningUtils::get_warning_handler();
+    if (handler == buffer_.get()) {
+      c10::WarningUtils::set_warning_handler(buffer_->previous);
+      return true;
+    }
+    while (auto* later = dynamic_cast<detail::WarningBuffer*>(handler)) {
+      if (later->previous == buffer_.get()) {
+        later->previous = buffer_->previous;
+        return true;
+      }
+      handler = later->previous;
+    }
+    return false;
+  }
+
   std::unique_ptr<detail::WarningBuffer> buffer_;
 };
 
