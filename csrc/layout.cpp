@@ -1,5 +1,6 @@
 // Compiling this file is a test: our light mirrors must agree with the headers of the torch that we are built for.
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Size.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/headeronly/version.h>
 
@@ -8,6 +9,7 @@
 
 #include "interop/exceptions.h"
 #include "interop/guards.h"
+#include "interop/python_types.h"
 #include "interop/tensor.h"
 #include "interop/warnings.h"
 
@@ -22,6 +24,18 @@ static_assert(
     offsetof(interop::THPVariable, post_accumulate_grad_hooks) == offsetof(::THPVariable, post_accumulate_grad_hooks));
 static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), at::Tensor>);
 static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), decltype(::THPVariable::cdata)>);
+
+// The objects of python_types.h are torch's own structs. pxd/torch/_types.pxd names the types of their fields, and
+// other ones would be converted without a word. (THPSizeType, which we declare, would not compile beside Size.h if it
+// differed.)
+static_assert(std::is_same_v<decltype(THPDtype::scalar_type), c10::ScalarType>);
+static_assert(std::is_same_v<decltype(THPDevice::device), c10::Device>);
+static_assert(std::is_same_v<decltype(THPLayout::layout), c10::Layout>);
+static_assert(std::is_same_v<decltype(THPMemoryFormat::memory_format), c10::MemoryFormat>);
+static_assert(std::is_same_v<decltype(THPGenerator::cdata), at::Generator>);
+static_assert(std::is_same_v<decltype(THPStream::stream_id), int64_t>);
+static_assert(std::is_same_v<decltype(THPStream::device_type), int64_t>);
+static_assert(std::is_same_v<decltype(THPStream::device_index), int64_t>);
 
 // Functions that we declare ourselves: a different return type would not compile, a different parameter would not link.
 static_assert(std::is_same_v<decltype(torch::translate_exception_to_python), void(const std::exception_ptr&)>);

@@ -16,7 +16,7 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
-PROJECTS = ("consumer", "mirrors", "plain_cxx")
+PROJECTS = ("consumer", "mirrors", "plain_cxx", "types")
 
 
 def run(command, **options):
@@ -95,6 +95,12 @@ def plain(site):
 def mirrors(site):
     """The module that uses the exact mirror of torch's header."""
     return import_from(site, "mirrors")
+
+
+@pytest.fixture(scope="session")
+def pytypes(site):
+    """The module that uses the Python-side types: dtypes, devices and the like."""
+    return import_from(site, "pytypes")
 
 
 def import_from(site, name):

@@ -6,6 +6,10 @@ from interop.exceptions cimport translate_exception
 from interop.guards cimport AutoGradMode, InferenceMode, NoGradGuard
 from interop.warnings cimport WarningScope
 from torch._tensor cimport Tensor
+from torch._types cimport (
+    Generator, Size, Stream, device, dtype, layout, memory_format, wrap_device, wrap_dtype, wrap_generator, wrap_layout,
+    wrap_memory_format, wrap_size, wrap_stream,
+)
 
 cdef extern from "interop/tensor.h" namespace "interop":
     # The Python object of a tensor, a new reference: the one that it already has, else a new one. None if undefined.
