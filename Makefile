@@ -4,10 +4,13 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo test lint format asan ubsan tsan leaks wheel clean
+.PHONY: demo test test-surface lint format asan ubsan tsan leaks wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
+
+test-surface: $(READY)
+	INTEROP_SURFACE=all $(PY) -m pytest tests/test_surface.py tests/test_operators.py
 
 test: $(READY)
 	$(PY) -m pytest

@@ -99,12 +99,15 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
         _refuse_idle_guards(source)
     include_path = [*kwargs.get("include_path", ()), *(folder for e in extensions for folder in e.include_dirs)]
     folder = Path(kwargs.get("build_dir") or "build", "interop-pxd").resolve()
-    pxd = select(Path(get_pxd_dir()), sources, include_path, folder)
-    kwargs["include_path"] = [str(pxd), *kwargs.get("include_path", ())]
+    selection = select(Path(get_pxd_dir()), Path(get_include()), sources, include_path, folder)
+    kwargs["include_path"] = [str(selection.pxd), *kwargs.get("include_path", ())]
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     # Cython compares dates alone, and the declarations may be older than C++ that was made from others.
-    changed = _note_declarations(folder / "used.json", sources, pxd.name)
-    return cython_cythonize(extensions, **{"force": changed} | kwargs)
+    changed = _note_declarations(folder / "used.json", sources, selection.pxd.parent.name)
+    translated = cython_cythonize(extensions, **{"force": changed} | kwargs)
+    for extension in translated:
+        extension.include_dirs = [str(selection.include), *extension.include_dirs]
+    return translated
 
 
 class BuildExtension(cpp_extension.BuildExtension):

@@ -35,6 +35,16 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+def write_setup(project, module, name="project", build="BuildExtension", **arguments):
+    """The setup.py of a project with one extension, whose arguments `module` are."""
+    listed = "".join(f", {key}={value!r}" for key, value in arguments.items())
+    (project / "setup.py").write_text(
+        "from setuptools import setup\n"
+        "from interop.build import BuildExtension, Extension\n"
+        f"setup(name={name!r}, ext_modules=[Extension({module})], cmdclass={{'build_ext': {build}}}{listed})\n"
+    )
+
+
 def finalized(*extensions):
     """What setuptools is to build for these extensions."""
     command = BuildExtension(Distribution({"name": "project", "ext_modules": list(extensions)}))
@@ -87,12 +97,7 @@ class TestBuildExtension:
         (package / "__init__.py").touch()
         (package / "one.pyx").write_text("# distutils: define_macros=NUMBER=1\n" + USES_NUMBER)
         (package / "two.pyx").write_text("# distutils: define_macros=NUMBER=2\n" + USES_NUMBER)
-        (project / "setup.py").write_text(
-            "from setuptools import setup\n"
-            "from interop.build import BuildExtension, Extension\n"
-            "setup(name='project', packages=['package'], ext_modules=[Extension('package.*', ['package/*.pyx'])],\n"
-            "      cmdclass={'build_ext': BuildExtension})\n"
-        )
+        write_setup(project, "'package.*', ['package/*.pyx']", packages=["package"])
         run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"])
         code = "from package import one, two; print(one.number(), two.number(), one.__name__)"
         assert run([sys.executable, "-c", code]) == "1 2 package.one\n"
@@ -102,13 +107,7 @@ class TestBuildExtension:
         (project / "editable_module.pyx").write_text(
             "cimport torch\ndef f(torch.Tensor x not None): return x.cdata.dim()\n"
         )
-        (project / "setup.py").write_text(
-            "from setuptools import setup\n"
-            "from interop.build import BuildExtension, Extension\n"
-            "module = Extension('editable_module', ['editable_module.pyx'])\n"
-            "setup(name='editable', py_modules=[], ext_modules=[module],\n"
-            "      cmdclass={'build_ext': BuildExtension})\n"
-        )
+        write_setup(project, "'editable_module', ['editable_module.pyx']", name="editable", py_modules=[])
         (project / "_editable_module_torch_2_99.so").touch()
         pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--use-pep517"]
         run([*pip, "--target", project / "site", "-e", "."])
@@ -122,24 +121,15 @@ class TestBuildExtension:
             "#define JOIN_(a, b) a##b\n#define JOIN(a, b) JOIN_(a, b)\n"
             "PyMODINIT_FUNC JOIN(PyInit_, TORCH_EXTENSION_NAME)() { return PyModuleDef_Init(&definition); }\n"
         )
-        (project / "setup.py").write_text(
-            "from setuptools import setup\n"
-            "from interop.build import BuildExtension, Extension\n"
-            "setup(name='macro', ext_modules=[Extension('macro', ['macro.cpp'])],\n"
-            "      cmdclass={'build_ext': BuildExtension.with_options(no_python_abi_suffix=True)})\n"
-        )
+        build = "BuildExtension.with_options(no_python_abi_suffix=True)"
+        write_setup(project, "'macro', ['macro.cpp']", name="macro", build=build)
         run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"])
         assert (project / "macro.so").exists()
         assert run([sys.executable, "-c", "import macro; print(macro.__name__)"]) == "macro\n"
 
     def test_an_sdist_has_the_projects_own_sources(self, project):
         (project / "module.pyx").write_text("cimport torch\n")
-        (project / "setup.py").write_text(
-            "from setuptools import setup\n"
-            "from interop.build import BuildExtension, Extension\n"
-            "setup(name='project', ext_modules=[Extension('module', ['module.pyx'])],\n"
-            "      cmdclass={'build_ext': BuildExtension})\n"
-        )
+        write_setup(project, "'module', ['module.pyx']")
         run([sys.executable, "setup.py", "-q", "sdist"])
         with tarfile.open(next((project / "dist").glob("*.tar.gz"))) as sdist:
             names = {name.partition("/")[2] for name in sdist.getnames()}
@@ -200,8 +190,8 @@ class TestSelection:
     """Cython is told of the functions alone that a source, or a file that it cimports or includes, can mean."""
 
     def declared(self, project):
-        (functions,) = (project / "build" / "interop-pxd").glob("*/ATen/Functions.pxd")
-        return set(re.findall(r"(\w+)(?: \"[\w:]+\")?\(.*except \+", functions.read_text()))
+        (functions,) = (project / "build" / "interop-pxd").glob("*/pxd/ATen/Functions.pxd")
+        return set(re.findall(r"(\w+)(?: \"[\w:]+\")?(?:\[[\w, ]+\])?\(.*except \+", functions.read_text()))
 
     def test_names_in_a_source_and_in_what_it_reads(self, project):
         (project / "module.pyx").write_text(
@@ -212,9 +202,19 @@ class TestSelection:
             "cimport ATen as at\ncdef inline at.Tensor twice(const at.Tensor& x): return at.mul(x, 2)\n"
         )
         (project / "more.pxi").write_text("def g(torch.Tensor x not None): return torch.wrap(at.cosh(x.cdata))\n")
-        cythonize("module.pyx")
+        (extension,) = cythonize("module.pyx")
         assert {"exp", "mul", "cosh"} <= self.declared(project)
         assert "sinh" not in self.declared(project)
+        header = Path(extension.include_dirs[0], "interop", "functions.h").read_text()
+        assert set(re.findall(r"<ATen/ops/(\w+)_ops.h>", header)) == {"exp", "mul", "cosh"}
+
+    def test_headers_that_nothing_needs(self, project):
+        (project / "plain.pyx").write_text("cimport ATen as at\ndef f(): at.exp(at.zeros((2,)))\n")
+        (project / "indexed.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).index(at.indices(<long>0))\n")
+        cythonize("plain.pyx")
+        cythonize("indexed.pyx")
+        assert "interop/indexing.h" not in (project / "plain.cpp").read_text()
+        assert "interop/indexing.h" in (project / "indexed.cpp").read_text()
 
     def test_an_unknown_function(self, project):
         """In code, not in a comment or a string."""
@@ -228,12 +228,7 @@ class TestSelection:
 
     def test_the_build_ends_with_one_line(self, project):
         (project / "broken.pyx").write_text("cimport torch\ndef f(:\n")
-        (project / "setup.py").write_text(
-            "from setuptools import setup\n"
-            "from interop.build import BuildExtension, Extension\n"
-            "setup(name='broken', ext_modules=[Extension('broken', ['broken.pyx'])],\n"
-            "      cmdclass={'build_ext': BuildExtension})\n"
-        )
+        write_setup(project, "'broken', ['broken.pyx']", name="broken")
         command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)
         assert done.returncode == 1

@@ -10,7 +10,9 @@ import torch
 
 import interop
 from interop import doctor
-from interop.codegen import calls, types
+from interop.codegen import types
+from interop.codegen.cpp import OPERATORS, cut
+from interop.codegen.overloads import OPEN, overloads
 from interop.codegen.surface import Declaration, Parameter, read
 from interop.codegen.write import COMMAND, generate
 
@@ -58,41 +60,85 @@ class TestTypes:
         assert types.result("::std::tuple<at::Tensor,::std::vector<at::Tensor>>") == "tuple2[Tensor, vector[Tensor]]"
 
 
+def declaration(name, *parameters, schema="", result="at::Tensor"):
+    """A C++ signature; a parameter is its type, with "=" at the end if it has a default."""
+    listed = tuple(Parameter(cpp.removesuffix("="), f"p{i}", cpp.endswith("=")) for i, cpp in enumerate(parameters))
+    schema = schema or f"{name}({', '.join(parameters)})"
+    return Declaration(name, result, listed, schema, f"{name}_{len(parameters)}", "", None, "")
+
+
 class TestOverloads:
+    """What Cython is told; tests/test_spellings.py has what it then does."""
+
     def test_no_two_functions_share_a_cpp_name(self, surface):
-        names = Counter(declaration.wrapper for declaration in surface.functions)
+        definitions = {(d.wrapper, d.definition) for d in [*surface.functions, *surface.methods]}
+        names = Counter(wrapper for wrapper, _ in definitions)
         assert [name for name, count in names.items() if count > 1] == []
 
-    def test_no_call_is_declared_twice(self, surface):
-        for listed in (calls.function_calls(surface.functions), calls.method_calls(surface.methods)):
-            seen = Counter((call.declaration.name, call.types) for call in listed)
-            assert [key for key, count in seen.items() if count > 1] == []
+    @pytest.mark.parametrize("method", [False, True])
+    def test_nothing_is_declared_twice(self, surface, method):
+        seen = Counter()
+        for overload in overloads(surface.methods if method else surface.functions, method=method):
+            seen.update((overload.name, spelling) for spelling in overload.spellings())
+        assert [key for key, count in seen.items() if count > 1] == []
 
-    def test_methods_that_differ_in_numbers_alone(self):
+    def test_all_overloads_of_a_method_have_one_cpp_name(self, surface):
+        """Cython writes that of the first for all of them."""
+        names = {}
+        for overload in overloads(surface.methods, method=True):
+            assert names.setdefault(overload.name, overload.cpp_name) == overload.cpp_name
+
+    def test_what_is_left_to_cpp(self):
+        (one,) = overloads([declaration("f", types.TENSOR, "at::IntArrayRef")], method=False)
+        assert list(one.spellings()) == [("CTensor&", OPEN)]
+
+    def test_what_is_plain_is_called_directly(self):
+        (one,) = overloads([declaration("f", types.TENSOR, "int64_t")], method=False)
+        assert one.cpp_name is None
+        assert list(one.spellings()) == [("CTensor&", "int64_t")]
+
+    def test_a_truth_value_is_told_from_a_number(self):
+        (one,) = overloads([declaration("f", types.TENSOR, types.SCALAR)], method=False)
+        assert [spelling[1] for spelling in one.spellings()] == ["cbool", "int", "int64_t", OPEN]
+        assert [spelling[0] for spelling in one.spellings()] == ["CTensor&"] * 3 + ["CTensorBase&"]
+
+    def test_a_method_that_could_not_tell_them_apart_is_not_declared(self):
         """As sort(stable) and sort(dim) do: of a truth value C++ sees an int."""
-        stable = Declaration("sort", "Tensor", (Parameter("cbool", "stable", False),), "sort.stable")
-        along = Declaration("sort", "Tensor", (Parameter("int64_t", "dim", False),), "sort")
-        assert calls.method_calls([stable, along]) == []
-        kinds = [call.types for call in calls.function_calls([stable, along])]
-        assert kinds == [("cbool",), ("int64_t",), ("int",)]  # a C int is nearer to a truth value than to an int64_t
+        assert overloads([declaration("sort", "bool"), declaration("sort", "int64_t")], method=True) == []
+        assert len(overloads([declaration("sort", "bool"), declaration("sort", "int64_t")], method=False)) == 1
+
+    def test_different_results_stay_apart(self):
+        """As max(t, dim) and max(t, other) do."""
+        along = declaration("max", types.TENSOR, "int64_t", result="::std::tuple<at::Tensor,at::Tensor>")
+        other = declaration("max", types.TENSOR, types.TENSOR)
+        listed = [spelling for overload in overloads([along, other], method=False) for spelling in overload.spellings()]
+        assert listed == [("CTensor&", "int64_t"), ("CTensor&", "CTensor&")]
 
     def test_of_two_that_look_alike_the_one_that_leans_less_on_defaults(self):
-        repeats = Declaration(
-            "repeat_interleave",
-            "Tensor",
-            (Parameter("CTensor&", "repeats", False), Parameter("int64_t", "output_size", True, optional=True)),
-            "repeat_interleave.Tensor",
-        )
-        times = Declaration(
-            "repeat_interleave",
-            "Tensor",
-            (Parameter("CTensor&", "self", False), Parameter("int64_t", "repeats", False)),
-            "repeat_interleave.self_int",
-        )
-        for order in ([repeats, times], [times, repeats]):
-            chosen = [call for call in calls.function_calls(order) if len(call.types) == 2]
-            assert [call.declaration for call in chosen] == [times]
-        assert calls.function_calls([times, replace(times, schema="another")]) == []
+        long = declaration("f", types.TENSOR, "int64_t=", schema="long")
+        short = declaration("f", types.TENSOR, schema="short")
+        for order in ([long, short], [short, long]):
+            (chosen,) = (o for o in overloads(order, method=False) if len(o.choices) == 1)
+            assert [candidate.declaration for candidate in chosen.candidates] == [short]
+        assert overloads([short, replace(short, schema="another")], method=False) == []
+
+
+class TestCut:
+    """The header with the functions that a module needs, and with their headers of ATen only."""
+
+    TEXT = f"start\n{OPERATORS}\n// [add] ATen/ops/add_ops.h\nadd it\n\n// [sub] ATen/ops/sub_ops.h\nsub it\n"
+
+    def test_what_is_named_stays(self):
+        text = cut(self.TEXT, {"sub", "other"})
+        assert "sub it" in text
+        assert "#include <ATen/ops/sub_ops.h>" in text
+        assert "add" not in text
+        assert OPERATORS not in text
+
+    def test_of_the_real_one(self):
+        text = cut((INCLUDE / "interop/functions.h").read_text(), {"linear"})
+        assert len(text) < 4000
+        assert "ATen/ops/linear_ops.h" in text
 
 
 class TestFiles:

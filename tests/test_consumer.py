@@ -133,7 +133,6 @@ class TestResults:
             "rounded down": torch.div(x, 0.5, rounding_mode="floor"),
             "correction": torch.std(x, dim=0, correction=2),
             "correction, double": torch.var(x, dim=0, correction=0.5),
-            "method correction": torch.std(x, dim=0, correction=2),
             "stable": torch.sort(x, stable=True, dim=0, descending=True).values,
             "descending": torch.sort(x, dim=0, descending=True).values,
             "alpha": torch.add(x, x, alpha=2),

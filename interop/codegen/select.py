@@ -6,42 +6,62 @@ nowhere in a source, nor in a file that the source includes or cimports, cannot 
 
 import contextlib
 import difflib
+import functools
 import hashlib
 import io
 import os
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import Cython
 from Cython.Build.Dependencies import DependencyTree
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 
+from interop.codegen.cpp import cut
+
 GENERATED = ("ATen/Functions.pxd", "ATen/core/TensorBody.pxd")
-_DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[\w:]+")?\(.*\) except \+translate_exception$')
+HEADER = "interop/functions.h"
+_DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[^"]+")?(?:\[[\w, ]+\])?\(.*\) except \+translate_exception$')
+_PACKAGES = (Path("pxd/ATen/__init__.pxd"), Path("pxd/torch/__init__.pxd"))
+_CIMPORT = re.compile(r"^from \S+ cimport (\([^)*]*\)|[^\n(*]*)\n", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def select(pxd: Path, sources: Iterable[str], include_path: Iterable[str], folder: Path) -> Path:
-    """A copy of the folder `pxd` with only the declarations that `sources` can need, below `folder`.
+@dataclass(frozen=True)
+class Selection:
+    """What some sources can need. Each folder goes in front of the one that it is a part of."""
 
-    Its name is a hash of what it holds, so a build that needs the same ones again finds the files unchanged.
+    pxd: Path
+    include: Path
+
+
+def select(pxd: Path, include: Path, sources: Iterable[str], include_path: Iterable[str], folder: Path) -> Selection:
+    """A copy of the folder `pxd` with only the declarations that `sources` can need, below `folder`; of `include` too.
+
+    The copy's name is a hash of what it holds, so a build that needs the same ones again finds the files unchanged.
     """
-    names = set()
+    names, not_theirs = set(), (pxd, Path(Cython.__file__).parent)
     for path in _read_by(sources, [str(pxd), *include_path]):
-        if not Path(path).is_relative_to(pxd):
+        if not any(map(Path(path).is_relative_to, not_theirs)):
             names.update(_NAME.findall(Path(path).read_text(encoding="utf-8", errors="replace")))
-    texts = {path.relative_to(pxd): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
+    texts = {Path("pxd") / path.relative_to(pxd): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
     # The build of this package itself has not generated them yet, and needs none.
-    for generated in texts.keys() & set(map(Path, GENERATED)):
+    for generated in texts.keys() & {Path("pxd") / path for path in GENERATED}:
         texts[generated] = "".join(_needed(texts[generated], names))
+    for package in _PACKAGES:
+        texts[package] = _without_unused(texts[package], names)
+    if (include / HEADER).exists():
+        texts[Path("include") / HEADER] = cut((include / HEADER).read_text(), names)
     digest = hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
     chosen = folder / digest
     for path, text in texts.items():
         if not (chosen / path).exists():
             write_whole(chosen / path, text)
-    return chosen
+    return Selection(chosen / "pxd", chosen / "include")
 
 
 def refuse_unknown_names(source: str, pxd: str) -> None:
@@ -50,15 +70,19 @@ def refuse_unknown_names(source: str, pxd: str) -> None:
     With the directive nonecheck, Cython's own message for it is followed by a crash of the compiler.
     """
     text = Path(source).read_text(encoding="utf-8")
-    known = set()
-    for path in Path(pxd).rglob("*.pxd"):
-        known.update(_NAME.findall(path.read_text()))
     for alias in re.findall(r"^[ \t]*cimport[ \t]+ATen[ \t]+as[ \t]+(\w+)", text, re.MULTILINE):
+        known = _names_in(pxd)
         for name, line, (row, column) in _attributes(text, alias):
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
                 hint = f"; did you mean {alias}.{near[0]}?" if near else ""
                 raise SyntaxError(f"ATen has no {name!r}{hint}", (source, row, column + 1, line))
+
+
+@functools.cache
+def _names_in(pxd: str) -> frozenset[str]:
+    """Every name that stands in a declaration."""
+    return frozenset(name for path in Path(pxd).rglob("*.pxd") for name in _NAME.findall(path.read_text()))
 
 
 def _attributes(text: str, alias: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
@@ -83,6 +107,15 @@ def _needed(text: str, names: set[str]) -> Iterator[str]:
         declaration = _DECLARATION.match(line)
         if not declaration or declaration[1] in names:
             yield line
+
+
+def _without_unused(text: str, names: set[str]) -> str:
+    """A package's declarations without the cimports of what has none of `names`: each brings headers into the module.
+
+    A cimport with a star stays.
+    """
+    used = names | set(_NAME.findall(_CIMPORT.sub("", text)))
+    return _CIMPORT.sub(lambda cimport: cimport[0] if used & set(_NAME.findall(cimport[1])) else "", text)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -1,7 +1,7 @@
 """Reads torch's own description of its operators and yields the declarations of ATen's C++ functions and methods."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torchgen
@@ -73,24 +73,30 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its type and name in Cython, and whether C++ has a default for it."""
+    """One parameter: its C++ type, its name in Cython, and whether C++ has a default for it."""
 
-    type: str
+    cpp: str
     name: str
     has_default: bool
-    optional: bool = False
+
+    @property
+    def kind(self) -> types.Kind:
+        """How it can be declared in Cython."""
+        return types.parameter(self.cpp)
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """One C++ signature."""
+    """One C++ signature, and the C++ function of ours that calls it, which has no overloads."""
 
     name: str
-    result: str
-    parameters: tuple[Parameter, ...]
+    result: str  # in C++
+    parameters: tuple[Parameter, ...]  # of a method, those after the tensor itself
     schema: str
-    wrapper: str = ""  # of a function: the C++ function of ours that is called
-    definition: str = ""  # and its definition
+    wrapper: str
+    definition: str  # of the wrapper
+    self_at: int | None  # of a method, where the wrapper takes the tensor
+    header: str  # of ATen, with the operator
 
 
 @dataclass
@@ -141,27 +147,32 @@ def _note_by_hand(function: NativeFunction, surface: Surface) -> None:
 
 
 def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
-    wrapper = definition = ""
-    if not signature.method:
-        wrapper = function.func.name.unambiguous_name() + ("_faithful" if signature.faithful else "")
-        arguments = translate(signature.arguments(), DispatcherSignature.from_schema(function.func).arguments())
-        passed = ", ".join(argument.expr for argument in arguments)
-        definition = (
-            f"inline {signature.decl(name=wrapper)} {{\n"
-            f"  return at::_ops::{function.func.name.unambiguous_name()}::call({passed});\n}}\n"
-        )
+    operator = function.func.name.unambiguous_name()
+    wrapper = operator + ("_faithful" if signature.faithful else "")
     parameters = tuple(
-        Parameter(
-            types.parameter(binding.type), _safe(binding.name), binding.default is not None, "optional<" in binding.type
-        )
-        for binding in signature.arguments()
+        Parameter(binding.type, _safe(binding.name), binding.default is not None) for binding in signature.arguments()
     )
-    returns = cpp.returns_type(function.func.returns, symint=False).cpp_type()
-    return Declaration(signature.name(), types.result(returns), parameters, str(function.func), wrapper, definition)
+    self_at = None
+    if signature.method:
+        signature = replace(signature, method=False)
+        self_at = [binding.name for binding in signature.arguments()].index("self")
+    arguments = translate(signature.arguments(), DispatcherSignature.from_schema(function.func).arguments())
+    passed = ", ".join(argument.expr for argument in arguments)
+    return Declaration(
+        name=signature.name(),
+        result=cpp.returns_type(function.func.returns, symint=False).cpp_type(),
+        parameters=parameters,
+        schema=str(function.func),
+        wrapper=wrapper,
+        definition=f"inline {signature.decl(name=wrapper)} {{\n  return at::_ops::{operator}::call({passed});\n}}\n",
+        self_at=self_at,
+        header=f"ATen/ops/{function.root_name}_ops.h",
+    )
 
 
 def _reason_to_leave_out(declaration: Declaration) -> str | None:
-    spelled = " ".join([declaration.result, *(parameter.type for parameter in declaration.parameters)])
+    spellings = (spelling for parameter in declaration.parameters for spelling in parameter.kind.spellings)
+    spelled = " ".join([types.result(declaration.result), *spellings])
     for name, reason in LEFT_OUT.items():
         if name in spelled:
             return f"{name}: {reason}"

@@ -1,26 +1,52 @@
-"""How each C++ type of ATen's surface is spelled in Cython: one table for parameters, one for results.
-
-A parameter's spelling is what a caller may pass, not the exact type, wherever C++ converts implicitly: a list
-parameter is a ``const vector[T]&`` (to which an ArrayRef poses as a subclass, see ``pxd/c10/util/ArrayRef.pxd``), a
-string a ``const char*``, an optional its value.
-"""
+"""How each C++ type of ATen's surface is spelled in Cython: one table for parameters, one for results."""
 
 import re
+from dataclasses import dataclass
 
 
 class UnknownTypeError(Exception):
     """A C++ type that no table has. The generator stops, because leaving a function out silently is a defect."""
 
 
-NUMBERS = {
+NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList", "ScalarList"])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What Cython may see of one C++ parameter type.
+
+    Attributes
+    ----------
+    spellings
+        The Cython types that can be declared for it.
+    open
+        Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
+        torch. Then C++ converts, see ``csrc/include/interop/convert.h``.
+    """
+
+    spellings: tuple[str, ...]
+    open: bool = False
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether a number can be passed, also as a list of one."""
+        return not NUMERIC.isdisjoint(self.spellings)
+
+    def takes(self, spelling: str) -> bool:
+        """Whether an argument that Cython takes for a `spelling` can be one of this kind."""
+        return (
+            spelling in self.spellings
+            or (spelling == "object" and self.open)
+            or (spelling in ("int", "int64_t") and self.takes_numbers)
+        )
+
+
+VALUES = {
     "bool": "cbool",
     "double": "double",
     "int64_t": "int64_t",
-    "at::DeviceIndex": "DeviceIndex",
-}
-
-VALUES = NUMBERS | {
     "at::Device": "Device",
+    "at::DeviceIndex": "DeviceIndex",
     "at::Generator": "Generator",
     "at::Layout": "Layout",
     "at::MemoryFormat": "MemoryFormat",
@@ -34,38 +60,55 @@ VALUES = NUMBERS | {
     "c10::SymBool": "SymBool",
 }
 
+TENSOR = "const at::Tensor &"
+SCALAR = "const at::Scalar &"
+
 # `const T&` is spelled by a name: Cython builds a scope for each `const T` that it reads, thousands of times.
-PARAMETERS = VALUES | {
-    "const at::Tensor &": "CTensor&",
-    "at::Tensor &": "Tensor&",
-    "const at::Scalar &": "CScalar&",
-    "at::IntArrayRef": "IntList",
-    "at::OptionalIntArrayRef": "IntList",
-    "at::TensorList": "TensorList",
-    "const at::ITensorListRef &": "TensorList",
-    "at::ArrayRef<at::Scalar>": "ScalarList",
-    "at::ArrayRef<double>": "DoubleList",
-    "const c10::List<::std::optional<at::Tensor>> &": "OptionalTensorList",
-    "::std::array<bool,2>": "BoolArray2",
-    "::std::array<bool,3>": "BoolArray3",
-    "::std::array<bool,4>": "BoolArray4",
-    "c10::string_view": "const char*",
-    "at::Stream": "Stream",
+PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
+    TENSOR: Kind(("CTensor&",)),
+    "at::Tensor &": Kind(("Tensor&",)),
+    # Without the int, an int would be taken for a truth value, which is nearer to it than an int64_t in Cython's eyes.
+    SCALAR: Kind(("CScalar&", "double", "int64_t", "int", "cbool"), open=True),
+    "at::TensorOptions": Kind(("TensorOptions", "ScalarType"), open=True),
+    "at::IntArrayRef": Kind(("IntList",), open=True),
+    "at::OptionalIntArrayRef": Kind(("IntList",), open=True),
+    "at::TensorList": Kind(("TensorList",), open=True),
+    "const at::ITensorListRef &": Kind(("TensorList",), open=True),
+    "at::ArrayRef<at::Scalar>": Kind(("ScalarList",), open=True),
+    "at::ArrayRef<double>": Kind(("DoubleList",), open=True),
+    "::std::array<bool,2>": Kind(("BoolArray2",), open=True),
+    "::std::array<bool,3>": Kind(("BoolArray3",), open=True),
+    "::std::array<bool,4>": Kind(("BoolArray4",), open=True),
+    "const c10::List<::std::optional<at::Tensor>> &": Kind(("OptionalTensorList",)),
+    "c10::string_view": Kind(("const char*",)),
+    "at::Stream": Kind(("Stream",)),
     # Named tensors, up to torch 2.12.
-    "at::Dimname": "Dimname",
-    "at::DimnameList": "DimnameList",
+    "at::Dimname": Kind(("Dimname",)),
+    "at::DimnameList": Kind(("DimnameList",)),
 }
 
+_OPTIONAL = re.compile(r"(const )?::std::optional<(.*)>( &)?")
 
-def parameter(cpp: str) -> str:
-    """The Cython type of a parameter of C++ type `cpp`."""
+
+def parameter(cpp: str) -> Kind:
+    """What a parameter of C++ type `cpp` can be declared as."""
     if cpp in PARAMETERS:
         return PARAMETERS[cpp]
-    optional = re.fullmatch(r"(const )?::std::optional<(.*)>( &)?", cpp)
+    optional = _OPTIONAL.fullmatch(cpp)
     if optional:
         inner = optional[2]
-        return parameter(f"const {inner} &" if optional[1] and inner in ("at::Tensor", "at::Scalar") else inner)
+        return Kind(parameter(f"const {inner} &" if f"const {inner} &" in PARAMETERS else inner).spellings, open=True)
     raise UnknownTypeError(cpp)
+
+
+def is_truth_value(cpp: str) -> bool:
+    """Whether True means something else here than the number 1, which is how Cython passes it on."""
+    return cpp in ("bool", "::std::optional<bool>")
+
+
+def plain(cpp: str) -> str:
+    """`cpp` without const and reference."""
+    return cpp.removeprefix("const ").removesuffix(" &")
 
 
 def result(cpp: str) -> str:
@@ -76,7 +119,7 @@ def result(cpp: str) -> str:
         return VALUES[cpp]
     if cpp == "at::Tensor &":
         return "Tensor&"
-    if cpp == "const at::Tensor &":
+    if cpp == TENSOR:
         return "CTensor&"
     vector = re.fullmatch(r"::std::vector<(.*)>", cpp)
     if vector:

@@ -112,7 +112,6 @@ def overloads(torch.Tensor x not None):
         "rounded down": torch.wrap(at.div(t, 0.5, floor)),
         "correction": torch.wrap(at.std(t, first, 2, False)),
         "correction, double": torch.wrap(at.var(t, first, 0.5, False)),
-        "method correction": torch.wrap(t.std(first, at.Scalar(2), False)),
         "stable": torch.wrap(at.get0(stable)),
         "descending": torch.wrap(at.get0(along)),
         "alpha": torch.wrap(at.add(t, t, 2)),

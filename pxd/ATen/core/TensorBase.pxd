@@ -64,7 +64,7 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         cbool is_inference() except +translate_exception
 
         cbool has_storage() noexcept
-        const Storage& storage() except +translate_exception
+        Storage storage() except +translate_exception
         cbool is_alias_of(const TensorBase& other) except +translate_exception
         # Borrowed from the storage. Nothing is converted: conj and neg bits, strides and the device are the caller's to
         # look at first.

@@ -1,11 +1,14 @@
 # A number of any element type: a Python number on its way into ATen.
-from libc.stdint cimport int64_t
+#
+# at.scalar(x) makes one of what x is: a truth value, an integer, a floating-point or complex number of C, or a number
+# of Python. The constructor at.Scalar(x) cannot: C++ sees an int in True, so at.Scalar(True) is the number 1.
+from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as cbool
 
 from c10.core.ScalarType cimport ScalarType
 from interop.exceptions cimport translate_exception
 
-cdef extern from "c10/core/Scalar.h" namespace "c10" nogil:
+cdef extern from "interop/scalar.h" namespace "c10" nogil:
     cppclass Scalar:
         Scalar() noexcept
         Scalar(double value) noexcept
@@ -17,13 +20,30 @@ cdef extern from "c10/core/Scalar.h" namespace "c10" nogil:
         cbool isComplex() noexcept
         cbool isIntegral(cbool includeBool) noexcept
         cbool isBoolean() noexcept
-        cbool equal(double value) noexcept
-        cbool equal(int64_t value) noexcept
+        cbool equal(double value) except +translate_exception
+        cbool equal(int64_t value) except +translate_exception
         double toDouble() except +translate_exception
         float toFloat() except +translate_exception
         int64_t toLong() except +translate_exception
+        uint64_t toUInt64() except +translate_exception
         int toInt() except +translate_exception
         cbool toBool() except +translate_exception
+        # c10::complex turns into C++'s own, which is Cython's, only when asked.
+        double complex toComplexDouble "toComplexDouble().operator std::complex<double>"() except +translate_exception
         T to[T]() except +translate_exception
         ScalarType type() except +translate_exception
         Scalar operator-() except +translate_exception
+        Scalar conj() except +translate_exception
+
+    Scalar scalar "interop::scalar_of_bool"(cbool value) noexcept
+    Scalar scalar "interop::scalar_of_int"(int value) noexcept
+    Scalar scalar "interop::scalar_of_int"(long value) noexcept
+    Scalar scalar "interop::scalar_of_int"(long long value) noexcept
+    Scalar scalar "interop::scalar_of_unsigned"(uint64_t value) noexcept
+    Scalar scalar "interop::scalar_of_double"(double value) noexcept
+    Scalar scalar "interop::scalar_of_complex"(double complex value) noexcept
+    # Equal numbers; a truth value equals truth values only.
+    cbool equal_scalars "interop::equal"(const Scalar& a, const Scalar& b) except +translate_exception
+
+cdef extern from "interop/scalar.h":
+    Scalar scalar "interop::scalar_of_object"(object value) except +translate_exception

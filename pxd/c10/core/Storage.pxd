@@ -1,9 +1,18 @@
-# The memory behind one or more tensors, reference-counted. A default-constructed one has none, and most methods of C++
-# would crash on it; what is declared is safe. Sizes and pointers come from the tensor: t.nbytes(), t.data_ptr().
+# The memory behind one or more tensors, reference-counted: t.storage(). A default-constructed one has none; asked for
+# anything but that, it raises ValueError.
 from libcpp cimport bool as cbool
 
-cdef extern from "c10/core/Storage.h" namespace "c10" nogil:
+from c10.core.Device cimport Device
+from interop.exceptions cimport translate_exception
+
+cdef extern from "interop/storage.h" namespace "interop" nogil:
     cppclass Storage:
         Storage() noexcept
         size_t use_count() noexcept
         cbool operator bool() noexcept
+        size_t nbytes() except +translate_exception
+        const void* data() except +translate_exception
+        void* mutable_data() except +translate_exception
+        cbool resizable() except +translate_exception
+        Device device() except +translate_exception
+        cbool is_alias_of(const Storage& other) except +translate_exception

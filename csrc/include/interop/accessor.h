@@ -1,0 +1,176 @@
+// Elements of a CPU tensor by indices: accessor[i][j].
+//
+// As at::TensorAccessor, but checked when it is made (check.h), with the sizes and strides inside, so that resizing the
+// tensor does not pull them away, and with bounds that are checked in modules compiled with INTEROP_BOUNDSCHECK.
+//
+// An accessor shares the tensor's storage, so the memory lives as long as it does, also that of a temporary tensor or
+// of one that is given other memory with set_(). Only resizing the storage itself pulls the memory away.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstddef>
+
+#include "interop/check.h"
+
+// Two modules that differ in the macro may be in one process: their classes are not the same class.
+#ifdef INTEROP_BOUNDSCHECK
+#define INTEROP_ACCESSORS checked_accessors
+#else
+#define INTEROP_ACCESSORS unchecked_accessors
+#endif
+
+namespace interop {
+
+namespace detail {
+
+[[noreturn]] C10_NOINLINE inline void out_of_bounds(int64_t index, int64_t dimension, int64_t size) {
+  TORCH_CHECK_INDEX(
+      false,
+      "index ",
+      index,
+      " is out of bounds for dimension ",
+      dimension,
+      " with size ",
+      size,
+      "; indices of an accessor count from 0");
+}
+
+}  // namespace detail
+
+inline namespace INTEROP_ACCESSORS {
+
+#ifdef INTEROP_BOUNDSCHECK
+inline constexpr bool bounds_checked = true;
+#else
+inline constexpr bool bounds_checked = false;
+#endif
+
+// What is left of an accessor of N dimensions more. It borrows from the accessor.
+template <class T, size_t N>
+class Row {
+ public:
+  Row() noexcept = default;  // for Cython, which declares a variable before it assigns to it
+  Row(T* data, const int64_t* sizes, const int64_t* strides, [[maybe_unused]] int64_t dimension) noexcept
+      : data_(data), sizes_(sizes), strides_(strides) {
+#ifdef INTEROP_BOUNDSCHECK
+    dimension_ = dimension;
+#endif
+  }
+
+  C10_ALWAYS_INLINE decltype(auto) operator[](int64_t index) const noexcept(!bounds_checked) {
+#ifdef INTEROP_BOUNDSCHECK
+    const int64_t size = sizes_ == nullptr ? 0 : *sizes_;
+    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size)) {
+      detail::out_of_bounds(index, dimension_, size);
+    }
+    const int64_t dimension = dimension_;
+#else
+    constexpr int64_t dimension = 0;
+#endif
+    if constexpr (N == 1) {
+      return (data_[index * *strides_]);
+    } else {
+      return Row<T, N - 1>(data_ + index * *strides_, sizes_ + 1, strides_ + 1, dimension + 1);
+    }
+  }
+
+ private:
+  T* data_ = nullptr;
+  const int64_t* sizes_ = nullptr;
+  const int64_t* strides_ = nullptr;
+#ifdef INTEROP_BOUNDSCHECK
+  int64_t dimension_ = 0;
+#endif
+};
+
+// With T const it reads. Otherwise it writes too, which is noted in the tensor once, when the accessor is made.
+template <class T, size_t N>
+class Accessor {
+ public:
+  // Has no elements. For Cython, which declares a variable before it assigns to it.
+  Accessor() noexcept = default;
+
+  explicit Accessor(const at::Tensor& tensor, const char* argument = "tensor") {
+    check_data(tensor, argument, scalar_type_of<T>(), static_cast<int64_t>(N));
+    storage_ = tensor.storage();
+    if constexpr (std::is_const_v<T>) {
+      data_ = static_cast<T*>(tensor.const_data_ptr());
+    } else {
+      check_write(tensor, argument);
+      data_ = static_cast<T*>(tensor.mutable_data_ptr());
+    }
+    for (size_t d = 0; d < N; ++d) {
+      sizes_[d] = tensor.size(static_cast<int64_t>(d));
+      strides_[d] = tensor.stride(static_cast<int64_t>(d));
+    }
+  }
+
+  C10_ALWAYS_INLINE decltype(auto) operator[](int64_t index) const noexcept(!bounds_checked) {
+    return Row<T, N>(data_, sizes_.data(), strides_.data(), 0)[index];
+  }
+
+  int64_t size(int64_t dim) const {
+    return at_dim(sizes_, dim);
+  }
+  int64_t stride(int64_t dim) const {
+    return at_dim(strides_, dim);
+  }
+  T* data() const noexcept {
+    return data_;
+  }
+
+ private:
+  static int64_t at_dim(const std::array<int64_t, N>& values, int64_t dim) {
+    const int64_t wrapped = dim < 0 ? dim + static_cast<int64_t>(N) : dim;
+    TORCH_CHECK_INDEX(
+        0 <= wrapped && wrapped < static_cast<int64_t>(N),
+        "dimension out of range (expected to be in range of [",
+        -static_cast<int64_t>(N),
+        ", ",
+        N - 1,
+        "], but got ",
+        dim,
+        ")");
+    return values[static_cast<size_t>(wrapped)];
+  }
+
+  c10::Storage storage_;
+  T* data_ = nullptr;
+  std::array<int64_t, N> sizes_{};
+  std::array<int64_t, N> strides_{};
+};
+
+// Names that Cython can give a template argument to.
+template <class T>
+using Accessor1 = Accessor<T, 1>;
+template <class T>
+using Accessor2 = Accessor<T, 2>;
+template <class T>
+using Accessor3 = Accessor<T, 3>;
+template <class T>
+using Accessor4 = Accessor<T, 4>;
+template <class T>
+using ConstAccessor1 = Accessor<const T, 1>;
+template <class T>
+using ConstAccessor2 = Accessor<const T, 2>;
+template <class T>
+using ConstAccessor3 = Accessor<const T, 3>;
+template <class T>
+using ConstAccessor4 = Accessor<const T, 4>;
+template <class T>
+using Row1 = Row<T, 1>;
+template <class T>
+using Row2 = Row<T, 2>;
+template <class T>
+using Row3 = Row<T, 3>;
+template <class T>
+using ConstRow1 = Row<const T, 1>;
+template <class T>
+using ConstRow2 = Row<const T, 2>;
+template <class T>
+using ConstRow3 = Row<const T, 3>;
+
+}  // namespace INTEROP_ACCESSORS
+}  // namespace interop

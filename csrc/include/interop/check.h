@@ -1,0 +1,244 @@
+// The one place that decides whether a tensor's memory may be touched, and says what is wrong if it may not.
+//
+// A tensor is more than its bytes: it may be conjugated lazily, lie on another device, be a wrapper without memory, or
+// have lost its memory. Whoever reads a data pointer calls check_data() first; who writes through one calls
+// check_write() too.
+#pragma once
+
+#include <Python.h>
+
+#include <ATen/core/TensorBase.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/Exception.h>
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+// Exported by libtorch_python.
+PyObject* THPVariable_Wrap(const at::TensorBase& var);
+
+namespace interop {
+
+// What the caller of check_data() copes with by itself, so that it is let through. Everything else is refused.
+enum class Copes : unsigned {
+  with_nothing = 0,
+  with_conj = 1U << 0,        // the bytes are the conjugate of the values
+  with_neg = 1U << 1,         // the bytes are the negative of the values
+  with_any_device = 1U << 2,  // the pointer is not for the CPU
+};
+
+constexpr Copes operator|(Copes a, Copes b) noexcept {
+  return static_cast<Copes>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+
+// The element type of a C++ type: c10's own types by their names, integers by size and sign, so that `long` and
+// `long long` both are int64, and std::complex, which is what Cython's complex numbers are.
+template <class T>
+constexpr c10::ScalarType scalar_type_of() noexcept {
+  using U = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<U, std::complex<float>>) {
+    return c10::ScalarType::ComplexFloat;
+  } else if constexpr (std::is_same_v<U, std::complex<double>>) {
+    return c10::ScalarType::ComplexDouble;
+  } else if constexpr (std::is_integral_v<U> && !std::is_same_v<U, bool>) {
+    constexpr c10::ScalarType of_size[] = {
+        std::is_signed_v<U> ? c10::ScalarType::Char : c10::ScalarType::Byte,
+        std::is_signed_v<U> ? c10::ScalarType::Short : c10::ScalarType::UInt16,
+        std::is_signed_v<U> ? c10::ScalarType::Int : c10::ScalarType::UInt32,
+        std::is_signed_v<U> ? c10::ScalarType::Long : c10::ScalarType::UInt64};
+    return of_size[sizeof(U) == 1 ? 0 : sizeof(U) == 2 ? 1 : sizeof(U) == 4 ? 2 : 3];
+  } else {
+    return c10::CppTypeToScalarType<U>::value;
+  }
+}
+
+namespace detail {
+
+constexpr bool copes(Copes all, Copes one) noexcept {
+  return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
+}
+
+// torch.float32, as users know it.
+inline std::string dtype_name(c10::ScalarType type) {
+  return "torch." + std::string(c10::getDtypeNames(type).first);
+}
+
+// The name of a tensor's Python class. For messages: it takes the GIL.
+inline std::string class_name(const at::TensorBase& tensor) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* object = THPVariable_Wrap(tensor);
+  std::string name = object ? Py_TYPE(object)->tp_name : "a tensor subclass";
+  if (object == nullptr) {
+    PyErr_Clear();
+  }
+  Py_XDECREF(object);
+  PyGILState_Release(state);
+  return name;
+}
+
+// Bytes from the start of the storage to the end of the last element.
+inline size_t bytes_reached(const at::TensorBase& tensor) {
+  int64_t last = tensor.storage_offset();
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    last += (tensor.size(d) - 1) * tensor.stride(d);
+  }
+  return static_cast<size_t>(last + 1) * tensor.itemsize();
+}
+
+}  // namespace detail
+
+// Raises unless there is memory, laid out by sizes and strides, that holds the tensor's values.
+inline void check_data(const at::TensorBase& tensor, const char* argument, Copes copes = Copes::with_nothing) {
+  TORCH_CHECK_TYPE(tensor.defined(), "argument '", argument, "' must be a tensor, got an undefined one (None)");
+  const c10::DispatchKeySet keys = tensor.key_set();
+  TORCH_CHECK_TYPE(
+      !keys.has(c10::DispatchKey::Python),
+      "argument '",
+      argument,
+      "' must be a tensor with memory of its own, got ",
+      detail::class_name(tensor),
+      ", which implements its operations in Python (__torch_dispatch__); pass the tensor that it wraps");
+  TORCH_CHECK_TYPE(
+      !keys.has(c10::DispatchKey::FuncTorchBatched) && !keys.has(c10::DispatchKey::FuncTorchGradWrapper),
+      "argument '",
+      argument,
+      "' must be a tensor with memory of its own, got one that a torch.func transform ",
+      "(vmap, grad) wraps; use ATen's operators there, or register an operator with a batching rule");
+  TORCH_CHECK_TYPE(
+      !keys.has(c10::DispatchKey::Functionalize),
+      "argument '",
+      argument,
+      "' must be a tensor with memory of its own, got a functional tensor; ",
+      "use ATen's operators under functionalization");
+  TORCH_CHECK_TYPE(
+      !tensor.is_nested(),
+      "argument '",
+      argument,
+      "' must be an ordinary tensor, got a nested one; ",
+      "take its parts with .unbind(), or pad it with .to_padded_tensor(value)");
+  TORCH_CHECK_TYPE(
+      !tensor.is_quantized(),
+      "argument '",
+      argument,
+      "' must be an ordinary tensor, got a quantized one (",
+      detail::dtype_name(tensor.scalar_type()),
+      "); take .int_repr() or .dequantize()");
+  TORCH_CHECK_TYPE(
+      tensor.layout() == c10::Layout::Strided,
+      "argument '",
+      argument,
+      "' must have layout torch.strided, got ",
+      tensor.layout(),
+      "; convert it with .to_dense()");
+  TORCH_CHECK_TYPE(!tensor.is_meta(), "argument '", argument, "' must have memory, got a tensor on the meta device");
+  TORCH_CHECK_TYPE(
+      tensor.is_cpu() || detail::copes(copes, Copes::with_any_device),
+      "argument '",
+      argument,
+      "' must be on device cpu, got ",
+      tensor.device(),
+      "; copy it with .cpu()");
+  TORCH_CHECK_VALUE(
+      !tensor._is_zerotensor(),
+      "argument '",
+      argument,
+      "' must have memory, got a zero tensor, which has none; copy it with .clone()");
+  TORCH_CHECK_VALUE(
+      !tensor.is_conj() || detail::copes(copes, Copes::with_conj),
+      "argument '",
+      argument,
+      "' must not have its conjugation pending; apply it with .resolve_conj()");
+  TORCH_CHECK_VALUE(
+      !tensor.is_neg() || detail::copes(copes, Copes::with_neg),
+      "argument '",
+      argument,
+      "' must not have its negation pending; apply it with .resolve_neg()");
+  TORCH_CHECK_TYPE(
+      tensor.has_storage() && tensor.storage(),
+      "argument '",
+      argument,
+      "' must have a storage, got a tensor that has none");
+  TORCH_CHECK_VALUE(
+      tensor.numel() == 0 || detail::bytes_reached(tensor) <= tensor.storage().nbytes(),
+      "argument '",
+      argument,
+      "' must lie within its storage, got a tensor that reaches to byte ",
+      detail::bytes_reached(tensor),
+      " of ",
+      tensor.storage().nbytes(),
+      "; its storage was resized");
+}
+
+inline void check_dtype(const at::TensorBase& tensor, const char* argument, c10::ScalarType wanted) {
+  TORCH_CHECK_TYPE(
+      tensor.scalar_type() == wanted,
+      "argument '",
+      argument,
+      "' must have dtype ",
+      detail::dtype_name(wanted),
+      ", got ",
+      detail::dtype_name(tensor.scalar_type()),
+      "; convert it with .to(",
+      detail::dtype_name(wanted),
+      ")");
+}
+
+inline void check_dim(const at::TensorBase& tensor, const char* argument, int64_t ndim) {
+  TORCH_CHECK_VALUE(
+      tensor.dim() == ndim,
+      "argument '",
+      argument,
+      "' must have ",
+      ndim,
+      ndim == 1 ? " dimension" : " dimensions",
+      ", got ",
+      tensor.dim(),
+      " (sizes ",
+      tensor.sizes(),
+      ")");
+}
+
+// All of it: memory that holds `ndim` dimensions of `wanted`.
+inline void check_data(
+    const at::TensorBase& tensor,
+    const char* argument,
+    c10::ScalarType wanted,
+    int64_t ndim,
+    Copes copes = Copes::with_nothing) {
+  check_data(tensor, argument, copes);
+  check_dtype(tensor, argument, wanted);
+  check_dim(tensor, argument, ndim);
+}
+
+// Raises unless a pointer may be written through, and notes the write in the tensor's version, so that autograd finds
+// out if it had saved the old values. Call it after check_data(), once for each time that memory is handed out.
+//
+// torch's own in-place operations allow more: with gradients recorded, they refuse leaves and views of leaves alone,
+// because they record themselves in the graph of any other tensor. A write through a pointer cannot, and gradients
+// would be silently wrong. Tensors with elements that share memory (of expand()) are refused as torch refuses them.
+inline void check_write(const at::TensorBase& tensor, const char* argument) {
+  TORCH_CHECK(
+      !(c10::GradMode::is_enabled() && tensor.requires_grad()),
+      "argument '",
+      argument,
+      "' must not require grad to be written to: autograd cannot see the write; ",
+      "write under NoGradGuard or to .detach()");
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    TORCH_CHECK(
+        tensor.stride(d) != 0 || tensor.size(d) <= 1,
+        "argument '",
+        argument,
+        "' must have memory of its own for each element to be written to, got stride 0 in ",
+        "dimension ",
+        d,
+        " of size ",
+        tensor.size(d),
+        "; copy it with .clone()");
+  }
+  tensor.unsafeGetTensorImpl()->bump_version();  // refuses inference tensors outside of inference mode
+}
+
+}  // namespace interop

@@ -1,0 +1,560 @@
+// What a Cython caller wrote, turned into what a function of ATen takes.
+//
+// In Cython's eyes an argument is of any type where ATen takes a list, an optional value or one of several overloads;
+// C++ sees its real type here and decides. A type that cannot be taken fails to compile; a Python object is looked at
+// when the call is made.
+#pragma once
+
+#include <c10/util/OptionalArrayRef.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "interop/from_python.h"
+
+namespace interop {
+
+// A Python object: Cython's `object`, or a pointer to the struct of an extension type.
+template <class A>
+concept Object = std::is_same_v<A, PyObject*> || requires(const A a) { a->ob_base; };
+
+// A tuple of C values: Cython's struct for it has the fields f0, f1, ...
+template <class A>
+concept CTuple = requires(const A a) { a.f0; };
+
+template <class A>
+concept Arithmetic = std::is_arithmetic_v<A>;
+
+template <class T>
+inline constexpr bool is_complex = false;
+template <class T>
+inline constexpr bool is_complex<std::complex<T>> = true;
+template <class T>
+inline constexpr bool is_complex<c10::complex<T>> = true;
+
+// How an argument becomes a parameter of type P.
+//
+// `of<A>` is what an argument of the C++ type A costs: 0 for the type itself, 1 and more for conversions, `impossible`
+// for what cannot be taken. `of_object` is the same for a Python object, without an error. `from` and `from_object`
+// convert. What they return may borrow from the argument. The two for objects need the GIL.
+template <class P>
+struct Convert {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, P>                                          ? 0
+                            : std::is_convertible_v<A, P> && !Object<A> && !Arithmetic<A> ? 1
+                                                                                          : impossible;
+  template <class A>
+  static const A& from(const A& a, Argument) {
+    return a;
+  }
+  // What is general here has no Python side.
+  static int of_object(PyObject*) noexcept {
+    return impossible;
+  }
+  static P from_object(PyObject* obj, Argument argument) {
+    python::refuse(obj, argument, "a C++ object");
+  }
+};
+
+template <>
+struct Convert<at::Tensor> {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, at::Tensor> ? 0 : impossible;
+  static int of_object(PyObject* obj) noexcept {
+    return is_tensor(obj) ? 0 : impossible;
+  }
+  static const at::Tensor& from(const at::Tensor& a, Argument) {
+    return a;
+  }
+  static const at::Tensor& from_object(PyObject* obj, Argument argument) {
+    if (!is_tensor(obj)) {
+      python::refuse(obj, argument, "a torch.Tensor");
+    }
+    return reinterpret_cast<const THPVariable*>(obj)->cdata;
+  }
+};
+
+template <>
+struct Convert<at::Scalar> {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, at::Scalar>                        ? 0
+                            : Arithmetic<A> || is_complex<A>                     ? 1
+                            : std::is_convertible_v<A, at::Scalar> && !Object<A> ? 2
+                                                                                 : impossible;
+  static int of_object(PyObject* obj) noexcept {
+    return python::is_number(obj) ? 0 : is_tensor(obj) ? 2 : impossible;
+  }
+  template <class A>
+  static at::Scalar from(const A& a, Argument) {
+    if constexpr (is_complex<A>) {
+      return at::Scalar(c10::complex<double>(a.real(), a.imag()));
+    } else if constexpr (std::is_same_v<A, bool> || !std::is_integral_v<A>) {
+      return at::Scalar(a);
+    } else if constexpr (std::is_signed_v<A>) {
+      return at::Scalar(static_cast<int64_t>(a));
+    } else {
+      return at::Scalar(static_cast<uint64_t>(a));
+    }
+  }
+  static at::Scalar from_object(PyObject* obj, Argument argument) {
+    return python::to_scalar(obj, argument);
+  }
+};
+
+// A whole number can stand for a truth value, because that is how Cython passes True on, but anything else comes first.
+template <>
+struct Convert<bool> {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, bool> ? 0
+                            : std::is_integral_v<A> ? 8
+                                                    : impossible;
+  static int of_object(PyObject* obj) noexcept {
+    return python::is_truth_value(obj) ? 0 : impossible;
+  }
+  template <class A>
+  static bool from(const A& a, Argument) {
+    return static_cast<bool>(a);
+  }
+  static bool from_object(PyObject* obj, Argument argument) {
+    return python::to_bool(obj, argument);
+  }
+};
+
+template <>
+struct Convert<int64_t> {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, bool> ? 1
+                            : std::is_integral_v<A> ? 0
+                                                    : impossible;
+  static int of_object(PyObject* obj) noexcept {
+    return PyBool_Check(obj) ? 1 : PyLong_Check(obj) ? 0 : PyIndex_Check(obj) && !is_tensor(obj) ? 1 : impossible;
+  }
+  template <class A>
+  static int64_t from(const A& a, Argument) {
+    return static_cast<int64_t>(a);
+  }
+  static int64_t from_object(PyObject* obj, Argument argument) {
+    return python::to_integer(obj, argument);
+  }
+};
+
+template <>
+struct Convert<double> {
+  template <class A>
+  static constexpr int of = std::is_floating_point_v<A> ? 0
+                            : std::is_integral_v<A>     ? 1
+                                                        : impossible;
+  static int of_object(PyObject* obj) noexcept {
+    return PyFloat_Check(obj) ? 0 : python::is_number(obj) && !PyComplex_Check(obj) ? 1 : impossible;
+  }
+  template <class A>
+  static double from(const A& a, Argument) {
+    return static_cast<double>(a);
+  }
+  static double from_object(PyObject* obj, Argument argument) {
+    return python::to_double(obj, argument);
+  }
+};
+
+// A kind of object that torch has in C++ and in Python, P, of which Derived knows the Python side.
+template <class P, class Derived>
+struct ConvertKind {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, P>                                          ? 0
+                            : std::is_convertible_v<A, P> && !Object<A> && !Arithmetic<A> ? 1
+                                                                                          : impossible;
+  static int of_object(PyObject* obj) noexcept {
+    return Derived::is(obj) ? 0 : impossible;
+  }
+  template <class A>
+  static P from(const A& a, Argument) {
+    return P(a);
+  }
+  static P from_object(PyObject* obj, Argument argument) {
+    if (!Derived::is(obj)) {
+      python::refuse(obj, argument, Derived::accepted);
+    }
+    return Derived::to(obj, argument);
+  }
+};
+
+template <>
+struct Convert<at::ScalarType> : ConvertKind<at::ScalarType, Convert<at::ScalarType>> {
+  static constexpr const char* accepted = "a torch.dtype";
+  static bool is(PyObject* obj) noexcept {
+    return python::is_dtype_like(obj);
+  }
+  static at::ScalarType to(PyObject* obj, Argument argument) {
+    return python::to_dtype(obj, argument);
+  }
+};
+
+template <>
+struct Convert<at::Device> : ConvertKind<at::Device, Convert<at::Device>> {
+  static constexpr const char* accepted = "a torch.device or its name";
+  static bool is(PyObject* obj) noexcept {
+    return is_device(obj) || python::is_text(obj);
+  }
+  static at::Device to(PyObject* obj, Argument argument) {
+    return python::to_device(obj, argument);
+  }
+};
+
+template <>
+struct Convert<at::Layout> : ConvertKind<at::Layout, Convert<at::Layout>> {
+  static constexpr const char* accepted = "a torch.layout";
+  static bool is(PyObject* obj) noexcept {
+    return is_layout(obj);
+  }
+  static at::Layout to(PyObject* obj, Argument) {
+    return layout_of(obj);
+  }
+};
+
+template <>
+struct Convert<at::MemoryFormat> : ConvertKind<at::MemoryFormat, Convert<at::MemoryFormat>> {
+  static constexpr const char* accepted = "a torch.memory_format";
+  static bool is(PyObject* obj) noexcept {
+    return is_memory_format(obj);
+  }
+  static at::MemoryFormat to(PyObject* obj, Argument) {
+    return memory_format_of(obj);
+  }
+};
+
+template <>
+struct Convert<at::Generator> : ConvertKind<at::Generator, Convert<at::Generator>> {
+  static constexpr const char* accepted = "a torch.Generator";
+  static bool is(PyObject* obj) noexcept {
+    return is_generator(obj);
+  }
+  static at::Generator to(PyObject* obj, Argument) {
+    return generator_of(obj);
+  }
+};
+
+template <>
+struct Convert<c10::string_view> : ConvertKind<c10::string_view, Convert<c10::string_view>> {
+  static constexpr const char* accepted = "a str or bytes";
+  static bool is(PyObject* obj) noexcept {
+    return python::is_text(obj);
+  }
+  static c10::string_view to(PyObject* obj, Argument argument) {
+    return python::to_string(obj, argument);
+  }
+};
+
+template <>
+struct Convert<at::TensorOptions> : ConvertKind<at::TensorOptions, Convert<at::TensorOptions>> {
+  static constexpr const char* accepted = "a torch.dtype, torch.device, torch.layout or torch.memory_format";
+  static bool is(PyObject* obj) noexcept {
+    return obj == Py_None || python::is_dtype_like(obj) || is_device(obj) || is_layout(obj) || is_memory_format(obj) ||
+           python::is_text(obj);
+  }
+  static at::TensorOptions to(PyObject* obj, Argument argument) {
+    return python::to_options(obj, argument);
+  }
+};
+
+namespace detail {
+
+// A list that this call made, or none, and what it can be passed as. It lives until the call is over.
+template <class T, class Values>
+struct OwnedList {
+  Values values;
+  bool none = false;
+  operator at::ArrayRef<T>() const {
+    return at::ArrayRef<T>(values.data(), values.size());
+  }
+  operator at::OptionalArrayRef<T>() const {
+    return none ? at::OptionalArrayRef<T>() : at::OptionalArrayRef<T>(at::ArrayRef<T>(*this));
+  }
+  operator std::optional<at::ArrayRef<T>>() const {
+    return none ? std::nullopt : std::optional(at::ArrayRef<T>(*this));
+  }
+};
+
+template <class T, class Values>
+OwnedList<T, Values> owned(Values values) {
+  return {std::move(values)};
+}
+
+template <class T>
+using Found = c10::SmallVector<T, 6>;
+
+// Calls f with the fields of a tuple of C values.
+template <CTuple A, class F>
+constexpr auto with_fields(const A& a, F f) {
+  static_assert(!requires { a.f8; }, "a tuple of C values can have 8 elements here: pass a vector");
+  if constexpr (requires { a.f7; }) {
+    return f(a.f0, a.f1, a.f2, a.f3, a.f4, a.f5, a.f6, a.f7);
+  } else if constexpr (requires { a.f6; }) {
+    return f(a.f0, a.f1, a.f2, a.f3, a.f4, a.f5, a.f6);
+  } else if constexpr (requires { a.f5; }) {
+    return f(a.f0, a.f1, a.f2, a.f3, a.f4, a.f5);
+  } else if constexpr (requires { a.f4; }) {
+    return f(a.f0, a.f1, a.f2, a.f3, a.f4);
+  } else if constexpr (requires { a.f3; }) {
+    return f(a.f0, a.f1, a.f2, a.f3);
+  } else if constexpr (requires { a.f2; }) {
+    return f(a.f0, a.f1, a.f2);
+  } else if constexpr (requires { a.f1; }) {
+    return f(a.f0, a.f1);
+  } else {
+    return f(a.f0);
+  }
+}
+
+template <class T, CTuple A>
+auto elements_of(const A& a, Argument argument) {
+  return with_fields(a, [&](const auto&... field) {
+    return std::array<T, sizeof...(field)>{T(Convert<T>::from(field, argument))...};
+  });
+}
+
+// The highest cost among the fields of a tuple of C values.
+template <class T, CTuple A>
+inline constexpr int cost_of_elements = decltype(with_fields(std::declval<const A&>(), []<class... F>(const F&...) {
+  return std::integral_constant<int, std::max({Convert<T>::template of<F>...})>();
+}))::value;
+
+template <class T>
+inline constexpr const char* sequence_of = "a sequence of int";
+template <>
+inline constexpr const char* sequence_of<double> = "a sequence of float";
+template <>
+inline constexpr const char* sequence_of<at::Scalar> = "a sequence of numbers";
+template <>
+inline constexpr const char* sequence_of<at::Tensor> = "a sequence of torch.Tensor";
+
+}  // namespace detail
+
+// Lists. Of numbers, a single one is a list of one, as in torch.sum(x, 0).
+template <class T>
+struct Convert<at::ArrayRef<T>> {
+ private:
+  static constexpr bool of_numbers = !std::is_same_v<T, at::Tensor>;
+
+  template <class A>
+  static constexpr int cost() {
+    if constexpr (CTuple<A>) {
+      return detail::cost_of_elements<T, A>;
+    } else if constexpr (Arithmetic<A>) {
+      return of_numbers ? std::min(impossible, Convert<T>::template of<A> + 2) : impossible;
+    } else if constexpr (Object<A> || std::is_same_v<A, T>) {
+      return impossible;  // for objects there is the other function; and an ArrayRef of one tensor is no list
+    } else if constexpr (std::is_convertible_v<const A&, at::ArrayRef<T>>) {
+      return 0;
+    } else if constexpr (of_numbers && requires(const A a) {
+                           typename A::value_type;
+                           a.begin();
+                         }) {
+      return std::min(impossible, Convert<T>::template of<typename A::value_type> + 1);
+    } else {
+      return impossible;
+    }
+  }
+
+ public:
+  template <class A>
+  static constexpr int of = cost<A>();
+
+  static int of_object(PyObject* obj) noexcept {
+    if (!python::is_list(obj)) {
+      return of_numbers ? std::min(impossible, Convert<T>::of_object(obj) + 2) : impossible;
+    }
+    PyObject* first = python::first_of(obj);
+    return first ? Convert<T>::of_object(first) : 1;
+  }
+
+  template <class A>
+  static auto from(const A& a, Argument argument) {
+    if constexpr (CTuple<A>) {
+      return detail::owned<T>(detail::elements_of<T>(a, argument));
+    } else if constexpr (Arithmetic<A>) {
+      return detail::owned<T>(std::array<T, 1>{T(Convert<T>::from(a, argument))});
+    } else if constexpr (std::is_convertible_v<const A&, at::ArrayRef<T>>) {
+      return at::ArrayRef<T>(a);
+    } else {
+      detail::Found<T> values;
+      for (const auto& value : a) {
+        values.push_back(T(Convert<T>::from(value, argument)));
+      }
+      return detail::owned<T>(std::move(values));
+    }
+  }
+
+  static auto from_object(PyObject* obj, Argument argument) {
+    const auto read = [](PyObject* item, Argument of) { return T(Convert<T>::from_object(item, of)); };
+    if (of_numbers && python::is_number(obj)) {
+      detail::Found<T> values;
+      values.push_back(read(obj, argument));
+      return detail::owned<T>(std::move(values));
+    }
+    return detail::owned<T>(python::to_list<T>(obj, argument, detail::sequence_of<T>, read));
+  }
+};
+
+template <size_t N>
+struct Convert<std::array<bool, N>> {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, std::array<bool, N>> ? 0
+                            : CTuple<A>                            ? 1
+                                                                   : impossible;
+  static int of_object(PyObject* obj) noexcept {
+    return python::is_list(obj) ? 0 : impossible;
+  }
+  template <class A>
+  static std::array<bool, N> from(const A& a, Argument argument) {
+    if constexpr (CTuple<A>) {
+      return detail::elements_of<bool>(a, argument);
+    } else {
+      return a;
+    }
+  }
+  static std::array<bool, N> from_object(PyObject* obj, Argument argument) {
+    const char* accepted = N == 2   ? "a sequence of 2 bools"
+                           : N == 3 ? "a sequence of 3 bools"
+                                    : "a sequence of 4 bools";
+    const auto values = python::to_list<bool>(obj, argument, accepted, python::to_bool);
+    if (values.size() != N) {
+      python::refuse(obj, argument, accepted);
+    }
+    std::array<bool, N> result;
+    std::copy(values.begin(), values.end(), result.begin());
+    return result;
+  }
+};
+
+namespace detail {
+
+// X or None. A value costs one more than for a plain X, so that of two overloads the one that insists on it wins.
+template <class Optional, class X>
+struct ConvertOptional {
+  template <class A>
+  static constexpr int of = std::is_same_v<A, std::nullopt_t> || std::is_same_v<A, Optional>
+                                ? 0
+                                : std::min(impossible, Convert<X>::template of<A> + 1);
+  static int of_object(PyObject* obj) noexcept {
+    return obj == Py_None ? 0 : std::min(impossible, Convert<X>::of_object(obj) + 1);
+  }
+  template <class A>
+  static decltype(auto) from(const A& a, Argument argument) {
+    if constexpr (std::is_same_v<A, std::nullopt_t> || std::is_same_v<A, Optional>) {
+      return Optional(a);
+    } else {
+      return Convert<X>::from(a, argument);
+    }
+  }
+};
+
+}  // namespace detail
+
+template <class X>
+struct Convert<std::optional<X>> : detail::ConvertOptional<std::optional<X>, X> {
+  static std::optional<X> from_object(PyObject* obj, Argument argument) {
+    return obj == Py_None ? std::nullopt : std::optional<X>(Convert<X>::from_object(obj, argument));
+  }
+};
+
+template <class T>
+struct Convert<std::optional<at::ArrayRef<T>>>
+    : detail::ConvertOptional<std::optional<at::ArrayRef<T>>, at::ArrayRef<T>> {
+  static detail::OwnedList<T, detail::Found<T>> from_object(PyObject* obj, Argument argument) {
+    if (obj == Py_None) {
+      return {{}, true};
+    }
+    return Convert<at::ArrayRef<T>>::from_object(obj, argument);
+  }
+};
+
+template <class T>
+struct Convert<at::OptionalArrayRef<T>> : Convert<std::optional<at::ArrayRef<T>>> {};
+
+// The names that the generated header uses.
+
+template <class P, class A>
+constexpr int cost(const A& a) noexcept {
+  if constexpr (Object<A>) {
+    const python::Gil gil;
+    return Convert<P>::of_object(reinterpret_cast<PyObject*>(a));
+  } else {
+    return Convert<P>::template of<A>;
+  }
+}
+
+// Whether an argument of type A could be a P; a Python object always could.
+template <class P, class A>
+inline constexpr bool possible = [] {
+  if constexpr (Object<A>) {
+    return true;
+  } else {
+    return Convert<P>::template of<A> < impossible;
+  }
+}();
+
+// `a` as the parameter P of an ATen function.
+template <class P, class A>
+decltype(auto) as(const A& a, const char* function, const char* name) {
+  static_assert(possible<P, A>, "an argument of type A is not what this parameter, of type P, takes");
+  if constexpr (Object<A>) {
+    const python::Gil gil;
+    return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});
+  } else {
+    return Convert<P>::from(a, Argument{function, name});
+  }
+}
+
+// The overload with the lowest cost, the first of equals; -1 if there is none.
+inline constexpr int choose(std::initializer_list<int> costs) noexcept {
+  int best = -1;
+  int lowest = impossible;
+  int i = 0;
+  for (const int each : costs) {
+    if (each < lowest) {
+      best = i;
+      lowest = each;
+    }
+    ++i;
+  }
+  return best;
+}
+
+namespace detail {
+
+// What an argument is called in a message. Needs the GIL.
+template <class A>
+std::string name_of(const A& a) {
+  if constexpr (Object<A>) {
+    return Py_TYPE(reinterpret_cast<PyObject*>(a))->tp_name;
+  } else if constexpr (std::is_base_of_v<at::TensorBase, A>) {
+    return "Tensor";
+  } else if constexpr (Arithmetic<A>) {
+    return std::is_same_v<A, bool> ? "bool" : std::is_integral_v<A> ? "int" : "float";
+  } else if constexpr (Convert<at::IntArrayRef>::template of<A> < impossible) {
+    return "int[]";
+  } else {
+    return "a C++ object";
+  }
+}
+
+}  // namespace detail
+
+// For when no overload was chosen, which only a Python object can bring about: the others fail to compile.
+template <bool any_possible, class... A>
+[[noreturn]] void no_overload(const char* function, const char* accepted, const A&... given) {
+  static_assert(any_possible, "no overload of this function takes arguments of these types");
+  const python::Gil gil;
+  std::string types;
+  ((types += (types.empty() ? "" : ", ") + detail::name_of(given)), ...);
+  PyErr_Format(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
+  throw PythonError();
+}
+
+}  // namespace interop

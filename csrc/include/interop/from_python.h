@@ -1,0 +1,273 @@
+// Python objects read as the values that ATen's functions take: for arguments whose type Cython leaves open.
+#pragma once
+
+#include <Python.h>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/TensorOptions.h>
+#include <c10/util/SmallVector.h>
+
+#include <complex>
+#include <string_view>
+
+#include "interop/exceptions.h"
+#include "interop/python_types.h"
+#include "interop/tensor.h"
+
+namespace interop {
+
+// Which argument of which function a message is about.
+struct Argument {
+  const char* function;
+  const char* name;
+};
+
+// The cost of what cannot be taken at all; a sum with it stays above every other.
+inline constexpr int impossible = 1000;
+
+namespace python {
+
+// Cython lets a Python object into a nogil block as an argument of a C++ function, so whoever reads one asks for the
+// GIL. Where it is held already, that costs a few nanoseconds.
+class Gil {
+ public:
+  Gil() noexcept : state_(PyGILState_Ensure()) {}
+  ~Gil() {
+    PyGILState_Release(state_);
+  }
+  Gil(const Gil&) = delete;
+  Gil& operator=(const Gil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+[[noreturn]] inline void refuse(PyObject* obj, Argument argument, const char* accepted) {
+  PyErr_Format(
+      PyExc_TypeError,
+      "%s(): argument '%s' must be %s, got %.200s",
+      argument.function,
+      argument.name,
+      accepted,
+      Py_TYPE(obj)->tp_name);
+  throw PythonError();
+}
+
+// A number of NumPy's is an index or a float to Python, but its truth values are neither.
+inline bool is_truth_value(PyObject* obj) noexcept {
+  return PyBool_Check(obj) || std::string_view(Py_TYPE(obj)->tp_name) == "numpy.bool";
+}
+
+// numpy.float32 and numpy.complex64 are no subclasses of Python's types.
+inline bool is_numpy_number(PyObject* obj) noexcept {
+  return std::string_view(Py_TYPE(obj)->tp_name).starts_with("numpy.") && !PySequence_Check(obj) && PyNumber_Check(obj);
+}
+
+// Not every object with __float__: torch refuses a Decimal, too, which would lose digits.
+inline bool is_number(PyObject* obj) noexcept {
+  return PyFloat_Check(obj) || PyLong_Check(obj) || PyComplex_Check(obj) || is_truth_value(obj) ||
+         is_numpy_number(obj) || (PyIndex_Check(obj) && !is_tensor(obj) && !PySequence_Check(obj));
+}
+
+// An owned reference for the length of a scope.
+class Owned {
+ public:
+  explicit Owned(PyObject* obj) : obj_(obj) {
+    if (obj == nullptr) {
+      throw PythonError();
+    }
+  }
+  ~Owned() {
+    Py_DECREF(obj_);
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  PyObject* get() const noexcept {
+    return obj_;
+  }
+
+ private:
+  PyObject* obj_;
+};
+
+inline int64_t to_integer(PyObject* obj, Argument argument) {
+  if (!PyIndex_Check(obj)) {
+    refuse(obj, argument, "an int");
+  }
+  const Owned index(PyNumber_Index(obj));
+  const long long value = PyLong_AsLongLong(index.get());
+  if (value == -1 && PyErr_Occurred()) {
+    throw PythonError();
+  }
+  return value;
+}
+
+inline double to_double(PyObject* obj, Argument argument) {
+  if (!is_number(obj) || PyComplex_Check(obj)) {
+    refuse(obj, argument, "a float");
+  }
+  const double value = PyFloat_AsDouble(obj);
+  if (value == -1.0 && PyErr_Occurred()) {
+    throw PythonError();
+  }
+  return value;
+}
+
+inline bool to_bool(PyObject* obj, Argument argument) {
+  if (!is_truth_value(obj)) {
+    refuse(obj, argument, "a bool");
+  }
+  return PyObject_IsTrue(obj) == 1;
+}
+
+inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
+  if (is_truth_value(obj)) {
+    return at::Scalar(PyObject_IsTrue(obj) == 1);
+  }
+  if (PyFloat_Check(obj)) {
+    return at::Scalar(PyFloat_AS_DOUBLE(obj));
+  }
+  if (PyComplex_Check(obj)) {
+    return at::Scalar(c10::complex<double>(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj)));
+  }
+  if (is_tensor(obj)) {
+    return unpack(obj).item();
+  }
+  if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
+    const Owned index(PyNumber_Index(obj));
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+    if (value == -1 && PyErr_Occurred()) {
+      throw PythonError();
+    }
+    if (overflow <= 0) {
+      if (overflow < 0) {
+        PyErr_Format(PyExc_OverflowError, "%s(): argument '%s' is below int64", argument.function, argument.name);
+        throw PythonError();
+      }
+      return at::Scalar(static_cast<int64_t>(value));
+    }
+    const unsigned long long large = PyLong_AsUnsignedLongLong(index.get());
+    if (PyErr_Occurred()) {
+      throw PythonError();
+    }
+    return at::Scalar(static_cast<uint64_t>(large));
+  }
+  if (!is_numpy_number(obj)) {
+    refuse(obj, argument, "a number");
+  }
+  if (PyObject_HasAttrString(obj, "__complex__")) {  // float() of it would drop the imaginary part
+    const Py_complex value = PyComplex_AsCComplex(obj);
+    if (PyErr_Occurred()) {
+      throw PythonError();
+    }
+    return at::Scalar(c10::complex<double>(value.real, value.imag));
+  }
+  return at::Scalar(to_double(obj, argument));
+}
+
+inline bool is_text(PyObject* obj) noexcept {
+  return PyUnicode_Check(obj) || PyBytes_Check(obj);
+}
+
+inline bool is_dtype_like(PyObject* obj) noexcept {
+  return is_dtype(obj) || obj == reinterpret_cast<PyObject*>(&PyFloat_Type) ||
+         obj == reinterpret_cast<PyObject*>(&PyLong_Type) || obj == reinterpret_cast<PyObject*>(&PyBool_Type) ||
+         obj == reinterpret_cast<PyObject*>(&PyComplex_Type);
+}
+
+// A torch.dtype, or Python's own type for one as in torch.zeros(2, dtype=float).
+inline at::ScalarType to_dtype(PyObject* obj, Argument argument) {
+  if (is_dtype(obj)) {
+    return dtype_of(obj);
+  }
+  if (!is_dtype_like(obj)) {
+    refuse(obj, argument, "a torch.dtype");
+  }
+  if (obj == reinterpret_cast<PyObject*>(&PyBool_Type)) {
+    return at::kBool;
+  }
+  if (obj == reinterpret_cast<PyObject*>(&PyLong_Type)) {
+    return at::kLong;
+  }
+  return obj == reinterpret_cast<PyObject*>(&PyFloat_Type) ? at::kDouble : at::kComplexDouble;
+}
+
+// Borrowed from the object.
+inline std::string_view to_string(PyObject* obj, Argument argument) {
+  Py_ssize_t length = 0;
+  if (PyBytes_Check(obj)) {
+    return {PyBytes_AS_STRING(obj), static_cast<size_t>(PyBytes_GET_SIZE(obj))};
+  }
+  if (!PyUnicode_Check(obj)) {
+    refuse(obj, argument, "a str or bytes");
+  }
+  const char* text = PyUnicode_AsUTF8AndSize(obj, &length);
+  if (text == nullptr) {
+    throw PythonError();
+  }
+  return {text, static_cast<size_t>(length)};
+}
+
+inline at::Device to_device(PyObject* obj, Argument argument) {
+  if (is_device(obj)) {
+    return device_of(obj);
+  }
+  if (is_text(obj)) {
+    return at::Device(std::string(to_string(obj, argument)));
+  }
+  refuse(obj, argument, "a torch.device or its name");
+}
+
+inline at::TensorOptions to_options(PyObject* obj, Argument argument) {
+  if (obj == Py_None) {
+    return at::TensorOptions();  // all defaults, as in torch
+  }
+  if (is_dtype_like(obj)) {
+    return at::TensorOptions(to_dtype(obj, argument));
+  }
+  if (is_layout(obj)) {
+    return at::TensorOptions(layout_of(obj));
+  }
+  if (is_memory_format(obj)) {
+    return at::TensorOptions(memory_format_of(obj));
+  }
+  if (is_device(obj) || is_text(obj)) {
+    return at::TensorOptions(to_device(obj, argument));
+  }
+  refuse(obj, argument, "a torch.dtype, torch.device, torch.layout or torch.memory_format");
+}
+
+// Whether obj is a sequence of something, as torch means it: no text, and no tensor.
+inline bool is_list(PyObject* obj) noexcept {
+  return PyTuple_Check(obj) || PyList_Check(obj) || (PySequence_Check(obj) && !is_text(obj) && !is_tensor(obj));
+}
+
+// The first element, borrowed; null if there is none, or obj is neither list nor tuple.
+inline PyObject* first_of(PyObject* obj) noexcept {
+  if (PyTuple_Check(obj)) {
+    return PyTuple_GET_SIZE(obj) > 0 ? PyTuple_GET_ITEM(obj, 0) : nullptr;
+  }
+  return PyList_Check(obj) && PyList_GET_SIZE(obj) > 0 ? PyList_GET_ITEM(obj, 0) : nullptr;
+}
+
+// The elements of obj, each read by `read(element, argument)`.
+template <class T, class Read>
+c10::SmallVector<T, 6> to_list(PyObject* obj, Argument argument, const char* accepted, Read read) {
+  if (!is_list(obj)) {
+    refuse(obj, argument, accepted);
+  }
+  const Owned items(PySequence_Fast(obj, "not a sequence"));
+  c10::SmallVector<T, 6> values;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    // Owned, because what `read` calls could change the list.
+    const Owned item(Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), i)));
+    values.push_back(read(item.get(), argument));
+  }
+  return values;
+}
+
+}  // namespace python
+}  // namespace interop

@@ -1,0 +1,48 @@
+// Lists that a Cython caller writes without a vector of their own: at.dims(2, 3), at.tensors(a, b).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace interop {
+
+// A few sizes, held by value: no allocation, and nothing that could dangle.
+class Dims {
+ public:
+  Dims() noexcept = default;
+  template <class... T>
+  explicit Dims(T... values) noexcept : values_{static_cast<int64_t>(values)...}, size_(sizeof...(values)) {}
+
+  size_t size() const noexcept {
+    return size_;
+  }
+  const int64_t* data() const noexcept {
+    return values_.data();
+  }
+  const int64_t& operator[](size_t index) const noexcept {
+    return values_[index];
+  }
+  operator at::IntArrayRef() const noexcept {
+    return at::IntArrayRef(values_.data(), size_);
+  }
+
+ private:
+  std::array<int64_t, 8> values_{};
+  size_t size_ = 0;
+};
+
+template <class... T>
+Dims dims(T... values) noexcept {
+  return Dims(values...);
+}
+
+template <class... T>
+std::vector<at::Tensor> tensors(const T&... tensor) {
+  return {tensor...};
+}
+
+}  // namespace interop

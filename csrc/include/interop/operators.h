@@ -1,0 +1,81 @@
+// The operators of tensors, each meaning what it means in Python.
+//
+// ATen has them in ATen/TensorOperators.h, which costs 1.5 s of g++ for a function that two of them call, and those two
+// are wrong: they fill a tensor like the other operand with the number on the left, so that 1.5 - t of an integer
+// tensor is 1 - t, and 1 / t of one fails. These are in the global namespace, where Cython's code is. Where ATen's are
+// there too, these win only with a number, which they take without converting it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/add_ops.h>
+#include <ATen/ops/bitwise_and_ops.h>
+#include <ATen/ops/bitwise_or_ops.h>
+#include <ATen/ops/bitwise_xor_ops.h>
+#include <ATen/ops/div_ops.h>
+#include <ATen/ops/eq_ops.h>
+#include <ATen/ops/ge_ops.h>
+#include <ATen/ops/gt_ops.h>
+#include <ATen/ops/le_ops.h>
+#include <ATen/ops/lt_ops.h>
+#include <ATen/ops/mul_ops.h>
+#include <ATen/ops/ne_ops.h>
+#include <ATen/ops/reciprocal_ops.h>
+#include <ATen/ops/rsub_ops.h>
+#include <ATen/ops/sub_ops.h>
+
+#include <concepts>
+#include <type_traits>
+
+namespace interop {
+
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
+
+}  // namespace interop
+
+// Templates, so that ATen's own, which are none, come before them where both fit alike.
+#define INTEROP_OPERATOR(OP, NAME, ...)                     \
+  template <std::same_as<at::Tensor> T>                     \
+  at::Tensor operator OP(const T& a, const T& b) {          \
+    return at::_ops::NAME##_Tensor::call(a, b __VA_ARGS__); \
+  }                                                         \
+  template <std::same_as<at::Tensor> T, interop::Number N>  \
+  at::Tensor operator OP(const T& a, N b) {                 \
+    return at::_ops::NAME##_Scalar::call(a, b __VA_ARGS__); \
+  }
+
+INTEROP_OPERATOR(+, add, , 1)
+INTEROP_OPERATOR(-, sub, , 1)
+INTEROP_OPERATOR(*, mul)
+INTEROP_OPERATOR(/, div)
+INTEROP_OPERATOR(==, eq)
+INTEROP_OPERATOR(!=, ne)
+INTEROP_OPERATOR(<, lt)
+INTEROP_OPERATOR(<=, le)
+INTEROP_OPERATOR(>, gt)
+INTEROP_OPERATOR(>=, ge)
+INTEROP_OPERATOR(&, bitwise_and)
+INTEROP_OPERATOR(|, bitwise_or)
+INTEROP_OPERATOR(^, bitwise_xor)
+#undef INTEROP_OPERATOR
+
+template <interop::Number N, std::same_as<at::Tensor> T>
+at::Tensor operator+(N value, const T& tensor) {
+  return at::_ops::add_Scalar::call(tensor, value, 1);
+}
+
+template <interop::Number N, std::same_as<at::Tensor> T>
+at::Tensor operator-(N value, const T& tensor) {
+  return at::_ops::rsub_Scalar::call(tensor, value, 1);
+}
+
+template <interop::Number N, std::same_as<at::Tensor> T>
+at::Tensor operator*(N value, const T& tensor) {
+  return at::_ops::mul_Scalar::call(tensor, value);
+}
+
+// The same two steps as torch.Tensor.__rtruediv__, so that the results are the same to the last bit.
+template <interop::Number N, std::same_as<at::Tensor> T>
+at::Tensor operator/(N value, const T& tensor) {
+  return at::_ops::mul_Scalar::call(at::_ops::reciprocal::call(tensor), value);
+}

@@ -1,0 +1,84 @@
+// at::Scalar from what Cython has: each type by a function of its own name, because C++ would take True for the int 1.
+#pragma once
+
+#include <Python.h>
+
+#include <c10/core/Scalar.h>
+
+#include <complex>
+#include <cstdint>
+
+#include "interop/exceptions.h"
+#include "interop/tensor.h"
+
+namespace interop {
+
+inline c10::Scalar scalar_of_bool(bool value) noexcept {
+  return value;
+}
+inline c10::Scalar scalar_of_int(int64_t value) noexcept {
+  return value;
+}
+inline c10::Scalar scalar_of_unsigned(uint64_t value) noexcept {
+  return value;
+}
+inline c10::Scalar scalar_of_double(double value) noexcept {
+  return value;
+}
+inline c10::Scalar scalar_of_complex(std::complex<double> value) noexcept {
+  return c10::complex<double>(value);
+}
+
+// A Python number, in the order in which torch looks: True is a truth value and not an int, though it is one in Python.
+// Integers of NumPy count too. Needs the GIL.
+inline c10::Scalar scalar_of_object(PyObject* value) {
+  if (PyBool_Check(value)) {
+    return value == Py_True;
+  }
+  if (PyFloat_Check(value)) {
+    return PyFloat_AS_DOUBLE(value);
+  }
+  if (PyComplex_Check(value)) {
+    return c10::complex<double>(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value));
+  }
+  // A tensor and an array have __index__ as well, which would read them out silently.
+  if (PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value))) {
+    PyObject* number = PyNumber_Index(value);
+    if (number == nullptr) {
+      throw PythonError();
+    }
+    int overflow = 0;
+    const long long as_signed = PyLong_AsLongLongAndOverflow(number, &overflow);
+    c10::Scalar result = static_cast<int64_t>(as_signed);
+    if (overflow > 0) {
+      result = static_cast<uint64_t>(PyLong_AsUnsignedLongLong(number));  // raises OverflowError from 2**64 on
+    } else if (overflow < 0) {
+      PyErr_SetString(PyExc_OverflowError, "argument 'value' must be an int of 64 bits, got one below -2**63");
+    }
+    Py_DECREF(number);
+    if (PyErr_Occurred()) {
+      throw PythonError();
+    }
+    return result;
+  }
+  PyErr_Format(
+      PyExc_TypeError,
+      "argument 'value' must be bool, int, float or complex, got %.200s; read a tensor out with .item()",
+      Py_TYPE(value)->tp_name);
+  throw PythonError();
+}
+
+inline bool equal(const c10::Scalar& a, const c10::Scalar& b) {
+  if (b.isBoolean()) {
+    return a.equal(b.toBool());
+  }
+  if (b.isComplex()) {
+    return a.equal(b.toComplexDouble());
+  }
+  if (b.isFloatingPoint()) {
+    return a.equal(b.toDouble());
+  }
+  return b.type() == c10::ScalarType::UInt64 ? a.equal(b.toUInt64()) : a.equal(b.toLong());
+}
+
+}  // namespace interop

@@ -1,0 +1,223 @@
+"""Decides what Cython is told of each function: which of its C++ overloads are one to Cython, and what it may choose.
+
+Cython and C++ both choose among overloads, by different rules, and Cython knows less of the arguments: it converts
+nothing to a C++ class, and a tuple, None or a list is of no type that C++ declares. So the overloads of a name that
+take the same number of arguments and give the same result are one function to Cython wherever that can be, with
+template parameters where they differ, and C++ chooses among them (``csrc/include/interop/convert.h``).
+
+It cannot where a truth value means something else than a number, because Cython passes True on as the int 1. There
+Cython chooses, and the declarations of the functions say what it may choose from; a method is not declared.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from interop.codegen import types
+from interop.codegen.surface import Declaration, Parameter
+
+OPEN = "?"  # an argument of any type, for C++ to convert
+
+# More positions than this in which Cython has to choose are left to C++: the combinations would be hundreds.
+_MOST_CHOICES = 2
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One C++ signature, with as many of its parameters as are given."""
+
+    declaration: Declaration
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def left_out(self) -> int:
+        """How many parameters have their default value."""
+        return len(self.declaration.parameters) - len(self.parameters)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(parameter.cpp for parameter in self.parameters)
+
+
+@dataclass(frozen=True)
+class Overload:
+    """What is one function to C++ after Cython has chosen.
+
+    Attributes
+    ----------
+    candidates
+        The C++ signatures that it stands for, the first of which wins where C++ finds two equal.
+    choices
+        For each position, the Cython types that are declared there.
+    cpp_name
+        The name of the C++ function that chooses among the candidates; None where there is nothing to choose or
+        convert, so that the one signature is called as it is.
+    method
+        Whether it is called on a tensor.
+    """
+
+    candidates: tuple[Candidate, ...]
+    choices: tuple[tuple[str, ...], ...]
+    cpp_name: str | None
+    method: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in ATen."""
+        return self.candidates[0].declaration.name
+
+    @property
+    def result(self) -> str:
+        """The result's type in C++."""
+        return self.candidates[0].declaration.result
+
+    def fixed(self, position: int) -> str | None:
+        """The C++ type at `position`, where that is one and the same whatever the caller writes."""
+        if len(self.choices[position]) == 1 and self.choices[position][0] != OPEN:
+            return self.candidates[0].parameters[position].cpp
+        return None
+
+    def takes(self, spelling: Iterable[str]) -> bool:
+        """Whether there is a candidate for arguments of these Cython types."""
+        return any(
+            all(mine == OPEN or p.kind.takes(mine) for mine, p in zip(spelling, candidate.parameters, strict=True))
+            for candidate in self.candidates
+        )
+
+    def template_order(self) -> list[int]:
+        """The positions whose type is a template parameter in C++, in that order.
+
+        Cython writes the types of the open ones out, so they come first; C++ finds the others out.
+        """
+        unknown = [i for i in range(len(self.choices)) if not self.fixed(i)]
+        return sorted(unknown, key=lambda i: self.choices[i] != (OPEN,))
+
+    def spellings(self) -> Iterator[tuple[str, ...]]:
+        """The lists of parameter types that are declared in Cython.
+
+        A call that fits one of exact types fits an open one as well, and Cython does not choose between equals. So the
+        open ones take some tensor as a TensorBase, which costs them a point.
+        """
+        dear = next((i for i in range(len(self.choices)) if self.fixed(i) == types.TENSOR), None)
+        several = any(len(choices) > 1 for choices in self.choices)
+        for chosen in product(*self.choices):
+            if not self.takes(chosen):
+                continue
+            if several and any(
+                mine == OPEN and len(choices) > 1 for mine, choices in zip(chosen, self.choices, strict=True)
+            ):
+                yield tuple("CTensorBase&" if i == dear else mine for i, mine in enumerate(chosen))
+            else:
+                yield chosen
+
+
+def overloads(declarations: Iterable[Declaration], *, method: bool) -> list[Overload]:
+    """What is declared for `declarations`, which are all functions or all methods.
+
+    Of all overloads of a method Cython writes the C++ name that the first one was given. So they have the same, and of
+    a truth value nobody can tell any more that it is one: where that would be taken for a number, nothing is declared.
+    """
+    groups = defaultdict(lambda: defaultdict(list))
+    for declaration in declarations:
+        required = max((i + 1 for i, p in enumerate(declaration.parameters) if not p.has_default), default=0)
+        for count in range(len(declaration.parameters), required - 1, -1):
+            groups[declaration.name][count].append(Candidate(declaration, declaration.parameters[:count]))
+    found = []
+    for by_count in groups.values():
+        if method:
+            kept = [c for c in by_count.values() if not any(map(_has_ambiguous_truth, _positions(c)))]
+            of_name = [overload for candidates in kept for overload in _overloads_of(candidates, _method_choices)]
+            if any(overload.cpp_name for overload in of_name):
+                of_name = [replace(o, method=True, cpp_name=o.name) for o in of_name]
+            found += [replace(overload, method=True) for overload in of_name]
+        else:
+            for candidates in by_count.values():
+                found += _overloads_of(candidates, _function_choices)
+    return found
+
+
+def _overloads_of(candidates: list[Candidate], choose: Callable) -> Iterator[Overload]:
+    """The overloads of one name and number of arguments."""
+    by_result = defaultdict(list)
+    for candidate in _distinct(candidates):
+        by_result[candidate.declaration.result].append(candidate)
+    for alike in by_result.values():
+        if len(by_result) > 1:
+            # The result tells Cython what the call is, so it has to know the overloads apart.
+            choices = [_spelled_out(parameters) for parameters in _positions(alike)]
+            cpp_name = alike[0].declaration.wrapper
+        else:
+            choices = choose(_positions(alike))
+            cpp_name = alike[0].declaration.name
+        simple = len(alike) == 1 and all(len(c) == 1 and OPEN not in c for c in choices)
+        yield Overload(tuple(alike), tuple(choices), None if simple else cpp_name)
+
+
+def _positions(candidates: list[Candidate]) -> list[list[Parameter]]:
+    """For each position what the candidates have there."""
+    return [list(parameters) for parameters in zip(*(candidate.parameters for candidate in candidates), strict=True)]
+
+
+def _distinct(candidates: list[Candidate]) -> list[Candidate]:
+    """Those that lean least on defaults first; of two with the same types the first, or neither if they are equal.
+
+    ``repeat_interleave(t, 2)`` repeats t; it is not the other overload with its optional output_size given.
+    """
+    alike = defaultdict(list)
+    for candidate in sorted(candidates, key=lambda candidate: candidate.left_out):
+        alike[candidate.types].append(candidate)
+    return [
+        same[0]
+        for same in alike.values()
+        if len(same) == 1
+        or same[0].left_out < same[1].left_out
+        or same[0].declaration.schema == same[1].declaration.schema
+    ]
+
+
+def _function_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]:
+    """For each position what is declared there, where all candidates have the same result."""
+    delicate = [i for i, p in enumerate(positions) if _has_scalar(p) or _has_ambiguous_truth(p)][:_MOST_CHOICES]
+    has_tensor = any({p.cpp for p in parameters} == {types.TENSOR} for parameters in positions)
+    choices = []
+    for i, parameters in enumerate(positions):
+        if i not in delicate:
+            choices.append(_one_choice(parameters))
+        elif len(delicate) == 1 and has_tensor:
+            choices.append(("cbool", "int", "int64_t", OPEN))
+        else:
+            choices.append(_spelled_out(parameters))
+    return choices
+
+
+def _method_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]:
+    """As _function_choices. Cython has nothing to choose here."""
+    return [_one_choice(parameters) for parameters in positions]
+
+
+def _one_choice(parameters: list[Parameter]) -> tuple[str, ...]:
+    alike = len({parameter.cpp for parameter in parameters}) == 1
+    return parameters[0].kind.spellings if alike and not parameters[0].kind.open else (OPEN,)
+
+
+def _has_scalar(parameters: list[Parameter]) -> bool:
+    """Whether a number of any kind is wanted here. Not where it has a default: True as a factor is 1."""
+    return any(parameter.cpp == types.SCALAR and not parameter.has_default for parameter in parameters)
+
+
+def _has_ambiguous_truth(parameters: list[Parameter]) -> bool:
+    """Whether one candidate takes a truth value here and another one a number."""
+    truths = [types.is_truth_value(parameter.cpp) for parameter in parameters]
+    return any(truths) and any(
+        parameter.kind.takes_numbers for parameter, truth in zip(parameters, truths, strict=True) if not truth
+    )
+
+
+def _spelled_out(parameters: list[Parameter]) -> tuple[str, ...]:
+    """Every Cython type that a candidate takes here."""
+    kinds = [parameter.kind for parameter in parameters]
+    spellings = list(dict.fromkeys(spelling for kind in kinds for spelling in kind.spellings))
+    if "cbool" in spellings and "int64_t" in spellings and "int" not in spellings:
+        spellings.append("int")  # which is nearer to a truth value than to an int64_t in Cython's eyes
+    return (*spellings, *(["object"] if any(kind.open for kind in kinds) else []))

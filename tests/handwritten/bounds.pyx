@@ -1,0 +1,27 @@
+# Compiled with INTEROP_BOUNDSCHECK.
+"""Accessors that check their indices."""
+
+cimport torch
+cimport ATen as at
+
+
+def read(torch.Tensor x not None, long i, long j, long k):
+    cdef at.const_accessor3[double] a = at.const_accessor3[double](x.cdata, b"x")
+    cdef double value
+    with nogil:
+        value = a[i][j][k]
+    return value
+
+
+def write(torch.Tensor x not None, long i, long j, double value):
+    cdef at.accessor2[double] a = at.accessor2[double](x.cdata, b"x")
+    with nogil:
+        a[i][j] = value
+
+
+def unassigned(long i):
+    cdef at.accessor1[float] a
+    cdef at.row1[float] row
+    if i < 0:
+        return row[i]
+    return a[i]

@@ -1,0 +1,1 @@
+"""Calls of everything that the generator declares."""

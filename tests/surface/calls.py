@@ -1,0 +1,125 @@
+"""Writes .pyx files that call each declared signature, once for each C++ overload that the declaration stands for."""
+
+from collections.abc import Iterator
+from itertools import count, islice
+
+from interop.codegen.overloads import OPEN, Candidate, Overload, overloads
+from interop.codegen.surface import RESERVED, Parameter, read
+
+MODULE = """\
+# Each declared signature, called. Nothing here is ever run.
+from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+cimport ATen as at
+
+cdef object o
+cdef at.Tensor tensor
+cdef at.Scalar scalar
+cdef at.Generator generator
+cdef at.Storage storage
+cdef at.Device device
+cdef at.DeviceIndex device_index
+cdef at.Layout layout
+cdef at.MemoryFormat memory_format
+cdef at.ScalarType dtype
+cdef at.TensorOptions options
+cdef at.IntArrayRef sizes
+cdef at.OptionalTensorList optional_tensors
+cdef at.BoolArray2 two
+cdef at.BoolArray3 three
+cdef at.BoolArray4 four
+cdef vector[int64_t] ints
+cdef vector[double] doubles
+cdef vector[at.Scalar] scalars
+cdef vector[at.Tensor] tensors
+cdef const char* text
+cdef cbool truth
+cdef int small
+cdef int64_t large
+cdef double real
+
+"""
+
+# How a value of each declared type is written.
+TYPED = {
+    "BoolArray2": ["two"],
+    "BoolArray3": ["three"],
+    "BoolArray4": ["four"],
+    "CScalar&": ["scalar"],
+    "CTensor&": ["tensor"],
+    "CTensorBase&": ["tensor"],
+    "Device": ["device"],
+    "DeviceIndex": ["device_index"],
+    "DoubleList": ["doubles"],
+    "Generator": ["generator"],
+    "IntList": ["ints", "sizes", "at.dims(1, 2)"],
+    "Layout": ["layout"],
+    "MemoryFormat": ["memory_format"],
+    "OptionalTensorList": ["optional_tensors"],
+    "ScalarList": ["scalars"],
+    "ScalarType": ["dtype", "at.kFloat"],
+    "Storage": ["storage"],
+    "Tensor&": ["tensor"],
+    "TensorList": ["tensors"],
+    "TensorOptions": ["options", "tensor.options()"],
+    "cbool": ["True", "truth"],
+    "const char*": ["text", 'b"text"'],
+    "double": ["real", "2.0"],
+    "int": ["small"],
+    "int64_t": ["large", "2"],
+    "object": ["o"],
+}
+# And what else may be written where the argument is open.
+TUPLES = {
+    "IntList": ["(1, 2)", "(small, large)", "small"],
+    "DoubleList": ["(1.0, 2.0)", "real"],
+    "ScalarList": ["(1.0, 2)", "real"],
+    "TensorList": ["(tensor, tensor)", "at.tensors(tensor, tensor)"],
+    "BoolArray2": ["(True, truth)"],
+    "BoolArray3": ["(True, truth, False)"],
+    "BoolArray4": ["(True, truth, False, True)"],
+    "CScalar&": ["real", "large", "small"],
+    "TensorOptions": ["dtype", "layout", "device"],
+}
+
+
+def expressions(spelling: str, parameter: Parameter) -> list[str]:
+    """The ways to write an argument for `parameter` where `spelling` is declared; none if that is for another one."""
+    kind = parameter.kind
+    if spelling == OPEN:
+        written = [way for mine in kind.spellings for way in (*TYPED[mine], *TUPLES.get(mine, ()))]
+        return [*written, "o", *(["None"] if "optional" in parameter.cpp.lower() else [])]
+    return TYPED[spelling] if kind.takes(spelling) or spelling == "CTensorBase&" else []
+
+
+def calls(overload: Overload, turn: Iterator[int]) -> Iterator[str]:
+    """A call for each declared line and each C++ overload that it stands for; `turn` varies how arguments look."""
+    for spelling in overload.spellings():
+        for candidate in overload.candidates:
+            yield from islice(_call(overload, candidate, spelling, turn), 1)
+
+
+def _call(overload: Overload, candidate: Candidate, spelling: tuple[str, ...], turn: Iterator[int]) -> Iterator[str]:
+    ways = [expressions(mine, parameter) for mine, parameter in zip(spelling, candidate.parameters, strict=True)]
+    if all(ways):
+        chosen = [listed[next(turn) % len(listed)] for listed in ways]
+        name = overload.name + "_" if overload.name in RESERVED else overload.name
+        yield f"{'tensor' if overload.method else 'at'}.{name}({', '.join(chosen)})"
+
+
+def every_call() -> list[str]:
+    """A call of each declared signature, functions first."""
+    surface, turn = read(), count()
+    listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]
+    return [call for overload in listed for call in calls(overload, turn)]
+
+
+def module(listed: list[str]) -> str:
+    """A .pyx file with the calls in functions of a few."""
+    parts = [MODULE]
+    for start in range(0, len(listed), 20):
+        body = "".join(f"    {call}\n" for call in listed[start : start + 20])
+        parts.append(f"def calls_{start}():\n{body}\n\n")
+    return "".join(parts)
