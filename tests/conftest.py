@@ -67,6 +67,17 @@ def install_project(project, site, extra=(), **options):
     stamp.write_text(wanted)
 
 
+def write_project(folder, name, pyx):
+    """A project with the one module `name` that a test has put together, compiled without optimisation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.pyx").write_text(pyx)
+    (folder / "setup.py").write_text(
+        "from setuptools import setup\n\nfrom interop.build import BuildExtension, Extension\n\n"
+        f"module = Extension({name!r}, ['{name}.pyx'], extra_compile_args=['-O0'])\n"
+        f"setup(name={name!r}, ext_modules=[module], cmdclass={{'build_ext': BuildExtension}})\n"
+    )
+
+
 @pytest.fixture(scope="session")
 def site():
     """A folder in which the test projects are installed. INTEROP_TEST_SITE names one that has them already."""

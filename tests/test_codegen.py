@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import TESTS
 
 import interop
 from interop import doctor
@@ -159,3 +160,9 @@ class TestFiles:
         before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
         generate(tmp_path / "pxd", tmp_path / "include", torch.__version__)
         assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")} == before
+
+    def test_the_reference_lists_what_there_is(self, monkeypatch):
+        monkeypatch.syspath_prepend(TESTS.parent / "tools")
+        from pxd_reference import PAGE, page
+
+        assert PAGE.read_text() == page(TESTS.parent / "pxd"), "run: python tools/pxd_reference.py"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from conftest import BUILD, import_from, install_project
+from conftest import BUILD, import_from, install_project, write_project
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -230,15 +230,8 @@ def pyx():
 
 @pytest.fixture(scope="module")
 def spellings():
-    project = BUILD / "spellings"
-    project.mkdir(parents=True, exist_ok=True)
-    (project / "spellings.pyx").write_text(pyx())
-    (project / "setup.py").write_text(
-        "from setuptools import setup\n\nfrom interop.build import BuildExtension, Extension\n\n"
-        "modules = [Extension('spellings', ['spellings.pyx'], extra_compile_args=['-O0'])]\n"
-        "setup(name='spellings', ext_modules=modules, cmdclass={'build_ext': BuildExtension})\n"
-    )
-    install_project(project, BUILD / "spellings-site")
+    write_project(BUILD / "spellings", "spellings", pyx())
+    install_project(BUILD / "spellings", BUILD / "spellings-site")
     return import_from(BUILD / "spellings-site", "spellings")
 
 

@@ -17,7 +17,7 @@ from interop.codegen import types
 # Types that Cython cannot hold or pass, so what takes or returns one is not declared. Each with the reason.
 LEFT_OUT = {
     "Dimname": "named tensors, which torch 2.13 removed",
-    "SymInt": "a symbolic size; eager code has numbers, and the plain overload takes them",
+    "SymInt": "a size that may be symbolic, as the result of private functions and of sym_size: t.size() is a number",
     "SymBool": "a symbolic truth value; eager code has plain ones",
     "QScheme": "an enum of deprecated eager quantization",
     "Stream": "has no default constructor, which a Cython variable needs",
