@@ -16,7 +16,7 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
-PROJECTS = ("consumer", "mirrors", "plain_cxx", "types")
+PROJECTS = ("consumer", "handwritten", "mirrors", "plain_cxx", "spellings", "types")
 
 
 def run(command, **options):
@@ -67,17 +67,6 @@ def install_project(project, site, extra=(), **options):
     stamp.write_text(wanted)
 
 
-def write_project(folder, name, pyx):
-    """A project with the one module `name` that a test has put together, compiled without optimisation."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.pyx").write_text(pyx)
-    (folder / "setup.py").write_text(
-        "from setuptools import setup\n\nfrom interop.build import BuildExtension, Extension\n\n"
-        f"module = Extension({name!r}, ['{name}.pyx'], extra_compile_args=['-O0'])\n"
-        f"setup(name={name!r}, ext_modules=[module], cmdclass={{'build_ext': BuildExtension}})\n"
-    )
-
-
 @pytest.fixture(scope="session")
 def site():
     """A folder in which the test projects are installed. INTEROP_TEST_SITE names one that has them already."""
@@ -112,6 +101,18 @@ def mirrors(site):
 def pytypes(site):
     """The module that uses the Python-side types: dtypes, devices and the like."""
     return import_from(site, "pytypes")
+
+
+@pytest.fixture(scope="session")
+def handwritten(site):
+    """The module that uses what torch declares by hand."""
+    return import_from(site, "handwritten")
+
+
+@pytest.fixture(scope="session")
+def spelled(site):
+    """The module with every spelling of tests/spellings/table.py."""
+    return import_from(site, "spelled")
 
 
 def import_from(site, name):

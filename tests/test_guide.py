@@ -5,9 +5,7 @@ import re
 
 import pytest
 import torch
-from conftest import BUILD, TESTS, import_from, install_project, write_project
-
-pytestmark = pytest.mark.native
+from conftest import BUILD, TESTS, import_from, install_project
 
 GUIDE = TESTS.parent / "docs" / "cimport-guide.md"
 DEFINITION = re.compile(r"(cdef class|def) ")
@@ -36,9 +34,21 @@ def statements():
     return [code for note, code in blocks()[1:] if not note and not DEFINITION.match(code)]
 
 
+SETUP = """\
+from setuptools import setup
+
+from interop.build import BuildExtension, Extension
+
+module = Extension("guide", ["guide.pyx"], extra_compile_args=["-O0"])
+setup(name="guide", ext_modules=[module], cmdclass={"build_ext": BuildExtension})
+"""
+
+
 @pytest.fixture(scope="module")
 def guide():
-    write_project(BUILD / "guide", "guide", pyx())
+    (BUILD / "guide").mkdir(parents=True, exist_ok=True)
+    (BUILD / "guide" / "guide.pyx").write_text(pyx())
+    (BUILD / "guide" / "setup.py").write_text(SETUP)
     install_project(BUILD / "guide", BUILD / "guide-site")
     return import_from(BUILD / "guide-site", "guide")
 

@@ -8,30 +8,19 @@ import sys
 import numpy as np
 import pytest
 import torch
-from conftest import BUILD, TESTS, import_from, install_project
+from conftest import import_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses import FakeTensorMode
 from torch.testing._internal.two_tensor import TwoTensor
 
-
-@pytest.fixture(scope="session")
-def folder():
-    """Where the module is installed."""
-    place = BUILD / "site"
-    install_project(TESTS / "handwritten", place)
-    return place
+pytestmark = pytest.mark.native
 
 
 @pytest.fixture(scope="session")
-def handwritten(folder):
-    return import_from(folder, "handwritten")
-
-
-@pytest.fixture(scope="session")
-def bounds(folder):
+def bounds(site):
     """Its sibling that was compiled with INTEROP_BOUNDSCHECK."""
-    return import_from(folder, "bounds")
+    return import_from(site, "bounds")
 
 
 # Indices.

@@ -1,247 +1,21 @@
 """What can be written: each spelling compiles as it stands, with the GIL and without it, and gives what torch gives."""
 
-from dataclasses import dataclass
-
 import pytest
 import torch
-from conftest import BUILD, import_from, install_project, write_project
 from hypothesis import given
 from hypothesis import strategies as st
+from spellings.table import SPELLINGS
 
 pytestmark = pytest.mark.native
-
-MODULE = """\
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libcpp cimport bool as cbool
-from libcpp.vector cimport vector
-
-cimport ATen as at
-cimport torch
-
-
-cdef enum:
-    TWO = 2
-
-
-def names(): return {names}
-
-{functions}
-def any_of(name, *arguments):
-    return globals()[name](*arguments)
-
-
-def zeros(shape): return torch.wrap(at.zeros(shape))
-def add(torch.Tensor x not None, other): return torch.wrap(at.add(x.cdata, other))
-def sum(torch.Tensor x not None, dims): return torch.wrap(at.sum(x.cdata, dims))
-def clamp(torch.Tensor x not None, low, high): return torch.wrap(at.clamp(x.cdata, low, high))
-def full(shape, value, options): return torch.wrap(at.full(shape, value, options))
-def cat(tensors): return torch.wrap(at.cat(tensors, 0))
-def view(torch.Tensor x not None, shape): return torch.wrap(x.cdata.view(shape))
-def to_options(options): return torch.wrap(at.zeros((1,), options))
-def rounded(torch.Tensor x not None, mode): return torch.wrap(at.div(x.cdata, 2.0, mode))
-
-
-def objects_without_gil(torch.Tensor x not None, shape, options, number):
-    cdef at.Tensor t = x.cdata, z, a
-    with nogil:
-        z = at.zeros(shape, options)
-        a = at.add(t, number)
-    return torch.wrap(z), torch.wrap(a)
-"""
-
-FUNCTION = """\
-def {name}(torch.Tensor x not None, torch.Tensor y not None):
-    cdef at.Tensor t = x.cdata, u = y.cdata
-    cdef int n = 2
-    cdef int64_t m = 3
-    cdef uint8_t small = 2
-    cdef uint64_t large = 2
-    cdef float f = 0.5
-    cdef double d = 0.5
-    cdef cbool yes = True
-    cdef vector[int64_t] v
-    cdef at.Scalar s = at.Scalar(2.5)
-    cdef {type} result
-    v.push_back(2)
-    v.push_back(3)
-    {start}result = {spelling}
-    return {back}
-
-
-"""
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """A Cython expression and what Python writes for it, for tensors t and u, or x and y, of 2 x 3 floats."""
-
-    cython: str
-    python: str
-    needs_gil: bool = False
-    type: str = "at.Tensor"
-
-
-S = Spelling
-PAIR = "at.tuple2[at.Tensor, at.Tensor]"
-SPELLINGS = [
-    S("at.mul(t, 2.0)", "x * 2.0"),
-    S("at.mul(t, 2)", "x * 2"),
-    S("at.mul(t, n)", "x * 2"),
-    S("at.mul(t, small)", "x * 2"),
-    S("at.mul(t, large)", "x * 2"),
-    S("at.mul(t, f)", "x * 0.5"),
-    S("at.mul(t, s)", "x * 2.5"),
-    S("at.mul(t, TWO)", "x * 2"),
-    S("at.mul(t, u)", "x * y"),
-    S("t * 2.0", "x * 2.0"),
-    S("t + u", "x + y"),
-    S("-t", "-x"),
-    S("t[0]", "x[0]"),
-    S("t[n - 1]", "x[1]"),
-    S("at.zeros((2, 3))", "torch.zeros(2, 3)"),
-    S("at.zeros((n, m))", "torch.zeros(2, 3)"),
-    S("at.zeros((n, m), at.kFloat)", "torch.zeros(2, 3)"),
-    S("at.zeros((n, 2 * m), at.kLong)", "torch.zeros(2, 6, dtype=torch.long)"),
-    S("at.zeros([n, m], at.kInt)", "torch.zeros(2, 3, dtype=torch.int)", needs_gil=True),
-    S("at.zeros(v)", "torch.zeros(2, 3)"),
-    S("at.zeros(t.sizes())", "torch.zeros(2, 3)"),
-    S("at.zeros(at.dims(2, 3))", "torch.zeros(2, 3)"),
-    S("at.zeros(at.dims())", "torch.zeros(())"),
-    S("at.zeros(())", "torch.zeros(())", needs_gil=True),
-    S("at.zeros(x.shape)", "torch.zeros(2, 3)", needs_gil=True),
-    S("at.zeros((2,), x.dtype)", "torch.zeros(2)", needs_gil=True),
-    S("at.zeros((2,), None)", "torch.zeros(2)"),
-    S("at.empty((2,), t.options().dtype(at.kInt)).fill_(7)", "torch.full((2,), 7, dtype=torch.int)"),
-    S("at.full((2,), 1.5)", "torch.full((2,), 1.5)"),
-    S("at.full((2,), True)", "torch.full((2,), True)"),
-    S("at.full((n,), n)", "torch.full((2,), 2)"),
-    S("at.full((n,), 1, at.kDouble)", "torch.full((2,), 1, dtype=torch.double)"),
-    S("at.arange(5)", "torch.arange(5)"),
-    S("at.arange(1, 5, at.kFloat)", "torch.arange(1, 5, dtype=torch.float)"),
-    S("at.arange(1.0, 2.0, d)", "torch.arange(1.0, 2.0, 0.5)"),
-    S("at.sum(t)", "x.sum()"),
-    S("at.sum(t, (0, 1), True)", "x.sum((0, 1), True)"),
-    S("at.sum(t, (0,))", "x.sum((0,))"),
-    S("at.sum(t, 0)", "x.sum(0)"),
-    S("at.sum(t, -1)", "x.sum(-1)"),
-    S("at.sum(t, at.kDouble)", "x.sum(dtype=torch.double)"),
-    S("at.sum(t, None, True)", "x.sum(None, True)"),
-    S("at.sum(t, (0,), False, at.kDouble)", "x.sum((0,), False, dtype=torch.double)"),
-    S("at.sum(t, (0,), False, None)", "x.sum((0,), False)"),
-    S("t.sum((0, 1), True)", "x.sum((0, 1), True)"),
-    S("t.view((-1, 2))", "x.view(-1, 2)"),
-    S("t.view((3, n))", "x.view(3, 2)"),
-    S("t.view([3, 2])", "x.view(3, 2)", needs_gil=True),
-    S("t.view(at.dims(3, 2))", "x.view(3, 2)"),
-    S("t.view(at.kInt)", "x.view(torch.int)"),
-    S("t.reshape((-1,))", "x.reshape(-1)"),
-    S("t.permute((1, 0))", "x.permute(1, 0)"),
-    S("t.expand((4, n, m))", "x.expand(4, 2, 3)"),
-    S("t.transpose(0, 1)", "x.transpose(0, 1)"),
-    S("t.size(0)", "x.size(0)", type="int64_t"),
-    S("t.to(at.kDouble)", "x.to(torch.double)"),
-    S("t.to(t.options().dtype(at.kInt))", "x.to(torch.int)"),
-    S("t.sum().item[double]()", "x.sum().item()", type="double"),
-    S("t.data_ptr[float]()[1]", "x[0, 1].item()", type="float"),
-    S("t.clamp(None, 0.5)", "x.clamp(max=0.5)"),
-    S("t.new_zeros((2,))", "x.new_zeros(2)"),
-    S("t.repeat((2, 1))", "x.repeat(2, 1)"),
-    S("t.split(1)[1]", "x.split(1)[1]"),
-    S("t.all(0)", "x.all(0)"),
-    S("at.cat(at.tensors(t, u), 1)", "torch.cat([x, y], 1)"),
-    S("at.cat((t, u), 1)", "torch.cat([x, y], 1)"),
-    S("at.cat([x, y], 1)", "torch.cat([x, y], 1)", needs_gil=True),
-    S("at.stack((t, u, t))", "torch.stack([x, y, x])"),
-    S("at.max(t, 1)", "x.max(1)", type=PAIR),
-    S("at.get1(at.max(t, 1))", "x.max(1)[1]"),
-    S("at.max(t)", "x.max()"),
-    S("at.max(t, u)", "torch.max(x, y)"),
-    S("at.sort(t, 0)", "x.sort(0)", type=PAIR),
-    S("at.sort(t, 0, True)", "x.sort(0, True)", type=PAIR),
-    S("at.sort(t, True, 0)", "x.sort(stable=True, dim=0)", type=PAIR),
-    S('at.einsum(b"ij,kj->ik", at.tensors(t, u))', "x @ y.T"),
-    S('at.einsum(b"ij,kj->ik", (t, u))', "x @ y.T"),
-    S("at.clamp(t, None, 0.5)", "x.clamp(max=0.5)"),
-    S("at.clamp(t, 0)", "x.clamp(0)"),
-    S("at.clamp(t, -1, f)", "x.clamp(-1, 0.5)"),
-    S("at.clamp(t, u)", "x.clamp(y)"),
-    S("at.clamp(t, None, u)", "x.clamp(max=y)"),
-    S("at.std(t, True)", "x.std()"),
-    S("at.std(t, False)", "x.std(unbiased=False)"),
-    S("at.std(t, yes)", "x.std()"),
-    S("at.std(t, n > 1)", "x.std()"),
-    S("at.std(t, 1)", "x.std(1)"),
-    S("at.std(t, n - 1)", "x.std(1)"),
-    S("at.std(t, (0, 1), False)", "x.std((0, 1), unbiased=False)"),
-    S("at.std(t, (0, 1), 2)", "x.std((0, 1), correction=2)"),
-    S("at.std(t, (0, 1), None)", "x.std((0, 1))"),
-    S("at.where(at.gt(t, 0), True, False)", "torch.where(x > 0, True, False)"),
-    S("at.where(at.gt(t, 0), t, 0.0)", "torch.where(x > 0, x, 0.0)"),
-    S("at.where(at.gt(t, 0), 1, u)", "torch.where(x > 0, 1, y)"),
-    S("at.mul(at.gt(t, 0), True)", "torch.mul(x > 0, True)"),
-    S("at.mul(at.gt(t, 0), 1)", "torch.mul(x > 0, 1)"),
-    S("at.mul(at.gt(t, 0), n)", "torch.mul(x > 0, 2)"),
-    S("at.mul(at.gt(t, 0), n > 1)", "torch.mul(x > 0, True)"),
-    S("at.add(t, u, 2)", "torch.add(x, y, alpha=2)"),
-    S("at.add(t, u, 0.5)", "torch.add(x, y, alpha=0.5)"),
-    S("at.add(t, 3, 0.5)", "torch.add(x, 3, alpha=0.5)"),
-    S("at.add(t, True, 2)", "torch.add(x, True, alpha=2)"),
-    S("at.mul(t, 1 + 2j)", "x * (1 + 2j)"),
-    S("at.mul(t, at.Scalar(d))", "x * 0.5"),
-    S("at.mul(t, y)", "x * y", needs_gil=True),
-    S("at.mul(t, x.shape[0])", "x * 2", needs_gil=True),
-    S('at.div(t, 0.3, b"floor")', "torch.div(x, 0.3, rounding_mode='floor')"),
-    S("at.div(t, u, None)", "torch.div(x, y)"),
-    S(
-        "at.conv1d(t.view((1, 1, 6)), u.view((1, 1, 6)), None, 1, (2,))",
-        "torch.conv1d(x.view(1, 1, 6), y.view(1, 1, 6), None, 1, 2)",
-    ),
-    S("at.repeat_interleave(t, 2)", "torch.repeat_interleave(x, 2)"),
-    S("at.count_nonzero(t, 0)", "torch.count_nonzero(x, 0)"),
-    S("at.count_nonzero(t, (0, 1))", "torch.count_nonzero(x, (0, 1))"),
-    S("at.norm(t, 2.0, (0,))", "torch.norm(x, 2.0, (0,))"),
-    S("at.linalg_norm(t, None, (1,))", "torch.linalg.norm(x, None, 1)"),
-    S("at.softmax(t, 1)", "x.softmax(1)"),
-    S("at.softmax(t, 1, at.kDouble)", "x.softmax(1, dtype=torch.double)"),
-    S("at.quantile(t, 0.5, 1)", "x.quantile(0.5, 1)"),
-    S("at.gradient(t, (0, 1))[0]", "torch.gradient(x, dim=(0, 1))[0]"),
-    S("at.tensor_split(t, 2, 1)[1]", "x.tensor_split(2, 1)[1]"),
-    S("at.roll(t, 1, 1)", "x.roll(1, 1)"),
-    S("at.atleast_1d(t)", "torch.atleast_1d(x)"),
-]
-
-
-def pyx():
-    """The module with all spellings."""
-    functions = []
-    for i, spelling in enumerate(SPELLINGS):
-        back = "torch.wrap(result)" if spelling.type == "at.Tensor" else "result"
-        if spelling.type == PAIR:
-            back = "(torch.wrap(at.get0(result)), torch.wrap(at.get1(result)))"
-        for prefix, start in (("gil", ""), ("nogil", "with nogil:\n        ")):
-            if prefix == "gil" or not spelling.needs_gil:
-                functions.append(
-                    FUNCTION.format(
-                        name=f"{prefix}_{i}", type=spelling.type, spelling=spelling.cython, start=start, back=back
-                    )
-                )
-    return MODULE.format(functions="".join(functions), names=[spelling.cython for spelling in SPELLINGS])
-
-
-@pytest.fixture(scope="module")
-def spellings():
-    write_project(BUILD / "spellings", "spellings", pyx())
-    install_project(BUILD / "spellings", BUILD / "spellings-site")
-    return import_from(BUILD / "spellings-site", "spellings")
 
 
 @pytest.mark.parametrize("prefix", ["gil", "nogil"])
 @pytest.mark.parametrize("index", range(len(SPELLINGS)), ids=[spelling.cython for spelling in SPELLINGS])
-def test_spelling(spellings, prefix, index):
+def test_spelling(spelled, prefix, index):
     if prefix == "nogil" and SPELLINGS[index].needs_gil:
         return  # it takes a Python object
     x, y = torch.randn(2, 3), torch.randn(2, 3)
-    came = spellings.any_of(f"{prefix}_{index}", x, y)
+    came = spelled.any_of(f"{prefix}_{index}", x, y)
     expected = eval(SPELLINGS[index].python, {"torch": torch, "x": x, "y": y})
     if isinstance(came, tuple):
         came, expected = list(came), list(expected)
@@ -254,50 +28,50 @@ class TestPythonObjects:
     """Arguments whose type is known only when the call is made."""
 
     @given(shape=st.lists(st.integers(0, 5), max_size=4), kind=st.sampled_from([list, tuple, torch.Size]))
-    def test_shapes(self, spellings, shape, kind):
-        assert spellings.zeros(kind(shape)).shape == tuple(shape)
+    def test_shapes(self, spelled, shape, kind):
+        assert spelled.zeros(kind(shape)).shape == tuple(shape)
 
     @given(value=st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.complex_numbers()))
-    def test_numbers(self, spellings, value):
+    def test_numbers(self, spelled, value):
         for x in (torch.ones(2), torch.ones(2, dtype=torch.long), torch.tensor([True, False])):
-            torch.testing.assert_close(spellings.add(x, value), torch.add(x, value), rtol=0, atol=0, equal_nan=True)
+            torch.testing.assert_close(spelled.add(x, value), torch.add(x, value), rtol=0, atol=0, equal_nan=True)
 
     @pytest.mark.parametrize(
         "value", ["numpy.float32(1.5)", "numpy.int8(3)", "numpy.complex64(1j)", "numpy.float64(2)", "numpy.bool(True)"]
     )
-    def test_numpy_numbers(self, spellings, value):
+    def test_numpy_numbers(self, spelled, value):
         import numpy
 
         value = eval(value, {"numpy": numpy})
-        torch.testing.assert_close(spellings.add(torch.ones(2), value), torch.add(torch.ones(2), value.item()))
+        torch.testing.assert_close(spelled.add(torch.ones(2), value), torch.add(torch.ones(2), value.item()))
 
-    def test_tensors_and_numbers_take_their_own_overloads(self, spellings):
+    def test_tensors_and_numbers_take_their_own_overloads(self, spelled):
         x = torch.randn(3)
-        assert spellings.add(x, x).equal(x + x)
-        assert spellings.clamp(x, None, 0.1).equal(x.clamp(max=0.1))
-        assert spellings.clamp(x, x - 1, None).equal(x.clamp(min=x - 1))
-        assert spellings.sum(x, None).equal(x.sum())
-        assert spellings.sum(x, 0).equal(x.sum(0))
-        assert spellings.sum(x, torch.double).equal(x.sum(dtype=torch.double))
+        assert spelled.add(x, x).equal(x + x)
+        assert spelled.clamp(x, None, 0.1).equal(x.clamp(max=0.1))
+        assert spelled.clamp(x, x - 1, None).equal(x.clamp(min=x - 1))
+        assert spelled.sum(x, None).equal(x.sum())
+        assert spelled.sum(x, 0).equal(x.sum(0))
+        assert spelled.sum(x, torch.double).equal(x.sum(dtype=torch.double))
 
-    def test_lists_of_tensors(self, spellings):
+    def test_lists_of_tensors(self, spelled):
         tensors = [torch.randn(2), torch.nn.Parameter(torch.randn(3))]
-        assert spellings.cat(tensors).equal(torch.cat(tensors))
-        assert spellings.cat(tuple(tensors)).equal(torch.cat(tensors))
+        assert spelled.cat(tensors).equal(torch.cat(tensors))
+        assert spelled.cat(tuple(tensors)).equal(torch.cat(tensors))
 
     @pytest.mark.parametrize("options", [torch.float16, float, bool, int, complex, torch.device("meta"), "meta", None])
-    def test_options(self, spellings, options):
+    def test_options(self, spelled, options):
         expected = (
             torch.zeros(1, device=options)
             if isinstance(options, (str, torch.device))
             else torch.zeros(1, dtype=options)
         )
-        came = spellings.to_options(options)
+        came = spelled.to_options(options)
         assert (came.dtype, came.device) == (expected.dtype, expected.device)
 
-    def test_without_the_gil(self, spellings):
+    def test_without_the_gil(self, spelled):
         x = torch.randn(2)
-        z, a = spellings.objects_without_gil(x, [2, 3], torch.int16, 3)
+        z, a = spelled.objects_without_gil(x, [2, 3], torch.int16, 3)
         assert (z.shape, z.dtype) == ((2, 3), torch.int16)
         assert a.equal(x + 3)
 
@@ -332,23 +106,23 @@ class TestPythonObjects:
             ("rounded", (torch.ones(2), "up"), RuntimeError, "rounding_mode"),
         ],
     )
-    def test_wrong_ones(self, spellings, name, arguments, error, message):
+    def test_wrong_ones(self, spelled, name, arguments, error, message):
         with pytest.raises(error, match=message):
-            getattr(spellings, name)(*arguments)
+            getattr(spelled, name)(*arguments)
 
-    def test_an_error_inside_a_list(self, spellings):
+    def test_an_error_inside_a_list(self, spelled):
         class Bad:
             def __index__(self):
                 raise KeyError("from __index__")
 
         with pytest.raises(KeyError, match="from __index__"):
-            spellings.zeros([1, Bad()])
+            spelled.zeros([1, Bad()])
 
-    def test_a_list_that_changes_while_it_is_read(self, spellings):
+    def test_a_list_that_changes_while_it_is_read(self, spelled):
         class Shrinks:
             def __index__(self):
                 shape.clear()
                 return 2
 
         shape = [Shrinks(), 3, 4]
-        assert spellings.zeros(shape).shape == (2,)
+        assert spelled.zeros(shape).shape == (2,)

@@ -66,9 +66,11 @@ SCALAR = "const at::Scalar &"
 # `const T&` is spelled by a name: Cython builds a scope for each `const T` that it reads, thousands of times.
 PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
     TENSOR: Kind(("CTensor&",)),
+    "at::Device": Kind(("Device",), open=True),
+    "at::ScalarType": Kind(("ScalarType",), open=True),
     "at::Tensor &": Kind(("Tensor&",)),
     # Without the int, an int would be taken for a truth value, which is nearer to it than an int64_t in Cython's eyes.
-    SCALAR: Kind(("CScalar&", "double", "int64_t", "int", "cbool"), open=True),
+    SCALAR: Kind(("CScalar&", "double", "int64_t", "int", "cbool", "double complex", "float complex"), open=True),
     "at::TensorOptions": Kind(("TensorOptions", "ScalarType"), open=True),
     "at::IntArrayRef": Kind(("IntList",), open=True),
     "at::OptionalIntArrayRef": Kind(("IntList",), open=True),
@@ -120,7 +122,7 @@ def result(cpp: str) -> str:
     if cpp == "at::Tensor &":
         return "Tensor&"
     if cpp == TENSOR:
-        return "CTensor&"
+        return "Tensor"  # a copy of the reference; of a const reference Cython makes a const variable, uninitialised
     vector = re.fullmatch(r"::std::vector<(.*)>", cpp)
     if vector:
         return f"vector[{result(vector[1])}]"

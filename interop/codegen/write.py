@@ -74,10 +74,10 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         Tensor conj() except +translate_exception
         Tensor toType(ScalarType dtype) except +translate_exception
         T item[T]() except +translate_exception
-        const Tensor& requires_grad_() except +translate_exception
-        const Tensor& requires_grad_(cbool requires_grad) except +translate_exception
+        Tensor requires_grad_() except +translate_exception
+        Tensor requires_grad_(cbool requires_grad) except +translate_exception
         Tensor& mutable_grad() except +translate_exception
-        const Tensor& grad() except +translate_exception
+        Tensor grad() except +translate_exception
         void backward() except +translate_exception
         void backward(CTensor& gradient) except +translate_exception
         void retain_grad() except +translate_exception

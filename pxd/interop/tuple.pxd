@@ -1,18 +1,18 @@
 # std::tuple, which ATen returns for several results: r = at.max(x, 1); values = at.get0(r); indices = at.get1(r).
 cdef extern from "interop/tuple.h" namespace "interop" nogil:
-    cppclass tuple2 "std::tuple"[A, B]:
+    cppclass tuple2 "interop::tuple2"[A, B]:
         pass
-    cppclass tuple3 "std::tuple"[A, B, C]:
+    cppclass tuple3 "interop::tuple3"[A, B, C]:
         pass
-    cppclass tuple4 "std::tuple"[A, B, C, D]:
+    cppclass tuple4 "interop::tuple4"[A, B, C, D]:
         pass
-    cppclass tuple5 "std::tuple"[A, B, C, D, E]:
+    cppclass tuple5 "interop::tuple5"[A, B, C, D, E]:
         pass
-    cppclass tuple6 "std::tuple"[A, B, C, D, E, F]:
+    cppclass tuple6 "interop::tuple6"[A, B, C, D, E, F]:
         pass
-    cppclass tuple7 "std::tuple"[A, B, C, D, E, F, G]:
+    cppclass tuple7 "interop::tuple7"[A, B, C, D, E, F, G]:
         pass
-    cppclass tuple9 "std::tuple"[A, B, C, D, E, F, G, H, I]:
+    cppclass tuple9 "interop::tuple9"[A, B, C, D, E, F, G, H, I]:
         pass
 
     # Copies of the parts (a tensor's copy shares its memory).

@@ -374,7 +374,7 @@ def build_tools(variant: Variant) -> Path:
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    for part in ("abi", "build.py", "csrc", "include", "paths.py", "pxd"):
+    for part in ("abi", "build.py", "codegen", "csrc", "include", "paths.py", "pxd"):
         (package / part).symlink_to(variant.site / "interop" / part)
     return package.parent
 

@@ -39,6 +39,8 @@ cdef cbool truth
 cdef int small
 cdef int64_t large
 cdef double real
+cdef double complex complex_double
+cdef float complex complex_float
 
 """
 
@@ -67,6 +69,8 @@ TYPED = {
     "cbool": ["True", "truth"],
     "const char*": ["text", 'b"text"'],
     "double": ["real", "2.0"],
+    "double complex": ["complex_double", "1.0 + 2.0j"],
+    "float complex": ["complex_float"],
     "int": ["small"],
     "int64_t": ["large", "2"],
     "object": ["o"],

@@ -129,11 +129,11 @@ struct Convert<bool> {
 template <>
 struct Convert<int64_t> {
   template <class A>
-  static constexpr int of = std::is_same_v<A, bool> ? 1
+  static constexpr int of = std::is_same_v<A, bool> ? 2
                             : std::is_integral_v<A> ? 0
                                                     : impossible;
   static int of_object(PyObject* obj) noexcept {
-    return PyBool_Check(obj) ? 1 : PyLong_Check(obj) ? 0 : PyIndex_Check(obj) && !is_tensor(obj) ? 1 : impossible;
+    return PyBool_Check(obj) ? 2 : PyLong_Check(obj) ? 0 : PyIndex_Check(obj) && !is_tensor(obj) ? 1 : impossible;
   }
   template <class A>
   static int64_t from(const A& a, Argument) {
@@ -264,19 +264,24 @@ struct Convert<at::TensorOptions> : ConvertKind<at::TensorOptions, Convert<at::T
 
 namespace detail {
 
-// A list that this call made, or none, and what it can be passed as. It lives until the call is over.
+// A list that this call made, and what it is passed as. It lives until the call is over.
 template <class T, class Values>
 struct OwnedList {
   Values values;
-  bool none = false;
   operator at::ArrayRef<T>() const {
     return at::ArrayRef<T>(values.data(), values.size());
   }
+};
+
+// The same where none is possible. It must not convert to ArrayRef, which both kinds of optional would prefer.
+template <class T, class Values>
+struct OptionalOwnedList {
+  std::optional<OwnedList<T, Values>> list;
   operator at::OptionalArrayRef<T>() const {
-    return none ? at::OptionalArrayRef<T>() : at::OptionalArrayRef<T>(at::ArrayRef<T>(*this));
+    return list ? at::OptionalArrayRef<T>(at::ArrayRef<T>(*list)) : at::OptionalArrayRef<T>();
   }
   operator std::optional<at::ArrayRef<T>>() const {
-    return none ? std::nullopt : std::optional(at::ArrayRef<T>(*this));
+    return list ? std::optional<at::ArrayRef<T>>(at::ArrayRef<T>(*list)) : std::nullopt;
   }
 };
 
@@ -466,11 +471,11 @@ struct Convert<std::optional<X>> : detail::ConvertOptional<std::optional<X>, X> 
 template <class T>
 struct Convert<std::optional<at::ArrayRef<T>>>
     : detail::ConvertOptional<std::optional<at::ArrayRef<T>>, at::ArrayRef<T>> {
-  static detail::OwnedList<T, detail::Found<T>> from_object(PyObject* obj, Argument argument) {
+  static detail::OptionalOwnedList<T, detail::Found<T>> from_object(PyObject* obj, Argument argument) {
     if (obj == Py_None) {
-      return {{}, true};
+      return {};
     }
-    return Convert<at::ArrayRef<T>>::from_object(obj, argument);
+    return {Convert<at::ArrayRef<T>>::from_object(obj, argument)};
   }
 };
 

@@ -5,6 +5,21 @@
 
 namespace interop {
 
+template <class A, class B>
+using tuple2 = std::tuple<A, B>;
+template <class A, class B, class C>
+using tuple3 = std::tuple<A, B, C>;
+template <class A, class B, class C, class D>
+using tuple4 = std::tuple<A, B, C, D>;
+template <class A, class B, class C, class D, class E>
+using tuple5 = std::tuple<A, B, C, D, E>;
+template <class A, class B, class C, class D, class E, class F>
+using tuple6 = std::tuple<A, B, C, D, E, F>;
+template <class A, class B, class C, class D, class E, class F, class G>
+using tuple7 = std::tuple<A, B, C, D, E, F, G>;
+template <class A, class B, class C, class D, class E, class F, class G, class H, class I>
+using tuple9 = std::tuple<A, B, C, D, E, F, G, H, I>;
+
 template <class... T>
 auto get0(const std::tuple<T...>& t) noexcept {
   return std::get<0>(t);
