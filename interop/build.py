@@ -24,7 +24,8 @@ from Cython.Compiler.Errors import CompileError
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX, abi_name
-from interop.codegen.select import refuse_unknown_names, select, write_whole
+from interop.codegen.refuse import refuse_in_place_operators, refuse_unknown_names
+from interop.codegen.select import read_source, select, write_whole
 from interop.paths import get_include, get_pxd_dir, get_source_dir
 
 __all__ = ["DIRECTIVES", "BuildExtension", "Extension", "cythonize"]
@@ -85,7 +86,8 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     modules
         Extensions, or paths and glob patterns of ``.pyx`` files.
     **kwargs
-        As for `Cython.Build.cythonize`; ``include_path`` and ``compiler_directives`` add to ours.
+        As for `Cython.Build.cythonize`; ``include_path`` and ``compiler_directives`` add to ours. ``emit_linenums``
+        is True unless you say otherwise.
     """
     from Cython.Build import cythonize as cython_cythonize
 
@@ -104,7 +106,9 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     # Cython compares dates alone, and the declarations may be older than C++ that was made from others.
     changed = _note_declarations(folder / "used.json", sources, selection.pxd.parent.name)
-    translated = cython_cythonize(extensions, **{"force": changed} | kwargs)
+    with refuse_in_place_operators():
+        # With line numbers of the .pyx in the C++, errors of g++ name them.
+        translated = cython_cythonize(extensions, **{"force": changed, "emit_linenums": True} | kwargs)
     for extension in translated:
         extension.include_dirs = [str(selection.include), *extension.include_dirs]
     return translated
@@ -224,7 +228,7 @@ def _refuse_idle_guards(source: str) -> None:
     One that is never assigned Cython leaves out without a word. In a generator or a coroutine it would last from the
     first step to the last, over whatever the caller does in between.
     """
-    text = Path(source).read_text(encoding="utf-8")
+    text = read_source(source)
     for guard in _GUARD.finditer(text):
         kind = guard["kind"]
         line = text.count("\n", 0, guard.start()) + 1

@@ -226,6 +226,48 @@ class TestSelection:
             cythonize("unknown.pyx")
         assert raised.value.lineno == 5
 
+    @pytest.mark.parametrize(
+        ("code", "message"),
+        [
+            ("cimport ATen as at\ndef f(): at.tensor([1])\n", r"ATen has no 'tensor'"),
+            ("cimport torch\ndef f(torch.Tensor x): torch.tanh(x)\n", r"torch has no 'tanh'; write at\.tanh"),
+            ("cimport torch\ndef f(): torch.float64\n", r"torch has no 'float64'; for Python's, write: import torch"),
+        ],
+    )
+    def test_a_name_of_another_module(self, project, code, message):
+        (project / "other.pyx").write_text(code)
+        with pytest.raises(SyntaxError, match=message):
+            cythonize("other.pyx")
+        if "torch has" in message:
+            (project / "other.pyx").write_text("import torch\n" + code)
+            cythonize("other.pyx")
+
+    @pytest.mark.parametrize("statement", ["t += 1", "t -= t", "x.cdata *= t", "v[0] /= 2.0"])
+    def test_in_place_operators(self, project, capfd, statement):
+        """They would end the process where they failed."""
+        name = "inplace_" + "".join(c for c in statement if c.isalnum())
+        (project / f"{name}.pyx").write_text(
+            "cimport torch\ncimport ATen as at\nfrom libcpp.vector cimport vector\n"
+            f"def f(torch.Tensor x not None, vector[at.Tensor] v):\n    cdef at.Tensor t = x.cdata\n    {statement}\n"
+            if "v[" not in statement
+            else "cimport ATen as at\nfrom libcpp.vector cimport vector\n"
+            f"cdef void f(vector[at.Tensor]& v) except *:\n    {statement}\n"
+        )
+        with pytest.raises(CompileError):
+            cythonize(f"{name}.pyx")
+        assert "would end the process; write t = t " in capfd.readouterr()[1]
+
+    def test_numbers_in_place(self, project):
+        (project / "numbers.pyx").write_text("cimport ATen as at\ndef f(int n):\n    n += 1\n    return n\n")
+        cythonize("numbers.pyx")
+
+    def test_errors_of_the_compiler_name_the_line(self, project):
+        (project / "wrong.pyx").write_text("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n")
+        write_setup(project, "'wrong', ['wrong.pyx']", name="wrong")
+        command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert "wrong.pyx:4:" in done.stdout + done.stderr
+
     def test_the_build_ends_with_one_line(self, project):
         (project / "broken.pyx").write_text("cimport torch\ndef f(:\n")
         write_setup(project, "'broken', ['broken.pyx']", name="broken")
@@ -234,6 +276,15 @@ class TestSelection:
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
         assert done.stderr.strip().splitlines()[-1].startswith("error: Cython cannot translate broken.pyx")
+
+    def test_another_encoding(self, project):
+        (project / "latin.pyx").write_bytes(
+            "# -*- coding: latin-1 -*-\ncimport ATen as at\nNAME = 'é'\ndef f(): at.exp(at.zeros((2,)))\n".encode(
+                "latin-1"
+            )
+        )
+        cythonize("latin.pyx")
+        assert {"exp", "zeros"} <= self.declared(project)
 
     def test_the_same_selection_is_written_once(self, project):
         (project / "once.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).exp()\n")

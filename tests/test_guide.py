@@ -8,7 +8,7 @@ import torch
 from conftest import BUILD, TESTS, import_from, install_project
 
 GUIDE = TESTS.parent / "docs" / "cimport-guide.md"
-DEFINITION = re.compile(r"(cdef class|def) ")
+DEFINITION = re.compile(r"cdef class |def |cdef .*\).*:\n")
 BLOCK = re.compile(r"(?:<!-- (?P<note>.*?) -->\n)?```cython\n(?P<code>.*?)```", re.DOTALL)
 
 

@@ -12,6 +12,7 @@ from conftest import import_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses import FakeTensorMode
+from torch.autograd import forward_ad
 from torch.testing._internal.two_tensor import TwoTensor
 
 pytestmark = pytest.mark.native
@@ -317,6 +318,13 @@ class TestAccessorChecks:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.backward()
 
+    def test_a_dual_tensor_cannot_be_written_to(self, handwritten):
+        """Its tangent would be that of the old value."""
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(torch.ones(3), torch.full((3,), 2.0))
+            with pytest.raises(RuntimeError, match="must not be a dual tensor"):
+                handwritten.scale1(dual, 2.0)
+
     def test_a_leaf_without_grad_mode(self, handwritten):
         w = torch.ones(2, 3, requires_grad=True)
         with torch.no_grad():
@@ -369,6 +377,10 @@ class TestAccessorElements:
 
     def test_keeps_the_memory(self, handwritten):
         assert handwritten.outlives(torch.tensor([1.0, 2.0])) == ([-1, -2], [2, 4], [3, 6])
+
+    def test_rows_keep_their_strides(self, handwritten):
+        x, y = torch.arange(6.0).view(2, 3), torch.arange(6.0).view(3, 2).t()
+        assert handwritten.rows_of_temporaries(x, y) == (3, 4, 1, 3)
 
     def test_axpy(self, handwritten):
         x, y, z = torch.randn(7, 9).t(), torch.randn(9, 7), torch.empty(9, 7)

@@ -1,5 +1,9 @@
 """What can be written: each spelling compiles as it stands, with the GIL and without it, and gives what torch gives."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from hypothesis import given
@@ -69,11 +73,31 @@ class TestPythonObjects:
         came = spelled.to_options(options)
         assert (came.dtype, came.device) == (expected.dtype, expected.device)
 
+    def test_tensors_as_numbers(self, spelled):
+        """As in torch: those of no dimensions, that require no grad."""
+        x = torch.randn(2, 3)
+        assert spelled.sum(x, [torch.tensor(0)]).equal(x.sum(0))
+        assert spelled.full((2,), torch.tensor(1.5), None).equal(torch.full((2,), 1.5))
+        assert spelled.zeros((torch.tensor(2), 1)).shape == (2, 1)
+
     def test_without_the_gil(self, spelled):
         x = torch.randn(2)
         z, a = spelled.objects_without_gil(x, [2, 3], torch.int16, 3)
         assert (z.shape, z.dtype) == ((2, 3), torch.int16)
         assert a.equal(x + 3)
+
+    def test_a_thread_that_is_left_behind(self, spelled):
+        """It asks for the GIL when the interpreter has ended, and Python would unwind its stack through ours."""
+        code = (
+            "import threading, time, torch, spelled; torch.set_num_threads(1)\n"
+            "threading.Thread(target=spelled.forever, args=(torch.ones(2), 3), daemon=True).start()\n"
+            "time.sleep(0.2)"
+        )
+        environment = os.environ | {"PYTHONPATH": os.path.dirname(spelled.__file__)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100
+        )
+        assert (done.returncode, done.stderr) == (0, "")
 
     @pytest.mark.parametrize(
         ("name", "arguments", "error", "message"),
@@ -89,6 +113,11 @@ class TestPythonObjects:
                 r"view\(\): got \(Tensor, dict\), accepted are: view\(",
             ),
             ("sum", (torch.ones(2), "dim"), TypeError, r"at.sum\(\): got \(Tensor, str\), accepted are: sum\(Tensor"),
+            ("zeros", (True,), TypeError, "must be an int, got bool"),
+            ("zeros", ([True],), TypeError, "must be an int, got bool"),
+            ("zeros", (bytearray(2),), TypeError, "must be a sequence of int, got bytearray"),
+            ("full", ((1,), torch.tensor(1.5, requires_grad=True), None), TypeError, "that requires no grad"),
+            ("full", ((1,), torch.tensor([1.5]), None), TypeError, "a tensor of no dimensions"),
             ("add", (torch.ones(2), "1"), TypeError, r"at.add\(\): got \(Tensor, str\), accepted are"),
             ("add", (torch.ones(2), 2**80), OverflowError, None),
             ("add", (torch.ones(2), -(2**80)), OverflowError, "below int64"),

@@ -4,11 +4,7 @@ All of them cost Cython several seconds in every run, of which a source uses a h
 nowhere in a source, nor in a file that the source includes or cimports, cannot be meant by it.
 """
 
-import contextlib
-import difflib
-import functools
 import hashlib
-import io
 import os
 import re
 import tokenize
@@ -47,7 +43,7 @@ def select(pxd: Path, include: Path, sources: Iterable[str], include_path: Itera
     names, not_theirs = set(), (pxd, Path(Cython.__file__).parent)
     for path in _read_by(sources, [str(pxd), *include_path]):
         if not any(map(Path(path).is_relative_to, not_theirs)):
-            names.update(_NAME.findall(Path(path).read_text(encoding="utf-8", errors="replace")))
+            names.update(_NAME.findall(read_source(path)))
     texts = {Path("pxd") / path.relative_to(pxd): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
     # The build of this package itself has not generated them yet, and needs none.
     for generated in texts.keys() & {Path("pxd") / path for path in GENERATED}:
@@ -62,36 +58,6 @@ def select(pxd: Path, include: Path, sources: Iterable[str], include_path: Itera
         if not (chosen / path).exists():
             write_whole(chosen / path, text)
     return Selection(chosen / "pxd", chosen / "include")
-
-
-def refuse_unknown_names(source: str, pxd: str) -> None:
-    """Raises SyntaxError for a function or type of ATen that there is not, with the nearest name that there is.
-
-    With the directive nonecheck, Cython's own message for it is followed by a crash of the compiler.
-    """
-    text = Path(source).read_text(encoding="utf-8")
-    for alias in re.findall(r"^[ \t]*cimport[ \t]+ATen[ \t]+as[ \t]+(\w+)", text, re.MULTILINE):
-        known = _names_in(pxd)
-        for name, line, (row, column) in _attributes(text, alias):
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {alias}.{near[0]}?" if near else ""
-                raise SyntaxError(f"ATen has no {name!r}{hint}", (source, row, column + 1, line))
-
-
-@functools.cache
-def _names_in(pxd: str) -> frozenset[str]:
-    """Every name that stands in a declaration."""
-    return frozenset(name for path in Path(pxd).rglob("*.pxd") for name in _NAME.findall(path.read_text()))
-
-
-def _attributes(text: str, alias: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
-    """The names after `alias` and a dot in the code of `text`: name, line, position."""
-    with contextlib.suppress(tokenize.TokenError, SyntaxError):  # not for us to report: Cython will
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-        for before, owner, dot, name in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-            if before.string != "." and owner.string == alias and dot.string == "." and name.type == tokenize.NAME:
-                yield name.string, name.line, name.start
 
 
 def _read_by(sources: Iterable[str], include_path: list[str]) -> set[str]:
@@ -116,6 +82,15 @@ def _without_unused(text: str, names: set[str]) -> str:
     """
     used = names | set(_NAME.findall(_CIMPORT.sub("", text)))
     return _CIMPORT.sub(lambda cimport: cimport[0] if used & set(_NAME.findall(cimport[1])) else "", text)
+
+
+def read_source(path: str) -> str:
+    """The text of a source, in the encoding that its first lines name. What is wrong with that, Cython will say."""
+    try:
+        with tokenize.open(path) as file:
+            return file.read()
+    except (SyntaxError, UnicodeDecodeError):
+        return Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -135,7 +135,8 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         Tensor operator*(int64_t value, CTensor& other) except +translate_exception
         Tensor operator/(double value, CTensor& other) except +translate_exception
         Tensor operator/(int64_t value, CTensor& other) except +translate_exception
-        Tensor operator&(CTensor& other) except +translate_exception
+        # With both operands, because Cython would take one that has one for the address of a tensor.
+        Tensor operator&(CTensor& tensor, CTensor& other) except +translate_exception
         Tensor operator|(CTensor& other) except +translate_exception
         Tensor operator^(CTensor& other) except +translate_exception
 """

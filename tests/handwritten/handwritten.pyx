@@ -206,6 +206,14 @@ def scale4(torch.Tensor x not None, float factor):
                         a[i][j][k][m] = factor * a[i][j][k][m]
 
 
+def rows_of_temporaries(torch.Tensor x not None, torch.Tensor y not None):
+    """Cython has one variable for the two accessors, so the first is gone when the second row is taken."""
+    cdef at.const_row1[float] r, q
+    r = at.const_accessor2[float](x.cdata)[1]
+    q = at.const_accessor2[float](y.cdata)[1]
+    return r[0], r[1], q[0], q[1]
+
+
 def accessor_of(torch.Tensor x):
     """Makes one and says what it says."""
     cdef at.Tensor t

@@ -17,6 +17,10 @@ cdef enum:
     TWO = 2
 
 
+cdef enum Axis:
+    LAST = -1
+
+
 {functions}
 def any_of(name, *arguments):
     return globals()[name](*arguments)
@@ -31,6 +35,13 @@ def cat(tensors): return torch.wrap(at.cat(tensors, 0))
 def view(torch.Tensor x not None, shape): return torch.wrap(x.cdata.view(shape))
 def to_options(options): return torch.wrap(at.zeros((1,), options))
 def rounded(torch.Tensor x not None, mode): return torch.wrap(at.div(x.cdata, 2.0, mode))
+
+
+def forever(torch.Tensor x not None, obj):
+    cdef at.Tensor t = x.cdata, r
+    with nogil:
+        while True:
+            r = at.add(t, obj)
 
 
 def objects_without_gil(torch.Tensor x not None, shape, options, number):
@@ -50,6 +61,8 @@ def {name}(torch.Tensor x not None, torch.Tensor y not None):
     cdef uint64_t large = 2
     cdef float f = 0.5
     cdef double d = 0.5
+    cdef long double ld = 0.5
+    cdef Axis axis = LAST
     cdef cbool yes = True
     cdef double complex z = 1 + 2j
     cdef float complex zf = 1 + 2j
@@ -86,6 +99,34 @@ SPELLINGS = [
     S("at.mul(t, f)", "x * 0.5"),
     S("at.mul(t, s)", "x * 2.5"),
     S("at.mul(t, TWO)", "x * 2"),
+    S("at.mul(t, <long>axis)", "x * -1"),
+    S("at.sum(t, axis)", "x.sum(-1)"),
+    S("t.sum(axis)", "x.sum(-1)"),
+    S("at.sum(t, (axis, 0))", "x.sum((-1, 0))"),
+    S("t + axis", "x - 1"),
+    S("axis - t", "-1 - x"),
+    S("at.mul(t, t.clone().add_(1))", "x * (x + 1)"),
+    S("t.mul(t.clone().add_(1))", "x * (x + 1)"),
+    S("at.cat((t.clone().add_(1), t))", "torch.cat((x + 1, x))"),
+    S("at.cat(at.tensors(t.clone().add_(1), t))", "torch.cat((x + 1, x))"),
+    S("at.where(at.gt(t, 0), t.clone().add_(1), u)", "torch.where(x > 0, x + 1, y)"),
+    S(
+        "at.index_fill(t, 0, at.zeros((1,), at.kLong), t.sum().mul_(2))",
+        "x.index_fill(0, torch.tensor([0]), x.sum() * 2)",
+    ),
+    S("t * t.clone().add_(1)", "x * (x + 1)"),
+    S("t.clone().add_(1) * t", "x * (x + 1)"),
+    S("t.clone().add_(1) + 1", "x + 1 + 1"),
+    S("2.0 / t.clone().add_(1)", "2.0 / (x + 1)"),
+    S("-t.clone().add_(1)", "-(x + 1)"),
+    S("t.index(at.indices(at.gt(t, 0).logical_not_()))", "x[~(x > 0)]"),
+    S("t.view((v.at(1), v.at(0)))", "x.view(3, 2)"),
+    S("at.sum(t, at.dims(0, 1)[1])", "x.sum(1)"),
+    S("at.full((2,), ld)", "torch.full((2,), 0.5)"),
+    S("at.all(at.gt(t, 0), None)", "torch.all(x > 0, dim=None)"),
+    S("at.bitwise_and(at.gt(t, 0), True)", "(x > 0) & True"),
+    S("at.gt(t, 0) & at.gt(u, 0)", "(x > 0) & (y > 0)"),
+    S("(&t)[0] + u", "x + y"),
     S("at.mul(t, u)", "x * y"),
     S("t * 2.0", "x * 2.0"),
     S("t + u", "x + y"),

@@ -4,7 +4,8 @@
 // tensor does not pull them away, and with bounds that are checked in modules compiled with INTEROP_BOUNDSCHECK.
 //
 // An accessor shares the tensor's storage, so the memory lives as long as it does, also that of a temporary tensor or
-// of one that is given other memory with set_(). Only resizing the storage itself pulls the memory away.
+// of one that is given other memory with set_(). Only what replaces the memory of the storage itself pulls it away:
+// resizing the storage, or moving it to shared memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,40 +48,64 @@ inline constexpr bool bounds_checked = true;
 inline constexpr bool bounds_checked = false;
 #endif
 
-// What is left of an accessor of N dimensions more. It borrows from the accessor.
+template <class T, size_t N>
+class Row;
+
+// The element at `index`, or what is left of N dimensions there.
+template <class T, size_t N>
+C10_ALWAYS_INLINE decltype(auto) go(
+    T* data,
+    [[maybe_unused]] const int64_t* sizes,
+    const int64_t* strides,
+    [[maybe_unused]] int64_t dimension,
+    int64_t index) noexcept(!bounds_checked) {
+#ifdef INTEROP_BOUNDSCHECK
+  if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(*sizes)) {
+    detail::out_of_bounds(index, dimension, *sizes);
+  }
+#endif
+  if constexpr (N == 1) {
+    return (data[index * *strides]);
+  } else {
+    return Row<T, N - 1>(data + index * *strides, sizes + 1, strides + 1, dimension + 1);
+  }
+}
+
+// What is left of an accessor, with N dimensions. It borrows the memory, nothing else: Cython may keep it in a variable
+// for longer than the accessor that it came from.
 template <class T, size_t N>
 class Row {
  public:
   Row() noexcept = default;  // for Cython, which declares a variable before it assigns to it
-  Row(T* data, const int64_t* sizes, const int64_t* strides, [[maybe_unused]] int64_t dimension) noexcept
-      : data_(data), sizes_(sizes), strides_(strides) {
+  Row(T* data,
+      [[maybe_unused]] const int64_t* sizes,
+      const int64_t* strides,
+      [[maybe_unused]] int64_t dimension) noexcept
+      : data_(data) {
+    for (size_t d = 0; d < N; ++d) {
+      strides_[d] = strides[d];
+    }
 #ifdef INTEROP_BOUNDSCHECK
+    for (size_t d = 0; d < N; ++d) {
+      sizes_[d] = sizes[d];
+    }
     dimension_ = dimension;
 #endif
   }
 
   C10_ALWAYS_INLINE decltype(auto) operator[](int64_t index) const noexcept(!bounds_checked) {
 #ifdef INTEROP_BOUNDSCHECK
-    const int64_t size = sizes_ == nullptr ? 0 : *sizes_;
-    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(size)) {
-      detail::out_of_bounds(index, dimension_, size);
-    }
-    const int64_t dimension = dimension_;
+    return go<T, N>(data_, sizes_.data(), strides_.data(), dimension_, index);
 #else
-    constexpr int64_t dimension = 0;
+    return go<T, N>(data_, strides_.data(), strides_.data(), 0, index);  // nobody looks at the sizes
 #endif
-    if constexpr (N == 1) {
-      return (data_[index * *strides_]);
-    } else {
-      return Row<T, N - 1>(data_ + index * *strides_, sizes_ + 1, strides_ + 1, dimension + 1);
-    }
   }
 
  private:
   T* data_ = nullptr;
-  const int64_t* sizes_ = nullptr;
-  const int64_t* strides_ = nullptr;
+  std::array<int64_t, N> strides_{};
 #ifdef INTEROP_BOUNDSCHECK
+  std::array<int64_t, N> sizes_{};
   int64_t dimension_ = 0;
 #endif
 };
@@ -108,7 +133,7 @@ class Accessor {
   }
 
   C10_ALWAYS_INLINE decltype(auto) operator[](int64_t index) const noexcept(!bounds_checked) {
-    return Row<T, N>(data_, sizes_.data(), strides_.data(), 0)[index];
+    return go<T, N>(data_, sizes_.data(), strides_.data(), 0, index);
   }
 
   int64_t size(int64_t dim) const {

@@ -7,7 +7,7 @@
 
 #include <Python.h>
 
-#include <ATen/core/TensorBase.h>
+#include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+
+#include "interop/gil.h"
 
 // Exported by libtorch_python.
 PyObject* THPVariable_Wrap(const at::TensorBase& var);
@@ -68,14 +70,13 @@ inline std::string dtype_name(c10::ScalarType type) {
 
 // The name of a tensor's Python class. For messages: it takes the GIL.
 inline std::string class_name(const at::TensorBase& tensor) {
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const Gil gil;
   PyObject* object = THPVariable_Wrap(tensor);
   std::string name = object ? Py_TYPE(object)->tp_name : "a tensor subclass";
   if (object == nullptr) {
     PyErr_Clear();
   }
   Py_XDECREF(object);
-  PyGILState_Release(state);
   return name;
 }
 
@@ -226,6 +227,12 @@ inline void check_write(const at::TensorBase& tensor, const char* argument) {
       argument,
       "' must not require grad to be written to: autograd cannot see the write; ",
       "write under NoGradGuard or to .detach()");
+  TORCH_CHECK(
+      !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(),
+      "argument '",
+      argument,
+      "' must not be a dual tensor to be written to: forward-mode autograd cannot see the write; ",
+      "write to the primal of torch.autograd.forward_ad.unpack_dual()");
   for (int64_t d = 0; d < tensor.dim(); ++d) {
     TORCH_CHECK(
         tensor.stride(d) != 0 || tensor.size(d) <= 1,

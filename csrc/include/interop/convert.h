@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "interop/from_python.h"
+#include "interop/reference.h"
 
 namespace interop {
 
@@ -28,8 +29,12 @@ concept Object = std::is_same_v<A, PyObject*> || requires(const A a) { a->ob_bas
 template <class A>
 concept CTuple = requires(const A a) { a.f0; };
 
+// Whole numbers, those of a C enum among them.
 template <class A>
-concept Arithmetic = std::is_arithmetic_v<A>;
+concept Integral = std::is_integral_v<A> || (std::is_enum_v<A> && std::is_convertible_v<A, int64_t>);
+
+template <class A>
+concept Arithmetic = Integral<A> || std::is_floating_point_v<A>;
 
 template <class T>
 inline constexpr bool is_complex = false;
@@ -88,18 +93,20 @@ struct Convert<at::Scalar> {
                             : std::is_convertible_v<A, at::Scalar> && !Object<A> ? 2
                                                                                  : impossible;
   static int of_object(PyObject* obj) noexcept {
-    return python::is_number(obj) ? 0 : is_tensor(obj) ? 2 : impossible;
+    return python::is_number(obj) ? 0 : python::is_number_in_a_tensor(obj) ? 2 : impossible;
   }
   template <class A>
   static at::Scalar from(const A& a, Argument) {
     if constexpr (is_complex<A>) {
       return at::Scalar(c10::complex<double>(a.real(), a.imag()));
-    } else if constexpr (std::is_same_v<A, bool> || !std::is_integral_v<A>) {
+    } else if constexpr (std::is_floating_point_v<A>) {
+      return at::Scalar(static_cast<double>(a));
+    } else if constexpr (std::is_same_v<A, bool> || !Integral<A>) {
       return at::Scalar(a);
-    } else if constexpr (std::is_signed_v<A>) {
-      return at::Scalar(static_cast<int64_t>(a));
-    } else {
+    } else if constexpr (std::is_unsigned_v<A>) {
       return at::Scalar(static_cast<uint64_t>(a));
+    } else {
+      return at::Scalar(static_cast<int64_t>(a));
     }
   }
   static at::Scalar from_object(PyObject* obj, Argument argument) {
@@ -112,7 +119,7 @@ template <>
 struct Convert<bool> {
   template <class A>
   static constexpr int of = std::is_same_v<A, bool> ? 0
-                            : std::is_integral_v<A> ? 8
+                            : Integral<A>           ? 8
                                                     : impossible;
   static int of_object(PyObject* obj) noexcept {
     return python::is_truth_value(obj) ? 0 : impossible;
@@ -130,10 +137,13 @@ template <>
 struct Convert<int64_t> {
   template <class A>
   static constexpr int of = std::is_same_v<A, bool> ? 2
-                            : std::is_integral_v<A> ? 0
+                            : Integral<A>           ? 0
                                                     : impossible;
   static int of_object(PyObject* obj) noexcept {
-    return PyBool_Check(obj) ? 2 : PyLong_Check(obj) ? 0 : PyIndex_Check(obj) && !is_tensor(obj) ? 1 : impossible;
+    if (PyBool_Check(obj) || !PyIndex_Check(obj)) {
+      return impossible;
+    }
+    return PyLong_Check(obj) ? 0 : python::is_number_in_a_tensor(obj) ? 3 : is_tensor(obj) ? impossible : 1;
   }
   template <class A>
   static int64_t from(const A& a, Argument) {
@@ -148,7 +158,7 @@ template <>
 struct Convert<double> {
   template <class A>
   static constexpr int of = std::is_floating_point_v<A> ? 0
-                            : std::is_integral_v<A>     ? 1
+                            : Integral<A>               ? 1
                                                         : impossible;
   static int of_object(PyObject* obj) noexcept {
     return PyFloat_Check(obj) ? 0 : python::is_number(obj) && !PyComplex_Check(obj) ? 1 : impossible;
@@ -319,14 +329,14 @@ constexpr auto with_fields(const A& a, F f) {
 template <class T, CTuple A>
 auto elements_of(const A& a, Argument argument) {
   return with_fields(a, [&](const auto&... field) {
-    return std::array<T, sizeof...(field)>{T(Convert<T>::from(field, argument))...};
+    return std::array<T, sizeof...(field)>{T(Convert<T>::from(seen(field), argument))...};
   });
 }
 
 // The highest cost among the fields of a tuple of C values.
 template <class T, CTuple A>
 inline constexpr int cost_of_elements = decltype(with_fields(std::declval<const A&>(), []<class... F>(const F&...) {
-  return std::integral_constant<int, std::max({Convert<T>::template of<F>...})>();
+  return std::integral_constant<int, std::max({Convert<T>::template of<seen_t<F>>...})>();
 }))::value;
 
 template <class T>
@@ -352,8 +362,10 @@ struct Convert<at::ArrayRef<T>> {
       return detail::cost_of_elements<T, A>;
     } else if constexpr (Arithmetic<A>) {
       return of_numbers ? std::min(impossible, Convert<T>::template of<A> + 2) : impossible;
-    } else if constexpr (Object<A> || std::is_same_v<A, T>) {
-      return impossible;  // for objects there is the other function; and an ArrayRef of one tensor is no list
+    } else if constexpr (Object<A>) {
+      return impossible;  // for objects there is the other function
+    } else if constexpr (std::is_convertible_v<const A&, T>) {
+      return impossible;  // an ArrayRef to one value would be to a temporary one
     } else if constexpr (std::is_convertible_v<const A&, at::ArrayRef<T>>) {
       return 0;
     } else if constexpr (of_numbers && requires(const A a) {
@@ -487,10 +499,10 @@ struct Convert<at::OptionalArrayRef<T>> : Convert<std::optional<at::ArrayRef<T>>
 template <class P, class A>
 constexpr int cost(const A& a) noexcept {
   if constexpr (Object<A>) {
-    const python::Gil gil;
+    const Gil gil;
     return Convert<P>::of_object(reinterpret_cast<PyObject*>(a));
   } else {
-    return Convert<P>::template of<A>;
+    return Convert<P>::template of<seen_t<A>>;
   }
 }
 
@@ -500,7 +512,7 @@ inline constexpr bool possible = [] {
   if constexpr (Object<A>) {
     return true;
   } else {
-    return Convert<P>::template of<A> < impossible;
+    return Convert<P>::template of<seen_t<A>> < impossible;
   }
 }();
 
@@ -509,10 +521,10 @@ template <class P, class A>
 decltype(auto) as(const A& a, const char* function, const char* name) {
   static_assert(possible<P, A>, "an argument of type A is not what this parameter, of type P, takes");
   if constexpr (Object<A>) {
-    const python::Gil gil;
+    const Gil gil;
     return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});
   } else {
-    return Convert<P>::from(a, Argument{function, name});
+    return Convert<P>::from(seen(a), Argument{function, name});
   }
 }
 
@@ -541,7 +553,7 @@ std::string name_of(const A& a) {
   } else if constexpr (std::is_base_of_v<at::TensorBase, A>) {
     return "Tensor";
   } else if constexpr (Arithmetic<A>) {
-    return std::is_same_v<A, bool> ? "bool" : std::is_integral_v<A> ? "int" : "float";
+    return std::is_same_v<A, bool> ? "bool" : Integral<A> ? "int" : "float";
   } else if constexpr (Convert<at::IntArrayRef>::template of<A> < impossible) {
     return "int[]";
   } else {
@@ -555,9 +567,9 @@ std::string name_of(const A& a) {
 template <bool any_possible, class... A>
 [[noreturn]] void no_overload(const char* function, const char* accepted, const A&... given) {
   static_assert(any_possible, "no overload of this function takes arguments of these types");
-  const python::Gil gil;
+  const Gil gil;
   std::string types;
-  ((types += (types.empty() ? "" : ", ") + detail::name_of(given)), ...);
+  ((types += (types.empty() ? "" : ", ") + detail::name_of(seen(given))), ...);
   PyErr_Format(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
   throw PythonError();
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "interop/exceptions.h"
+#include "interop/gil.h"
 #include "interop/python_types.h"
 #include "interop/tensor.h"
 
@@ -28,21 +29,6 @@ struct Argument {
 inline constexpr int impossible = 1000;
 
 namespace python {
-
-// Cython lets a Python object into a nogil block as an argument of a C++ function, so whoever reads one asks for the
-// GIL. Where it is held already, that costs a few nanoseconds.
-class Gil {
- public:
-  Gil() noexcept : state_(PyGILState_Ensure()) {}
-  ~Gil() {
-    PyGILState_Release(state_);
-  }
-  Gil(const Gil&) = delete;
-  Gil& operator=(const Gil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 [[noreturn]] inline void refuse(PyObject* obj, Argument argument, const char* accepted) {
   PyErr_Format(
@@ -93,7 +79,7 @@ class Owned {
 };
 
 inline int64_t to_integer(PyObject* obj, Argument argument) {
-  if (!PyIndex_Check(obj)) {
+  if (!PyIndex_Check(obj) || PyBool_Check(obj)) {
     refuse(obj, argument, "an int");
   }
   const Owned index(PyNumber_Index(obj));
@@ -122,6 +108,15 @@ inline bool to_bool(PyObject* obj, Argument argument) {
   return PyObject_IsTrue(obj) == 1;
 }
 
+// torch takes a tensor for a number only where nothing is lost by it.
+inline bool is_number_in_a_tensor(PyObject* obj) {
+  if (!is_tensor(obj)) {
+    return false;
+  }
+  const at::Tensor& tensor = reinterpret_cast<THPVariable*>(obj)->cdata;
+  return tensor.dim() == 0 && !tensor.requires_grad();
+}
+
 inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
   if (is_truth_value(obj)) {
     return at::Scalar(PyObject_IsTrue(obj) == 1);
@@ -132,8 +127,11 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
   if (PyComplex_Check(obj)) {
     return at::Scalar(c10::complex<double>(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj)));
   }
-  if (is_tensor(obj)) {
+  if (is_number_in_a_tensor(obj)) {
     return unpack(obj).item();
+  }
+  if (is_tensor(obj)) {
+    refuse(obj, argument, "a number, or a tensor of no dimensions that requires no grad");
   }
   if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
     const Owned index(PyNumber_Index(obj));

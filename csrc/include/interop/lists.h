@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "interop/reference.h"
+
 namespace interop {
 
 // A few sizes, held by value: no allocation, and nothing that could dangle.
@@ -42,7 +44,7 @@ Dims dims(T... values) noexcept {
 
 template <class... T>
 std::vector<at::Tensor> tensors(const T&... tensor) {
-  return {tensor...};
+  return {seen(tensor)...};
 }
 
 }  // namespace interop

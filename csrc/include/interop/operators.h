@@ -26,22 +26,38 @@
 #include <concepts>
 #include <type_traits>
 
+#include "interop/reference.h"
+
 namespace interop {
 
+// A C enum is a number, too.
 template <class T>
-concept Number = std::is_arithmetic_v<T>;
+concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>);
+
+// A tensor, or Cython's reference to one.
+template <class T>
+concept Operand = std::same_as<seen_t<T>, at::Tensor>;
+
+template <Number N>
+at::Scalar to_scalar(N value) {
+  if constexpr (std::is_enum_v<N>) {
+    return at::Scalar(static_cast<int64_t>(value));
+  } else {
+    return at::Scalar(value);
+  }
+}
 
 }  // namespace interop
 
 // Templates, so that ATen's own, which are none, come before them where both fit alike.
-#define INTEROP_OPERATOR(OP, NAME, ...)                     \
-  template <std::same_as<at::Tensor> T>                     \
-  at::Tensor operator OP(const T& a, const T& b) {          \
-    return at::_ops::NAME##_Tensor::call(a, b __VA_ARGS__); \
-  }                                                         \
-  template <std::same_as<at::Tensor> T, interop::Number N>  \
-  at::Tensor operator OP(const T& a, N b) {                 \
-    return at::_ops::NAME##_Scalar::call(a, b __VA_ARGS__); \
+#define INTEROP_OPERATOR(OP, NAME, ...)                                                        \
+  template <interop::Operand T, interop::Operand U>                                            \
+  at::Tensor operator OP(const T& a, const U& b) {                                             \
+    return at::_ops::NAME##_Tensor::call(interop::seen(a), interop::seen(b) __VA_ARGS__);      \
+  }                                                                                            \
+  template <interop::Operand T, interop::Number N>                                             \
+  at::Tensor operator OP(const T& a, N b) {                                                    \
+    return at::_ops::NAME##_Scalar::call(interop::seen(a), interop::to_scalar(b) __VA_ARGS__); \
   }
 
 INTEROP_OPERATOR(+, add, , 1)
@@ -59,23 +75,36 @@ INTEROP_OPERATOR(|, bitwise_or)
 INTEROP_OPERATOR(^, bitwise_xor)
 #undef INTEROP_OPERATOR
 
-template <interop::Number N, std::same_as<at::Tensor> T>
+template <interop::Number N, interop::Operand T>
 at::Tensor operator+(N value, const T& tensor) {
-  return at::_ops::add_Scalar::call(tensor, value, 1);
+  return at::_ops::add_Scalar::call(interop::seen(tensor), interop::to_scalar(value), 1);
 }
 
-template <interop::Number N, std::same_as<at::Tensor> T>
+template <interop::Number N, interop::Operand T>
 at::Tensor operator-(N value, const T& tensor) {
-  return at::_ops::rsub_Scalar::call(tensor, value, 1);
+  return at::_ops::rsub_Scalar::call(interop::seen(tensor), interop::to_scalar(value), 1);
 }
 
-template <interop::Number N, std::same_as<at::Tensor> T>
+template <interop::Number N, interop::Operand T>
 at::Tensor operator*(N value, const T& tensor) {
-  return at::_ops::mul_Scalar::call(tensor, value);
+  return at::_ops::mul_Scalar::call(interop::seen(tensor), interop::to_scalar(value));
 }
 
 // The same two steps as torch.Tensor.__rtruediv__, so that the results are the same to the last bit.
-template <interop::Number N, std::same_as<at::Tensor> T>
+template <interop::Number N, interop::Operand T>
 at::Tensor operator/(N value, const T& tensor) {
-  return at::_ops::mul_Scalar::call(at::_ops::reciprocal::call(tensor), value);
+  return at::_ops::mul_Scalar::call(at::_ops::reciprocal::call(interop::seen(tensor)), interop::to_scalar(value));
+}
+
+// Of a tensor itself these are members.
+template <interop::Operand T>
+  requires interop::Reference<T>
+at::Tensor operator-(const T& tensor) {
+  return -interop::seen(tensor);
+}
+
+template <interop::Operand T>
+  requires interop::Reference<T>
+at::Tensor operator~(const T& tensor) {
+  return ~interop::seen(tensor);
 }

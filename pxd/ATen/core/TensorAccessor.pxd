@@ -11,7 +11,8 @@
 # dimensions and this element type. The one that can be assigned to also refuses a tensor that requires grad while
 # graphs are recorded, and counts as one in-place operation.
 #
-# An accessor shares the tensor's memory and keeps it alive; only resizing the tensor's storage takes it away. Indices
+# An accessor shares the tensor's memory and keeps it alive; only resizing the tensor's storage or moving it to shared
+# memory takes it away. What is left after some of its indices, a[i], borrows the memory from the accessor. Indices
 # count from 0 and are not checked, unless the module is compiled with the macro INTEROP_BOUNDSCHECK; then they raise
 # IndexError.
 from libc.stdint cimport int64_t
@@ -20,7 +21,7 @@ from ATen.core.TensorBody cimport Tensor
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/accessor.h" namespace "interop" nogil:
-    # What is left of an accessor after some of its indices. It borrows from the accessor.
+    # What is left of an accessor after some of its indices. It borrows the accessor's memory.
     cppclass row1 "interop::Row1"[T]:
         T& operator[](int64_t index) except +translate_exception
 
