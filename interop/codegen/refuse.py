@@ -57,7 +57,8 @@ def _attributes(text: str, alias: str) -> Iterator[tuple[str, str, tuple[int, in
     with contextlib.suppress(tokenize.TokenError, SyntaxError):  # not for us to report: Cython will
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
         for before, owner, dot, name in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
-            if before.string != "." and owner.string == alias and dot.string == "." and name.type == tokenize.NAME:
+            names_a_module = before.string in (".", "from", "import", "cimport")
+            if not names_a_module and (owner.string, dot.string) == (alias, ".") and name.type == tokenize.NAME:
                 yield name.string, name.line, name.start
 
 

@@ -240,7 +240,8 @@ inline at::TensorOptions to_options(PyObject* obj, Argument argument) {
 
 // Whether obj is a sequence of something, as torch means it: no text, and no tensor.
 inline bool is_list(PyObject* obj) noexcept {
-  return PyTuple_Check(obj) || PyList_Check(obj) || (PySequence_Check(obj) && !is_text(obj) && !is_tensor(obj));
+  return PyTuple_Check(obj) || PyList_Check(obj) ||
+         (PySequence_Check(obj) && !is_text(obj) && !PyByteArray_Check(obj) && !is_tensor(obj));
 }
 
 // The first element, borrowed; null if there is none, or obj is neither list nor tuple.
