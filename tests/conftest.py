@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,8 @@ def site():
     if ready:
         return Path(ready)
     folder = BUILD / "site"
-    for project in PROJECTS:
-        install_project(TESTS / project, folder)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda project: install_project(TESTS / project, folder), PROJECTS))
     return folder
 
 
