@@ -1,7 +1,8 @@
 """Runs the experiments of a checkout: ``python -m interop experiments NAME``, for every docs/experiments/NAME/run.py.
 
 An experiment's run.py has a function ``main(arguments)``. It parses them with `parser`, compiles its setup.py with
-`building.build`, shows what it does with `display`, and hands its result to `results.write`.
+`building.build`, shows what it does with `display`, and hands its result to `results.keep`, with its report.py, whose
+``draw(result, path)`` makes the plot and ``section(machine, result)`` the text of README.md.
 """
 
 import importlib

@@ -1,16 +1,19 @@
 """Writes results as JSON with a plot beside each, and the part of a README.md that is made from them."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from interop.cli import CommandError
 from interop.experiments import FOLDER
 from interop.experiments.building import BUILD
+from interop.experiments.display import say
 from interop.experiments.environment import machine_name
 
-__all__ = ["destination", "read", "read_recorded", "refresh_readme", "with_section", "write"]
+__all__ = ["keep", "read", "read_recorded", "refresh_readme", "render", "with_section", "write"]
 
 BEGIN = "<!-- results: written by `python -m interop experiments {name} --render` -->"
 END = "<!-- end of results -->"
@@ -31,6 +34,22 @@ def write(path: Path, result: dict, draw: Callable[[dict, Path], None]) -> None:
     text = re.sub(r"\[\s+([^\[\]{}\"]*?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text)
     path.write_text(text + "\n", encoding="utf-8")
     draw(result, path.with_suffix(".png"))
+
+
+def keep(name: str, result: dict, report: ModuleType, *, record: bool) -> None:
+    """Write `result` with its plot to where `destination` says, into README.md as well if it is recorded; say where."""
+    path = destination(name, record)
+    write(path, result, report.draw)
+    if record:
+        refresh_readme(name, report.section)
+    say(f"written: {os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
+
+
+def render(name: str, report: ModuleType) -> None:
+    """Make the plots and README.md of the experiment `name` again from the recorded results."""
+    for machine, result in read_recorded(name).items():
+        report.draw(result, FOLDER / name / "results" / f"{machine}.png")
+    refresh_readme(name, report.section)
 
 
 def read_recorded(name: str) -> dict[str, dict]:

@@ -1,4 +1,4 @@
-"""Measures calls, in nanoseconds and in instructions, and compiling, in seconds."""
+"""Measures calls, in nanoseconds and in instructions, and translating and compiling, in seconds."""
 
 import re
 import subprocess
@@ -14,9 +14,8 @@ import torch
 from torch.utils.benchmark import Timer
 from torch.utils.cpp_extension import include_paths
 
-from interop.build import CXX_FLAGS
+from interop.build import CXX_FLAGS, Extension, cythonize
 from interop.experiments import FOLDER, building
-from interop.paths import get_include
 
 NAME = "crossing"
 FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
@@ -94,22 +93,50 @@ def instructions(count: int = 20_000) -> dict[str, dict[str, float]]:
 
 
 def compiling(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:
-    """Seconds of g++ for the module of each kind, and of Cython before it: the best of `rounds`, at -O2."""
-    folder, generated = FOLDER / NAME, building.BUILD / NAME / "objects" / "crossing_cython.cpp"
-    includes = [f"-I{path}" for path in (get_include(), *include_paths(), sysconfig.get_path("include"))]
-    sources = {"Cython": generated, "pybind11": folder / "crossing_pybind11.cpp"}
+    """Seconds of g++ -O2 for the module of each kind, given what its build gives it: the best of `rounds`."""
     best = {}
-    for _ in range(rounds):
-        for how, source in sources.items():
-            seconds = _compile(source, includes, how)
-            best[how] = min(best.get(how, seconds), seconds)
-            shown(how)
+    with tempfile.TemporaryDirectory() as folder:
+        path = FOLDER / NAME / "crossing_cython.pyx"
+        (translated,) = cythonize([Extension("crossing_cython", [str(path)])], build_dir=folder, force=True, quiet=True)
+        sources = {
+            "Cython": (translated.sources[0], translated.include_dirs),
+            "pybind11": (FOLDER / NAME / "crossing_pybind11.cpp", include_paths()),
+        }
+        for _ in range(rounds):
+            for how, (source, includes) in sources.items():
+                flags = [*CXX_FLAGS, "-O2", "-g0", "-fPIC", f"-DTORCH_EXTENSION_NAME=crossing_{how.lower()}", "-c"]
+                flags += [f"-I{path}" for path in (*includes, sysconfig.get_path("include"))]
+                seconds = _seconds(
+                    lambda: subprocess.run(["c++", *flags, str(source), "-o", f"{folder}/out.o"], check=True)  # noqa: B023
+                )
+                best[how] = min(best.get(how, seconds), seconds)
+                shown(how)
     return {how: round(seconds, 2) for how, seconds in best.items()}
 
 
-def _compile(source: Path, includes: list[str], module: str) -> float:
-    flags = [*CXX_FLAGS, "-O2", "-g0", "-fPIC", f"-DTORCH_EXTENSION_NAME={module}", "-c"]
-    with tempfile.TemporaryDirectory() as folder:
-        started = time.perf_counter()
-        subprocess.run(["c++", *flags, *includes, str(source), "-o", f"{folder}/out.o"], check=True)
-        return time.perf_counter() - started
+TRANSLATED = {  # what Cython is given, by what it cimports
+    "nothing": "def twice(x):\n    return x + x\n",
+    "torch and ATen": "cimport torch\ncimport ATen as at\n\n"
+    "def twice(torch.Tensor x not None):\n    return torch.wrap(at.add(x.cdata, x.cdata))\n",
+}
+
+
+def translating(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:
+    """Seconds of Cython, started by `cythonize`, for a module with and without our declarations: the best of `rounds`."""
+    best = {}
+    for number in range(rounds):
+        for what, text in TRANSLATED.items():
+            with tempfile.TemporaryDirectory() as folder:
+                source = Path(folder, f"translated_{number}.pyx")
+                source.write_text(text)
+                extension = Extension(source.stem, [str(source)])
+                seconds = _seconds(lambda: cythonize([extension], build_dir=folder, force=True, quiet=True))  # noqa: B023
+                best[what] = min(best.get(what, seconds), seconds)
+                shown(what)
+    return {what: round(seconds, 2) for what, seconds in best.items()}
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started

@@ -1,12 +1,10 @@
 """What one call from Python into compiled code costs, with and without a tensor in it, and what compiling it costs."""
 
-import os
 import shutil
 
-from interop.experiments import building, parser
+from interop.experiments import building, parser, results
 from interop.experiments.display import progress, say, table, waiting
 from interop.experiments.environment import environment
-from interop.experiments.results import destination, read_recorded, refresh_readme, write
 
 from . import measure, report
 
@@ -16,7 +14,7 @@ def main(arguments: list[str]) -> None:
     command = parser(measure.NAME, __doc__)
     options = command.parse_args(arguments)
     if options.render:
-        render()
+        results.render(measure.NAME, report)
         return
     if options.quick and options.record:
         command.error("--record wants the whole run: leave --quick out")
@@ -39,17 +37,8 @@ def main(arguments: list[str]) -> None:
         say("instructions are not counted: valgrind is not installed")
     with progress("compiling", 2 * compilations) as shown:
         result["compiling"] = measure.compiling(compilations, shown)
+    with progress("translating", 2 * compilations) as shown:
+        result["translating"] = measure.translating(compilations, shown)
     table("one call", list(report.HEAD), report.rows(result))
     say(report.ratios(result))
-    path = destination(measure.NAME, options.record)
-    write(path, result, report.draw)
-    if options.record:
-        refresh_readme(measure.NAME, report.section)
-    say(f"written: {os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
-
-
-def render() -> None:
-    """Make the plots and README.md again from the recorded results."""
-    for machine, result in read_recorded(measure.NAME).items():
-        report.draw(result, destination(measure.NAME, record=True).with_name(f"{machine}.png"))
-    refresh_readme(measure.NAME, report.section)
+    results.keep(measure.NAME, result, report, record=options.record)

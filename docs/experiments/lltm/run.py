@@ -1,15 +1,13 @@
 """The LLTM cell in plain Python, in C++ with pybind11, and in Cython: do they agree, and how fast are they?"""
 
-import os
 from dataclasses import asdict, dataclass
 
 import torch
 
 from interop.cli import positive_int
-from interop.experiments import building, parser
+from interop.experiments import building, parser, results
 from interop.experiments.display import progress, say, table, waiting
 from interop.experiments.environment import environment
-from interop.experiments.results import destination, read_recorded, refresh_readme, write
 
 from . import agreement, data, model, report, timing, ways
 
@@ -40,7 +38,7 @@ def main(arguments: list[str]) -> None:
     command.add_argument("--steps", type=positive_int, metavar="N", help=f"of training (default: {Settings.steps})")
     options = command.parse_args(arguments)
     if options.render:
-        render()
+        results.render(ways.NAME, report)
         return
     if options.quick and options.record:
         command.error("--record wants the whole run: leave --quick out")
@@ -63,11 +61,7 @@ def main(arguments: list[str]) -> None:
         list(report.HEAD),
         report.rows(result),
     )
-    path = destination(ways.NAME, options.record)
-    write(path, result, report.draw)
-    if options.record:
-        refresh_readme(ways.NAME, report.section)
-    say(f"written: {os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
+    results.keep(ways.NAME, result, report, record=options.record)
 
 
 def experiment(text: data.Text, settings: Settings) -> dict:
@@ -98,10 +92,3 @@ def experiment(text: data.Text, settings: Settings) -> dict:
     with progress("timing", settings.rounds) as shown:
         result["times"] = timing.measure(*shapes, settings.rounds, settings.block_seconds, shown)
     return result
-
-
-def render() -> None:
-    """Make the plots and README.md again from the recorded results."""
-    for machine, result in read_recorded(ways.NAME).items():
-        report.draw(result, destination(ways.NAME, record=True).with_name(f"{machine}.png"))
-    refresh_readme(ways.NAME, report.section)
