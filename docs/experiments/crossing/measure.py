@@ -122,7 +122,7 @@ TRANSLATED = {  # what Cython is given, by what it cimports
 
 
 def translating(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:
-    """Seconds of Cython, started by `cythonize`, for a module with and without our declarations: the best of `rounds`."""
+    """Seconds of `cythonize` for a module with and without our declarations: the best of `rounds`."""
     best = {}
     for number in range(rounds):
         for what, text in TRANSLATED.items():

@@ -46,8 +46,8 @@ def ratios(result: dict) -> str:
     )
     plain, declared = result["translating"]["nothing"], result["translating"]["torch and ATen"]
     parts.append(
-        f"Cython takes {declared:.2f} s for a function over cimport torch and cimport ATen, {declared - plain:.2f} s more "
-        "than for one in plain Python."
+        f"Cython takes {declared:.2f} s for a function over cimport torch and cimport ATen, "
+        f"{declared - plain:.2f} s more than for one in plain Python."
     )
     return " ".join(parts)
 
