@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from operators.run import Comparison
+from operators.side_by_side import Comparison
 
 
 def right(values):

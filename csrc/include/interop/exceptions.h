@@ -10,6 +10,8 @@
 #include <exception>
 #include <new>
 
+#include "interop/callback.h"
+
 // Exported by libtorch_python. Its header (torch/csrc/Exceptions.h) costs 4.6 s of g++.
 namespace torch {
 void translate_exception_to_python(const std::exception_ptr& exception);
@@ -60,6 +62,8 @@ inline void translate_exception() noexcept {
   try {
     try {
       throw;
+    } catch (Raised& raised) {
+      raised.restore();
     } catch (const c10::Error&) {
       torch::translate_exception_to_python(std::current_exception());
       if (!torch::get_cpp_stacktraces_enabled()) {

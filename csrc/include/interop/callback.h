@@ -1,0 +1,171 @@
+// Functions written in Cython that C++ calls: kernels, loops, gradients. A Python exception that such a function leaves
+// behind becomes a C++ exception, whatever thread it runs on and whether it is `except *`, `except +` or `noexcept`.
+#pragma once
+
+#include <Python.h>
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "interop/gil.h"
+
+namespace interop {
+
+// A Python exception on its way through C++, perhaps to another thread. translate_exception() sets it again.
+class Raised : public std::exception {
+ public:
+  // Takes over the error that is set, with the GIL.
+  Raised() noexcept {
+    PyErr_Fetch(&type_, &value_, &traceback_);
+  }
+  Raised(const Raised& other) noexcept : type_(other.type_), value_(other.value_), traceback_(other.traceback_) {
+    Gil gil;
+    Py_XINCREF(type_);
+    Py_XINCREF(value_);
+    Py_XINCREF(traceback_);
+  }
+  Raised(Raised&& other) noexcept
+      : type_(std::exchange(other.type_, nullptr)),
+        value_(std::exchange(other.value_, nullptr)),
+        traceback_(std::exchange(other.traceback_, nullptr)) {}
+  Raised& operator=(const Raised&) = delete;
+  ~Raised() override {
+    if (type_) {
+      Gil gil;
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);  // dropping the last reference runs Python code
+      Py_XDECREF(type_);
+      Py_XDECREF(value_);
+      Py_XDECREF(traceback_);
+      PyErr_Restore(type, value, traceback);
+    }
+  }
+
+  // Makes it the error that is set, with the GIL, once.
+  void restore() noexcept {
+    PyErr_Restore(std::exchange(type_, nullptr), std::exchange(value_, nullptr), std::exchange(traceback_, nullptr));
+  }
+
+  const char* what() const noexcept override {
+    return "a Python exception was raised in a function written in Cython";
+  }
+
+ private:
+  PyObject* type_ = nullptr;
+  PyObject* value_ = nullptr;
+  PyObject* traceback_ = nullptr;
+};
+
+// One call of a function written in Cython: made before it, asked by check() after it. Needs no GIL, and takes it only
+// when there is an error, or on a thread that Python does not know.
+class Callback {
+ public:
+  Callback() : thread_(PyGILState_GetThisThreadState()), outer_(innermost_) {
+    if (!thread_) {
+      attach();
+    } else if (error_is_set()) {
+      set_aside();
+    }
+    innermost_ = this;
+  }
+
+  ~Callback() {
+    innermost_ = outer_;
+    if (attached_ || caught_ || earlier_) {
+      finish();
+    }
+  }
+
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+
+  bool failed() const noexcept {
+    return error_is_set() || caught_;
+  }
+
+  // Throws what the function raised.
+  void check() {
+    if (failed()) [[unlikely]] {
+      Gil gil;
+      throw Raised(take());
+    }
+  }
+
+  // The error that the function raised, with the GIL.
+  Raised take() noexcept {
+    if (caught_) {
+      PyErr_Clear();  // the first error is the cause
+      return std::move(*caught_);
+    }
+    return Raised();
+  }
+
+  // What a function does with an error that it cannot return: see PyErr_WriteUnraisable below.
+  static void write_unraisable(PyObject* where) noexcept {
+    Callback* call = innermost_;
+    if (!call) {
+      (PyErr_WriteUnraisable)(where);
+    } else if (call->caught_) {
+      PyErr_Clear();
+    } else {
+      call->caught_.emplace();
+    }
+  }
+
+ private:
+  bool error_is_set() const noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    return thread_ && thread_->current_exception;
+#else
+    return thread_ && thread_->curexc_type;
+#endif
+  }
+
+  // A thread of torch's that Python does not know would lose an error together with the state that `with gil` makes for
+  // it and removes again. So it gets one that lasts as long as the call.
+  void attach() noexcept {
+    if (Py_IsInitialized()) {
+      attached_ = true;
+      state_ = PyGILState_Ensure();
+      thread_ = PyEval_SaveThread();
+    }
+  }
+
+  void set_aside() noexcept {
+    Gil gil;
+    earlier_.emplace();
+  }
+
+  void finish() noexcept {
+    if (attached_) {
+      PyEval_RestoreThread(thread_);
+    }
+    caught_.reset();
+    if (earlier_) {
+      Gil gil;
+      if (!PyErr_Occurred()) {
+        earlier_->restore();
+      }
+      earlier_.reset();
+    }
+    if (attached_) {
+      PyGILState_Release(state_);
+    }
+  }
+
+  PyThreadState* thread_;
+  Callback* outer_;
+  std::optional<Raised> caught_;   // by write_unraisable
+  std::optional<Raised> earlier_;  // was set when the call began
+  bool attached_ = false;
+  PyGILState_STATE state_;
+
+  static inline thread_local Callback* innermost_ = nullptr;
+};
+
+}  // namespace interop
+
+// Cython ends a `noexcept` function that raises with PyErr_WriteUnraisable, which prints "Exception ignored", and the
+// caller gets a result that means nothing. In a call that C++ makes of such a function, the error is raised instead.
+#define PyErr_WriteUnraisable(where) ::interop::Callback::write_unraisable(where)
