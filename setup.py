@@ -82,7 +82,14 @@ def torch_dependent() -> dict:
     major, minor = re.match(r"(\d+)\.(\d+)", torch.__version__).groups()
     core = Extension(
         "interop._core",
-        ["interop/_core.pyx", "csrc/layout.cpp"],
+        [
+            "interop/_core.pyx",
+            "csrc/layout.cpp",
+            *(
+                f"csrc/{name}.cpp"
+                for name in ("autograd", "boxed", "library", "node", "registry", "runtime", "signature")
+            ),
+        ],
         bootstrap=False,  # interop/__init__.py has imported torch and compared versions
         define_macros=[("INTEROP_TORCH_MAJOR", major), ("INTEROP_TORCH_MINOR", minor)],
         depends=[str(header) for header in (ROOT / "csrc/include/interop").glob("*.h")],

@@ -1,4 +1,4 @@
-"""What this build of interop was made with."""
+"""The compiled half of interop: what this build was made with, and what modules register with."""
 
 cdef extern from *:
     """
@@ -6,11 +6,13 @@ cdef extern from *:
     const char* torch_version();
     const char* compiler();
     long cxx_standard();
+    PyObject* make_runtime_capsule();
     }
     """
     const char* torch_version "interop::torch_version"() noexcept
     const char* compiler "interop::compiler"() noexcept
     long cxx_standard "interop::cxx_standard"() noexcept
+    object make_runtime_capsule "interop::make_runtime_capsule"()
 
 
 def build_info():
@@ -20,3 +22,7 @@ def build_info():
         "compiler": compiler().decode(),
         "cxx_standard": cxx_standard(),
     }
+
+
+# Modules that register operators look for it: see interop/runtime.h, which has the name.
+_runtime_1 = make_runtime_capsule()

@@ -24,7 +24,7 @@ from Cython.Compiler.Errors import CompileError
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX, abi_name
-from interop.codegen.refuse import refuse_in_place_operators, refuse_unknown_names
+from interop.codegen.refuse import refuse_in_place_operators, refuse_kernels_with_gil, refuse_unknown_names
 from interop.codegen.select import read_source, select, write_whole
 from interop.paths import get_include, get_pxd_dir, get_source_dir
 
@@ -106,7 +106,7 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     # Cython compares dates alone, and the declarations may be older than C++ that was made from others.
     changed = _note_declarations(folder / "used.json", sources, selection.pxd.parent.name)
-    with refuse_in_place_operators():
+    with refuse_in_place_operators(), refuse_kernels_with_gil():
         # With line numbers of the .pyx in the C++, errors of g++ name them.
         translated = cython_cythonize(extensions, **{"force": changed, "emit_linenums": True} | kwargs)
     for extension in translated:
@@ -213,7 +213,8 @@ def _note_declarations(record: Path, sources: Iterable[str], digest: str) -> boo
 
 
 _GUARD = re.compile(
-    r"^(?P<indent>[ \t]+)(?:cdef[ \t]+)?(?:\w+\.)?(?P<kind>NoGradGuard|AutoGradMode|InferenceMode)[ \t]+"
+    r"^(?P<indent>[ \t]+)(?:cdef[ \t]+)?(?P<module>\w+\.)?"
+    r"(?P<kind>NoGradGuard|AutoGradMode|InferenceMode|AutoDispatchBelowAutograd)[ \t]+"
     r"(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?:=(?P<value>[^=].*))?(?:\#.*)?$",
     re.MULTILINE,
 )
@@ -238,9 +239,10 @@ def _refuse_idle_guards(source: str) -> None:
         function = text[before[-1] if before else 0 : after.start() if after else None]
         for name in re.findall(r"\w+", guard["names"]):
             if guard["value"] is None and not re.search(rf"(?<![\w.]){name}[ \t]*=[^=]", function):
+                written = (guard["module"] or "") + kind
                 raise SyntaxError(
                     f"{name!r} is declared but never assigned here, so this guard would do nothing; "
-                    f"write: cdef torch.{kind} {name} = torch.{kind}({'False' if kind == 'AutoGradMode' else ''})",
+                    f"write: cdef {written} {name} = {written}({'False' if kind == 'AutoGradMode' else ''})",
                     where,
                 )
         if re.search(r"\b(?:yield|await)\b", function):

@@ -17,7 +17,7 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
-PROJECTS = ("consumer", "handwritten", "mirrors", "plain_cxx", "spellings", "types")
+PROJECTS = ("consumer", "handwritten", "library", "mirrors", "plain_cxx", "spellings", "types")
 
 
 def run(command, **options):
@@ -108,6 +108,24 @@ def pytypes(site):
 def handwritten(site):
     """The module that uses what torch declares by hand."""
     return import_from(site, "handwritten")
+
+
+@pytest.fixture(scope="session")
+def gradients(site):
+    """The module with differentiable functions."""
+    return import_from(site, "gradients")
+
+
+@pytest.fixture(scope="session")
+def operators(site):
+    """The module that registers operators; they are torch.ops.interop_test."""
+    return import_from(site, "operators")
+
+
+@pytest.fixture(scope="session")
+def failing(site):
+    """The module whose kernels and gradients raise."""
+    return import_from(site, "failing")
 
 
 @pytest.fixture(scope="session")

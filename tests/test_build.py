@@ -185,6 +185,31 @@ class TestCythonize:
         )
         cythonize("m.pyx")
 
+    @pytest.mark.parametrize("declared", ["except *", "except +", "noexcept"])
+    def test_a_kernel_that_needs_the_gil(self, project, declared, capsys):
+        """torch would call it without: a template takes functions of any kind."""
+        text = (
+            "cimport ATen as at\nfrom torch.autograd cimport Context, Function\n"
+            "from torch.library cimport impl, register_autograd\n"
+            "cdef at.Tensor kernel(const at.Tensor& x) {declared}: return x\n"
+            "cdef at.Tensor part(Context& ctx, const at.Tensor& x) {declared}: return x\n"
+            "cdef Function[at.Tensor] function\n"
+            "function.define('F', part, part)\n"
+            "impl('a::b', 'CPU', kernel)\nregister_autograd('a::b', part)\n"
+        )
+        (project / "m.pyx").write_text(text.format(declared=declared))
+        with pytest.raises(CompileError):
+            cythonize("m.pyx")
+        assert re.findall(r"m.pyx:(\d+):\d+: torch calls this function without the GIL", capsys.readouterr().err) == [
+            "7",
+            "7",
+            "8",
+            "9",
+        ]
+        for held in ("nogil", "with gil"):
+            (project / "m.pyx").write_text(text.format(declared=f"{declared} {held}"))
+            cythonize("m.pyx")
+
 
 class TestSelection:
     """Cython is told of the functions alone that a source, or a file that it cimports or includes, can mean."""

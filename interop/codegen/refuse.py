@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from Cython.Compiler.Errors import error
+from Cython.Compiler.ExprNodes import SimpleCallNode
 from Cython.Compiler.Nodes import InPlaceAssignmentNode
 
 from interop.codegen.select import read_source
@@ -88,6 +89,32 @@ def refuse_in_place_operators() -> Iterator[None]:
         yield
     finally:
         InPlaceAssignmentNode.generate_execution_code = original
+
+
+@contextlib.contextmanager
+def refuse_kernels_with_gil() -> Iterator[None]:
+    """While this lasts, Cython refuses to register a function that needs the GIL: torch calls kernels without it.
+
+    A parameter that is a template takes functions of any kind. The node has no hook, so its method is replaced.
+    """
+    original = SimpleCallNode.analyse_c_function_call
+
+    def analyse_c_function_call(node, env):
+        original(node, env)
+        entry = getattr(node.function, "entry", None)
+        scope = getattr(getattr(entry, "scope", None), "qualified_name", None)
+        if scope != "torch.library" and not (scope == "Function" and entry.name.startswith("define")):
+            return
+        for argument in node.args or ():
+            kind = argument.type.base_type if argument.type.is_ptr else argument.type
+            if kind.is_cfunction and not kind.nogil and not kind.with_gil:
+                error(argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`")
+
+    SimpleCallNode.analyse_c_function_call = analyse_c_function_call
+    try:
+        yield
+    finally:
+        SimpleCallNode.analyse_c_function_call = original
 
 
 _IN_PLACE = {

@@ -13,6 +13,10 @@ cdef extern from "interop/guards.h" namespace "interop" nogil:
         AutoGradMode() noexcept
         AutoGradMode(cbool enabled) noexcept
 
+    # For kernels of the key Autograd: operators that are called go to the kernels below it, and leave no graph.
+    cppclass AutoDispatchBelowAutograd:
+        AutoDispatchBelowAutograd() noexcept
+
     # Inference mode; with the flag False, out of it again.
     cppclass InferenceMode:
         InferenceMode() noexcept

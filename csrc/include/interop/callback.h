@@ -113,6 +113,15 @@ class Callback {
     }
   }
 
+  // Before it writes, Cython may print the error with its traceback, and then has it still.
+  static void print(int set_sys_last_vars) noexcept {
+    if (innermost_) {
+      PyErr_Clear();
+    } else {
+      (PyErr_PrintEx)(set_sys_last_vars);
+    }
+  }
+
  private:
   bool error_is_set() const noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -169,3 +178,4 @@ class Callback {
 // Cython ends a `noexcept` function that raises with PyErr_WriteUnraisable, which prints "Exception ignored", and the
 // caller gets a result that means nothing. In a call that C++ makes of such a function, the error is raised instead.
 #define PyErr_WriteUnraisable(where) ::interop::Callback::write_unraisable(where)
+#define PyErr_PrintEx(set_sys_last_vars) ::interop::Callback::print(set_sys_last_vars)

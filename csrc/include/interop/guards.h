@@ -9,6 +9,7 @@
 // All of them are thread-local, need no GIL, and must end on the thread that began them.
 #pragma once
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
@@ -52,6 +53,24 @@ class InferenceMode : public ScopedMode<c10::InferenceMode> {
  public:
   InferenceMode() noexcept : ScopedMode(true) {}
   explicit InferenceMode(bool enabled) noexcept : ScopedMode(enabled) {}
+};
+
+namespace detail {
+
+class BelowAutograd {
+ public:
+  explicit BelowAutograd(bool) {}
+
+ private:
+  at::AutoDispatchBelowAutograd guard_;
+};
+
+}  // namespace detail
+
+// For kernels of Autograd keys: operators that are called go to the kernels below, and leave no graph.
+class AutoDispatchBelowAutograd : public ScopedMode<detail::BelowAutograd> {
+ public:
+  AutoDispatchBelowAutograd() noexcept : ScopedMode(true) {}
 };
 
 }  // namespace interop

@@ -1,0 +1,187 @@
+#include "boxed.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "autograd.h"
+
+namespace interop::boxed {
+
+namespace {
+
+using torch::jit::last;
+using torch::jit::Stack;
+
+// The tensors of some values, in order, and where they came from.
+class Flat {
+ public:
+  explicit Flat(c10::ArrayRef<c10::IValue> values) {
+    for (const c10::IValue& value : values) {
+      counts_.push_back(append(value));
+    }
+  }
+
+  // As inputs; valid while this lives.
+  std::vector<autograd::Input> inputs(c10::ArrayRef<c10::IValue> values) const {
+    std::vector<autograd::Input> result;
+    const at::Tensor* next = tensors.data();
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      result.push_back({next, counts_[i], values[i].isList()});
+      next += counts_[i];
+    }
+    return result;
+  }
+
+  std::vector<at::Tensor> tensors;
+
+ private:
+  size_t append(const c10::IValue& value) {
+    const size_t before = tensors.size();
+    if (value.isTensor()) {
+      tensors.push_back(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        tensors.push_back(tensor);
+      }
+    } else if (value.isOptionalTensorList()) {
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+        tensors.push_back(tensor.value_or(at::Tensor()));
+      }
+    }
+    return tensors.size() - before;
+  }
+
+  std::vector<size_t> counts_;
+};
+
+// Puts tensors that replace the ones that Flat found in `values` back to where they were.
+void put_back(autograd::Tensors& tensors, c10::ArrayRef<c10::IValue> found, c10::IValue* values) {
+  size_t next = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i].isTensor()) {
+      values[i] = std::move(tensors[next++]);
+    } else if (found[i].isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (size_t left = found[i].toTensorVector().size(); left > 0; --left) {
+        list.push_back(std::move(tensors[next++]));
+      }
+      values[i] = std::move(list);
+    }
+  }
+}
+
+class WithGradient final : public c10::OperatorKernel {
+ public:
+  WithGradient(std::shared_ptr<const autograd::Definition> definition, std::optional<autograd::SetupContext> setup)
+      : definition_(std::move(definition)), setup_(std::move(setup)) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) const {
+    const size_t arguments = op.schema().arguments().size();
+    const auto below = [&] {
+      const at::AutoDispatchBelowAutograd guard;
+      op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+    };
+    const Flat given(last(*stack, arguments));
+    if (!autograd::needs_graph(definition_->name, given.tensors)) {
+      below();
+      return;
+    }
+    // The kernel takes the arguments off the stack, and setup_context wants them with the results.
+    Stack values(stack->end() - arguments, stack->end());
+    const std::vector<autograd::Input> inputs = given.inputs(values);
+    autograd::Tensors outputs;
+    autograd::record(
+        definition_,
+        inputs,
+        [&](autograd::Context& context) {
+          below();
+          const c10::ArrayRef<c10::IValue> results = last(*stack, op.schema().returns().size());
+          const Flat made(results);
+          outputs.append(made.tensors.begin(), made.tensors.end());
+          if (setup_) {
+            values.insert(values.end(), results.begin(), results.end());
+            const at::AutoDispatchBelowAutograd guard;
+            setup_->call(setup_->function, context, values.data());
+          }
+        },
+        outputs);
+    const Stack results(stack->end() - op.schema().returns().size(), stack->end());
+    put_back(outputs, results, stack->data() + stack->size() - results.size());
+  }
+
+ private:
+  std::shared_ptr<const autograd::Definition> definition_;
+  std::optional<autograd::SetupContext> setup_;
+};
+
+class WithCast final : public c10::OperatorKernel {
+ public:
+  WithCast(c10::DispatchKey key, at::DeviceType device, at::ScalarType dtype)
+      : key_(key), device_(device), dtype_(dtype) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
+    const c10::impl::ExcludeDispatchKeyGuard guard(key_);
+    for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
+      c10::IValue& value = (*stack)[i];
+      if (value.isTensor()) {
+        value = at::autocast::cached_cast(dtype_, value.toTensor(), device_);
+      } else if (value.isTensorList()) {
+        value = at::autocast::cached_cast(dtype_, value.toTensorVector(), device_);
+      } else if (value.isOptionalTensorList()) {
+        c10::List<std::optional<at::Tensor>> list;
+        for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+          list.push_back(at::autocast::cached_cast(dtype_, tensor, device_));
+        }
+        value = std::move(list);
+      }
+    }
+    op.callBoxed(stack);
+  }
+
+ private:
+  c10::DispatchKey key_;
+  at::DeviceType device_;
+  at::ScalarType dtype_;
+};
+
+class WithNewVersions final : public c10::OperatorKernel {
+ public:
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) const {
+    const std::vector<c10::Argument>& arguments = op.schema().arguments();
+    Stack changed;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) {
+        changed.push_back((*stack)[stack->size() - arguments.size() + i]);
+      }
+    }
+    {
+      const at::AutoDispatchBelowADInplaceOrView guard;
+      op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+    }
+    for (const at::Tensor& tensor : Flat(changed).tensors) {
+      if (tensor.defined() && !tensor.is_inference()) {
+        torch::autograd::impl::bump_version(tensor);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+c10::KernelFunction with_gradient(
+    std::shared_ptr<const autograd::Definition> definition, std::optional<autograd::SetupContext> setup) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<WithGradient>(std::move(definition), std::move(setup)));
+}
+
+c10::KernelFunction with_cast(c10::DispatchKey key, at::DeviceType device, at::ScalarType dtype) {
+  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<WithCast>(key, device, dtype));
+}
+
+c10::KernelFunction with_new_versions() {
+  return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<WithNewVersions>());
+}
+
+}  // namespace interop::boxed

@@ -1,0 +1,117 @@
+// torch.autograd for functions written in Cython: a Function of a forward and a backward, which share a Context.
+#pragma once
+
+#include <c10/util/FunctionRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "interop/convert.h"
+#include "interop/gradient.h"
+#include "interop/runtime.h"
+#include "interop/value.h"
+
+namespace interop::autograd {
+
+// Calls forward functions of any signature with values of any type: which fit is found out in the call.
+template <class F>
+struct Forward;
+
+template <class R, class... P>
+struct Forward<R(Context&, P...)> {
+  static constexpr size_t arguments = sizeof...(P);
+  static constexpr size_t outputs = count<R>;
+
+  static void call(void (*function)(), Context& context, const Value* values, const char* name, Tensors& outputs) {
+    call(
+        reinterpret_cast<R (*)(Context&, P...)>(function),
+        context,
+        values,
+        name,
+        outputs,
+        std::index_sequence_for<P...>());
+  }
+
+ private:
+  template <size_t... I>
+  static void call(
+      R (*function)(Context&, P...),
+      Context& context,
+      const Value* values,
+      const char* name,
+      Tensors& outputs,
+      std::index_sequence<I...>) {
+    Callback call;
+    R result = function(context, values[I].template as<P>(name, I)...);
+    if (call.failed()) [[unlikely]] {
+      raise(call);
+    }
+    append(outputs, std::move(result));
+  }
+};
+
+// R is at::Tensor, a std::tuple of tensors, or a std::vector of them. What a C++ function of Cython returns as its own
+// tuple of C values has a type without a name, so for Function it is a std::tuple.
+template <class R>
+class Function {
+ public:
+  template <class F, class B>
+  void define(const char* name, F* forward, B* backward) {
+    TORCH_CHECK(!definition_, "Function.define(\"", name, "\"): it is defined already, as ", definition_->name);
+    static_assert(Forward<F>::outputs == count<R>, "Function[R]: forward returns as many tensors as there are in R");
+    const Backward gradient = Gradient<B>::make(backward);
+    TORCH_CHECK_TYPE(
+        gradient.outputs == count<R> || gradient.outputs == any,
+        name,
+        ": forward returns ",
+        said(count<R>),
+        ", and backward takes the gradients of ",
+        said(gradient.outputs));
+    TORCH_CHECK_TYPE(
+        gradient.results == Forward<F>::arguments || gradient.results == any,
+        name,
+        ": forward takes ",
+        Forward<F>::arguments,
+        " arguments, and backward returns ",
+        gradient.results,
+        " gradients; it returns one for each argument, at.Tensor() for those that have none");
+    forward_ = reinterpret_cast<void (*)()>(forward);
+    call_ = &Forward<F>::call;
+    definition_ = std::make_shared<Definition>(Definition{name, gradient, Forward<F>::arguments});
+  }
+
+  template <class... A>
+  R apply(const A&... arguments) const {
+    TORCH_CHECK(
+        definition_, "Function.apply: the function has no forward yet; call define(name, forward, backward) first");
+    const char* name = definition_->name.c_str();
+    TORCH_CHECK_TYPE(
+        sizeof...(A) == definition_->arguments,
+        name,
+        ": forward takes ",
+        definition_->arguments,
+        " arguments, got ",
+        sizeof...(A));
+    const Value values[sizeof...(A) + 1] = {Value(arguments)..., Value()};
+    const Input inputs[sizeof...(A) + 1] = {input(arguments)..., Input()};
+    Tensors outputs;
+    runtime().apply(
+        definition_,
+        {inputs, sizeof...(A)},
+        [&](Context& context) { call_(forward_, context, values, name, outputs); },
+        outputs);
+    return collect<R>(outputs, name);
+  }
+
+ private:
+  std::shared_ptr<const Definition> definition_;
+  void (*forward_)() = nullptr;
+  void (*call_)(void (*)(), Context&, const Value*, const char*, Tensors&) = nullptr;
+};
+
+}  // namespace interop::autograd

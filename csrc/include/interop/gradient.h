@@ -1,0 +1,206 @@
+// What forward and backward share, and backward as the engine calls it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "interop/convert.h"
+#include "interop/raise.h"
+
+namespace interop::autograd {
+
+// The ctx of Python's torch.autograd.Function. It lives as long as the node of the graph, or as the call of forward if
+// there is no graph.
+class Context {
+ public:
+  // Keeps tensors for backward; once, in forward. Inputs and outputs of forward have to be kept here and nowhere else:
+  // a change in place is then noticed, and there is no cycle of references.
+  template <class... T>
+  void save_for_backward(const T&... tensors) {
+    const at::Tensor* list[] = {&static_cast<const at::Tensor&>(tensors)...};
+    save(list, sizeof...(T));
+  }
+  void save_for_backward(const std::vector<at::Tensor>& tensors) {
+    c10::SmallVector<const at::Tensor*, 8> list;
+    for (const at::Tensor& tensor : tensors) {
+      list.push_back(&tensor);
+    }
+    save(list.data(), list.size());
+  }
+  virtual at::Tensor saved_tensor(size_t index) = 0;
+  virtual size_t saved_tensors() = 0;
+
+  // Whether the gradient of this argument of forward is wanted.
+  virtual bool needs_input_grad(size_t argument) = 0;
+
+  // In forward: this input was changed in place, this output has no gradient, undefined gradients stay undefined.
+  virtual void mark_dirty(const at::Tensor& input) = 0;
+  virtual void mark_non_differentiable(const at::Tensor& output) = 0;
+  virtual void set_materialize_grads(bool value) = 0;
+
+  // Whatever else backward has to know: a struct, or another C++ class, made at the first call. It belongs to the
+  // context, and there is one.
+  template <class T>
+  T* state() {
+    State& kept = state_of(typeid(T));
+    if (!kept.object) {
+      kept = {&typeid(T), new T(), [](void* object) { delete static_cast<T*>(object); }};
+    }
+    return static_cast<T*>(kept.object);
+  }
+
+ protected:
+  struct State {
+    const std::type_info* type = nullptr;
+    void* object = nullptr;
+    void (*destroy)(void*) = nullptr;
+  };
+  virtual void save(const at::Tensor* const* tensors, size_t count) = 0;
+  virtual State& state_of(const std::type_info& type) = 0;
+  ~Context() = default;
+};
+
+inline constexpr size_t any = std::numeric_limits<size_t>::max();
+
+// How many tensors a type stands for: `any` for lists, 0 for what is no tensor.
+template <class T>
+struct Count : std::integral_constant<size_t, 0> {};
+template <>
+struct Count<at::Tensor> : std::integral_constant<size_t, 1> {};
+template <class T>
+struct Count<std::vector<T>> : std::integral_constant<size_t, any> {};
+template <class... T>
+struct Count<std::tuple<T...>>
+    : std::integral_constant<size_t, (std::is_same_v<T, at::Tensor> && ...) ? sizeof...(T) : 0> {};
+template <CTuple T>
+struct Count<T> : decltype(detail::with_fields(
+                      std::declval<const T&>(), []<class... F>(const F&...) { return Count<std::tuple<F...>>(); })){};
+template <class T>
+inline constexpr size_t count = Count<T>::value;
+
+inline std::string said(size_t count) {
+  return count == any ? "a list" : std::to_string(count) + (count == 1 ? " output" : " outputs");
+}
+
+template <class P>
+inline constexpr bool is_tensor_list = std::is_same_v<std::remove_cvref_t<P>, std::vector<at::Tensor>>;
+
+template <class R>
+void append(Tensors& list, R&& result) {
+  using T = std::remove_cvref_t<R>;
+  if constexpr (std::is_same_v<T, at::Tensor>) {
+    list.push_back(std::move(result));
+  } else if constexpr (std::is_same_v<T, std::vector<at::Tensor>>) {
+    list.append(std::make_move_iterator(result.begin()), std::make_move_iterator(result.end()));
+  } else if constexpr (CTuple<T>) {
+    detail::with_fields(result, [&](const auto&... field) { (list.push_back(field), ...); });
+  } else {
+    std::apply([&](auto&... part) { (list.push_back(std::move(part)), ...); }, result);
+  }
+}
+
+template <class R>
+R collect(Tensors& list, const char* name) {
+  if constexpr (std::is_same_v<R, std::vector<at::Tensor>>) {
+    return R(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
+  } else {
+    TORCH_CHECK_TYPE(
+        list.size() == count<R>,
+        name,
+        ": forward returns ",
+        said(list.size()),
+        ", and Function is one of ",
+        said(count<R>));
+    if constexpr (std::is_same_v<R, at::Tensor>) {
+      return std::move(list[0]);
+    } else {
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return R(std::move(list[I])...);
+      }(std::make_index_sequence<count<R>>());
+    }
+  }
+}
+
+// A backward function, without its type.
+struct Backward {
+  void (*function)() = nullptr;
+  void (*call)(void (*function)(), Context&, Tensors& grads, Tensors& results) = nullptr;
+  size_t outputs = 0;  // of forward: as many gradients it takes
+  size_t results = 0;  // gradients that it returns
+};
+
+template <class B>
+struct Gradient;
+
+template <class R, class... G>
+struct Gradient<R(Context&, G...)> {
+  static constexpr bool takes_list = (is_tensor_list<G> || ...);
+  static_assert(
+      (takes_list && sizeof...(G) == 1) || (std::is_same_v<std::remove_cvref_t<G>, at::Tensor> && ...),
+      "backward takes a Context& and, for each output of forward, a const at.Tensor&; or one const vector[at.Tensor]&");
+
+  static Backward make(R (*function)(Context&, G...)) {
+    static_assert(count<R> > 0, "backward returns an at.Tensor, a tuple of them, or a vector[at.Tensor]");
+    return {reinterpret_cast<void (*)()>(function), &call, takes_list ? any : sizeof...(G), count<R>};
+  }
+
+ private:
+  static void call(void (*function)(), Context& context, Tensors& grads, Tensors& results) {
+    const auto typed = reinterpret_cast<R (*)(Context&, G...)>(function);
+    Callback call;
+    auto run = [&]() -> R {
+      if constexpr (takes_list) {
+        std::vector<at::Tensor> list(grads.begin(), grads.end());
+        return typed(context, list);
+      } else {
+        return [&]<size_t... I>(std::index_sequence<I...>) {
+          return typed(context, grads[I]...);
+        }(std::index_sequence_for<G...>());
+      }
+    };
+    R result = run();
+    if (call.failed()) [[unlikely]] {
+      raise(call);
+    }
+    append(results, std::move(result));
+  }
+};
+
+// What the nodes of one function share.
+struct Definition {
+  std::string name;
+  Backward backward;
+  size_t arguments = 0;  // of forward
+};
+
+// The tensors in one argument of forward, borrowed.
+struct Input {
+  const at::Tensor* first = nullptr;
+  size_t count = 0;
+  bool is_list = false;
+};
+
+inline Input input(const at::Tensor& tensor) {
+  return {&tensor, 1};
+}
+inline Input input(const std::optional<at::Tensor>& tensor) {
+  static const at::Tensor undefined;
+  return {tensor ? &*tensor : &undefined, 1};
+}
+inline Input input(const std::vector<at::Tensor>& tensors) {
+  return {tensors.data(), tensors.size(), true};
+}
+template <class T>
+Input input(const T&) {
+  return {};
+}
+
+}  // namespace interop::autograd

@@ -1,0 +1,54 @@
+// torch.library for functions written in Cython.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "interop/kernel.h"
+#include "interop/operator.h"
+#include "interop/runtime.h"
+#include "interop/setup_context.h"
+
+namespace interop {
+
+namespace {
+const char image = 0;  // its address differs from one loaded module to another
+}
+
+// What a module registers. Cython code reaches it as `interop_library`.
+class Library {
+ public:
+  explicit Library(const char* module) : module_{module, &image} {}
+
+  template <class... Tags>
+  void define(const std::string& name, const std::string& schema, Tags... tags) const {
+    runtime().define(module_, name, schema, {tags...});
+  }
+
+  template <class F>
+  void impl(const std::string& name, const std::string& key, F* kernel) const {
+    runtime().impl(module_, name, key, kernel::candidates<F>(kernel));
+  }
+
+  template <class B>
+  void register_autograd(const std::string& name, B* backward) const {
+    runtime().register_autograd(module_, name, autograd::Gradient<B>::make(backward), {});
+  }
+  template <class B, class S>
+  void register_autograd(const std::string& name, B* backward, S* setup_context) const {
+    runtime().register_autograd(
+        module_, name, autograd::Gradient<B>::make(backward), autograd::setups<S>(setup_context));
+  }
+
+  void register_autocast(const std::string& name, const std::string& device, at::ScalarType dtype) const {
+    runtime().register_autocast(module_, name, device, dtype);
+  }
+
+ private:
+  Module module_;
+};
+
+}  // namespace interop
+
+// Cython defines __Pyx_MODULE_NAME, the dotted name of the module, after it has included its headers.
+#define interop_library ::interop::Library(__Pyx_MODULE_NAME)

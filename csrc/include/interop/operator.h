@@ -1,0 +1,110 @@
+// A registered operator, called through the dispatcher with C++ values.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <ATen/core/operator_name.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "interop/convert.h"
+#include "interop/device.h"
+#include "interop/gil.h"
+#include "interop/runtime.h"
+
+namespace interop {
+
+namespace detail {
+
+// Of a Python object: None, a tensor, a number, a text.
+inline c10::IValue object_to_ivalue(PyObject* object) {
+  const Gil gil;
+  if (object == Py_None) {
+    return c10::IValue();
+  }
+  if (is_tensor(object)) {
+    return c10::IValue(reinterpret_cast<THPVariable*>(object)->cdata);
+  }
+  if (PyBool_Check(object)) {
+    return c10::IValue(object == Py_True);
+  }
+  constexpr Argument argument{"Operator.call", "argument"};
+  if (python::is_text(object)) {
+    return c10::IValue(std::string(python::to_string(object, argument)));
+  }
+  TORCH_CHECK_TYPE(
+      python::is_number(object),
+      "Operator.call takes None, a torch.Tensor, a number or a str, got ",
+      Py_TYPE(object)->tp_name,
+      "; give anything else as a C++ object");
+  return c10::IValue(python::to_scalar(object, argument));
+}
+
+template <class A>
+c10::IValue to_ivalue(const A& argument) {
+  if constexpr (Object<A>) {
+    return object_to_ivalue(reinterpret_cast<PyObject*>(argument));
+  } else if constexpr (std::is_floating_point_v<A>) {
+    return c10::IValue(static_cast<double>(argument));
+  } else if constexpr (std::is_same_v<A, bool>) {
+    return c10::IValue(argument);
+  } else if constexpr (std::is_integral_v<A>) {
+    return c10::IValue(static_cast<int64_t>(argument));
+  } else if constexpr (std::is_convertible_v<A, const char*>) {
+    return c10::IValue(std::string(argument));
+  } else if constexpr (std::is_same_v<A, Device>) {
+    return c10::IValue(static_cast<c10::Device>(argument));
+  } else {
+    static_assert(!std::is_pointer_v<A>, "Operator.call takes no pointers");
+    return c10::IValue(argument);
+  }
+}
+
+template <class R>
+R from_stack(std::vector<c10::IValue>& stack, const std::string& name) {
+  using Parts = std::conditional_t<std::is_void_v<R>, std::tuple<>, std::tuple<R>>;
+  constexpr size_t wanted = std::tuple_size_v<Parts>;
+  TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, and Operator[...] says ", wanted);
+  if constexpr (wanted == 1) {
+    return std::move(stack[0]).to<R>();
+  }
+}
+
+template <class R>
+  requires requires { std::tuple_size<R>::value; }
+R from_stack(std::vector<c10::IValue>& stack, const std::string& name) {
+  constexpr size_t wanted = std::tuple_size_v<R>;
+  TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, and Operator[...] says ", wanted);
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return R(std::move(stack[I]).to<std::tuple_element_t<I, R>>()...);
+  }(std::make_index_sequence<wanted>());
+}
+
+}  // namespace detail
+
+// R is what the operator returns: a tensor, a number, a std::vector, or a std::tuple of them.
+template <class R>
+class Operator {
+ public:
+  Operator() = default;
+  // Looked up in each call: the module that defines it may be loaded later, or anew.
+  explicit Operator(std::string name) : name_(std::move(name)) {}
+
+  template <class... A>
+  R call(const A&... arguments) const {
+    std::vector<c10::IValue> stack;
+    stack.reserve(sizeof...(A));
+    (stack.push_back(detail::to_ivalue(arguments)), ...);
+    runtime().call(name_, stack);
+    return detail::from_stack<R>(stack, name_);
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace interop

@@ -1,0 +1,116 @@
+// The compiled half of registration and autograd. It lies in interop._core once, so that what a module itself compiles
+// stays light, and all modules of a process share one register.
+#pragma once
+
+#include <Python.h>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/FunctionRef.h>
+#include <c10/util/SmallVector.h>
+#include <torch/headeronly/core/enum_tag.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "interop/exceptions.h"
+#include "interop/gil.h"
+
+namespace c10 {
+struct IValue;
+}
+
+namespace interop {
+
+namespace kernel {
+struct Candidate;
+}
+namespace autograd {
+class Context;
+struct Backward;
+struct Definition;
+struct Input;
+struct SetupContext;
+using Tensors = c10::SmallVector<at::Tensor, 4>;
+}  // namespace autograd
+
+// Who registers. A module that is built again and loaded beside its older self has the same name and another image.
+struct Module {
+  const char* name;
+  const void* image;
+};
+
+class Runtime {
+ public:
+  // Where a capsule points to it. The number counts changes of this class.
+  static constexpr const char* module = "interop._core";
+  static constexpr const char* attribute = "_runtime_1";
+
+  virtual void define(
+      const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
+  virtual void impl(
+      const Module& module, const std::string& name, const std::string& key, std::vector<kernel::Candidate> ways) = 0;
+  // `ways` is empty if backward needs nothing.
+  virtual void register_autograd(
+      const Module& module,
+      const std::string& name,
+      const autograd::Backward& backward,
+      std::vector<autograd::SetupContext> ways) = 0;
+  virtual void register_autocast(
+      const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) = 0;
+  // The stack has the arguments, those left out at the end that have defaults; then it has the results.
+  virtual void call(const std::string& name, std::vector<c10::IValue>& stack) = 0;
+  // The error that is set, with the GIL, as torch's python_error. Its header costs 4.6 s of g++.
+  virtual std::exception_ptr take_python_error() = 0;
+  // Calls `forward`, which adds to `outputs`, and makes the outputs part of the graph.
+  virtual void apply(
+      const std::shared_ptr<const autograd::Definition>& definition,
+      c10::ArrayRef<autograd::Input> inputs,
+      c10::function_ref<void(autograd::Context&)> forward,
+      autograd::Tensors& outputs) = 0;
+
+ protected:
+  ~Runtime() = default;
+};
+
+namespace detail {
+
+inline Runtime& find_runtime() {
+  Gil gil;
+  // Not PyCapsule_Import: that imports no submodules.
+  PyObject* module = PyImport_ImportModule(Runtime::module);
+  PyObject* object = module ? PyObject_GetAttrString(module, Runtime::attribute) : nullptr;
+  void* found = object ? PyCapsule_GetPointer(object, Runtime::attribute) : nullptr;
+  Py_XDECREF(module);
+  Py_XDECREF(object);  // the capsule stays in its module, and what it points to stays for good
+  if (!found) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) {
+      PyException_SetTraceback(value, traceback);
+    }
+    PyErr_Format(
+        PyExc_ImportError,
+        "this module registers operators or gradients and needs the torch-interop that it was built with (%.200R). "
+        "Run: "
+        "pip install --no-build-isolation torch-interop, then rebuild the module",
+        value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    throw PythonError();
+  }
+  return *static_cast<Runtime*>(found);
+}
+
+}  // namespace detail
+
+inline Runtime& runtime() {
+  static Runtime& found = detail::find_runtime();
+  return found;
+}
+
+}  // namespace interop

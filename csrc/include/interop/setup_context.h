@@ -1,0 +1,67 @@
+// What an operator's gradient is registered with, without the types of the functions.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "interop/gradient.h"
+#include "interop/kernel.h"
+
+namespace interop::autograd {
+
+// A setup_context function: it is called with the operator's arguments and results, and keeps what backward needs.
+struct SetupContext {
+  void (*function)() = nullptr;
+  void (*call)(void (*function)(), Context&, c10::IValue* values) = nullptr;
+  std::unique_ptr<c10::FunctionSchema> schema;  // its parameters after the Context, as arguments
+};
+
+namespace detail {
+
+template <class F, class Whole>
+struct Setup;
+
+template <class... P, class Whole>
+struct Setup<void(Context&, P...), Whole> {
+  static SetupContext make(void (*function)(Context&, P...)) {
+    using Function = void(typename kernel::Parameter<P, Whole>::Dispatched...);
+    return {
+        reinterpret_cast<void (*)()>(function),
+        &call,
+        std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<Function>())};
+  }
+
+ private:
+  static void call(void (*function)(), Context& context, c10::IValue* values) {
+    call(function, context, values, std::index_sequence_for<P...>());
+  }
+  template <size_t... I>
+  static void call(void (*function)(), Context& context, c10::IValue* values, std::index_sequence<I...>) {
+    Callback call;
+    reinterpret_cast<void (*)(Context&, P...)>(function)(
+        context,
+        kernel::Parameter<P, Whole>(
+            c10::impl::ivalue_to_arg<typename kernel::Parameter<P, Whole>::Dispatched, false>::call(values[I]))
+            .get()...);
+    if (call.failed()) [[unlikely]] {
+      raise(call);
+    }
+  }
+};
+
+}  // namespace detail
+
+// The ways in which `function` can be called; the schema decides. See kernel::candidates.
+template <class F>
+std::vector<SetupContext> setups(F* function) {
+  std::vector<SetupContext> result;
+  result.push_back(detail::Setup<F, int64_t>::make(function));
+  if constexpr (kernel::has_int<F>) {
+    result.push_back(detail::Setup<F, bool>::make(function));
+  }
+  return result;
+}
+
+}  // namespace interop::autograd

@@ -1,0 +1,324 @@
+#include "library.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DispatchKey.h>
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+
+#include <algorithm>
+#include <map>
+
+#include "boxed.h"
+#include "interop/kernel.h"
+#include "registry.h"
+#include "signature.h"
+
+namespace interop::library {
+
+namespace {
+
+std::string first_line(const std::string& text) {
+  const size_t start = text.find_first_not_of('\n');
+  return start == std::string::npos ? text : text.substr(start, text.find('\n', start) - start);
+}
+
+c10::OperatorName parse_name(const std::string& where, const std::string& name) {
+  const size_t colons = name.find("::");
+  const bool is_name = colons != std::string::npos && colons > 0 && colons + 2 < name.size() &&
+                       name.find_first_of("() ") == std::string::npos &&
+                       name.find("::", colons + 2) == std::string::npos;
+  TORCH_CHECK_VALUE(
+      is_name,
+      where,
+      ": an operator's name has the form 'namespace::name' or 'namespace::name.overload', got '",
+      name,
+      "'");
+  const size_t dot = name.find('.', colons);
+  return dot == std::string::npos ? c10::OperatorName(name, "")
+                                  : c10::OperatorName(name.substr(0, dot), name.substr(dot + 1));
+}
+
+c10::OperatorHandle find(const std::string& where, const std::string& name) {
+  const auto found = c10::Dispatcher::singleton().findSchema(parse_name(where, name));
+  TORCH_CHECK(
+      found,
+      where,
+      ": there is no operator ",
+      name,
+      "; define it first: define(\"",
+      name,
+      "\", \"(Tensor a) -> Tensor\")");
+  return *found;
+}
+
+c10::DispatchKey parse_key(const std::string& where, const std::string& key) {
+  static const std::map<std::string, std::string> others = {
+      // devices, as torch.library.impl takes them
+      {"cpu", "CPU"},
+      {"cuda", "CUDA"},
+      {"xpu", "XPU"},
+      {"mps", "MPS"},
+      {"hpu", "HPU"},
+      {"mtia", "MTIA"},
+      {"meta", "Meta"},
+      {"default", "CompositeExplicitAutograd"},
+      // what native_functions.yaml calls them
+      {"CompositeImplicit", "CompositeImplicitAutograd"},
+      {"CompositeExplicit", "CompositeExplicitAutograd"}};
+  const auto other = others.find(key);
+  try {
+    return c10::parseDispatchKey(other == others.end() ? key : other->second);
+  } catch (const std::exception&) {
+    TORCH_CHECK_VALUE(
+        false,
+        where,
+        ": there is no dispatch key '",
+        key,
+        "'; give one such as CPU, CUDA, Meta, Autograd, AutocastCPU, CompositeImplicitAutograd, "
+        "CompositeExplicitAutograd, or a device: cpu, cuda, meta, default");
+  }
+}
+
+void refuse_second(const std::string& where, const std::string& name, const std::string& key) {
+  if (const std::string* by = registry::owner(name, key)) {
+    TORCH_CHECK(false, where, ": the module ", *by, " has registered a kernel of ", name, " for ", key, " already");
+  }
+}
+
+bool changes(const c10::Argument& argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
+
+}  // namespace
+
+void define(
+    const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) {
+  const std::string where = "define(\"" + name + "\")";
+  const c10::OperatorName parsed = parse_name(where, name);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const registry::Lock lock;
+  registry::begin(module);
+  if (const auto existing = dispatcher.findSchema(parsed)) {
+    const std::string* by = registry::owner(name, "");
+    TORCH_CHECK(
+        false,
+        where,
+        ": this operator is defined already",
+        by ? " by the module " + *by : std::string(),
+        ", as ",
+        existing->schema(),
+        "; an operator is defined once, and its kernels are added with impl()");
+  }
+  std::optional<c10::FunctionSchema> read;
+  try {
+    TORCH_CHECK(schema.find_first_not_of(" \n") == schema.find('('), "it begins with the arguments, in parentheses");
+    read = torch::jit::parseSchema(name + schema, /*allow_typevars=*/false);
+  } catch (const std::exception& error) {
+    TORCH_CHECK_VALUE(
+        false,
+        where,
+        ": cannot read the schema '",
+        schema,
+        "', which has the form '(Tensor a, int n, float? x=None) -> Tensor': ",
+        first_line(error.what()));
+  }
+  read->setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);
+  const bool changes_arguments = std::any_of(read->arguments().begin(), read->arguments().end(), changes);
+  const std::string debug = std::string("module ") + module.name;
+  registry::add(module, name, "", dispatcher.registerDef(std::move(*read), debug, tags));
+  if (changes_arguments) {
+    registry::add(
+        module,
+        name,
+        "ADInplaceOrView",
+        dispatcher.registerImpl(
+            parsed, c10::DispatchKey::ADInplaceOrView, boxed::with_new_versions(), std::nullopt, nullptr, debug));
+  }
+}
+
+void impl(const Module& module, const std::string& name, const std::string& key, std::vector<kernel::Candidate> ways) {
+  const std::string where = "impl(\"" + name + "\", \"" + key + "\")";
+  const c10::DispatchKey parsed = parse_key(where, key);
+  const registry::Lock lock;
+  registry::begin(module);
+  const c10::OperatorHandle op = find(where, name);
+  refuse_second(where, name, c10::toString(parsed));
+  std::string why;
+  for (kernel::Candidate& way : ways) {
+    std::string different = signature::difference(op.schema().arguments(), way.schema->arguments(), "argument");
+    if (different.empty()) {
+      different = signature::difference(op.schema().returns(), way.schema->returns(), "result");
+    }
+    if (different.empty()) {
+      registry::add(
+          module,
+          name,
+          c10::toString(parsed),
+          c10::Dispatcher::singleton().registerImpl(
+              op.operator_name(),
+              parsed,
+              std::move(way.function),
+              way.signature,
+              std::move(way.schema),
+              std::string("module ") + module.name));
+      return;
+    }
+    why = why.empty() ? different : why;
+  }
+  TORCH_CHECK_TYPE(false, where, ": ", why, ". The schema is ", op.schema());
+}
+
+void register_autograd(
+    const Module& module,
+    const std::string& name,
+    const autograd::Backward& backward,
+    std::vector<autograd::SetupContext> ways) {
+  const std::string where = "register_autograd(\"" + name + "\")";
+  const registry::Lock lock;
+  registry::begin(module);
+  const c10::OperatorHandle op = find(where, name);
+  const c10::FunctionSchema& schema = op.schema();
+  refuse_second(where, name, "Autograd");
+  for (const auto* list : {&schema.arguments(), &schema.returns()}) {
+    for (const c10::Argument& argument : *list) {
+      TORCH_CHECK(
+          !argument.alias_info(),
+          where,
+          ": the operator changes or returns an argument, so it has no gradient of this "
+          "kind; define a functional one. The schema is ",
+          schema);
+    }
+  }
+  size_t outputs = 0;
+  for (const c10::Argument& result : schema.returns()) {
+    const std::string type = signature::type_of(result);
+    outputs = type == "Tensor[]" || outputs == autograd::any ? autograd::any : outputs + (type == "Tensor");
+  }
+  TORCH_CHECK_TYPE(
+      backward.outputs == autograd::any || backward.outputs == outputs,
+      where,
+      ": the operator returns ",
+      outputs == autograd::any ? "a list of tensors" : c10::str(outputs, outputs == 1 ? " tensor" : " tensors"),
+      ", and backward takes the gradients of ",
+      autograd::said(backward.outputs),
+      ". The schema is ",
+      schema);
+  TORCH_CHECK_TYPE(
+      backward.results == autograd::any || backward.results == schema.arguments().size(),
+      where,
+      ": the operator takes ",
+      schema.arguments().size(),
+      " arguments, and backward returns ",
+      backward.results,
+      " gradients; it returns one for each argument, at.Tensor() for those that have none. The schema is ",
+      schema);
+  std::vector<c10::Argument> values = schema.arguments();
+  values.insert(values.end(), schema.returns().begin(), schema.returns().end());
+  std::optional<autograd::SetupContext> setup;
+  std::string why;
+  for (autograd::SetupContext& way : ways) {
+    const std::string different = signature::difference(values, way.schema->arguments(), "argument");
+    if (different.empty()) {
+      setup = std::move(way);
+      break;
+    }
+    why = why.empty() ? different : why;
+  }
+  TORCH_CHECK_TYPE(
+      ways.empty() || setup,
+      where,
+      ": setup_context takes ctx, the operator's arguments, and then its results, but ",
+      why,
+      ". The schema is ",
+      schema);
+  const auto definition =
+      std::make_shared<const autograd::Definition>(autograd::Definition{name, backward, schema.arguments().size()});
+  registry::add(
+      module,
+      name,
+      "Autograd",
+      c10::Dispatcher::singleton().registerImpl(
+          op.operator_name(),
+          c10::DispatchKey::Autograd,
+          boxed::with_gradient(definition, std::move(setup)),
+          std::nullopt,
+          nullptr,
+          std::string("module ") + module.name));
+}
+
+void register_autocast(const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) {
+  const std::string where = "register_autocast(\"" + name + "\", \"" + device + "\")";
+  TORCH_CHECK_VALUE(
+      c10::isFloatingType(dtype), where, ": autocast casts to a floating-point dtype, got ", c10::toString(dtype));
+  const c10::DispatchKey backend = parse_key(where, device);
+  const c10::DispatchKey key = parse_key(where, std::string("Autocast") + c10::toString(backend));
+  const registry::Lock lock;
+  registry::begin(module);
+  const c10::OperatorHandle op = find(where, name);
+  refuse_second(where, name, c10::toString(key));
+  registry::add(
+      module,
+      name,
+      c10::toString(key),
+      c10::Dispatcher::singleton().registerImpl(
+          op.operator_name(),
+          key,
+          boxed::with_cast(key, c10::dispatchKeyToDeviceType(backend), dtype),
+          std::nullopt,
+          nullptr,
+          std::string("module ") + module.name));
+}
+
+void call(const std::string& name, std::vector<c10::IValue>& stack) {
+  const c10::OperatorHandle op = find("Operator.call", name);
+  const std::vector<c10::Argument>& arguments = op.schema().arguments();
+  TORCH_CHECK_TYPE(
+      stack.size() <= arguments.size(),
+      name,
+      " takes ",
+      arguments.size(),
+      " arguments, got ",
+      stack.size(),
+      ". The schema is ",
+      op.schema());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::Argument& argument = arguments[i];
+    if (i == stack.size()) {
+      TORCH_CHECK_TYPE(
+          argument.default_value(),
+          name,
+          ": argument ",
+          i + 1,
+          " '",
+          argument.name(),
+          "' is missing. The schema is ",
+          op.schema());
+      stack.push_back(*argument.default_value());
+      continue;
+    }
+    if (stack[i].isInt() && *argument.type() == *c10::FloatType::get()) {
+      stack[i] = static_cast<double>(stack[i].toInt());
+    }
+    // An undefined tensor is C++ for None.
+    if (stack[i].isTensor() && !stack[i].toTensor().defined()) {
+      stack[i] = argument.type()->kind() == c10::TypeKind::OptionalType ? c10::IValue() : stack[i];
+      TORCH_CHECK_TYPE(
+          stack[i].isNone(), name, ": argument ", i + 1, " '", argument.name(), "' is an undefined tensor");
+    }
+    TORCH_CHECK_TYPE(
+        stack[i].type()->isSubtypeOf(*argument.type()),
+        name,
+        ": argument ",
+        i + 1,
+        " '",
+        argument.name(),
+        "' is ",
+        signature::type_of(argument),
+        ", got ",
+        stack[i].type()->annotation_str(),
+        ". The schema is ",
+        op.schema());
+  }
+  op.callBoxed(&stack);
+}
+
+}  // namespace interop::library

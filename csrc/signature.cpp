@@ -1,0 +1,88 @@
+#include "signature.h"
+
+#include <c10/util/StringUtil.h>
+
+namespace interop::signature {
+
+namespace {
+
+// How a type is written in a schema, and in a cdef function.
+struct Spelling {
+  const char* schema;
+  const char* cython;
+};
+
+constexpr Spelling SPELLINGS[] = {
+    {"Tensor", "const at.Tensor&"},
+    {"Tensor?", "const optional[at.Tensor]&"},
+    {"Tensor[]", "const vector[at.Tensor]&"},
+    {"int", "int64_t"},
+    {"SymInt", "int64_t"},
+    {"int?", "optional[int64_t]"},
+    {"int[]", "at.IntArrayRef"},
+    {"SymInt[]", "at.IntArrayRef"},
+    {"float", "double"},
+    {"float?", "optional[double]"},
+    {"float[]", "const vector[double]&"},
+    {"bool", "bint"},
+    {"bool?", "optional[cbool]"},
+    {"Scalar", "const at.Scalar&"},
+    {"Scalar?", "optional[at.Scalar]"},
+    {"str", "const string&"},
+    {"ScalarType", "at.ScalarType"},
+    {"ScalarType?", "optional[at.ScalarType]"},
+    {"Device", "at.Device"},
+    {"Device?", "optional[at.Device]"},
+};
+
+std::string in_cython(const std::string& type) {
+  for (const Spelling& spelling : SPELLINGS) {
+    if (type == spelling.schema) {
+      return std::string("; declare it ") + spelling.cython;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string type_of(const c10::Argument& argument) {
+  // Fake types are those as which int64_t and SymInt, int and ScalarType differ.
+  std::string written = argument.real_type()->annotation_str();
+  if (written.rfind("Optional[", 0) == 0) {
+    written = written.substr(9, written.size() - 10) + "?";
+  }
+  if (written.rfind("List[", 0) == 0) {
+    const size_t end = written.find(']');
+    written = written.substr(5, end - 5) + "[]" + written.substr(end + 1);
+  }
+  return written == "number" ? "Scalar" : written;
+}
+
+std::string difference(
+    const std::vector<c10::Argument>& wanted, const std::vector<c10::Argument>& got, const char* what) {
+  if (wanted.size() != got.size()) {
+    return c10::str(
+        "the schema has ", wanted.size(), " ", what, wanted.size() == 1 ? "" : "s", ", and the kernel ", got.size());
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (*wanted[i].type() != *got[i].type()) {
+      const std::string type = type_of(wanted[i]);
+      const std::string name = wanted[i].name().empty() ? "" : " '" + wanted[i].name() + "'";
+      return c10::str(
+          what,
+          " ",
+          i + 1,
+          name,
+          " is ",
+          type,
+          " in the schema, and ",
+          type_of(got[i]),
+          " in the kernel",
+          in_cython(type));
+    }
+  }
+  return "";
+}
+
+}  // namespace interop::signature

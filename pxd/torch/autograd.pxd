@@ -1,0 +1,59 @@
+# Differentiable functions in Cython: `from torch.autograd cimport Context, Function`. Both parts are cdef functions:
+#     cdef at.Tensor exp_forward(Context& ctx, const at.Tensor& x) except * nogil: ...
+#     cdef at.Tensor exp_backward(Context& ctx, const at.Tensor& grad) except * nogil: ...
+#     cdef Function[at.Tensor] exp
+#     exp.define("Exp", exp_forward, exp_backward)
+# and exp.apply(x.cdata) is what Exp.apply(x) is in Python.
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+from ATen.core.TensorBody cimport Tensor
+from interop.exceptions cimport translate_exception
+from interop.guards cimport AutoDispatchBelowAutograd
+
+cdef extern from "interop/autograd.h" namespace "interop::autograd" nogil:
+    # What forward leaves for backward. Inputs and outputs are kept with save_for_backward and in no other way.
+    cppclass Context:
+        void save_for_backward(const Tensor& a) except +translate_exception
+        void save_for_backward(const Tensor& a, const Tensor& b) except +translate_exception
+        void save_for_backward(const Tensor& a, const Tensor& b, const Tensor& c) except +translate_exception
+        void save_for_backward(
+            const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) except +translate_exception
+        void save_for_backward(
+            const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e,
+        ) except +translate_exception
+        void save_for_backward(
+            const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e, const Tensor& f,
+        ) except +translate_exception
+        void save_for_backward(const vector[Tensor]& tensors) except +translate_exception
+        # A saved tensor, owned; raises if it was changed in place since, or if the graph was freed.
+        Tensor saved_tensor(size_t index) except +translate_exception
+        size_t saved_tensors() except +translate_exception  # how many there are
+        # Whether the gradient of this argument of forward, counted from 0, is wanted.
+        cbool needs_input_grad(size_t argument) except +translate_exception
+        void mark_dirty(const Tensor& input) except +translate_exception
+        void mark_non_differentiable(const Tensor& output) except +translate_exception
+        # With False, gradients that are not there come as undefined tensors and not as zeros.
+        void set_materialize_grads(cbool value) except +translate_exception
+        # What is no tensor: a struct of yours, zeroed when it is made. Borrowed from the context.
+        T* state[T]() except +translate_exception
+
+    # R is at.Tensor, at.tuple2[at.Tensor, at.Tensor] (up to tuple7), or vector[at.Tensor]. `backward` takes a gradient
+    # for each output and returns one for each argument of forward: at.Tensor() for those that have none.
+    cppclass Function[R]:
+        Function() noexcept
+        void define[F, B](const char* name, F forward, B backward) except +translate_exception  # once
+        R apply() except +translate_exception
+        R apply[A](const A& a) except +translate_exception
+        R apply[A, B](const A& a, const B& b) except +translate_exception
+        R apply[A, B, C](const A& a, const B& b, const C& c) except +translate_exception
+        R apply[A, B, C, D](const A& a, const B& b, const C& c, const D& d) except +translate_exception
+        R apply[A, B, C, D, E](const A& a, const B& b, const C& c, const D& d, const E& e) except +translate_exception
+        R apply[A, B, C, D, E, F](
+            const A& a, const B& b, const C& c, const D& d, const E& e, const F& f) except +translate_exception
+        R apply[A, B, C, D, E, F, G](
+            const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
+        ) except +translate_exception
+        R apply[A, B, C, D, E, F, G, H](
+            const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
+        ) except +translate_exception

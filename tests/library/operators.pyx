@@ -1,0 +1,276 @@
+# Operators whose kernels, meta kernels and gradients are written here, one of each kind.
+cimport ATen as at
+cimport torch
+from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
+from libcpp.optional cimport nullopt, optional
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+from torch.autograd cimport Context
+from torch.library cimport Operator, Tag, define, impl, register_autocast, register_autograd
+
+
+# A functional operator with everything: the example of the guide.
+
+cdef at.Tensor scaled_mm(const at.Tensor& a, const at.Tensor& b, double s) except * nogil:
+    return at.mul(at.mm(a, b), s)
+
+
+cdef at.Tensor scaled_mm_meta(const at.Tensor& a, const at.Tensor& b, double s) except * nogil:
+    return at.mm(a, b)
+
+
+cdef void scaled_mm_setup(
+        Context& ctx, const at.Tensor& a, const at.Tensor& b, double s, const at.Tensor& result) except * nogil:
+    ctx.save_for_backward(a, b)
+    ctx.state[double]()[0] = s
+
+
+cdef (at.Tensor, at.Tensor, at.Tensor) scaled_mm_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef at.Tensor a = ctx.saved_tensor(0), b = ctx.saved_tensor(1), da, db, none
+    cdef double s = ctx.state[double]()[0]
+    cdef Operator[at.Tensor] again = Operator[at.Tensor](b"interop_test::scaled_mm")
+    if ctx.needs_input_grad(0):
+        da = again.call(grad, b.t(), s)
+    if ctx.needs_input_grad(1):
+        db = again.call(a.t(), grad, s)
+    return da, db, none
+
+
+define("interop_test::scaled_mm", "(Tensor a, Tensor b, float s) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_test::scaled_mm", "CPU", scaled_mm)
+impl("interop_test::scaled_mm", "Meta", scaled_mm_meta)
+register_autograd("interop_test::scaled_mm", scaled_mm_backward, scaled_mm_setup)
+register_autocast("interop_test::scaled_mm", "cpu", at.kBFloat16)
+
+
+# Exceptions declared in every way that Cython has.
+
+cdef at.Tensor twice_star(const at.Tensor& x) except * nogil:
+    return at.mul(x, 2)
+
+
+cdef at.Tensor twice_plus(const at.Tensor& x) except + nogil:
+    return at.mul(x, 2)
+
+
+cdef at.Tensor twice_noexcept(const at.Tensor& x) noexcept nogil:
+    return at.mul(x, 2)
+
+
+cdef at.Tensor twice_with_gil(const at.Tensor& x) except * with gil:
+    return at.mul(x, len("xx"))
+
+
+define("interop_test::twice_star", "(Tensor x) -> Tensor")
+impl("interop_test::twice_star", "CompositeExplicitAutograd", twice_star)
+define("interop_test::twice_plus", "(Tensor x) -> Tensor")
+impl("interop_test::twice_plus", "default", twice_plus)
+define("interop_test::twice_noexcept", "(Tensor x) -> Tensor")
+impl("interop_test::twice_noexcept", "CompositeExplicit", twice_noexcept)
+define("interop_test::twice_implicit", "(Tensor x) -> Tensor")
+impl("interop_test::twice_implicit", "CompositeImplicitAutograd", twice_star)
+define("interop_test::twice_with_gil", "(Tensor x) -> Tensor")
+impl("interop_test::twice_with_gil", "cpu", twice_with_gil)
+
+
+# Every kind of argument and of result. The kernels hand back what they were given.
+
+cdef (int64_t, double, bint, cbool, int64_t, double) numbers(
+        int64_t i, double f, bint b, cbool c, optional[int64_t] oi, optional[double] of) except * nogil:
+    return i, f, b, c, oi.value_or(-1), of.value_or(-1.0)
+
+
+cdef (int64_t, double) narrow(int i, float f) except * nogil:
+    return i, f
+
+
+cdef (at.Scalar, at.Scalar) scalars(const at.Scalar& a, at.Scalar b) except * nogil:
+    return a, b
+
+
+cdef vector[int64_t] ints(at.IntArrayRef a, const vector[int64_t]& b, optional[vector[int64_t]] c) except * nogil:
+    cdef vector[int64_t] result, more
+    cdef int64_t i
+    for i in range(<int64_t> a.size()):
+        result.push_back(a[i])
+    for i in range(<int64_t> b.size()):
+        result.push_back(b[i])
+    if c.has_value():
+        more = c.value()
+        for i in range(<int64_t> more.size()):
+            result.push_back(more[i])
+    return result
+
+
+cdef vector[at.Tensor] tensors(
+        const vector[at.Tensor]& all, optional[at.Tensor] maybe, const optional[at.Tensor]& other) except * nogil:
+    cdef vector[at.Tensor] result = all
+    if maybe.has_value():
+        result.push_back(maybe.value())
+    if other.has_value():
+        result.push_back(other.value())
+    return result
+
+
+cdef string text(const string& a, string b) except * nogil:
+    return a + b
+
+
+cdef at.Tensor types(at.ScalarType dtype, optional[at.ScalarType] other, at.Device device) except * nogil:
+    return at.zeros((1,), at.TensorOptions(other.value_or(dtype)).device(device))
+
+
+cdef at.Tensor by_value(at.Tensor x) except * nogil:
+    x = at.add(x, 1)
+    return x
+
+
+cdef at.tuple2[at.Tensor, at.Tensor] pair(const at.Tensor& x) except * nogil:
+    return at.max(x, 0)
+
+
+cdef double total(const at.Tensor& x) except? -1 nogil:
+    return at.sum(x).item[double]()
+
+
+define(
+    "interop_test::numbers",
+    "(int i, float f, bool b, bool c, int? oi=None, float? of=None) -> (int, float, bool, bool, int, float)")
+impl("interop_test::numbers", "CompositeExplicit", numbers)
+define("interop_test::narrow", "(int i, float f) -> (int, float)")
+impl("interop_test::narrow", "CompositeExplicit", narrow)
+define("interop_test::scalars", "(Scalar a, Scalar b) -> (Scalar, Scalar)")
+impl("interop_test::scalars", "CompositeExplicit", scalars)
+define("interop_test::ints", "(int[] a, int[] b, int[]? c=None) -> int[]")
+impl("interop_test::ints", "CompositeExplicit", ints)
+define("interop_test::tensors", "(Tensor[] all, Tensor? maybe=None, Tensor? other=None) -> Tensor[]")
+impl("interop_test::tensors", "CompositeExplicit", tensors)
+define("interop_test::text", "(str a, str b='!') -> str")
+impl("interop_test::text", "CompositeExplicit", text)
+define("interop_test::types", "(ScalarType dtype, ScalarType? other, Device device) -> Tensor")
+impl("interop_test::types", "CompositeExplicit", types)
+define("interop_test::by_value", "(Tensor x) -> Tensor")
+impl("interop_test::by_value", "CompositeExplicit", by_value)
+define("interop_test::pair", "(Tensor x) -> (Tensor, Tensor)")
+impl("interop_test::pair", "CompositeExplicit", pair)
+define("interop_test::total", "(Tensor x) -> float")
+impl("interop_test::total", "CompositeExplicit", total)
+
+
+# Operators that change their arguments.
+
+cdef void add_one_(at.Tensor& x) except * nogil:
+    x.add_(1)
+
+
+cdef void add_one_meta(at.Tensor& x) except * nogil:
+    pass
+
+
+cdef void replace_(at.Tensor& x) except * nogil:
+    x.zero_()
+    x = at.ones_like(x)  # another tensor: the caller's stays what it was
+
+
+cdef at.Tensor scaled_out(const at.Tensor& x, double s, at.Tensor& out) except * nogil:
+    at.mul_out(out, x, at.scalar_tensor(s))
+    return out
+
+
+define("interop_test::add_one_", "(Tensor(a!) x) -> ()", Tag.pt2_compliant_tag)
+impl("interop_test::add_one_", "CPU", add_one_)
+impl("interop_test::add_one_", "Meta", add_one_meta)
+define("interop_test::replace_", "(Tensor(a!) x) -> ()")
+impl("interop_test::replace_", "CPU", replace_)
+define("interop_test::scaled.out", "(Tensor x, float s, *, Tensor(a!) out) -> Tensor(a!)")
+impl("interop_test::scaled.out", "CPU", scaled_out)
+
+
+# Lists, with gradients.
+
+cdef at.Tensor weighted(const vector[at.Tensor]& xs, const at.Tensor& w) except * nogil:
+    return at.mul(at.sum(at.stack(xs), 0), w)
+
+
+cdef void weighted_setup(
+        Context& ctx, const vector[at.Tensor]& xs, const at.Tensor& w, const at.Tensor& result) except * nogil:
+    cdef vector[at.Tensor] kept = xs
+    kept.push_back(w)
+    ctx.save_for_backward(kept)
+
+
+cdef vector[at.Tensor] weighted_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef size_t i, count = ctx.saved_tensors() - 1
+    cdef vector[at.Tensor] grads, xs
+    for i in range(count):
+        xs.push_back(ctx.saved_tensor(i))
+        grads.push_back(at.mul(grad, ctx.saved_tensor(count)))
+    grads.push_back(at.mul(grad, at.sum(at.stack(xs), 0)))
+    return grads
+
+
+define("interop_test::weighted", "(Tensor[] xs, Tensor w) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_test::weighted", "CompositeExplicit", weighted)
+register_autograd("interop_test::weighted", weighted_backward, weighted_setup)
+
+
+# Several results, one of them an integer, and a kernel that reads data: the gradient needs an operator of its own.
+
+cdef (at.Tensor, at.Tensor) largest(const at.Tensor& x) except * nogil:
+    cdef at.tuple2[at.Tensor, at.Tensor] both = at.max(x, -1)
+    return at.get0(both), at.get1(both)
+
+
+cdef void largest_setup(
+        Context& ctx, const at.Tensor& x, const at.Tensor& value, const at.Tensor& index) except * nogil:
+    ctx.save_for_backward(x, index)
+
+
+cdef at.Tensor largest_backward(Context& ctx, const at.Tensor& grad, const at.Tensor& unused) except * nogil:
+    cdef at.Tensor x = ctx.saved_tensor(0), index = ctx.saved_tensor(1)
+    return at.scatter(at.zeros_like(x), -1, index.unsqueeze(-1), grad.unsqueeze(-1))
+
+
+define("interop_test::largest", "(Tensor x) -> (Tensor, Tensor)", Tag.pt2_compliant_tag)
+impl("interop_test::largest", "CompositeExplicit", largest)
+register_autograd("interop_test::largest", largest_backward, largest_setup)
+
+
+# Operators called from here.
+
+def call_scaled_mm(torch.Tensor a not None, torch.Tensor b not None, s):
+    cdef at.Tensor result, x = a.cdata, y = b.cdata
+    cdef Operator[at.Tensor] op = Operator[at.Tensor](b"interop_test::scaled_mm")
+    cdef double factor = s
+    with nogil:
+        result = op.call(x, y, factor)
+    return torch.wrap(result)
+
+
+def call_pair(torch.Tensor x not None):
+    cdef Operator[at.tuple2[at.Tensor, at.Tensor]] op = Operator[at.tuple2[at.Tensor, at.Tensor]](b"interop_test::pair")
+    cdef at.tuple2[at.Tensor, at.Tensor] both = op.call(x.cdata)
+    return torch.wrap(at.get0(both)), torch.wrap(at.get1(both))
+
+
+def call_defaults():
+    cdef Operator[string] op = Operator[string](b"interop_test::text")
+    return op.call(b"wow").decode()
+
+
+def call_wrongly(torch.Tensor x not None, how):
+    cdef at.Tensor undefined
+    cdef Operator[at.Tensor] scaled = Operator[at.Tensor](b"interop_test::scaled_mm")
+    if how == "missing":
+        scaled.call(x.cdata)
+    elif how == "too many":
+        scaled.call(x.cdata, x.cdata, 1.0, 2.0)
+    elif how == "type":
+        scaled.call(x.cdata, x.cdata, x.cdata)
+    elif how == "undefined":
+        scaled.call(undefined, x.cdata, 1.0)
+    elif how == "results":
+        Operator[at.Tensor](b"interop_test::pair").call(x.cdata)
+    elif how == "name":
+        Operator[at.Tensor](b"interop_test::nothing").call(x.cdata)

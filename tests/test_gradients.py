@@ -1,0 +1,400 @@
+"""Functions and operators with a gradient written in Cython do what torch.autograd.Function does in Python."""
+
+import gc
+import sys
+import threading
+import weakref
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
+
+pytestmark = pytest.mark.native
+
+OPS = torch.ops.interop_test
+
+
+@pytest.fixture(autouse=True)
+def _loaded(operators, failing):
+    """The operators exist once their modules are imported."""
+
+
+def draw(*shape, dtype=torch.float64):
+    return (torch.rand(shape, dtype=dtype) + 0.5).requires_grad_()
+
+
+class Exp(torch.autograd.Function):
+    """What gradients.exp is, in Python: they are compared."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        return grad * y
+
+
+class TestNumerically:
+    @pytest.mark.parametrize("name", ["exp", "cube", "silu", "row"])
+    def test_function(self, gradients, name):
+        function = getattr(gradients, name)
+        assert gradcheck(function, (draw(3, 4),))
+        assert gradgradcheck(function, (draw(3, 4),)) if name != "row" else True
+
+    @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+    def test_several(self, gradients, wanted):
+        inputs = [draw(3, 4).requires_grad_(wanted[0]), draw(4).requires_grad_(wanted[1])]
+
+        def function(x, y):
+            return gradients.power(x, 2.5, y, 3, True)
+
+        assert gradcheck(function, inputs)
+        assert gradgradcheck(function, inputs)
+
+    @pytest.mark.parametrize("shift", [True, False])
+    def test_lists(self, gradients, shift):
+        inputs = (draw(3), draw(3), *([draw(3)] if shift else []))
+        assert gradcheck(lambda a, b, s=None: tuple(gradients.shifted([a, b], s)), inputs)
+
+    def test_no_tensors_in_a_list(self, gradients):
+        assert gradients.shifted([], draw(3)) == []
+
+    def test_operators(self):
+        assert gradcheck(OPS.scaled_mm, (draw(3, 4), draw(4, 2), 1.5))
+        assert gradgradcheck(OPS.scaled_mm, (draw(3, 4), draw(4, 2), 1.5))
+        assert gradcheck(lambda x: OPS.largest(x)[0], (draw(3, 4),))
+        assert gradcheck(lambda a, b, w: OPS.weighted([a, b], w), (draw(3), draw(3), draw(3)))
+        assert gradgradcheck(lambda a, b, w: OPS.weighted([a, b], w), (draw(3), draw(3), draw(3)))
+        assert gradcheck(OPS.sine, (draw(3),))
+        assert gradgradcheck(OPS.sine, (draw(3),))
+
+    @given(st.lists(st.integers(0, 4), max_size=4), st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
+    @settings(deadline=None, max_examples=30)
+    def test_as_in_python(self, gradients, shape, dtype):
+        x = draw(*shape, dtype=dtype)
+        mine, theirs = gradients.exp(x), Exp.apply(x)
+        assert torch.equal(mine, theirs)
+        (a,), (b,) = (torch.autograd.grad(y.sum(), x) for y in (mine, theirs))
+        assert torch.equal(a, b)
+
+    @given(
+        st.lists(st.booleans(), min_size=2, max_size=2),
+        st.sampled_from([1, 2]),
+    )
+    @settings(deadline=None, max_examples=20)
+    def test_only_what_is_asked_for(self, gradients, requires, target):
+        """torch.autograd.grad may want fewer gradients than there are inputs that require one."""
+        x, y = draw(3).requires_grad_(requires[0]), draw(3).requires_grad_(requires[1])
+        wanted = [t for t, flag in ((x, requires[0]), (y, requires[1])) if flag][:target]
+        if not wanted:
+            return
+        gradients.asked.clear()
+        a, b = gradients.power(x, 2.0, y, 1, True)
+        torch.autograd.grad(a.sum() + b.sum(), wanted)
+        asked_x, asked_y = any(t is x for t in wanted), any(t is y for t in wanted)
+        assert gradients.asked == [(asked_x, False, asked_y, False, False)]
+
+
+class TestGraph:
+    def test_without_a_gradient_there_is_no_graph(self, gradients):
+        assert gradients.exp(torch.ones(3)).grad_fn is None
+        with torch.no_grad():
+            assert not gradients.exp(draw(3)).requires_grad
+        with torch.inference_mode():
+            assert gradients.exp(draw(3)).is_inference()
+        for op in (OPS.scaled_mm, OPS.sine):
+            inputs = (torch.ones(3, 3), torch.ones(3, 3), 1.0) if op is OPS.scaled_mm else (torch.ones(3),)
+            assert op(*inputs).grad_fn is None
+
+    def test_forward_is_recorded_once(self, gradients):
+        """What forward calls leaves no graph of its own."""
+        node = gradients.silu(draw(3)).grad_fn
+        assert node.name() == "SiluBackward"
+        assert [next_.name() for next_, _ in node.next_functions] == ["torch::autograd::AccumulateGrad"]
+        node = OPS.scaled_mm(draw(2, 2), draw(2, 2), 1.0).grad_fn
+        assert node.name() == "interop_test::scaled_mmBackward"
+        assert len(node.next_functions) == 2
+
+    def test_retain_graph(self, gradients):
+        for function in (gradients.exp, OPS.sine):
+            x = draw(3)
+            y = function(x).sum()
+            y.backward(retain_graph=True)
+            once = x.grad.clone()
+            y.backward()
+            assert torch.equal(x.grad, 2 * once)
+            with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+                y.backward()
+
+    @pytest.mark.parametrize("name", ["exp", "cube"])
+    def test_a_change_in_place_is_noticed(self, gradients, name):
+        x = draw(3) * 1
+        y = getattr(gradients, name)(x)
+        with torch.no_grad():
+            (y if name == "exp" else x).add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+    def test_hooks(self, gradients):
+        x = draw(3)
+        y = gradients.exp(x)
+        seen = []
+        y.register_hook(lambda grad: grad * 2)
+        y.grad_fn.register_prehook(lambda grads: seen.append("pre"))
+        y.grad_fn.register_hook(lambda inputs, outputs: seen.append("post"))
+        y.retain_grad()
+        y.sum().backward()
+        assert torch.allclose(x.grad, 2 * y.detach())
+        assert seen == ["pre", "post"]
+        assert torch.equal(y.grad, torch.full((3,), 2.0, dtype=torch.float64))
+
+    def test_saved_tensors_hooks(self, gradients):
+        packed, unpacked = [], []
+
+        def pack(tensor):
+            packed.append(tensor.shape)
+            return tensor.detach().numpy().copy()
+
+        def unpack(array):
+            unpacked.append(array.shape)
+            return torch.from_numpy(array)
+
+        x = draw(3)
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = gradients.cube(x)
+        y.sum().backward()
+        assert (packed, unpacked) == ([(3,)], [(3,)])
+        assert torch.allclose(x.grad, 3 * x.detach() ** 2)
+
+    def test_save_on_cpu(self, gradients):
+        x = draw(3)
+        with torch.autograd.graph.save_on_cpu():
+            y = gradients.exp(x)
+        y.sum().backward()
+        assert torch.allclose(x.grad, x.detach().exp())
+
+    def test_checkpoint(self, gradients):
+        from torch.utils.checkpoint import checkpoint
+
+        x = draw(3)
+        checkpoint(lambda t: gradients.cube(gradients.exp(t)), x, use_reentrant=False).sum().backward()
+        assert torch.allclose(x.grad, 3 * (3 * x.detach()).exp())
+
+    @pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:Error detected in ExpBackward")
+    def test_anomaly_mode(self, gradients):
+        with torch.autograd.detect_anomaly():
+            y = gradients.exp(torch.tensor([float("inf")], requires_grad=True)) * 0
+            with pytest.raises(RuntimeError, match="Function 'ExpBackward' returned nan values in its 0th output"):
+                y.sum().backward()
+
+    @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, on its first dual tensor
+    def test_forward_mode_is_refused(self, gradients):
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(torch.ones(3), torch.ones(3))
+            with pytest.raises(NotImplementedError, match=r"Exp: an argument has a forward gradient"):
+                gradients.exp(dual)
+            with pytest.raises(NotImplementedError, match=r"interop_test::sca.*: an argument has a forward gradient"):
+                OPS.scaled_mm(forward_ad.make_dual(torch.ones(3, 3), torch.ones(3, 3)), torch.ones(3, 3), 1.0)
+
+    def test_compiled_autograd_is_refused(self, gradients):
+        with (
+            torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")),
+            pytest.raises(NotImplementedError, match="compiled autograd cannot trace ExpBackward"),
+        ):
+            gradients.exp(draw(3)).sum().backward()
+
+
+class TestOutputs:
+    def test_in_place(self, gradients):
+        x = draw(3)
+        y = x * 1
+        version = y._version
+        z = gradients.double_(y)
+        assert z is y
+        assert z.grad_fn.name() == "DoubleBackward"
+        assert z._version > version
+        z.sum().backward()
+        assert torch.equal(x.grad, torch.full_like(x, 2.0))
+
+    def test_in_place_without_a_graph(self, gradients):
+        x = torch.ones(3)
+        version = x._version
+        assert gradients.double_(x) is x
+        assert x.sum() == 6
+        assert x._version > version
+
+    def test_in_place_on_a_leaf(self, gradients):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            gradients.double_(draw(3))
+
+    def test_in_place_on_a_view(self, gradients):
+        x = draw(2, 3)
+        y = x * 1
+        gradients.double_(y[0])
+        y.sum().backward()
+        assert torch.equal(x.grad, torch.tensor([[2.0] * 3, [1.0] * 3], dtype=torch.float64))
+
+    def test_an_input_is_returned(self, gradients):
+        x = draw(3)
+        y = gradients.same(x)
+        assert y is not x
+        y.sum().backward()
+        assert torch.equal(x.grad, torch.full_like(x, 3.0))
+
+    def test_a_view_is_returned(self, gradients):
+        x = draw(2, 3)
+        y = gradients.row(x)
+        y.sum().backward()
+        assert torch.equal(x.grad, torch.tensor([[1.0] * 3, [0.0] * 3], dtype=torch.float64))
+        with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+            gradients.row(draw(2, 3)).add_(1).sum().backward()
+
+    @pytest.mark.parametrize("materialize", [True, False])
+    def test_outputs_without_a_gradient(self, gradients, materialize):
+        x = draw(5)
+        gradients.asked.clear()
+        double, sign, index, undefined = gradients.parts(x, materialize)
+        assert [t.requires_grad for t in (double, sign, index)] == [True, False, False]
+        assert undefined is None
+        double.sum().backward()
+        assert gradients.asked == [(True, materialize, materialize, False)]
+        assert torch.equal(x.grad, torch.full_like(x, 2.0))
+
+    def test_whole_numbers_of_an_operator(self):
+        x = draw(3, 4)
+        value, index = OPS.largest(x)
+        assert value.requires_grad
+        assert not index.requires_grad
+        value.sum().backward()
+        assert x.grad.sum() == 3
+
+
+class TestLifetime:
+    def test_nothing_keeps_the_graph(self, gradients):
+        """An output that is kept for backward must not keep its node, which keeps it."""
+
+        class Packed:
+            pass
+
+        for function in (gradients.exp, gradients.cube, OPS.sine):
+            x = draw(3)
+            before = sys.getrefcount(x)
+            packed = []
+            with torch.autograd.graph.saved_tensors_hooks(lambda t, p=packed: p.append(Packed()) or p[0], id):
+                y = function(x)
+            in_node, tensor = weakref.ref(packed.pop()), weakref.ref(y)
+            assert in_node() is not None
+            del y
+            assert in_node() is None
+            y = function(x)
+            del y
+            assert tensor() is None
+            assert sys.getrefcount(x) == before
+
+    def test_the_state_ends_with_the_node(self, gradients):
+        x, y = draw(3), draw(3)
+        for _ in range(3):
+            a, b = gradients.power(x, 2.0, y, 1, True)
+            del a, b
+        gc.collect()
+
+    def test_backward_on_many_threads(self, gradients):
+        x = draw(100)
+        errors = []
+
+        def work():
+            try:
+                for _ in range(50):
+                    (grad,) = torch.autograd.grad(gradients.cube(gradients.exp(x)).sum(), x)
+                    assert torch.allclose(grad, 3 * (3 * x.detach()).exp())
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+
+    def test_one_graph_on_many_threads(self, gradients):
+        x = draw(100)
+        y = gradients.exp(x).sum()
+        results = []
+        threads = [
+            threading.Thread(target=lambda: results.append(torch.autograd.grad(y, x, retain_graph=True)[0]))
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(results) == 8
+        assert all(torch.equal(grad, x.detach().exp()) for grad in results)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("what", "kind", "message"),
+        [
+            (-1, RuntimeError, "self must be a matrix"),
+            (0, KeyError, "'a key'"),
+            (2, KeyboardInterrupt, "^$"),
+            (4, MemoryError, "no memory"),
+            (5, torch.OutOfMemoryError, "no memory on the device"),
+            (6, StopIteration, "5"),
+        ],
+    )
+    @pytest.mark.parametrize("thread", [False, True])
+    def test_in_backward(self, what, kind, message, thread, capfd):
+        """Also on a thread of the engine: backward of a backward that calls the engine again runs on its pool."""
+        total = OPS.fail_backward(draw(3), what).sum()
+
+        class Nested(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, grad):
+                total.backward()
+                return grad
+
+        with pytest.raises(kind, match=message) as raised:
+            if thread:
+                Nested.apply(draw(1)).backward()
+            else:
+                total.backward()
+        assert raised.type is kind
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_class_of_ones_own(self, failing):
+        with pytest.raises(failing.Custom) as raised:
+            OPS.fail_backward(draw(3), 1).sum().backward()
+        assert (raised.value.args, raised.value.b) == (("custom", 7), 7)
+
+    @pytest.mark.parametrize(
+        ("what", "kind", "message"),
+        [
+            ("undefined", RuntimeError, "the function has no forward yet; call define"),
+            ("defined twice", RuntimeError, r'Function.define\("Identity"\): it is defined already, as Identity'),
+            ("gradients", TypeError, "New: forward takes 1 arguments, and backward returns 2 gradients"),
+            ("gradients of results", TypeError, "New: forward returns 1 output, and backward takes .* of 2 outputs"),
+            ("arguments", TypeError, "Identity: forward takes 1 arguments, got 2"),
+            ("type", TypeError, "OfANumber: argument 2 of forward is an int, got at::Tensor"),
+            ("float for int", TypeError, "OfANumber: argument 2 of forward is an int, got double"),
+            ("saving twice", RuntimeError, "SavingTwice.*save_for_backward was called twice"),
+            ("two states", TypeError, "this context has a state of the type double already"),
+            ("saved_tensor out of range", IndexError, r"OutOfRange.*saved_tensor\(3\): forward has saved 0 tensors"),
+            ("gradient of a number", RuntimeError, "returned a gradient for argument 2 of forward, which is no tensor"),
+        ],
+    )
+    def test_wrong_use(self, failing, what, kind, message):
+        with pytest.raises(kind, match=message):
+            failing.refused_function(draw(3), what).sum().backward()

@@ -1,0 +1,344 @@
+"""Operators registered from Cython take and give what their schemas say, and raise what their kernels raise."""
+
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import traceback
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.native
+
+OPS = torch.ops.interop_test
+
+
+@pytest.fixture(autouse=True)
+def _loaded(operators, failing):
+    """The operators exist once their modules are imported."""
+
+
+class TestArguments:
+    @given(
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False),
+        st.booleans(),
+        st.booleans(),
+        st.none() | st.integers(-(2**63), 2**63 - 1),
+        st.none() | st.floats(allow_nan=False),
+    )
+    @settings(deadline=None)
+    def test_numbers(self, i, f, b, c, oi, of):
+        given_back = OPS.numbers(i, f, b, c, oi, of)
+        assert given_back == (i, f, b, c, -1 if oi is None else oi, -1.0 if of is None else of)
+        assert [type(one) for one in given_back] == [int, float, bool, bool, int, float]
+
+    def test_a_narrow_number(self):
+        assert OPS.narrow(-(2**31), 0.5) == (-(2**31), 0.5)
+        with pytest.raises(ValueError, match="the number 2147483648 does not fit into the kernel's C type"):
+            OPS.narrow(2**31, 0.5)
+
+    @pytest.mark.parametrize("a", [3, 2.5, True, 1 + 2j])
+    def test_scalars(self, a):
+        given_back = OPS.scalars(a, 7)
+        assert given_back == (a, 7)
+        assert type(given_back[0]) is type(a)
+
+    def test_ints(self):
+        assert OPS.ints([1, 2], [3], [4, 5]) == [1, 2, 3, 4, 5]
+        assert OPS.ints([], []) == []
+        assert OPS.ints([1], [], None) == [1]
+
+    def test_tensors(self):
+        a, b, c = torch.ones(1), torch.ones(2), torch.ones(3)
+        for given_back, given in (
+            (OPS.tensors([a, b], c, a), [a, b, c, a]),
+            (OPS.tensors([]), []),
+            (OPS.tensors([a], other=b), [a, b]),
+        ):
+            assert len(given_back) == len(given)
+            assert all(x is y for x, y in zip(given_back, given, strict=True))
+
+    @given(st.text(), st.text())
+    @settings(deadline=None)
+    def test_text(self, a, b):
+        if "\0" not in a + b:
+            assert OPS.text(a, b) == a + b
+
+    def test_types(self):
+        made = OPS.types(torch.float64, None, torch.device("cpu"))
+        assert (made.dtype, made.device.type) == (torch.float64, "cpu")
+        assert OPS.types(torch.float64, torch.int8, torch.device("meta")).dtype == torch.int8
+        assert OPS.types(torch.float64, None, torch.device("meta")).device.type == "meta"
+
+    def test_results(self):
+        x = torch.randn(4, 3)
+        for mine, theirs in zip(OPS.pair(x), torch.max(x, 0), strict=True):
+            assert torch.equal(mine, theirs)
+        assert OPS.total(x) == torch.sum(x).item()
+
+    def test_a_parameter_by_value_is_the_kernels_own(self):
+        x = torch.zeros(2)
+        assert torch.equal(OPS.by_value(x), torch.ones(2))
+        assert torch.equal(x, torch.zeros(2))
+
+    @pytest.mark.parametrize("way", ["star", "plus", "noexcept", "implicit", "with_gil"])
+    def test_every_way_to_declare_a_kernel(self, way):
+        x = torch.randn(3)
+        assert torch.equal(getattr(OPS, f"twice_{way}")(x), x * 2)
+
+
+class TestChanges:
+    def test_a_change_in_place(self):
+        x = torch.zeros(2)
+        version = x._version
+        assert OPS.add_one_(x) is None
+        assert torch.equal(x, torch.ones(2))
+        assert x._version == version + 1
+
+    def test_autograd_sees_it(self):
+        x = torch.ones(2, requires_grad=True)
+        y = x * 1
+        z = y * y  # keeps y
+        OPS.add_one_(y.detach())
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+    def test_a_parameter_that_is_replaced_is_replaced_for_the_kernel_alone(self):
+        x = torch.full((2,), 5.0)
+        OPS.replace_(x)
+        assert torch.equal(x, torch.zeros(2))
+
+    def test_inference_mode(self):
+        with torch.inference_mode():
+            x = torch.zeros(2)
+            OPS.add_one_(x)
+        assert x.sum() == 2
+
+    def test_out(self):
+        x, out = torch.randn(3), torch.empty(3)
+        result = OPS.scaled.out(x, 2.0, out=out)
+        assert torch.equal(out, x * 2)
+        assert result.data_ptr() == out.data_ptr()
+
+
+ERRORS = {
+    -1: (RuntimeError, re.compile(r"mat1 and mat2 shapes cannot be multiplied \(3x4 and 3x4\)$")),
+    0: (KeyError, re.compile("'a key'")),
+    2: (KeyboardInterrupt, re.compile("$")),
+    3: (KeyboardInterrupt, re.compile("$")),
+    4: (MemoryError, re.compile("no memory$")),
+    5: (torch.OutOfMemoryError, re.compile("no memory on the device$")),
+    6: (StopIteration, re.compile("5$")),
+    7: (SystemExit, re.compile("3$")),
+}
+WAYS = ["star", "plus", "noexcept", "void", "number"]
+
+
+class TestErrors:
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize("what", ERRORS)
+    def test_type_and_message(self, way, what, capfd):
+        kind, message = ERRORS[what]
+        with pytest.raises(kind) as raised:
+            getattr(OPS, f"fail_{way}")(torch.ones(3, 4), what)
+        assert raised.type is kind
+        assert message.match(str(raised.value))
+        assert capfd.readouterr() == ("", "")  # nothing is ignored, and nothing printed
+
+    @pytest.mark.parametrize("way", WAYS)
+    def test_a_class_of_ones_own(self, way, failing):
+        with pytest.raises(failing.Custom) as raised:
+            getattr(OPS, f"fail_{way}")(torch.ones(3, 4), 1)
+        assert (raised.value.args, raised.value.b) == (("custom", 7), 7)
+
+    @pytest.mark.parametrize("way", ["star", "plus", "void", "number"])
+    def test_traceback(self, way):
+        with pytest.raises(KeyError) as raised:
+            getattr(OPS, f"fail_{way}")(torch.ones(3, 4), 0)
+        frames = traceback.extract_tb(raised.value.__traceback__)
+        assert [frame.name for frame in frames][-2:] == [f"failing.fail_{way}", "failing.raise_it"]
+        assert frames[-1].filename.endswith("failing.pyx")
+
+    def test_no_error_no_exception(self):
+        x = torch.ones(3, 4)
+        assert torch.equal(OPS.fail_star(x, 99), x)
+        assert OPS.fail_number(x, 99) == -1  # the value that would mean an error
+
+    def test_an_error_in_flight_survives(self):
+        """A kernel called while an error is handled neither loses it nor raises it again."""
+
+        class Closer:
+            def __del__(self):
+                self.result = OPS.twice_star(torch.ones(2))
+
+        with pytest.raises(ZeroDivisionError):
+            closer = Closer()  # noqa: F841  its end runs a kernel with the error set
+            1 / 0  # noqa: B018
+
+    def test_a_thread_of_its_own(self):
+        caught = []
+
+        def work():
+            try:
+                OPS.fail_noexcept(torch.ones(3, 4), 0)
+            except KeyError as error:
+                caught.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(caught) == 8
+
+    def test_a_signal(self):
+        """Of a user who presses Ctrl-C while the kernel looks for signals."""
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        with pytest.raises(KeyboardInterrupt):
+            OPS.fail_star(torch.ones(3, 4), 3)
+
+    def test_references(self):
+        x = torch.ones(3, 4)
+        before = sys.getrefcount(x)
+        for way in ("star", "plus", "noexcept"):
+            for _ in range(5):
+                with pytest.raises(KeyError):
+                    getattr(OPS, f"fail_{way}")(x, 0)
+        assert sys.getrefcount(x) == before
+
+
+REFUSED = {
+    "defined twice": (
+        RuntimeError,
+        r'define\("interop_test::given"\): .*defined already by the module failing, as .*\)',
+    ),
+    "defined by torch": (RuntimeError, r'define\("aten::mm"\): .*defined already, as aten::mm\('),
+    "schema": (ValueError, r"cannot read the schema '\(Tensor a -> Tensor'.*expected \)"),
+    "schema type": (ValueError, r"cannot read the schema '\(Tensr a\) -> Tensor'"),
+    "schema name": (ValueError, r"cannot read the schema"),
+    "name": (ValueError, "has the form 'namespace::name'.*, got 'new'"),
+    "unknown operator": (RuntimeError, "there is no operator interop_test::unknown; define it first"),
+    "unknown key": (ValueError, "there is no dispatch key 'Cpu'; give one such as CPU"),
+    "kernel twice": (RuntimeError, "the module failing has registered a kernel of interop_test::given for CPU already"),
+    "number of arguments": (
+        TypeError,
+        "the schema has 1 argument, and the kernel 3. The schema is interop_test::given",
+    ),
+    "type of an argument": (
+        TypeError,
+        "argument 3 's' is float in the schema, and int in the kernel; declare it double",
+    ),
+    "result": (TypeError, "the schema has 1 result, and the kernel 0"),
+    "int and bint": (TypeError, "argument 2 'flag' is bool in the schema, and int in the kernel"),
+    "gradients": (TypeError, "the operator takes 1 arguments, and backward returns 2 gradients"),
+    "gradients of results": (TypeError, "the operator returns 1 tensor, and backward takes the gradients of 2 outputs"),
+    "setup_context": (TypeError, "setup_context takes .* argument 2 is Tensor in the schema, and float in the kernel"),
+    "gradient of a change": (RuntimeError, "changes or returns an argument"),
+    "autocast to int": (ValueError, "autocast casts to a floating-point dtype, got Int"),
+    "autocast device": (ValueError, "there is no dispatch key 'AutocastAutograd'"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_registration_is_refused(failing, what):
+    kind, message = REFUSED[what]
+    with pytest.raises(kind, match=message):
+        failing.refused(what)
+
+
+def test_a_device_without_a_kernel():
+    """The message is the dispatcher's own, and names the operator and the backend."""
+    with pytest.raises(
+        NotImplementedError, match="Could not run 'interop_test::given' with arguments from the 'Sparse"
+    ):
+        OPS.given(torch.eye(2).to_sparse())
+
+
+class TestOperator:
+    def test_call(self, operators):
+        a, b = torch.randn(2, 3), torch.randn(3, 4)
+        assert torch.equal(operators.call_scaled_mm(a, b, 2.0), (a @ b) * 2)
+        x = torch.randn(3, 2)
+        assert all(map(torch.equal, operators.call_pair(x), torch.max(x, 0)))
+        assert operators.call_defaults() == "wow!"
+
+    def test_it_is_differentiable(self, operators):
+        a, b = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4)
+        operators.call_scaled_mm(a, b, 2.0).sum().backward()
+        assert torch.allclose(a.grad, 2 * torch.ones(2, 4) @ b.T)
+
+    @pytest.mark.parametrize(
+        ("how", "kind", "message"),
+        [
+            ("missing", TypeError, "interop_test::scaled_mm: argument 2 'b' is missing"),
+            ("too many", TypeError, "interop_test::scaled_mm takes 3 arguments, got 4"),
+            ("type", TypeError, "interop_test::scaled_mm: argument 3 's' is float, got Tensor"),
+            ("undefined", TypeError, "interop_test::scaled_mm: argument 1 'a' is an undefined tensor"),
+            ("results", TypeError, "interop_test::pair returns 2 values"),
+            ("name", RuntimeError, "there is no operator interop_test::nothing"),
+        ],
+    )
+    def test_a_wrong_call(self, operators, how, kind, message):
+        with pytest.raises(kind, match=message):
+            operators.call_wrongly(torch.ones(2, 2), how)
+
+
+@pytest.mark.unchecked(by="asan", reason="compiles while it runs")
+@pytest.mark.unchecked(by="ubsan", reason="compiles while it runs")
+@pytest.mark.unchecked(by="tsan", reason="compiles while it runs")
+@pytest.mark.unchecked(by="leaks", reason="compiles while it runs")
+def test_a_module_that_is_loaded_anew_replaces_what_it_registered(tmp_path):
+    """As in a notebook: the same module, compiled from a changed source into another file."""
+    source = textwrap.dedent("""\
+        cimport ATen as at
+        from torch.library cimport define, impl
+        cdef at.Tensor kernel(const at.Tensor& x{parameter}) except * nogil: return at.add(x, {number})
+        define("interop_reload::f", "(Tensor x{argument}) -> Tensor")
+        impl("interop_reload::f", "CPU", kernel)
+        {more}
+        """)
+    versions = {
+        "one": {"parameter": "", "argument": "", "number": 1, "more": 'define("interop_reload::old", "() -> ()")'},
+        "two": {"parameter": ", int64_t n", "argument": ", int n", "number": "n", "more": ""},
+    }
+    for name, version in versions.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        text = source.format(**version)
+        (folder / "again.pyx").write_text("from libc.stdint cimport int64_t\n" + text)
+        (folder / "setup.py").write_text(
+            "from setuptools import setup\nfrom interop.build import BuildExtension, Extension\n"
+            "setup(name='again', ext_modules=[Extension('again', ['again.pyx'])],"
+            " cmdclass={'build_ext': BuildExtension})\n"
+        )
+        command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    code = """
+        import sys, torch
+        def load(name):
+            sys.modules.pop("again", None)
+            sys.path.insert(0, sys.argv[1] + "/" + name)
+            import again
+            sys.path.pop(0)
+        load("one")
+        x = torch.zeros(1)
+        print(torch.ops.interop_reload.f(x).item(), hasattr(torch.ops.interop_reload, "old"))
+        load("two")
+        print(torch.ops.interop_reload.f(x, 5).item(), hasattr(torch.ops.interop_reload, "old"))
+        print(torch.ops.interop_reload.f.default._schema)
+        """
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code), tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "1.0 True",
+        "5.0 False",
+        "interop_reload::f(Tensor x, int n) -> Tensor",
+    ]
