@@ -366,11 +366,9 @@ class TestErrors:
                 total.backward()
                 return grad
 
+        root = Nested.apply(draw(1)) if thread else total
         with pytest.raises(kind, match=message) as raised:
-            if thread:
-                Nested.apply(draw(1)).backward()
-            else:
-                total.backward()
+            root.backward()
         assert raised.type is kind
         assert capfd.readouterr() == ("", "")
 

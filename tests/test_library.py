@@ -56,13 +56,13 @@ class TestArguments:
 
     def test_tensors(self):
         a, b, c = torch.ones(1), torch.ones(2), torch.ones(3)
-        for given_back, given in (
+        for result, expected in (
             (OPS.tensors([a, b], c, a), [a, b, c, a]),
             (OPS.tensors([]), []),
             (OPS.tensors([a], other=b), [a, b]),
         ):
-            assert len(given_back) == len(given)
-            assert all(x is y for x, y in zip(given_back, given, strict=True))
+            assert len(result) == len(expected)
+            assert all(x is y for x, y in zip(result, expected, strict=True))
 
     @given(st.text(), st.text())
     @settings(deadline=None)
@@ -177,9 +177,12 @@ class TestErrors:
             def __del__(self):
                 self.result = OPS.twice_star(torch.ones(2))
 
-        with pytest.raises(ZeroDivisionError):
-            closer = Closer()  # noqa: F841  its end runs a kernel with the error set
+        def fail():
+            closer = Closer()  # noqa: F841  its end runs a kernel while the error is on its way
             1 / 0  # noqa: B018
+
+        with pytest.raises(ZeroDivisionError):
+            fail()
 
     def test_a_thread_of_its_own(self):
         caught = []

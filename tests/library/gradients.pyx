@@ -230,7 +230,6 @@ def silu(torch.Tensor x not None):
     return torch.wrap(silu_function.apply(x.cdata))
 
 
-
 # The other shape: an operator with an Autograd kernel of its own, which applies a function around the kernel below it.
 
 cdef at.Tensor sine(const at.Tensor& x) except * nogil:

@@ -3,7 +3,7 @@ cimport ATen as at
 cimport torch
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
-from libcpp.optional cimport nullopt, optional
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 from torch.autograd cimport Context
