@@ -49,6 +49,7 @@ def test_opcheck(name):
     assert set(results.values()) == {"SUCCESS"}
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
 class TestCompile:
     @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
     @pytest.mark.parametrize("dynamic", [False, True])
@@ -120,16 +121,15 @@ class TestFunctions:
             calls.append(dims)
             return torch.matmul(a.movedim(dims[0], 0), b) * s, 0
 
-        torch.library.register_vmap(
-            "interop_test::scaled_mm", rule, lib=(lib := torch.library.Library("interop_test", "FRAGMENT"))
-        )
+        library = torch.library.Library("interop_test", "FRAGMENT")
+        torch.library.register_vmap("interop_test::scaled_mm", rule, lib=library)
         try:
             batch, (_, b) = torch.randn(3, 7, 4), matrices()
             result = torch.func.vmap(lambda a: OPS.scaled_mm(a, b, 2.0), in_dims=1)(batch)
             torch.testing.assert_close(result, batch.movedim(1, 0) @ b * 2)
             assert len(calls) == 1
         finally:
-            lib._destroy()
+            library._destroy()
 
     @pytest.mark.parametrize("name", ["scaled_mm", "sine"])
     def test_grad(self, name):
