@@ -51,7 +51,7 @@ class TestParts:
         assert len(parts) <= min(threads, -(-max(end - begin, 0) // max(grain, 1)))
         assert len(parts) > 1 or end - begin <= max(grain, 1) or threads == 1
         assert [part[2] for part in parts] == list(range(len(parts)))
-        assert all(in_region for *_, in_region, _ in parts)
+        assert all(in_region == (len(parts) > 1) for *_, in_region, _ in parts)
 
     def test_both_threads_work(self, loops):
         assert [part[:3] for part in loops.split(0, 10, 1)[0]] == [(0, 5, 0), (5, 10, 1)]

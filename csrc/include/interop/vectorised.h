@@ -1,0 +1,138 @@
+// The inner loops of an elementwise operation, compiled for each instruction set that this machine may have.
+#pragma once
+
+#include <c10/macros/Macros.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace interop {
+
+using RawLoop = void (*)(char** data, const int64_t* strides, int64_t n, int64_t m);
+
+namespace detail {
+
+template <class T>
+C10_ALWAYS_INLINE T& at_byte(char* data, int64_t offset) {
+  return *reinterpret_cast<T*>(data + offset);
+}
+
+// How a value is kept: as it is, or, of Half and BFloat16, in fewer bits.
+template <class Storage, class T>
+C10_ALWAYS_INLINE T load(const Storage& stored) {
+  if constexpr (std::is_same_v<Storage, bool>) {
+    return reinterpret_cast<const unsigned char&>(stored) != 0;  // a byte of a tensor may be any
+  } else {
+    return static_cast<T>(stored);
+  }
+}
+
+template <auto function, class Storage, class F = decltype(function)>
+struct Loops;
+
+template <auto function, class Storage, class R, class T, class... Others>
+struct Loops<function, Storage, R (*)(T, Others...)> {
+  static constexpr size_t inputs = 1 + sizeof...(Others);
+  using Result = std::conditional_t<std::is_same_v<R, T>, Storage, R>;
+  using Index = std::make_index_sequence<inputs>;
+
+  // n elements that lie side by side; one that has stride 0, `constant`, is read once.
+  template <size_t constant, size_t... i>
+  C10_ALWAYS_INLINE static void packed(char** data, int64_t n, std::index_sequence<i...>) {
+    Result* out = reinterpret_cast<Result*>(data[0]);
+    const Storage* in[] = {reinterpret_cast<const Storage*>(data[1 + i])...};
+    const Storage* const* inp = in;
+    const T once = constant < inputs && n > 0 ? load<Storage, T>(*in[constant % inputs]) : T();
+#pragma omp simd
+    for (int64_t k = 0; k < n; ++k) {
+      out[k] = static_cast<Result>(function((i == constant ? once : load<Storage, T>(inp[i][k]))...));
+    }
+  }
+
+  template <size_t... i>
+  C10_ALWAYS_INLINE static void strided(char** data, const int64_t* strides, int64_t n, std::index_sequence<i...>) {
+    for (int64_t k = 0; k < n; ++k) {
+      at_byte<Result>(data[0], k * strides[0]) = static_cast<Result>(
+          function(load<Storage, T>(at_byte<const Storage>(data[1 + i], k * strides[1 + i]))...));
+    }
+  }
+
+  // Whether all strides are those of packed elements, but for one input with stride 0, or none (`inputs`).
+  template <size_t... i>
+  C10_ALWAYS_INLINE static bool is_packed(const int64_t* strides, size_t constant, std::index_sequence<i...>) {
+    return strides[0] == sizeof(Result) &&
+        ((strides[1 + i] == (i == constant ? 0 : static_cast<int64_t>(sizeof(Storage)))) && ...);
+  }
+
+  template <size_t... constant>
+  C10_ALWAYS_INLINE static void row(char** data, const int64_t* strides, int64_t n, std::index_sequence<constant...>) {
+    // Two elements that have stride 0 are seldom worth a loop of their own.
+    if (!((is_packed(strides, constant, Index()) && (packed<constant>(data, n, Index()), true)) || ...)) {
+      strided(data, strides, n, Index());
+    }
+  }
+
+  C10_ALWAYS_INLINE static void rows(char** data, const int64_t* strides, int64_t n, int64_t m) {
+    char* first[1 + inputs];
+    for (int64_t j = 0; j < m; ++j) {
+      for (size_t i = 0; i <= inputs; ++i) {
+        first[i] = data[i] + j * strides[1 + inputs + i];
+      }
+      row(first, strides, n, std::make_index_sequence<inputs + 1>());
+    }
+  }
+
+  // flatten: a function that is not inlined cannot be vectorised.
+  [[gnu::flatten]] static void baseline(char** data, const int64_t* strides, int64_t n, int64_t m) {
+    rows(data, strides, n, m);
+  }
+#if defined(__x86_64__) && defined(__GNUC__)
+  [[gnu::flatten, gnu::target("avx2,fma,f16c")]] static void avx2(
+      char** data, const int64_t* strides, int64_t n, int64_t m) {
+    rows(data, strides, n, m);
+  }
+  [[gnu::flatten, gnu::target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")]] static void avx512(
+      char** data, const int64_t* strides, int64_t n, int64_t m) {
+    rows(data, strides, n, m);
+  }
+#endif
+};
+
+enum class Instructions { baseline, avx2, avx512 };
+
+inline Instructions instructions() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq")) {
+    return Instructions::avx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return Instructions::avx2;
+  }
+#endif
+  return Instructions::baseline;
+}
+
+}  // namespace detail
+
+// The loop for this machine: out[k] = function(in0[k], in1[k], ...), with `Storage` in memory.
+template <auto function, class Storage>
+RawLoop vectorised() {
+  using Loops = detail::Loops<function, Storage>;
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const detail::Instructions chosen = detail::instructions();
+  switch (chosen) {
+    case detail::Instructions::avx512:
+      return Loops::avx512;
+    case detail::Instructions::avx2:
+      return Loops::avx2;
+    default:
+      break;
+  }
+#endif
+  return Loops::baseline;
+}
+
+}  // namespace interop
