@@ -11,8 +11,8 @@
 # integers to the default one if the functions take none, and the work is shared among threads. Half and BFloat16 are
 # computed with as floats. NotImplementedError where no function is for the dtype.
 #
-# kernel() must stand in the call itself. The compiler inlines the functions, so they should be `cdef inline` and
-# `noexcept`; what one raises reaches the caller, when a part is done.
+# kernel() must stand in the call itself. The functions must be `noexcept`, because nobody looks at them between two
+# elements; what one raises reaches the caller all the same, when a part is done. The compiler inlines what is `inline`.
 #
 # The result knows nothing of autograd: see docs/kernels-guide.md for derivatives.
 from ATen.core.TensorBody cimport CTensor, Tensor

@@ -205,6 +205,7 @@ def wrong(what, torch.Tensor x not None):
     if what == "strides":
         it.strides(2)
     if what == "common_dtype":
+        it = at.TensorIterator.nullary_op(x.cdata)
         it.common_dtype()
     if what == "outputs of parallel_reduce":
         it = at.TensorIterator.binary_op(at.Tensor(), x.cdata, x.cdata)

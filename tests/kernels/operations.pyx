@@ -197,7 +197,7 @@ def total(torch.Tensor x not None, dims, bint keepdim):
     return torch.wrap(result)
 
 
-cdef inline float _raising(float total, float value) except? -1 nogil:
+cdef inline float _raising(float total, float value) noexcept nogil:
     if value < 0:
         with gil:
             raise Told("negative", value)

@@ -143,11 +143,10 @@ inline std::pair<at::TensorIterator, c10::ScalarType> make_iterator(
   }
   at::TensorIteratorConfig config;
   config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(operation.makes_floats());
-  config.enforce_safe_casting_to_output(true);
   if (operation.is_predicate) {
     config.declare_static_dtype(at::kBool);
   } else {
-    config.cast_common_dtype_to_outputs(true);
+    config.cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true);
   }
   config.add_owned_output(out);
   for (size_t i = 0; i < count; ++i) {

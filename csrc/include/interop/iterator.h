@@ -283,8 +283,9 @@ class TensorIteratorConfig {
         promote_ || !to_float_, "promote_integer_inputs_to_float needs promote_inputs_to_common_dtype as well");
     at::TensorIteratorConfig config;
     config.set_check_mem_overlap(true);
-    config.resize_outputs(resize_).is_reduction(reduction_).enforce_safe_casting_to_output(safe_);
-    config.check_all_same_dtype(same_dtype_ && !promote_ && !cast_).enforce_linear_iteration(linear_);
+    // torch refuses what a static dtype or shape makes pointless.
+    config.resize_outputs(resize_ && !shape_).is_reduction(reduction_).enforce_safe_casting_to_output(safe_);
+    config.check_all_same_dtype(same_dtype_ && !promote_ && !cast_ && !dtype_).enforce_linear_iteration(linear_);
     // In this order: torch's setters look at each other.
     if (promote_) {
       config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float_);
