@@ -37,14 +37,13 @@ DIRECTIVES = {
     "language_level": 3,
     # None may be passed where a cdef class is declared, and reading .cdata of it would crash.
     "nonecheck": True,
-    # Python prints them with "Exception ignored"; and where interop/callback.h raises instead, nothing is to be printed.
+    # Python prints them with "Exception ignored"; where interop/callback.h raises instead, nothing is to be printed.
     "unraisable_tracebacks": False,
 }
 """The Cython directives that `cythonize` sets unless told otherwise; a ``# cython:`` line in a source wins."""
 
 CXX_FLAGS = ("-std=c++20",)
 """What torch's headers need: required from torch 2.14 on, accepted since 2.10."""
-
 
 
 @functools.cache

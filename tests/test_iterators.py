@@ -91,7 +91,7 @@ class TestBinary:
         out = torch.empty(0, dtype=torch.bool)
         assert iterators.binary("comparison_op", out, a, b) is out
         assert torch.equal(out, a < b)
-        with pytest.raises(TypeError, match="'output 0' must have dtype torch.bool, got torch.float32"):
+        with pytest.raises(TypeError, match=r"'output 0' must have dtype torch.bool, got torch.float32"):
             iterators.binary("comparison_op", torch.empty(3, 4), a, b)
 
     def test_tensors_that_nobody_else_owns(self, iterators):
@@ -147,7 +147,7 @@ class TestOutputs:
 
     def test_that_share_memory_are_refused(self, iterators):
         a = torch.ones(5)
-        with pytest.raises(RuntimeError, match="single memory location|written-to tensor|overlap"):
+        with pytest.raises(RuntimeError, match=r"single memory location|written-to tensor|overlap"):
             iterators.twice(a[:-1], a[1:])
         with pytest.raises(RuntimeError, match="'output 0' must have memory of its own for each element"):
             iterators.twice(torch.ones(3), torch.ones(1).expand(3))
@@ -207,7 +207,8 @@ class TestLoops:
         x = torch.ones(3, dtype=dtype)
         name = {torch.bool: "Bool", torch.complex32: "ComplexHalf", torch.uint16: "UInt16"}[dtype]
         with pytest.raises(
-            NotImplementedError, match=f"\"combine\" not implemented for '{name}', only for Float, Double, Half, BFloat16"
+            NotImplementedError,
+            match=f"\"combine\" not implemented for '{name}', only for Float, Double, Half, BFloat16",
         ):
             iterators.binary("binary_op", None, x, x)
 
@@ -255,7 +256,7 @@ class TestRefusals:
 
     def test_of_transforms(self, iterators):
         for transform in (torch.vmap, lambda f: torch.func.grad(lambda x: f(x).sum())):
-            with pytest.raises(TypeError, match="'input 0' must .*torch.func transform"):
+            with pytest.raises(TypeError, match=r"'input 0' must .*torch.func transform"):
                 transform(iterators.twice)(torch.ones(3))
 
     @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")

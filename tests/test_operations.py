@@ -1,4 +1,4 @@
-"""Operations made of one scalar function do what torch's do, for every dtype, shape and layout, and with its threads."""
+"""Operations made of one scalar function do what torch's do, for every dtype, shape and layout, on its threads."""
 
 import pytest
 import torch
@@ -177,7 +177,7 @@ class TestPredicates:
             out = torch.empty(0, dtype=dtype)
             assert operations.close(a, b, out) is out
             check_same(out, expected.to(dtype))
-        with pytest.raises(TypeError, match="'out' must .*meta"):
+        with pytest.raises(TypeError, match=r"'out' must .*meta"):
             operations.close(a, b, torch.empty(0, device="meta"))
         with pytest.raises(RuntimeError, match="'out' must not require grad"):
             operations.close(a, b, torch.ones(1000, requires_grad=True))
@@ -214,7 +214,9 @@ class TestReductions:
     def test_a_sum(self, operations, data):
         dtypes = [torch.float32, torch.float64, torch.int64, torch.complex64, torch.complex128, torch.bfloat16]
         x = data.draw(strided(data.draw(st.lists(st.integers(0, 40), max_size=3)), dtypes))
-        dims = data.draw(st.lists(st.integers(-x.dim(), x.dim() - 1), unique_by=lambda d: d % x.dim())) if x.dim() else []
+        dims = (
+            data.draw(st.lists(st.integers(-x.dim(), x.dim() - 1), unique_by=lambda d: d % x.dim())) if x.dim() else []
+        )
         keepdim = data.draw(st.booleans())
         expected = x.double().sum(dims, keepdim) if dims and not x.is_complex() else x.sum(dims, keepdim) if dims else x
         check_same(operations.total(x, dims, keepdim), expected.to(x.dtype))
@@ -243,9 +245,9 @@ class TestReductions:
             operations.total(ONE, [1], False)
         with pytest.raises(RuntimeError, match="appears multiple times"):
             operations.total(torch.ones(2, 2), [0, -2], False)
-        with pytest.raises(NotImplementedError, match="\"largest\" not implemented for 'Short', only for Float, Double"):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Short', only for Float, Double"):
             operations.largest(ONE.short())
-        with pytest.raises(TypeError, match="'input' must .*meta"):
+        with pytest.raises(TypeError, match=r"'input' must .*meta"):
             operations.largest(torch.ones(3, device="meta"))
         with pytest.raises(TypeError, match="dims"):
             operations.total(ONE, "x", False)

@@ -29,7 +29,7 @@ cdef extern from "interop/parallel.h" namespace "interop" nogil:
         int64_t begin, int64_t end, int64_t grain, void (*function)(int64_t, int64_t, void*) except * nogil,
         void* data) except +translate_exception
 
-    # combine() of what function(b, e, identity, data) returns for each part, in their order. T is the type of `identity`.
+    # combine() of what function(b, e, identity, data) returns for each part, in their order. T is that of `identity`.
     T parallel_reduce[T](
         int64_t begin, int64_t end, int64_t grain, T identity,
         T (*function)(int64_t, int64_t, T, void*) except * nogil, T (*combine)(T, T) except * nogil,

@@ -67,16 +67,23 @@ cdef extern from "interop/iterator.h" namespace "interop" nogil:
         # What torch's operations of these kinds do about dtypes. `out` may be undefined, but for the first and last.
         @staticmethod
         TensorIterator nullary_op(CTensor& out) except +translate_exception
+
         @staticmethod
         TensorIterator unary_op(CTensor& out, CTensor& a) except +translate_exception  # of one dtype
+
         @staticmethod
         TensorIterator unary_float_op(CTensor& out, CTensor& a) except +translate_exception
+
         @staticmethod
         TensorIterator binary_op(CTensor& out, CTensor& a, CTensor& b) except +translate_exception
+
         @staticmethod
         TensorIterator binary_float_op(CTensor& out, CTensor& a, CTensor& b) except +translate_exception
-        @staticmethod  # the loop writes truth values
+
+        # The loop writes truth values.
+        @staticmethod
         TensorIterator comparison_op(CTensor& out, CTensor& a, CTensor& b) except +translate_exception
+
         # `out` has size 1 in each dimension that is reduced, and holds what the reduction begins with.
         @staticmethod
         TensorIterator reduce_op(CTensor& out, CTensor& a) except +translate_exception

@@ -4,8 +4,8 @@
 #
 #     it.for_each(at.dispatch(it.dtype(0), b"twice", loop[float], loop[double]), NULL)
 #
-# The last parameter says which dtype a specialisation is for; it is the context that for_each() was given. (Cython wants
-# a fused type among the parameters.) Where there is none for the dtype: NotImplementedError, worded as torch does.
+# The last parameter says which dtype a specialisation is for; it is the context that for_each() was given. (Cython
+# wants a fused type among the parameters.) Where there is none for the dtype: NotImplementedError, as torch words it.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 
@@ -19,7 +19,7 @@ ctypedef fused floating:
     float
     double
 
-# These two are C++ classes: read one with `<float> x`, make one with `<at.Half> y`. `<floating_and_reduced> <float> x` is right for all.
+# The last two are C++ classes: read one with `<float> x`, make one with `<floating_and_reduced> y`.
 ctypedef fused floating_and_reduced:
     float
     double

@@ -7,7 +7,8 @@
 #         return at.reduce(b"largest", at.kernel(_larger[float], _larger[double]), x, -INFINITY, 0)
 #
 # The function folds a value into a total, in any order and grouping: on several threads, and in several totals at once.
-# So it must be associative and commutative, and f(identity, x) must be x. Half and BFloat16 are computed with as floats.
+# So it must be associative and commutative, and f(identity, x) must be x. Like elementwise operations, it must be
+# `noexcept`, and Half and BFloat16 are computed with as floats.
 from libcpp cimport bool as cbool
 
 from ATen.core.TensorBody cimport CTensor, Tensor

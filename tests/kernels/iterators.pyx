@@ -21,8 +21,8 @@ class Told(Exception):
 
 cdef void _combine(char** data, const int64_t* strides, int64_t n, element* _) noexcept nogil:
     """2 a + b."""
-    cdef int64_t i
-    for i in range(n):
+    cdef int64_t _i
+    for _i in range(n):
         if element is at.Half or element is at.BFloat16:
             (<element*> data[0])[0] = <element> (2 * <float> (<element*> data[1])[0] + <float> (<element*> data[2])[0])
         else:

@@ -67,7 +67,8 @@ def with_number(torch.Tensor a not None, number):
 def with_scalar(torch.Tensor a not None, number):
     return torch.wrap(
         at.elementwise(
-            b"combine", at.kernel(_combine[float], _combine[double], _combine[floatcomplex]), at.scalar(number), a.cdata))
+            b"combine", at.kernel(_combine[float], _combine[double], _combine[floatcomplex]), at.scalar(number),
+            a.cdata))
 
 
 # A float operation, its derivatives, and how both are used.
@@ -129,8 +130,8 @@ def both(torch.Tensor a not None, torch.Tensor b not None):
 # One argument; one type only.
 
 cdef inline double _recurrence(double x) noexcept nogil:
-    cdef int i
-    for i in range(3):
+    cdef int _i
+    for _i in range(3):
         x = x * x - 0.5
     return x
 
@@ -192,7 +193,8 @@ cdef inline element _plus(element total, element value) noexcept nogil:
 def total(torch.Tensor x not None, dims, bint keepdim):
     cdef at.Tensor result = at.reduce(
         b"total",
-        at.kernel(_plus[float], _plus[double], _plus[int32_t], _plus[int64_t], _plus[floatcomplex], _plus[doublecomplex]),
+        at.kernel(
+            _plus[float], _plus[double], _plus[int32_t], _plus[int64_t], _plus[floatcomplex], _plus[doublecomplex]),
         x.cdata, 0, dims, keepdim)
     return torch.wrap(result)
 

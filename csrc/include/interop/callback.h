@@ -111,9 +111,9 @@ class Callback {
     }
   }
 
-  // A thread of torch's is unknown to Python. `with gil` makes a state for it, and at its end deletes the state together
-  // with the error in it, which then neither we nor the calling function would see. So the first state that is made
-  // during a call lasts as long as the call: see PyGILState_Release below.
+  // A thread of torch's is unknown to Python. `with gil` makes a state for it, and at its end deletes the state
+  // together with the error in it, which then neither we nor the calling function would see. So the first state that is
+  // made during a call lasts as long as the call: see PyGILState_Release below.
   static void release(PyGILState_STATE state) noexcept {
     Callback* call = innermost_;
     if (call && !call->thread_ && state == PyGILState_UNLOCKED) {

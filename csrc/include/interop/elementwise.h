@@ -1,7 +1,7 @@
 // An operation on tensors out of one scalar function written in Cython: elementwise, or a reduction.
 //
-// The function comes as a template argument, so the compiler inlines it into the loops here and vectorises them, for each
-// of the instruction sets that it can use; torch's iterator does the rest: broadcasting, promotion, threads.
+// The function comes as a template argument, so the compiler inlines it into the loops here and vectorises them, for
+// each of the instruction sets that it can use; torch's iterator does the rest: broadcasting, promotion, threads.
 #pragma once
 
 #include <ATen/WrapDimUtilsMulti.h>
@@ -86,8 +86,7 @@ struct Description {
 
 template <auto... functions>
 struct Described {
-  static constexpr std::array<c10::ScalarType, sizeof...(functions)> dtypes{
-      Signature<decltype(functions)>::dtype...};
+  static constexpr std::array<c10::ScalarType, sizeof...(functions)> dtypes{Signature<decltype(functions)>::dtype...};
   using First = Signature<std::tuple_element_t<0, std::tuple<decltype(functions)...>>>;
   static_assert(
       ((Signature<decltype(functions)>::arguments == First::arguments) && ...) &&

@@ -190,7 +190,8 @@ class TensorIterator {
       bool to_float, const at::TensorBase& out, std::initializer_list<at::TensorBase> inputs);
 
   at::TensorIterator& it() const {
-    TORCH_CHECK_VALUE(state_, "this TensorIterator has not been built; begin with a TensorIteratorConfig or a binary_op");
+    TORCH_CHECK_VALUE(
+        state_, "this TensorIterator has not been built; begin with a TensorIteratorConfig or a binary_op");
     return state_->iterator;
   }
 
@@ -350,7 +351,8 @@ class TensorIteratorConfig {
   }
 
   std::vector<at::TensorBase> outputs_, inputs_;
-  bool same_dtype_ = true, promote_ = false, to_float_ = false, cast_ = false, safe_ = false, linear_ = false, resize_ = true;
+  bool same_dtype_ = true, promote_ = false, to_float_ = false, cast_ = false, safe_ = false, linear_ = false,
+       resize_ = true;
   bool reduction_ = false;
   std::optional<c10::ScalarType> dtype_;
   std::optional<std::vector<int64_t>> shape_;

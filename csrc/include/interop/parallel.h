@@ -21,7 +21,8 @@ inline void check_function(bool given) {
 }
 
 inline void check_grain(int64_t grain) {
-  TORCH_CHECK_VALUE(grain >= 0, "argument 'grain' must be 0 or the least number of iterations worth a thread, got ", grain);
+  TORCH_CHECK_VALUE(
+      grain >= 0, "argument 'grain' must be 0 or the least number of iterations worth a thread, got ", grain);
 }
 
 // Calls a function of Cython's, on whatever thread this is, and throws what it raised.

@@ -54,8 +54,8 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
   template <size_t... i>
   C10_ALWAYS_INLINE static void strided(char** data, const int64_t* strides, int64_t n, std::index_sequence<i...>) {
     for (int64_t k = 0; k < n; ++k) {
-      at_byte<Result>(data[0], k * strides[0]) = static_cast<Result>(
-          function(load<Storage, T>(at_byte<const Storage>(data[1 + i], k * strides[1 + i]))...));
+      at_byte<Result>(data[0], k * strides[0]) =
+          static_cast<Result>(function(load<Storage, T>(at_byte<const Storage>(data[1 + i], k * strides[1 + i]))...));
     }
   }
 
@@ -63,7 +63,7 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
   template <size_t... i>
   C10_ALWAYS_INLINE static bool is_packed(const int64_t* strides, size_t constant, std::index_sequence<i...>) {
     return strides[0] == sizeof(Result) &&
-        ((strides[1 + i] == (i == constant ? 0 : static_cast<int64_t>(sizeof(Storage)))) && ...);
+           ((strides[1 + i] == (i == constant ? 0 : static_cast<int64_t>(sizeof(Storage)))) && ...);
   }
 
   template <size_t... constant>
@@ -89,8 +89,8 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
     rows(data, strides, n, m);
   }
 #if defined(__x86_64__) && defined(__GNUC__)
-  [[gnu::flatten, gnu::target("avx2,fma,f16c")]] static void avx2(
-      char** data, const int64_t* strides, int64_t n, int64_t m) {
+  [[gnu::flatten,
+    gnu::target("avx2,fma,f16c")]] static void avx2(char** data, const int64_t* strides, int64_t n, int64_t m) {
     rows(data, strides, n, m);
   }
   [[gnu::flatten, gnu::target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")]] static void avx512(
