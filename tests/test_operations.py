@@ -6,7 +6,6 @@ from conftest import import_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
-from torch.testing._internal.common_utils import set_default_dtype
 
 pytestmark = pytest.mark.native
 
@@ -76,8 +75,11 @@ class TestElementwise:
         x = values((10,), dtype)
         got = operations.swish_forward(x, x[:1])
         torch.testing.assert_close(got, x / (1 + torch.exp(-x[:1].float() * x)))
-        with set_default_dtype(torch.float64):
+        torch.set_default_dtype(torch.float64)
+        try:
             assert operations.swish_forward(x, x).dtype == torch.sin(x).dtype == torch.float64
+        finally:
+            torch.set_default_dtype(torch.float32)
 
     @pytest.mark.filterwarnings("ignore:ComplexHalf support")
     @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128, torch.complex32])
