@@ -11,7 +11,10 @@ from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.testing._internal.two_tensor import TwoTensor
 
-pytestmark = pytest.mark.native
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.unchecked(by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"),
+]
 
 NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 DTYPES = (

@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
 
-pytestmark = pytest.mark.native
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.unchecked(by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"),
+]
 
 NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
