@@ -10,10 +10,13 @@ A project's whole ``setup.py``::
 Build it with ``pip install --no-build-isolation .``: pip's isolation would compile against another, newer torch.
 """
 
+import functools
 import glob
 import json
 import os
 import re
+import shlex
+import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -34,11 +37,32 @@ DIRECTIVES = {
     "language_level": 3,
     # None may be passed where a cdef class is declared, and reading .cdata of it would crash.
     "nonecheck": True,
+    # Python prints them with "Exception ignored"; where interop/callback.h raises instead, nothing is to be printed.
+    "unraisable_tracebacks": False,
 }
 """The Cython directives that `cythonize` sets unless told otherwise; a ``# cython:`` line in a source wins."""
 
 CXX_FLAGS = ("-std=c++20",)
 """What torch's headers need: required from torch 2.14 on, accepted since 2.10."""
+
+
+@functools.cache
+def openmp_flags() -> tuple[str, ...]:
+    """The flag with which ATen's loops run on several threads. Without it, ATen/Parallel.h makes them serial.
+
+    It is for the compiler and not for the linker: a module that is linked with it asks for a libgomp by name and may
+    get the system's, with threads and settings of its own. The functions that the compiled code calls are found in the
+    one that torch was linked to. clang's would be those of another library, so it does not get the flag; nor does a
+    torch whose threads are not OpenMP's.
+    """
+    if not torch.backends.openmp.is_available():
+        return ()
+    command = [*shlex.split(cpp_extension.get_cxx_compiler()), "-dM", "-E", "-x", "c++", os.devnull]
+    try:
+        macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ()  # what is wrong with the compiler, building will say
+    return ("-fopenmp",) if "__GNUC__" in macros and "__linux__" in macros and "__clang__" not in macros else ()
 
 
 class _Bootstrapped(setuptools.Extension):
@@ -59,7 +83,8 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
         when that is not the running one. It then consists of two files, NAME and _NAME_torch_X_Y.
     **kwargs
         As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
-        ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise.
+        ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise; and, for g++ on Linux,
+        -fopenmp, for loops on torch's threads. ``-fno-openmp`` takes it away. Do not link with -fopenmp.
     """
     parts = name.split(".") if isinstance(name, str) else [""]
     if not all((part.isidentifier() and part.isascii()) or part == "*" for part in parts) or parts[-1] == "__init__":
@@ -71,7 +96,7 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
     if kwargs.get("py_limited_api"):
         raise ValueError("py_limited_api must be left out: torch's C++ interface is not part of Python's stable ABI")
     kwargs["include_dirs"] = [get_include(), *kwargs.get("include_dirs", ())]
-    kwargs["extra_compile_args"] = _with_default_flags(kwargs.get("extra_compile_args", ()))
+    kwargs["extra_compile_args"] = _with_default_flags(kwargs.get("extra_compile_args", ()), openmp_flags())
     extension = cpp_extension.CppExtension(name, [os.fspath(source) for source in sources], **kwargs)
     if bootstrap:
         extension.__class__ = _Bootstrapped
@@ -253,9 +278,9 @@ def _is_cython(source: str) -> bool:
     return os.fspath(source).endswith((".pyx", ".py"))
 
 
-def _with_default_flags(flags):
+def _with_default_flags(flags, defaults=()):
     """`flags` behind our defaults, so that they win; an optimisation level in CFLAGS wins over ours too."""
     if isinstance(flags, dict):
-        return flags | {"cxx": _with_default_flags(flags.get("cxx", ()))}
+        return flags | {"cxx": _with_default_flags(flags.get("cxx", ()), defaults)}
     optimised = re.search(r"(^|\s)-O", os.environ.get("CFLAGS", ""))
-    return [*CXX_FLAGS, *([] if optimised else ["-O2"]), *flags]
+    return [*CXX_FLAGS, *defaults, *([] if optimised else ["-O2"]), *flags]

@@ -17,7 +17,7 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
-PROJECTS = ("consumer", "handwritten", "library", "mirrors", "plain_cxx", "spellings", "types")
+PROJECTS = ("consumer", "handwritten", "kernels", "library", "mirrors", "plain_cxx", "spellings", "types")
 
 
 def run(command, **options):

@@ -1,4 +1,4 @@
-"""Every block of Cython in docs/cimport-guide.md compiles and runs, as one module."""
+"""Every block of Cython in the guides compiles and runs, those of a guide as one module."""
 
 import contextlib
 import re
@@ -7,62 +7,84 @@ import pytest
 import torch
 from conftest import BUILD, TESTS, import_from, install_project
 
-GUIDE = TESTS.parent / "docs" / "cimport-guide.md"
-DEFINITION = re.compile(r"cdef class |def |cdef .*\).*:\n")
+DOCS = TESTS.parent / "docs"
+DEFINITION = re.compile(r"ctypedef |cdef struct |from |cdef class |def |cdef .*\).*:\n")
 BLOCK = re.compile(r"(?:<!-- (?P<note>.*?) -->\n)?```cython\n(?P<code>.*?)```", re.DOTALL)
 
 
-def blocks():
+def blocks(page):
     """The notes and texts of all blocks: the prelude first."""
-    return [(block["note"] or "", block["code"]) for block in BLOCK.finditer(GUIDE.read_text())]
+    return [(block["note"] or "", block["code"]) for block in BLOCK.finditer((DOCS / f"{page}.md").read_text())]
 
 
-def pyx():
+def pyx(page):
     """The module. Blocks of statements become functions: statements_0 and so on."""
-    (_, prelude), *others = blocks()
+    (_, prelude), *others = blocks(page)
     imports, _, variables = prelude.partition("\n\n")
     parts = [imports, *(code for note, code in others if not note and DEFINITION.match(code))]
-    for i, code in enumerate(statements()):
+    for i, code in enumerate(statements(page)):
         body = "".join(f"    {line}\n" for line in (variables + code).splitlines())
         parts.append(f"def statements_{i}(torch.Tensor x not None, torch.Tensor y not None):\n{body}")
     parts.append("def call(name, *arguments): return globals()[name](*arguments)\n")
+    parts += WRAPPERS.get(page, ())
     return "\n\n".join(parts)
 
 
-def statements():
+def statements(page):
     """The blocks of statements after the prelude."""
-    return [code for note, code in blocks()[1:] if not note and not DEFINITION.match(code)]
+    return [code for note, code in blocks(page)[1:] if not note and not DEFINITION.match(code)]
 
 
+WRAPPERS = {  # of functions that Python cannot call
+    "kernels-guide": [
+        f"def call_{name}({', '.join(f'torch.Tensor {a} not None' for a in arguments)}):\n"
+        f"    return torch.wrap({name}({', '.join(f'{a}.cdata' for a in arguments)}))\n"
+        for name, arguments in (("swish", "xy"), ("swish_backward", "gxy"), ("hypotenuse", "xy"))
+    ]
+}
 SETUP = """\
 from setuptools import setup
 
 from interop.build import BuildExtension, Extension
 
-module = Extension("guide", ["guide.pyx"], extra_compile_args=["-O0"])
-setup(name="guide", ext_modules=[module], cmdclass={"build_ext": BuildExtension})
+module = Extension("{name}", ["{name}.pyx"], extra_compile_args=["-O0"])
+setup(name="{name}", ext_modules=[module], cmdclass={{"build_ext": BuildExtension}})
 """
+
+
+def build(page):
+    """The compiled module of a page."""
+    name = page.replace("-", "_")
+    (BUILD / name).mkdir(parents=True, exist_ok=True)
+    (BUILD / name / f"{name}.pyx").write_text(pyx(page))
+    (BUILD / name / "setup.py").write_text(SETUP.format(name=name))
+    install_project(BUILD / name, BUILD / "guide-site")
+    return import_from(BUILD / "guide-site", name)
 
 
 @pytest.fixture(scope="module")
 def guide():
-    (BUILD / "guide").mkdir(parents=True, exist_ok=True)
-    (BUILD / "guide" / "guide.pyx").write_text(pyx())
-    (BUILD / "guide" / "setup.py").write_text(SETUP)
-    install_project(BUILD / "guide", BUILD / "guide-site")
-    return import_from(BUILD / "guide-site", "guide")
+    return build("cimport-guide")
+
+
+@pytest.fixture(scope="module")
+def kernels_guide():
+    return build("kernels-guide")
 
 
 def test_there_are_blocks():
-    assert len(statements()) >= 6
-    assert [note for note, _ in blocks() if note.startswith("not run")] == ["not run: there is no mine.h"]
+    assert len(statements("cimport-guide")) >= 6
+    assert [note for note, _ in blocks("cimport-guide") if note.startswith("not run")] == [
+        "not run: there is no mine.h"
+    ]
+    assert len(statements("kernels-guide")) == 2
+    assert len(blocks("kernels-guide")) >= 10
 
 
-@pytest.mark.parametrize("index", range(len(statements())))
+@pytest.mark.parametrize("index", range(len(statements("cimport-guide"))))
 def test_statements(guide, index):
-    warns = (
-        pytest.warns(UserWarning, match="was resized") if ".emit()" in statements()[index] else contextlib.nullcontext()
-    )
+    emits = ".emit()" in statements("cimport-guide")[index]
+    warns = pytest.warns(UserWarning, match="was resized") if emits else contextlib.nullcontext()
     with torch.random.fork_rng(), warns:
         guide.call(f"statements_{index}", torch.randn(2, 3), torch.randn(2, 3))
 
@@ -75,3 +97,29 @@ def test_functions(guide):
     assert x.equal(expected)
     z = guide.like(x, torch.float64, torch.device("cpu"))
     assert (z.shape, z.dtype) == (x.shape, torch.float64)
+
+
+@pytest.mark.parametrize("index", range(len(statements("kernels-guide"))))
+def test_statements_about_kernels(kernels_guide, index):
+    kernels_guide.call(f"statements_{index}", torch.randn(2, 3), torch.randn(2, 3))
+
+
+def test_kernels(kernels_guide):
+    x, y = torch.randn(2, 3, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
+    leaf = x.clone().requires_grad_()
+    swish = leaf * torch.sigmoid(y * leaf)
+    torch.testing.assert_close(kernels_guide.call_swish(x, y), swish.detach())
+    g = torch.randn_like(x)
+    torch.testing.assert_close(kernels_guide.call_swish_backward(g, x, y), torch.autograd.grad(swish, leaf, g)[0])
+    torch.testing.assert_close(kernels_guide.call_hypotenuse(x, y), torch.hypot(x, y.expand(2, 3)))
+    torch.testing.assert_close(kernels_guide.axpy(2.0, x, y), 2 * x + y)
+    out = torch.empty(0)
+    assert kernels_guide.axpy(2.0, x.float(), y.float(), out) is out
+    torch.testing.assert_close(out, (2 * x.float() + y.float()))
+    assert kernels_guide.positive(x.float()).equal(x > 0)
+    assert kernels_guide.largest(x, 1).equal(x.amax(1, True))
+    torch.testing.assert_close(kernels_guide.add_rows(x.float()), x.float().sum(1))
+    assert kernels_guide.total(x.float()) == pytest.approx(x.sum().item(), rel=1e-5)
+    z = torch.ones(5)
+    assert kernels_guide.halve(z) is z
+    assert z.equal(torch.full((5,), 0.5))

@@ -57,14 +57,12 @@ class Raised : public std::exception {
   PyObject* traceback_ = nullptr;
 };
 
-// One call of a function written in Cython: made before it, asked by check() after it. Needs no GIL, and takes it only
-// when there is an error, or on a thread that Python does not know.
+// One call of a function written in Cython: made before it, asked by check() after it. It takes the GIL only when there
+// is an error.
 class Callback {
  public:
-  Callback() : thread_(PyGILState_GetThisThreadState()), outer_(innermost_) {
-    if (!thread_) {
-      attach();
-    } else if (error_is_set()) {
+  Callback() noexcept : thread_(PyGILState_GetThisThreadState()), outer_(innermost_) {
+    if (error_is_set()) {
       set_aside();
     }
     innermost_ = this;
@@ -122,6 +120,20 @@ class Callback {
     }
   }
 
+  // A thread of torch's is unknown to Python. `with gil` makes a state for it, and at its end deletes the state
+  // together with the error in it, which then neither we nor the calling function would see. So the first state that is
+  // made during a call lasts as long as the call: see PyGILState_Release below.
+  static void release(PyGILState_STATE state) noexcept {
+    Callback* call = innermost_;
+    if (call && !call->thread_ && state == PyGILState_UNLOCKED) {
+      call->state_ = state;
+      call->attached_ = true;
+      call->thread_ = PyEval_SaveThread();
+    } else {
+      (PyGILState_Release)(state);
+    }
+  }
+
  private:
   bool error_is_set() const noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -129,16 +141,6 @@ class Callback {
 #else
     return thread_ && thread_->curexc_type;
 #endif
-  }
-
-  // A thread of torch's that Python does not know would lose an error together with the state that `with gil` makes for
-  // it and removes again. So it gets one that lasts as long as the call.
-  void attach() noexcept {
-    if (Py_IsInitialized()) {
-      attached_ = true;
-      state_ = PyGILState_Ensure();
-      thread_ = PyEval_SaveThread();
-    }
   }
 
   void set_aside() noexcept {
@@ -159,7 +161,7 @@ class Callback {
       earlier_.reset();
     }
     if (attached_) {
-      PyGILState_Release(state_);
+      (PyGILState_Release)(state_);
     }
   }
 
@@ -179,3 +181,6 @@ class Callback {
 // caller gets a result that means nothing. In a call that C++ makes of such a function, the error is raised instead.
 #define PyErr_WriteUnraisable(where) ::interop::Callback::write_unraisable(where)
 #define PyErr_PrintEx(set_sys_last_vars) ::interop::Callback::print(set_sys_last_vars)
+
+// What `with gil` ends with.
+#define PyGILState_Release(state) ::interop::Callback::release(state)

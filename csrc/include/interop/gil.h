@@ -1,4 +1,4 @@
-// The GIL, for a scope of C++ that may run without it.
+// The GIL, for a scope of C++ that may run without it, and the other way round.
 #pragma once
 
 #include <Python.h>
@@ -32,6 +32,22 @@ class Gil {
   }
 
   PyGILState_STATE state_;
+};
+
+// Gives up the GIL where it is held. Whoever waits for other threads that may want it must not keep it.
+class NoGil {
+ public:
+  NoGil() noexcept : state_(PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
+  ~NoGil() {
+    if (state_) {
+      PyEval_RestoreThread(state_);
+    }
+  }
+  NoGil(const NoGil&) = delete;
+  NoGil& operator=(const NoGil&) = delete;
+
+ private:
+  PyThreadState* state_;
 };
 
 }  // namespace interop

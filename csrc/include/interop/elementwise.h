@@ -1,0 +1,236 @@
+// An operation on tensors out of one scalar function written in Cython: elementwise, or a reduction.
+//
+// The function comes as a template argument, so the compiler inlines it into the loops here and vectorises them, for
+// each of the instruction sets that it can use; torch's iterator does the rest: broadcasting, promotion, threads.
+#pragma once
+
+#include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/native/TypeProperties.h>
+#include <ATen/ops/empty_ops.h>
+#include <ATen/ops/full_ops.h>
+#include <c10/core/DefaultDtype.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include "interop/dispatch.h"
+#include "interop/iterator.h"
+#include "interop/reference.h"
+#include "interop/vectorised.h"
+
+// Exported by libtorch_cpu. Its header, ATen/ScalarOps.h, costs 3 s of g++.
+namespace at::detail {
+TORCH_API Tensor
+scalar_tensor_static(const Scalar& s, std::optional<ScalarType> dtype_opt, std::optional<Device> device_opt);
+}
+
+namespace interop {
+
+// One scalar function for each element type that is computed with.
+template <auto... functions>
+struct Kernel {};
+
+namespace detail {
+
+template <class F>
+struct Signature;
+
+template <class R, class First, class... Rest>
+struct Signature<R (*)(First, Rest...)> {
+  static_assert((std::is_same_v<First, Rest> && ...), "the arguments of a kernel's function must have one type");
+  static_assert(std::is_same_v<R, First> || std::is_same_v<R, bool>, "it must return that type or a C++ bool");
+  using Element = First;
+  static constexpr size_t arguments = 1 + sizeof...(Rest);
+  static constexpr bool is_predicate = std::is_same_v<R, bool> && !std::is_same_v<First, bool>;
+  static constexpr c10::ScalarType dtype = scalar_type_of<First>();
+};
+
+// What an operation is called, and what its functions compute with.
+struct Description {
+  const char* name;
+  const c10::ScalarType* dtypes;
+  size_t count;
+  bool is_predicate;
+
+  bool has(c10::ScalarType dtype) const {
+    return std::find(dtypes, dtypes + count, dtype) != dtypes + count;
+  }
+
+  // As sin() of torch, an operation on floating-point numbers alone takes integers as such.
+  bool makes_floats() const {
+    return std::all_of(
+        dtypes, dtypes + count, [](c10::ScalarType t) { return c10::isFloatingType(t) || c10::isComplexType(t); });
+  }
+
+  // The dtype that the iterator's common dtype will be, and the one to compute with.
+  std::pair<c10::ScalarType, c10::ScalarType> choose(c10::ScalarType promoted) const {
+    if (makes_floats() && c10::isIntegralType(promoted, true)) {
+      promoted = c10::typeMetaToScalarType(c10::get_default_dtype());
+    }
+    const bool reduced = promoted == c10::ScalarType::Half || promoted == c10::ScalarType::BFloat16;
+    const c10::ScalarType computed = reduced && !has(promoted) ? c10::ScalarType::Float : promoted;
+    if (!has(computed)) {
+      std::string names;
+      for (size_t i = 0; i < count; ++i) {
+        names += (i ? ", " : "") + std::string(c10::toString(dtypes[i]));
+      }
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          false, "\"", name, "\" not implemented for '", c10::toString(promoted), "', only for ", names);
+    }
+    return {promoted, computed};
+  }
+};
+
+template <auto... functions>
+struct Described {
+  static constexpr std::array<c10::ScalarType, sizeof...(functions)> dtypes{Signature<decltype(functions)>::dtype...};
+  using First = Signature<std::tuple_element_t<0, std::tuple<decltype(functions)...>>>;
+  static_assert(
+      ((Signature<decltype(functions)>::arguments == First::arguments) && ...) &&
+          ((Signature<decltype(functions)>::is_predicate == First::is_predicate) && ...),
+      "the functions of a kernel must have one number of arguments and one kind of result");
+
+  static Description with_name(const char* name) {
+    return {name, dtypes.data(), dtypes.size(), First::is_predicate};
+  }
+};
+
+// A number promotes as in torch: its kind counts, not its size.
+inline at::Tensor number(const c10::Scalar& value) {
+  at::Tensor tensor = at::detail::scalar_tensor_static(value, value.type(), at::kCPU);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+template <class A>
+at::Tensor operand(const A& argument) {
+  const auto& value = seen(argument);
+  using V = std::remove_cvref_t<decltype(value)>;
+  if constexpr (std::is_base_of_v<at::TensorBase, V>) {
+    return at::Tensor(value);
+  } else {
+    static_assert(
+        std::is_arithmetic_v<V> || std::is_same_v<V, c10::Scalar>,
+        "an argument must be an at.Tensor or a number with a C type; of a torch.Tensor take .cdata");
+    return number(c10::Scalar(value));
+  }
+}
+
+inline void check_operand(at::Tensor& tensor, const std::string& name) {
+  check_data(tensor, name.c_str(), Copes::with_conj | Copes::with_neg);
+  if (tensor.is_conj() || tensor.is_neg()) {
+    tensor = tensor.resolve_conj().resolve_neg();
+  }
+}
+
+// The iterator of an operation, and the dtype to compute with.
+inline std::pair<at::TensorIterator, c10::ScalarType> make_iterator(
+    const Description& operation, const at::Tensor& out, at::Tensor* inputs, size_t count) {
+  const at::AutoDispatchBelowADInplaceOrView below;  // copies made here belong to no graph
+  at::native::ResultTypeState state;
+  for (size_t i = 0; i < count; ++i) {
+    check_operand(inputs[i], "input " + std::to_string(i));
+    state = at::native::update_result_type_state(inputs[i], state);
+  }
+  const auto [common, computed] = operation.choose(at::native::result_type(state));
+  if (out.defined()) {
+    check_data(out, "out");
+    check_write(out, "out");
+  }
+  at::TensorIteratorConfig config;
+  config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(operation.makes_floats());
+  if (operation.is_predicate) {
+    config.declare_static_dtype(at::kBool);
+  } else {
+    config.cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true);
+  }
+  config.add_owned_output(out);
+  for (size_t i = 0; i < count; ++i) {
+    config.add_owned_const_input(inputs[i]);
+  }
+  return {config.build(), computed};
+}
+
+inline at::Tensor finish(at::TensorIterator& iterator, const at::Tensor& out) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  iterator.cast_outputs();
+  return out.defined() ? out : iterator.output();
+}
+
+template <auto function, class Storage>
+void run(at::TensorIterator& iterator) {
+  const auto loop = vectorised<function, Storage>();
+  const NoGil no_gil;
+  iterator.for_each(
+      [loop](char** data, const int64_t* strides, int64_t n, int64_t m) { call_cython(loop, data, strides, n, m); });
+}
+
+// Runs the function for the dtype. Numbers of 16 bits are computed with as floats.
+template <auto function>
+bool run_if(c10::ScalarType computed, at::TensorIterator& iterator) {
+  using Element = typename Signature<decltype(function)>::Element;
+  if (Signature<decltype(function)>::dtype != computed) {
+    return false;
+  }
+  if constexpr (std::is_same_v<Element, float>) {
+    const c10::ScalarType stored = iterator.input_dtype();
+    if (stored == c10::ScalarType::Half) {
+      run<function, c10::Half>(iterator);
+      return true;
+    }
+    if (stored == c10::ScalarType::BFloat16) {
+      run<function, c10::BFloat16>(iterator);
+      return true;
+    }
+  }
+  run<function, Element>(iterator);
+  return true;
+}
+
+template <auto... functions, class... Arguments>
+at::Tensor elementwise(const char* name, const at::Tensor& out, const Arguments&... arguments) {
+  using D = Described<functions...>;
+  static_assert(sizeof...(Arguments) == D::First::arguments, "a kernel takes as many arguments as its functions");
+  std::array<at::Tensor, sizeof...(Arguments)> inputs{operand(arguments)...};
+  auto [iterator, computed] = make_iterator(D::with_name(name), out, inputs.data(), inputs.size());
+  (run_if<functions>(computed, iterator) || ...);
+  return finish(iterator, out);
+}
+
+}  // namespace detail
+
+template <auto... functions, class... Arguments>
+at::Tensor elementwise(const char* name, Kernel<functions...>, const Arguments&... arguments) {
+  return detail::elementwise<functions...>(name, at::Tensor(), arguments...);
+}
+
+// Into `out`, which is resized if need be, and returned.
+template <auto... functions, class... Arguments>
+at::Tensor elementwise_out(
+    const char* name, const at::Tensor& out, Kernel<functions...> kernel, const Arguments&... arguments) {
+  TORCH_CHECK_TYPE(out.defined(), "argument 'out' must be a tensor, got an undefined one (None)");
+  using First = typename detail::Described<functions...>::First;
+  if (First::is_predicate && out.scalar_type() != at::kBool) {
+    check_data(out, "out");
+    check_write(out, "out");
+    const at::Tensor result = elementwise(name, kernel, arguments...);
+    const at::AutoDispatchBelowADInplaceOrView below;
+    out.resize_(result.sizes());
+    return out.copy_(result), out;
+  }
+  return detail::elementwise<functions...>(name, out, arguments...);
+}
+
+// The gradient of an input: summed over what broadcasting had repeated, with the input's dtype.
+inline at::Tensor unbroadcast(const at::Tensor& gradient, const at::Tensor& input) {
+  return gradient.sum_to_size(input.sizes()).to(input.scalar_type());
+}
+
+}  // namespace interop
+
+// A macro, because a C++ template sees of a function that Cython hands it no more than its type, and what Cython writes
+// for `f[float]` is the name of the specialisation.
+#define INTEROP_KERNEL(...) (::interop::Kernel<__VA_ARGS__>{})

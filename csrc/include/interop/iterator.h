@@ -1,0 +1,411 @@
+// at::TensorIterator for Cython: the loops of elementwise operations and of reductions, in functions written in Cython.
+//
+// torch's own iterator trusts its caller: it may borrow tensors that are gone, takes any device, and hands out pointers
+// into whatever a tensor is. Here an iterator owns its tensors, and build() refuses what has no values in the memory of
+// the CPU (check.h), before any pointer is read.
+#pragma once
+
+#include <ATen/TensorIterator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interop/check.h"
+#include "interop/parallel.h"
+
+namespace interop {
+
+// data: a pointer to the first element of each tensor, outputs first. strides: bytes to the next, in the same order.
+using Loop = void (*)(char** data, const int64_t* strides, int64_t n, void* context);
+// n elements along the first dimension, m along the second, whose strides follow those of the first.
+using Loop2d = void (*)(char** data, const int64_t* strides, int64_t n, int64_t m, void* context);
+
+inline constexpr int64_t default_grain = at::internal::GRAIN_SIZE;
+
+namespace detail {
+
+// What ATen wants for a two-dimensional loop. An error ends it early.
+inline auto two_dimensional(Loop loop, void* context, int tensors) {
+  return [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+    Callback call;
+    c10::SmallVector<char*, 4> row(data, data + tensors);
+    for (int64_t j = 0; j < m && !call.failed(); ++j) {
+      if (j > 0) {
+        for (int i = 0; i < tensors; ++i) {
+          row[i] += strides[tensors + i];
+        }
+      }
+      // The loop may move the pointers that it is given.
+      c10::SmallVector<char*, 4> given(row);
+      loop(given.data(), strides, n, context);
+    }
+    call.check();
+  };
+}
+
+inline auto two_dimensional(Loop2d loop, void* context, int) {
+  return [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+    call_cython(loop, data, strides, n, m, context);
+  };
+}
+
+}  // namespace detail
+
+// Copies are the same iterator.
+class TensorIterator {
+ public:
+  TensorIterator() = default;  // for Cython, which declares a variable before it assigns to it
+
+  // `part`: of another one, which casts the outputs that they share.
+  explicit TensorIterator(at::TensorIterator&& built, bool part = false)
+      : state_(std::make_shared<State>(std::move(built), part)) {}
+
+  // The kinds of operations that torch has itself. An output that is undefined is made, and found in output(0).
+  static TensorIterator nullary_op(const at::TensorBase& out);
+  static TensorIterator unary_op(const at::TensorBase& out, const at::TensorBase& a);
+  static TensorIterator unary_float_op(const at::TensorBase& out, const at::TensorBase& a);
+  static TensorIterator binary_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b);
+  static TensorIterator binary_float_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b);
+  // The loop writes truth values.
+  static TensorIterator comparison_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b);
+  // The output has size 1 in each dimension that is reduced, and holds what the reduction begins with.
+  static TensorIterator reduce_op(const at::TensorBase& out, const at::TensorBase& a);
+
+  int ndim() const {
+    return it().ndim();
+  }
+  int ntensors() const {
+    return it().ntensors();
+  }
+  int noutputs() const {
+    return it().noutputs();
+  }
+  int ninputs() const {
+    return it().ninputs();
+  }
+  int64_t numel() const {
+    return it().numel();
+  }
+  int64_t num_output_elements() const {
+    return it().num_output_elements();
+  }
+  int num_reduce_dims() const {
+    return it().num_reduce_dims();
+  }
+  bool is_contiguous() const {
+    return it().is_contiguous();
+  }
+  at::IntArrayRef shape() const {
+    return it().shape();
+  }
+  // In bytes.
+  at::IntArrayRef strides(int64_t tensor) const {
+    return it().strides(checked(tensor, ntensors(), "tensor"));
+  }
+  c10::ScalarType common_dtype() const {
+    const auto dtype = it().maybe_common_dtype();
+    TORCH_CHECK_VALUE(dtype, "this TensorIterator has no common dtype; build it with promote_inputs_to_common_dtype");
+    return *dtype;
+  }
+  // Of the elements that the loop sees.
+  c10::ScalarType dtype(int64_t tensor) const {
+    return it().dtype(checked(tensor, ntensors(), "tensor"));
+  }
+  // As the caller of the operation sees it: when the loop has run, also where its elements have been cast.
+  at::Tensor output(int64_t output) const {
+    const at::OperandInfo& operand = it().operand(static_cast<int>(checked(output, noutputs(), "output")));
+    return operand.original_tensor_base().defined() ? operand.original_tensor() : operand.tensor();
+  }
+  // With the elements that the loop sees, so perhaps a converted copy.
+  at::Tensor input(int64_t input) const {
+    return it().input(checked(input, ninputs(), "input"));
+  }
+
+  // Calls the loop for all elements, in parts of about `grain` and more, on several threads; then casts the outputs. A
+  // reduction runs on one thread, because its parts share outputs.
+  template <class F>
+  void for_each(F* loop, void* context, int64_t grain = default_grain) {
+    detail::check_grain(grain);
+    run(loop, [&](at::TensorIteratorBase& it) {
+      const auto function = detail::two_dimensional(loop, context, it.ntensors());
+      if (it.num_reduce_dims() > 0) {
+        it.serial_for_each(function, {0, it.numel()});
+      } else {
+        it.for_each(function, grain);
+      }
+    });
+  }
+
+  // The loop folds the input into the output. It may be given parts of the input with outputs of their own that begin
+  // as copies of the output, and then these as input.
+  template <class F>
+  void parallel_reduce(F* loop, void* context) {
+    TORCH_CHECK_VALUE(
+        ntensors() == 2 && noutputs() == 1,
+        "parallel_reduce takes an iterator with one output and one input, got ",
+        noutputs(),
+        " and ",
+        ninputs());
+    TORCH_CHECK_TYPE(
+        dtype(0) == dtype(1),
+        "parallel_reduce takes an output and an input of one dtype, got ",
+        detail::dtype_name(dtype(0)),
+        " and ",
+        detail::dtype_name(dtype(1)));
+    run(loop, [&](at::TensorIteratorBase& it) {
+      const auto function = detail::two_dimensional(loop, context, it.ntensors());
+      if (it.num_reduce_dims() > 0) {
+        it.parallel_reduce(function);
+      } else {
+        it.for_each(function);
+      }
+    });
+  }
+
+  // Calls function(part, context) with an iterator for each element of the output, on several threads.
+  void foreach_reduced_elt(void (*function)(TensorIterator&, void*), void* context) {
+    run(function, [&](at::TensorIteratorBase& it) {
+      it.foreach_reduced_elt([=](at::TensorIteratorBase& part) {
+        TensorIterator owned(at::TensorIterator(part), true);
+        detail::call_cython(function, std::ref(owned), context);
+      });
+    });
+  }
+
+ private:
+  struct State {
+    State(at::TensorIterator&& built, bool is_part) : iterator(std::move(built)), part(is_part) {}
+    at::TensorIterator iterator;
+    bool part;
+    bool cast = false;
+  };
+
+  static TensorIterator promoting(
+      bool to_float, const at::TensorBase& out, std::initializer_list<at::TensorBase> inputs);
+
+  at::TensorIterator& it() const {
+    TORCH_CHECK_VALUE(
+        state_, "this TensorIterator has not been built; begin with a TensorIteratorConfig or a binary_op");
+    return state_->iterator;
+  }
+
+  static int64_t checked(int64_t index, int64_t count, const char* what) {
+    TORCH_CHECK_INDEX(0 <= index && index < count, what, " ", index, " of a TensorIterator that has ", count);
+    return index;
+  }
+
+  template <class F, class Run>
+  void run(F* loop, const Run& body) {
+    at::TensorIterator& iterator = it();
+    detail::check_function(loop);
+    // Casting gave the copies back that the iterator's pointers are about.
+    TORCH_CHECK(!state_->cast, "this TensorIterator has run and has cast its outputs; build another one");
+    const auto keep = state_;  // the loop may assign to the variable that this is
+    const NoGil no_gil;
+    body(iterator);
+    if (keep->part) {
+      return;
+    }
+    for (int i = 0; i < iterator.noutputs(); ++i) {
+      keep->cast |= iterator.operand(i).original_tensor_base().defined();
+    }
+    const at::AutoDispatchBelowADInplaceOrView below;  // nothing here belongs to a graph
+    iterator.cast_outputs();
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+// What to iterate over, and how. Options are those of torch's TensorIteratorConfig and have its defaults.
+class TensorIteratorConfig {
+ public:
+  // An undefined tensor is made by build().
+  TensorIteratorConfig& add_output(const at::TensorBase& tensor) {
+    TORCH_CHECK_VALUE(inputs_.empty(), "outputs must be added before inputs");
+    outputs_.emplace_back(tensor);
+    return *this;
+  }
+  TensorIteratorConfig& add_input(const at::TensorBase& tensor) {
+    inputs_.emplace_back(tensor);
+    return *this;
+  }
+  TensorIteratorConfig& check_all_same_dtype(bool value) {
+    same_dtype_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& promote_inputs_to_common_dtype(bool value) {
+    promote_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& promote_integer_inputs_to_float(bool value) {
+    to_float_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& cast_common_dtype_to_outputs(bool value) {
+    cast_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& enforce_safe_casting_to_output(bool value) {
+    safe_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& enforce_linear_iteration(bool value) {
+    linear_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& resize_outputs(bool value) {
+    resize_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& is_reduction(bool value) {
+    reduction_ = value;
+    return *this;
+  }
+  // Of outputs that build() makes.
+  TensorIteratorConfig& declare_static_dtype(c10::ScalarType dtype) {
+    dtype_ = dtype;
+    return *this;
+  }
+  // Nothing is broadcast then: all tensors that there are must have this shape.
+  TensorIteratorConfig& declare_static_shape(at::IntArrayRef shape) {
+    shape_ = shape.vec();
+    return *this;
+  }
+
+  TensorIterator build() const {
+    TORCH_CHECK_VALUE(!outputs_.empty() || !inputs_.empty(), "a TensorIterator needs a tensor");
+    TORCH_CHECK_VALUE(
+        promote_ || !to_float_, "promote_integer_inputs_to_float needs promote_inputs_to_common_dtype as well");
+    at::TensorIteratorConfig config;
+    config.set_check_mem_overlap(true);
+    // torch refuses what a static dtype or shape makes pointless.
+    config.resize_outputs(resize_ && !shape_).is_reduction(reduction_).enforce_safe_casting_to_output(safe_);
+    config.check_all_same_dtype(same_dtype_ && !promote_ && !cast_ && !dtype_).enforce_linear_iteration(linear_);
+    // In this order: torch's setters look at each other.
+    if (promote_) {
+      config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float_);
+    }
+    if (cast_) {
+      config.cast_common_dtype_to_outputs(true);
+    }
+    if (dtype_) {
+      config.declare_static_dtype_and_device(*dtype_, at::kCPU);
+    }
+    if (shape_) {
+      config.declare_static_shape(*shape_);
+    }
+    bool makes_output = false;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs_[i].defined()) {
+        check(outputs_[i], "output", i);
+      } else {
+        makes_output = true;
+        TORCH_CHECK_VALUE(!inputs_.empty() || (dtype_ && shape_), "output ", i, " needs a static dtype and shape");
+        TORCH_CHECK_VALUE(!reduction_, "output ", i, " of a reduction must be there before, with what it begins with");
+      }
+      config.add_owned_output(outputs_[i]);
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      check(inputs_[i], "input", i);
+      config.add_owned_const_input(inputs_[i]);
+      // What the elements of an output are to be made of, torch asserts that it knows.
+      TORCH_CHECK_TYPE(
+          promote_ || !(cast_ || safe_ || (makes_output && !dtype_)) ||
+              inputs_[i].scalar_type() == inputs_[0].scalar_type(),
+          "argument 'input ",
+          i,
+          "' must have the dtype of the others, ",
+          detail::dtype_name(inputs_[0].scalar_type()),
+          ", got ",
+          detail::dtype_name(inputs_[i].scalar_type()),
+          "; convert it, or build with promote_inputs_to_common_dtype");
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs_[i].defined()) {
+        check_write(outputs_[i], ("output " + std::to_string(i)).c_str());
+      }
+    }
+    const at::AutoDispatchBelowADInplaceOrView below;  // converted copies belong to no graph
+    return TensorIterator(config.build());
+  }
+
+ private:
+  void check(const at::TensorBase& tensor, const char* kind, size_t index) const {
+    const std::string name = kind + (" " + std::to_string(index));
+    check_data(tensor, name.c_str());
+    // torch takes the strides of such a tensor for strides of this shape, unseen.
+    TORCH_CHECK_VALUE(
+        !shape_ || tensor.sizes() == *shape_,
+        "argument '",
+        name,
+        "' must have the static shape ",
+        at::IntArrayRef(shape_.value_or(std::vector<int64_t>())),
+        ", got ",
+        tensor.sizes());
+  }
+
+  std::vector<at::TensorBase> outputs_, inputs_;
+  bool same_dtype_ = true, promote_ = false, to_float_ = false, cast_ = false, safe_ = false, linear_ = false,
+       resize_ = true;
+  bool reduction_ = false;
+  std::optional<c10::ScalarType> dtype_;
+  std::optional<std::vector<int64_t>> shape_;
+};
+
+inline TensorIterator TensorIterator::promoting(
+    bool to_float, const at::TensorBase& out, std::initializer_list<at::TensorBase> inputs) {
+  TensorIteratorConfig config;
+  config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float);
+  config.cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true).add_output(out);
+  for (const at::TensorBase& input : inputs) {
+    config.add_input(input);
+  }
+  return config.build();
+}
+
+inline TensorIterator TensorIterator::nullary_op(const at::TensorBase& out) {
+  return TensorIteratorConfig().check_all_same_dtype(false).resize_outputs(false).add_output(out).build();
+}
+
+inline TensorIterator TensorIterator::unary_op(const at::TensorBase& out, const at::TensorBase& a) {
+  return TensorIteratorConfig().add_output(out).add_input(a).build();
+}
+
+inline TensorIterator TensorIterator::unary_float_op(const at::TensorBase& out, const at::TensorBase& a) {
+  return promoting(true, out, {a});
+}
+
+inline TensorIterator TensorIterator::binary_op(
+    const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
+  return promoting(false, out, {a, b});
+}
+
+inline TensorIterator TensorIterator::binary_float_op(
+    const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
+  return promoting(true, out, {a, b});
+}
+
+inline TensorIterator TensorIterator::comparison_op(
+    const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
+  TORCH_CHECK_TYPE(
+      !out.defined() || out.scalar_type() == at::kBool,
+      "argument 'output 0' must have dtype torch.bool, got ",
+      out.defined() ? detail::dtype_name(out.scalar_type()) : "");
+  TensorIteratorConfig config;
+  config.promote_inputs_to_common_dtype(true).declare_static_dtype(at::kBool);
+  return config.add_output(out).add_input(a).add_input(b).build();
+}
+
+inline TensorIterator TensorIterator::reduce_op(const at::TensorBase& out, const at::TensorBase& a) {
+  TensorIteratorConfig config;
+  config.is_reduction(true).resize_outputs(false).promote_inputs_to_common_dtype(true);
+  return config.add_output(out).add_input(a).build();
+}
+
+}  // namespace interop

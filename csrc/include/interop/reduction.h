@@ -1,0 +1,125 @@
+// A reduction of a tensor out of one scalar function written in Cython that folds a value into a total.
+#pragma once
+
+#include "interop/convert.h"
+#include "interop/elementwise.h"
+
+namespace interop {
+
+namespace detail {
+
+// Folds the input into the output. Where that is one element, lanes of their own do not wait for one another, and are
+// folded at last.
+template <auto function, class T = typename Signature<decltype(function)>::Element>
+struct Fold {
+  static constexpr int64_t lanes = 64 / sizeof(T) < 8 ? 8 : 64 / sizeof(T);
+
+  [[gnu::flatten]] static void loop(char** data, const int64_t* strides, int64_t n, int64_t m, T identity) {
+    for (int64_t j = 0; j < m; ++j) {
+      char* out = data[0] + j * strides[2];
+      char* in = data[1] + j * strides[3];
+      if (strides[0] != 0) {
+        for (int64_t i = 0; i < n; ++i) {
+          T& total = at_byte<T>(out, i * strides[0]);
+          total = function(total, load<T, T>(at_byte<const T>(in, i * strides[1])));
+        }
+        continue;
+      }
+      T lane[lanes];
+      std::fill(lane, lane + lanes, identity);
+      int64_t i = 0;
+      if (strides[1] == sizeof(T)) {
+        const T* packed = reinterpret_cast<const T*>(in);
+        for (; i + lanes <= n; i += lanes) {
+#pragma omp simd
+          for (int64_t k = 0; k < lanes; ++k) {
+            lane[k] = function(lane[k], load<T, T>(packed[i + k]));
+          }
+        }
+      }
+      T total = load<T, T>(at_byte<const T>(out, 0));
+      for (int64_t k = 0; i > 0 && k < lanes; ++k) {
+        total = function(total, lane[k]);
+      }
+      for (; i < n; ++i) {
+        total = function(total, load<T, T>(at_byte<const T>(in, i * strides[1])));
+      }
+      at_byte<T>(out, 0) = total;
+    }
+  }
+};
+
+template <auto function>
+bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::Scalar& identity) {
+  using S = Signature<decltype(function)>;
+  if (S::dtype != computed) {
+    return false;
+  }
+  const auto start = static_cast<typename S::Element>(identity.to<c10::impl::ScalarTypeToCPPTypeT<S::dtype>>());
+  const NoGil no_gil;
+  iterator.parallel_reduce([=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+    call_cython(&Fold<function>::loop, data, strides, n, m, start);
+  });
+  return true;
+}
+
+template <auto... functions>
+at::Tensor reduce(
+    const char* name,
+    const at::Tensor& tensor,
+    const c10::Scalar& identity,
+    at::OptionalIntArrayRef dims,
+    bool keepdim) {
+  using D = Described<functions...>;
+  static_assert(D::First::arguments == 2 && !D::First::is_predicate, "a reduction's function is T f(T total, T value)");
+  at::Tensor input = tensor;
+  check_operand(input, "input");
+  const auto [result_dtype, computed] = D::with_name(name).choose(input.scalar_type());
+  const auto reduced = at::dim_list_to_bitset(dims, input.dim());
+  std::vector<int64_t> kept_sizes, sizes;
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    kept_sizes.push_back(reduced[d] ? 1 : input.size(d));
+    if (keepdim || !reduced[d]) {
+      sizes.push_back(kept_sizes.back());
+    }
+  }
+  const at::AutoDispatchBelowADInplaceOrView below;  // nothing here belongs to a graph
+  input = input.to(computed);
+  at::Tensor result = at::_ops::full::call(
+      c10::fromIntArrayRefSlow(kept_sizes), identity, computed, at::kStrided, at::kCPU, std::nullopt);
+  at::TensorIteratorConfig config;
+  config.set_check_mem_overlap(false).resize_outputs(false).is_reduction(true);
+  config.add_owned_output(result).add_owned_const_input(input);
+  at::TensorIterator iterator = config.build();
+  if (iterator.numel() > 0) {
+    (fold_if<functions>(computed, iterator, identity) || ...);
+  }
+  return result.view(sizes).to(result_dtype);
+}
+
+}  // namespace detail
+
+// function(...function(function(identity, x0), x1)..., xn) over the dimensions `dims`, or over all, in any order and
+// grouping. Half and BFloat16 are converted to floats first, and the result is converted back.
+template <class Identity, class Dims, auto... functions>
+at::Tensor reduce(
+    const char* name,
+    Kernel<functions...>,
+    const at::Tensor& tensor,
+    const Identity& identity,
+    const Dims& dims,
+    bool keepdim = false) {
+  return detail::reduce<functions...>(
+      name,
+      tensor,
+      as<at::Scalar>(identity, "at.reduce", "identity"),
+      as<at::OptionalIntArrayRef>(dims, "at.reduce", "dims"),
+      keepdim);
+}
+
+template <class Identity, auto... functions>
+at::Tensor reduce(const char* name, Kernel<functions...> kernel, const at::Tensor& tensor, const Identity& identity) {
+  return reduce(name, kernel, tensor, identity, std::nullopt);
+}
+
+}  // namespace interop

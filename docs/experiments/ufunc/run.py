@@ -1,0 +1,35 @@
+"""What an elementwise operation costs that was made of one scalar function, beside other ways to make one."""
+
+import torch
+
+from interop.experiments import building, parser, results
+from interop.experiments.display import progress, say, table, waiting
+from interop.experiments.environment import environment
+
+from . import measure, report
+
+
+def main(arguments: list[str]) -> None:
+    """Run the experiment with the command line `arguments`."""
+    command = parser(measure.NAME, __doc__)
+    options = command.parse_args(arguments)
+    if options.render:
+        results.render(measure.NAME, report)
+        return
+    if options.quick and options.record:
+        command.error("--record wants the whole run: leave --quick out")
+    started = environment()  # before compiling, which adds to the load
+    if not building.is_built(measure.NAME):
+        with waiting("compiling the modules, once: half a minute"):
+            building.build(measure.NAME)
+    with waiting("checking that all ways agree; torch.compile compiles"):
+        measure.check()
+    rounds, seconds = (3, 0.005) if options.quick else (30, 0.1)
+    with progress("timing", len(measure.FUNCTIONS) * len(measure.SIZES)) as shown:
+        times = measure.times(rounds, seconds, shown)
+    settings = {"rounds": rounds, "seconds": seconds, "threads": torch.get_num_threads()}
+    result = started | {"settings": settings, "flags": measure.FLAGS, "times": times}
+    for what in measure.FUNCTIONS:
+        table(f"{measure.FUNCTIONS[what]}, microseconds", ["", *measure.SIZES], report.rows(result, what))
+    say(report.ratios(result))
+    results.keep(measure.NAME, result, report, record=options.record)

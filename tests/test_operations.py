@@ -1,0 +1,278 @@
+"""Operations made of one scalar function do what torch's do, for every dtype, shape and layout, on its threads."""
+
+import pytest
+import torch
+from conftest import import_from
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
+
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.unchecked(
+        by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
+    ),
+]
+
+NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+@pytest.fixture(scope="session")
+def operations(site):
+    return import_from(site, "operations")
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
+
+
+class TestElementwise:
+    @NOT_REPEATED
+    @settings(deadline=None, max_examples=300)
+    @given(pairs())
+    def test_broadcasts_and_promotes_as_torch(self, operations, pair):
+        a, b = pair
+        check_same(operations.binary(a, b), a * 2 + b)
+
+    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+    @pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65, 1000, 100_001])
+    def test_every_length(self, operations, dtype, n):
+        """Vectors and what is left behind the last of them; an input that is one element; steps between elements."""
+        a, b = values((2 * n,), dtype), values((n,), dtype)
+        for left, right in ((a[:n], b), (a[:n], b[:1]), (a[:1], b), (a[:1].expand(n), b), (a[::2], b), (a[n:], b)):
+            check_same(operations.binary(left, right), left * 2 + right)
+
+    @NOT_REPEATED
+    @settings(deadline=None, max_examples=100)
+    @given(strided([3, 40], [torch.float32, torch.float64]), st.floats(0.5, 2))
+    def test_the_layout_does_not_change_a_bit(self, operations, x, beta):
+        x = x / 7
+        beta = torch.tensor(beta, dtype=x.dtype)
+        assert torch.equal(operations.swish_forward(x, beta), operations.swish_forward(x.contiguous().clone(), beta))
+        x = x.double()
+        assert torch.equal(operations.recurrence(x), operations.recurrence(torch.stack([x, x], -1)[..., 0]))
+
+    @pytest.mark.parametrize("number", [2, 2.5, 2**40])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64])
+    def test_numbers_promote_as_in_torch(self, operations, dtype, number):
+        a = values((3, 4), dtype)
+        check_same(operations.with_number(a, number), a * 2 + number)
+
+    @pytest.mark.parametrize("number", [2, True, 0.5, 1 + 2j])
+    def test_scalars(self, operations, number):
+        a = values((3,), torch.float32)
+        check_same(operations.with_scalar(a, number), torch.tensor(2 * number).to((a + number).dtype) + a)
+
+    @pytest.mark.parametrize("dtype", FLOATS, ids=str)
+    def test_a_function_of_floats(self, operations, dtype):
+        x, beta = torch.randn(100, dtype=torch.float64).to(dtype), torch.tensor(1.5, dtype=dtype)
+        wide = torch.float64 if dtype is torch.float64 else torch.float32
+        expected = x.to(wide) / (1 + torch.exp(-beta.to(wide) * x.to(wide)))
+        torch.testing.assert_close(operations.swish_forward(x, beta), expected.to(dtype))
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+    def test_rounds_to_16_bits_as_torch(self, operations, dtype):
+        """Every number of 16 bits, twice, plus what makes results fall between two numbers."""
+        a = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+        for b in (torch.randn(2**16).to(dtype), torch.tensor([0.0], dtype=dtype), a.flip(0)):
+            expected = (a.float() * 2 + b.float()).to(dtype)
+            for got in (operations.binary(a, b), operations.binary(a.repeat_interleave(2)[::2], b)):
+                assert got.dtype is dtype
+                torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+
+    @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64, torch.bool], ids=str)
+    def test_makes_floats_of_integers_as_torch(self, operations, dtype):
+        x = values((10,), dtype)
+        got = operations.swish_forward(x, x[:1])
+        torch.testing.assert_close(got, x / (1 + torch.exp(-x[:1].float() * x)))
+        torch.set_default_dtype(torch.float64)
+        try:
+            assert operations.swish_forward(x, x).dtype == torch.sin(x).dtype == torch.float64
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    @pytest.mark.filterwarnings("ignore:ComplexHalf support")
+    @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128, torch.complex32])
+    def test_a_dtype_without_a_function(self, operations, dtype):
+        name = {torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble", torch.complex32: "ComplexHalf"}
+        x = torch.ones(3, dtype=dtype)
+        message = f"\"swish\" not implemented for '{name[dtype]}', only for Float, Double"
+        with pytest.raises(NotImplementedError, match=message):
+            operations.swish_forward(x, x)
+
+    def test_a_dtype_without_a_function_leaves_out_alone(self, operations):
+        out = torch.empty(0)
+        before = out._version
+        with pytest.raises(NotImplementedError, match="\"combine\" not implemented for 'Short'"):
+            operations.binary_out(ONE.short(), ONE.short(), out)
+        assert (out.shape, out._version) == ((0,), before)
+
+    def test_layout_of_the_result_is_torchs(self, operations):
+        for a in (torch.randn(2, 3, 4).permute(2, 0, 1), torch.randn(2, 8, 3, 3).to(memory_format=torch.channels_last)):
+            assert operations.binary(a, a).stride() == (a + a).stride()
+
+    def test_conjugates_and_negatives_are_values(self, operations):
+        z = torch.tensor([1 + 2j, 3 - 1j])
+        check_same(operations.binary(z.conj(), z), z.conj() * 2 + z)
+        check_same(operations.binary(z.conj().imag, z.imag), z.conj().imag * 2 + z.imag)
+
+    def test_inputs_that_require_grad_give_plain_results(self, operations):
+        a = torch.ones(3, requires_grad=True)
+        for b in (a, torch.ones(3, dtype=torch.float64)):
+            assert not operations.binary(a, b).requires_grad
+
+    @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor", "ignore:The PyTorch API of nested")
+    @pytest.mark.parametrize("what", sorted(REFUSED.keys() - {"conj", "neg"}))
+    def test_refuses_what_has_no_values(self, operations, what):
+        make, error, message = REFUSED[what]
+        with pytest.raises(error, match=f"'input 1' must .*{message}"):
+            operations.binary(ONE, make())
+        with pytest.raises(error, match=f"'out' must .*{message}"):
+            operations.binary_out(ONE, ONE, make())
+
+    def test_errors_of_the_function(self, operations, capfd):
+        for n, place in ((3, 1), (100_000, 99_999)):
+            x = torch.ones(n)
+            assert torch.equal(operations.checked(x), x)
+            x[place] = -5
+            for without_noexcept in (False, True):
+                with pytest.raises(operations.Told) as caught:
+                    operations.checked(x, without_noexcept)
+                assert caught.value.args == ("negative", -5)
+        assert capfd.readouterr().err == ""
+
+
+class TestOut:
+    @NOT_REPEATED
+    @settings(deadline=None, max_examples=100)
+    @given(pairs().filter(lambda pair: all(p.dtype in (torch.float32, torch.int64) for p in pair)))
+    def test_takes_what_fits(self, operations, pair):
+        a, b = pair
+        expected = a * 2 + b
+        out = torch.empty(0, dtype=torch.float64)
+        assert operations.binary_out(a, b, out) is out
+        check_same(out, expected.double())
+
+    def test_in_place_and_strided(self, operations):
+        a, b = values((4, 4), torch.float32), values((4, 4), torch.float32)
+        expected = a * 2 + b
+        base = torch.zeros(4, 8)
+        operations.binary_out(a, b, base[:, ::2])
+        assert torch.equal(base[:, ::2], expected)
+        assert not base[:, 1::2].any()
+        version = a._version
+        operations.binary_out(a, b, a)
+        assert torch.equal(a, expected)
+        assert a._version == version + 1
+
+    def test_refuses(self, operations):
+        with pytest.raises(TypeError, match="'out' must be a tensor, got an undefined one"):
+            operations.binary_out(ONE, ONE, None)
+        with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+            operations.binary_out(ONE, ONE, ONE.long())
+        with pytest.raises(RuntimeError, match="'out' must not require grad"):
+            operations.binary_out(ONE, ONE, torch.ones(3, requires_grad=True))
+        with pytest.raises(RuntimeError, match="'out' must have memory of its own"):
+            operations.binary_out(ONE, ONE, torch.ones(1).expand(3))
+        x = torch.ones(4)
+        with pytest.raises(RuntimeError, match="memory"):
+            operations.binary_out(x[1:], ONE, x[:-1])
+
+
+class TestPredicates:
+    def test_truth_values(self, operations):
+        a, b = torch.randn(1000), torch.randn(1000)
+        expected = (a - b < 1) & (b - a < 1)
+        check_same(operations.close(a, b), expected)
+        check_same(operations.close(a.half(), b.half()), (a.half().float() - b.half().float()).abs() < 1)
+        for dtype in (torch.bool, torch.float64, torch.uint8):
+            out = torch.empty(0, dtype=dtype)
+            assert operations.close(a, b, out) is out
+            check_same(out, expected.to(dtype))
+        with pytest.raises(TypeError, match=r"'out' must .*meta"):
+            operations.close(a, b, torch.empty(0, device="meta"))
+        with pytest.raises(RuntimeError, match="'out' must not require grad"):
+            operations.close(a, b, torch.ones(1000, requires_grad=True))
+
+    def test_of_truth_values(self, operations):
+        a, b = torch.rand(100) < 0.5, torch.rand(100) < 0.5
+        check_same(operations.both(a, b), a & b)
+        odd = torch.tensor([0, 1, 2, 255], dtype=torch.uint8).view(torch.bool)  # a byte that C++ does not expect
+        assert operations.both(odd, odd.flip(0)).tolist() == [False, True, True, False]
+
+
+class TestDerivatives:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize("shapes", [((3, 4), ()), ((3, 4), (3, 1)), ((4,), (3, 4)), ((2, 1), (1, 3))])
+    def test_agree_with_autograd(self, operations, dtype, shapes):
+        x, beta = (torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes)
+        y = x / (1 + torch.exp(-beta * x))
+        grad = torch.randn_like(y)
+        expected = torch.autograd.grad(y, (x, beta), grad)
+        got = operations.swish_backward(grad, x.detach(), beta.detach())
+        torch.testing.assert_close(got, expected)
+        assert [g.shape for g in got] == [x.shape, beta.shape]
+
+    def test_have_the_dtype_of_the_input(self, operations):
+        x, beta = torch.randn(3), torch.randn((), dtype=torch.float64)
+        of_x, of_beta = operations.swish_backward(torch.ones(3), x, beta[None])
+        assert (of_x.dtype, of_beta.dtype) == (torch.float32, torch.float64)
+
+
+class TestReductions:
+    @NOT_REPEATED
+    @settings(deadline=None, max_examples=200)
+    @given(st.data())
+    def test_a_sum(self, operations, data):
+        dtypes = [torch.float32, torch.float64, torch.int64, torch.complex64, torch.complex128, torch.bfloat16]
+        x = data.draw(strided(data.draw(st.lists(st.integers(0, 40), max_size=3)), dtypes))
+        dims = (
+            data.draw(st.lists(st.integers(-x.dim(), x.dim() - 1), unique_by=lambda d: d % x.dim())) if x.dim() else []
+        )
+        keepdim = data.draw(st.booleans())
+        expected = x.double().sum(dims, keepdim) if dims and not x.is_complex() else x.sum(dims, keepdim) if dims else x
+        check_same(operations.total(x, dims, keepdim), expected.to(x.dtype))
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.float16])
+    @pytest.mark.parametrize("shape", [(1,), (31,), (32,), (33,), (100_003,), (500, 301), (3, 40_000), (40_000, 3)])
+    def test_a_maximum(self, operations, dtype, shape):
+        x = (torch.randn(shape) * 100).to(dtype)
+        check_same(operations.largest(x), x.max())
+        for dim in range(len(shape)):
+            check_same(operations.largest(x, dim), x.amax(dim))
+            check_same(operations.largest(x.mT, dim, True) if len(shape) > 1 else operations.largest(x[::2], 0, True),
+                       x.mT.amax(dim, True) if len(shape) > 1 else x[::2].amax(0, True))  # fmt: skip
+
+    def test_dimensions_in_c(self, operations):
+        x = values((3, 4, 5), torch.float32)
+        check_same(operations.total_of_both(x), x.sum((0, -1)))
+
+    def test_without_elements(self, operations):
+        assert operations.largest(torch.empty(0)) == -torch.inf
+        check_same(operations.total(torch.empty(0, 3), [0], False), torch.zeros(3))
+        check_same(operations.total(torch.empty(0, 3), [1], True), torch.zeros(0, 1))
+
+    def test_refuses(self, operations):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            operations.total(ONE, [1], False)
+        with pytest.raises(RuntimeError, match="appears multiple times"):
+            operations.total(torch.ones(2, 2), [0, -2], False)
+        with pytest.raises(NotImplementedError, match="not implemented for 'Short', only for Float, Double"):
+            operations.largest(ONE.short())
+        with pytest.raises(TypeError, match=r"'input' must .*meta"):
+            operations.largest(torch.ones(3, device="meta"))
+        with pytest.raises(TypeError, match="dims"):
+            operations.total(ONE, "x", False)
+
+    def test_errors_of_the_function(self, operations):
+        x = torch.ones(100_000)
+        assert operations.raising_total(x) == 100_000
+        x[-1] = -2
+        with pytest.raises(operations.Told) as caught:
+            operations.raising_total(x)
+        assert caught.value.args == ("negative", -2)
