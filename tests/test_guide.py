@@ -68,6 +68,11 @@ def guide():
 
 
 @pytest.fixture(scope="module")
+def operators_guide():
+    return build("operators-guide")
+
+
+@pytest.fixture(scope="module")
 def kernels_guide():
     return build("kernels-guide")
 
@@ -123,3 +128,21 @@ def test_kernels(kernels_guide):
     z = torch.ones(5)
     assert kernels_guide.halve(z) is z
     assert z.equal(torch.full((5,), 0.5))
+
+
+@pytest.mark.parametrize("index", range(len(statements("operators-guide"))))
+def test_statements_about_operators(operators_guide, index):
+    operators_guide.call(f"statements_{index}", torch.randn(2, 3), torch.randn(2, 3))
+
+
+def test_operators(operators_guide):
+    ops = torch.ops.guide
+    a, b = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+    assert set(torch.library.opcheck(ops.scaled_mm.default, (a, b, 2.0)).values()) == {"SUCCESS"}
+    torch.testing.assert_close(ops.scaled_mm(a, b), a @ b)
+    with torch.autocast("cpu"):
+        assert ops.scaled_mm(a, b).dtype == torch.bfloat16
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(operators_guide.exp, (x,))
+    assert torch.autograd.gradcheck(ops.sine, (x,))
+    assert set(torch.library.opcheck(ops.sine.default, (x,)).values()) == {"SUCCESS"}
