@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interop import experiments
-from interop.experiments import building
+from interop.cli import CommandError
+from interop.experiments import building, results
 
 NAME = "monotonic-alignment"
 LAYOUTS = {
@@ -288,3 +289,31 @@ class TestInputs:
         for thread in threads:
             thread.join()
         assert not wrong
+
+
+class TestExperiment:
+    def test_a_quick_run_writes_json_and_plot(self, ways, capsys, monkeypatch, tmp_path):
+        monkeypatch.setattr(results, "BUILD", tmp_path)
+        threads = torch.get_num_threads()
+        experiments.load(NAME).main(["--quick"])
+        assert torch.get_num_threads() == threads
+        assert "All ways find the same path for each of 17 items." in capsys.readouterr().out
+        assert (tmp_path / NAME / "result.png").read_bytes().startswith(b"\x89PNG")
+        (result,) = results.read(tmp_path / NAME).values()
+        for by_threads in result["times"].values():
+            for times in by_threads.values():
+                assert list(times) == list(ways.WAYS)
+                assert all(time["median"] > 0 for time in times.values())
+
+    def test_all_threads_are_of_one_library(self, ways):
+        """Otherwise torch.set_num_threads would not hold for the usual core."""
+        assert building.native(NAME, "search_usual")
+        assert len(experiments.load(NAME, "measure").openmp()) == 1
+
+    @pytest.mark.parametrize("way", ["Cython", "PyTorch"])
+    def test_the_comparison_finds_a_wrong_path(self, ways, monkeypatch, way):
+        right = ways.SEARCHES[way]
+        monkeypatch.setitem(ways.SEARCHES, way, lambda *given: right(*given).flip(2))
+        cases = experiments.load(NAME, "cases")
+        with pytest.raises(CommandError, match=f"{way} finds another path than the usual core for item 0 of small"):
+            experiments.load(NAME, "measure").agreement(cases.Case("small", 2, 5, 9))

@@ -209,14 +209,14 @@ cdef at.Tensor monotonic_alignment(
     cdef atomic[int64_t] next_item, not_ordinary
     cdef int64_t frames = 0, cells = 0, workers, b
     cdef Task task
+    if mask.numel() == 0:
+        return mask
     task.texts = 0
     for b in range(<int64_t>items.size()):
         task.texts = max(task.texts, items[b].texts)
         frames = max(frames, items[b].frames)
         cells += items[b].texts * items[b].frames
     workers = min(<int64_t>at.get_num_threads(), min(<int64_t>items.size(), cells // CELLS + 1))
-    if workers == 0:
-        return mask
     task.memory_size = (workspace_size(task.texts, frames) + 63) // 64 * 64
     memory = at.empty((workers, <int64_t>task.memory_size), at.kByte)
     task.memory = <uint8_t*>memory.mutable_data_ptr()
