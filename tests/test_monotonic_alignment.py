@@ -30,7 +30,7 @@ def ways():
     return experiments.load(NAME, "ways")
 
 
-@pytest.fixture(params=["cython", "pytorch"])
+@pytest.fixture(params=["cython", "op", "pytorch"])
 def search(request, ways):
     """A way to search that is compared with the usual one."""
     return getattr(ways, request.param)
@@ -289,6 +289,50 @@ class TestInputs:
         for thread in threads:
             thread.join()
         assert not wrong
+
+
+class TestOperator:
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_keeps_what_an_operator_promises(self, ways, layout):
+        scores = LAYOUTS[layout](torch.randn(3, 20, 50))
+        expected = ways.op(scores, *ragged(3, 20, 50))
+        assert torch.equal(expected, ways.cython(scores, *ragged(3, 20, 50)))
+        operator = torch.ops.interop_experiments.monotonic_alignment.default
+        for same in (scores, scores.detach().requires_grad_()):
+            result = torch.library.opcheck(operator, (same, *ragged(3, 20, 50)))
+            assert set(result.values()) == {"SUCCESS"}
+
+    @pytest.mark.parametrize("dynamic", [False, True])
+    def test_is_part_of_a_compiled_graph(self, ways, dynamic):
+        def durations(means, frames, *lengths):
+            scores = -torch.cdist(means, frames).square()
+            return ways.op(scores, *lengths).sum(2), scores.sum()
+
+        torch._dynamo.reset()
+        building.native(NAME, "search_cython")
+        compiled = torch.compile(durations, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+        for size in ((2, 10, 30), (3, 12, 40)):
+            means, frames = torch.randn(*size[:2], 8, requires_grad=True), torch.randn(size[0], size[2], 8)
+            got, total = compiled(means, frames, *ragged(*size))
+            expected, _ = durations(means, frames, *ragged(*size))
+            assert torch.equal(got, expected)
+            (gradient,) = torch.autograd.grad(total, means)
+            assert torch.isfinite(gradient).all()
+
+    def test_refuses_another_device(self, ways):
+        """Without such a device: the kernel that is called there is this one, and it looks at the device first."""
+        building.native(NAME, "search_cython")
+        for key in ("CUDA", "XPU", "MPS"):
+            assert torch._C._dispatch_has_computed_kernel_for_dispatch_key(
+                "interop_experiments::monotonic_alignment", key
+            )
+
+    def test_has_a_fake_result(self, ways):
+        building.native(NAME, "search_cython")
+        scores = torch.zeros(2, 4, 8, device="meta").mT.contiguous().mT
+        mask = torch.ops.interop_experiments.monotonic_alignment(scores, *full(scores))
+        assert (mask.shape, mask.dtype, mask.device.type) == (scores.shape, torch.int32, "meta")
+        assert mask.is_contiguous()
 
 
 class TestExperiment:

@@ -21,6 +21,7 @@ from libc.string cimport memset
 from libcpp cimport bool as cbool
 from libcpp.atomic cimport atomic
 from libcpp.vector cimport vector
+from torch.library cimport Tag, define, impl
 
 
 cdef extern from "transpose.h" namespace "alignment" nogil:
@@ -235,6 +236,22 @@ cdef at.Tensor monotonic_alignment(
                 f"item {not_ordinary.load()} has (-inf is allowed)"
             )
     return mask
+
+
+cdef at.Tensor monotonic_alignment_meta(
+    const at.Tensor& scores, const at.Tensor& text_lengths, const at.Tensor& frame_lengths
+) except * nogil:
+    return at.empty_like(scores, scores.options().dtype(at.kInt), at.MemoryFormat.Contiguous)
+
+
+# For every device, so that scores elsewhere get the message of the accessor, which says what to do.
+define(
+    b"interop_experiments::monotonic_alignment",
+    b"(Tensor scores, Tensor text_lengths, Tensor frame_lengths) -> Tensor",
+    Tag.pt2_compliant_tag,
+)
+impl(b"interop_experiments::monotonic_alignment", b"CompositeExplicitAutograd", monotonic_alignment)
+impl(b"interop_experiments::monotonic_alignment", b"Meta", monotonic_alignment_meta)
 
 
 def search(torch.Tensor scores not None, torch.Tensor text_lengths not None, torch.Tensor frame_lengths not None):

@@ -31,12 +31,18 @@ def cython(scores: Tensor, text_lengths: Tensor, frame_lengths: Tensor) -> Tenso
     return building.native(NAME, "search_cython").search(scores, text_lengths, frame_lengths)
 
 
+def op(scores: Tensor, text_lengths: Tensor, frame_lengths: Tensor) -> Tensor:
+    """The same, called as an operator of torch, which torch.compile can have in its graphs."""
+    building.native(NAME, "search_cython")  # registers it
+    return torch.ops.interop_experiments.monotonic_alignment(scores, text_lengths, frame_lengths)
+
+
 def pytorch(scores: Tensor, text_lengths: Tensor, frame_lengths: Tensor) -> Tensor:
     """The search in plain PyTorch."""
     return search_torch.search(scores, text_lengths, frame_lengths)
 
 
-SEARCHES = {"NumPy route": usual, "Cython": cython, "PyTorch": pytorch}
+SEARCHES = {"NumPy route": usual, "Cython": cython, "Cython, called as an op": op, "PyTorch": pytorch}
 """Those that take tensors and give a tensor."""
 
 WAYS = ("NumPy route", "its core alone", *(way for way in SEARCHES if way != "NumPy route"))
