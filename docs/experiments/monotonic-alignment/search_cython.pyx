@@ -14,7 +14,6 @@
 # - The cells of a frame are taken in whole vectors, also those that no path can use; they cannot spoil the others.
 cimport ATen as at
 cimport torch
-from cython.parallel cimport prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -227,8 +226,7 @@ cdef at.Tensor monotonic_alignment(
     next_item.store(0)
     not_ordinary.store(-1)
     task.next_item, task.not_ordinary = &next_item, &not_ordinary
-    for b in prange(workers, num_threads=workers):
-        search_items(b, b + 1, &task)
+    at.parallel_for(0, workers, 1, search_items, &task)
     if not_ordinary.load() >= 0:
         with gil:
             raise ValueError(

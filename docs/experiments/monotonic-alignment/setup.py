@@ -21,7 +21,7 @@ usual = PlainExtension(
     extra_compile_args=[*FLAGS, "-fopenmp"],
     extra_link_args=["-fopenmp"],
 )
-ours = Extension("search_cython", ["search_cython.pyx"], include_dirs=["."], extra_compile_args=[*FLAGS, "-fopenmp"])
+ours = Extension("search_cython", ["search_cython.pyx"], include_dirs=["."], extra_compile_args=FLAGS)
 
 # One after the other: torch's build command gives C to the C++ compiler, and this is about the usual build.
 setup(name="usual", ext_modules=plain_cythonize(usual, build_dir=generated, language_level=3))
