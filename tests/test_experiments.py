@@ -177,7 +177,8 @@ class TestBuilding:
         monkeypatch.setattr(building, "FOLDER", tmp_path)
         monkeypatch.setattr(building, "BUILD", tmp_path / "build")
         (tmp_path / "broken").mkdir()
-        (tmp_path / "broken" / "setup.py").write_text("print('x')\nprint('y.cpp:1:1: error: no such thing')\nexit(1)\n")
+        lines = ["x", "performance hint: y.pyx:1:1: Declare it noexcept", "y.cpp:1:1: error: no such thing"]
+        (tmp_path / "broken" / "setup.py").write_text(f"print(*{lines}, sep='\\n')\nexit(1)\n")
         with pytest.raises(CommandError, match=r"y\.cpp:1:1: error: no such thing .*build\.log"):
             building.build("broken")
         assert "x\n" in (tmp_path / "build" / "broken" / "build.log").read_text()

@@ -27,7 +27,7 @@ BUILD = CHECKOUT / "build" / "experiments"
 FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
 """The compile flags of every form that is compared. They come last, so they win over those of Python and CFLAGS."""
 
-_ERROR = re.compile(r"\berror: |\.pyx:\d+:\d+: ")  # of the compiler, of Cython
+_ERROR = re.compile(r"\berror: |^(?!performance hint: |warning: ).*\.pyx:\d+:\d+: ")  # of the compiler, of Cython
 
 
 def build(name: str) -> None:

@@ -1,0 +1,101 @@
+"""Shows a result: as a table, as a plot, and as the text of README.md. All three are made from the JSON alone."""
+
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+ROUTE, OURS = "NumPy route", "Cython"
+COLOURS = {
+    "NumPy route": "#2f6db5",
+    "its core alone": "#9dbbdd",
+    "Cython": "#e08a1e",
+    "Cython, called as an op": "#f2c48a",
+    "PyTorch": "#8a8f98",
+}
+
+
+def tables(result: dict) -> list[tuple[str, list[str], list[list[str]]]]:
+    """A table for each number of threads: title, head and lines."""
+    found = []
+    for threads in map(str, result["settings"]["threads"]):
+        ways = list(next(iter(result["times"].values()))[threads])
+        lines = []
+        for case, by_threads in result["times"].items():
+            median = {way: time["median"] for way, time in by_threads[threads].items()}
+            lines.append([case, *(f"{value:.3g}" for value in median.values()), f"{median[ROUTE] / median[OURS]:.1f}"])
+        title = f"milliseconds, median, {threads} thread{'' if threads == '1' else 's'}"
+        found.append((title, ["", *ways, "route / Cython"], lines))
+    return found
+
+
+def sentences(result: dict) -> str:
+    """What the figures come to."""
+    first = next(iter(result["times"]))
+    parts = [f"All ways find the same path for each of {result['items']} items."]
+    for threads in map(str, result["settings"]["threads"]):
+        median = {way: time["median"] for way, time in result["times"][first][threads].items()}
+        others = [
+            f"{median[way] / median[OURS]:.1f} times as fast as {name}"
+            for way, name in ((ROUTE, "the NumPy route"), ("its core alone", "its core"), ("PyTorch", "PyTorch"))
+        ]
+        parts.append(
+            f"For {first} on {threads} thread{'' if threads == '1' else 's'}, Cython on tensors is {', '.join(others)}."
+        )
+    libraries = result["openmp"]
+    parts.append(f"OpenMP in the process: {', '.join(libraries)}.")
+    return " ".join(parts)
+
+
+def conditions(result: dict) -> str:
+    """What it was measured with."""
+    machine, versions = result["machine"], result["versions"]
+    commit = result["git"]
+    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start); torch {versions['torch']}, "
+        f"Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
+        f"{' '.join(result['flags'])}; {result['date']}{source}."
+    )
+
+
+def section(machine: str, result: dict) -> str:
+    """The part of README.md about the result of one machine."""
+    parts = [conditions(result)]
+    for title, head, lines in tables(result):
+        rule = "|---|" + "--:|" * (len(head) - 1)
+        parts.append(
+            "\n".join([f"| {title} | {' | '.join(head[1:])} |", rule, *(f"| {' | '.join(x)} |" for x in lines)])
+        )
+    return "\n\n".join([*parts, f"![Milliseconds of each way](results/{machine}.png)", sentences(result)])
+
+
+def draw(result: dict, path: Path) -> None:
+    """Plot the times of `result` into the file `path`."""
+    threads = [str(count) for count in result["settings"]["threads"]]
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, count in zip(figure.subplots(1, len(threads), sharey=True, squeeze=False)[0], threads, strict=True):
+        ways = list(next(iter(result["times"].values()))[count])
+        height = 0.8 / len(ways)
+        for index, way in enumerate(ways):
+            times = [by_threads[count][way] for by_threads in result["times"].values()]
+            medians = [time["median"] for time in times]
+            spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]
+            places = [case + (index - (len(ways) - 1) / 2) * height for case in range(len(times))]
+            bars = axes.barh(
+                places, medians, height * 0.9, color=COLOURS[way], label=way, xerr=spread, ecolor="#444444"
+            )
+            axes.bar_label(bars, [f"{median:.2g}" for median in medians], padding=4, fontsize=7)
+        axes.set_xscale("log")
+        axes.set_yticks(range(len(result["times"])), list(result["times"]))
+        axes.set_xlabel("milliseconds, median and quartiles")
+        axes.set_title(f"{count} thread{'' if count == '1' else 's'}", loc="left", fontsize=11)
+        axes.margins(x=0.15)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+    axes.invert_yaxis()
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
