@@ -55,9 +55,9 @@ def strided(draw, shape, dtypes=DTYPES):
 
 
 @st.composite
-def pairs(draw):
+def pairs(draw, dtypes=DTYPES):
     shape = draw(st.lists(st.integers(0, 5), max_size=4))
-    a, b = draw(strided(shape)), draw(strided(shape))
+    a, b = draw(strided(shape, dtypes)), draw(strided(shape, dtypes))
     assume(torch.result_type(a, b) != torch.complex32)  # of half and complex; no functions are written for it
     return a, b
 

@@ -1,5 +1,6 @@
 # Operations on tensors out of one scalar function, as @cython.ufunc makes them for NumPy's arrays.
 #
+#     @cython.cdivision(True)  # else x / 0 raises, and nothing is vectorised
 #     cdef inline at.floating _swish(at.floating x, at.floating beta) noexcept nogil:
 #         return x / (1 + exp(-beta * x))
 #

@@ -1,5 +1,6 @@
 # Operations on tensors out of scalar functions.
 cimport ATen as at
+cimport cython
 cimport torch
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
@@ -119,12 +120,29 @@ def close(torch.Tensor a not None, torch.Tensor b not None, torch.Tensor out=Non
         b"close", out.cdata, at.kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
 
 
-cdef inline cbool _both(cbool a, cbool b) noexcept nogil:
-    return a and b
+cdef inline cbool _alike(cbool a, cbool b) noexcept nogil:
+    return a == b
 
 
-def both(torch.Tensor a not None, torch.Tensor b not None):
-    return torch.wrap(at.elementwise(b"both", at.kernel(_both), a.cdata, b.cdata))
+def alike(torch.Tensor a not None, torch.Tensor b not None):
+    return torch.wrap(at.elementwise(b"alike", at.kernel(_alike), a.cdata, b.cdata))
+
+
+# Division as Cython has it, and as C has it.
+
+cdef inline double _inverse(double x) noexcept nogil:
+    return 1 / x
+
+
+@cython.cdivision(True)
+cdef inline double _inverse_of_c(double x) noexcept nogil:
+    return 1 / x
+
+
+def inverse(torch.Tensor x not None, bint of_c):
+    if of_c:
+        return torch.wrap(at.elementwise(b"inverse", at.kernel(_inverse_of_c), x.cdata))
+    return torch.wrap(at.elementwise(b"inverse", at.kernel(_inverse), x.cdata))
 
 
 # One argument; one type only.

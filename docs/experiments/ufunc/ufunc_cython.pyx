@@ -1,3 +1,4 @@
+# cython: cdivision=True
 # x + y, and x y + x / (1 + y y), of tensors: out of one scalar function each, and with loops written by hand.
 cimport ATen as at
 cimport torch

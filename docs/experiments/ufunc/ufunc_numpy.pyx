@@ -1,3 +1,4 @@
+# cython: cdivision=True
 # The same two functions with Cython's own decorator, for NumPy's arrays.
 cimport cython
 from cython cimport floating
