@@ -17,7 +17,7 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
-PROJECTS = ("consumer", "handwritten", "kernels", "library", "mirrors", "plain_cxx", "spellings", "types")
+PROJECTS = ("consumer", "handwritten", "kernels", "library", "mirrors", "plain_cxx", "spellings", "types", "vectors")
 
 
 def run(command, **options):
@@ -126,6 +126,12 @@ def operators(site):
 def failing(site):
     """The module whose kernels and gradients raise."""
     return import_from(site, "failing")
+
+
+@pytest.fixture(scope="session")
+def vectors(site):
+    """The module with vectorised loops around interop.vector_math."""
+    return import_from(site, "vectors")
 
 
 @pytest.fixture(scope="session")

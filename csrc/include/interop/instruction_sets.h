@@ -1,0 +1,77 @@
+// Runs a loop with the widest vectors that this CPU has, as ATen does, out of a module compiled for the oldest CPU.
+//
+// g++ vectorises loops itself; what it needs to be told is that it may use AVX. So the loop is compiled three times, in
+// functions that differ in their `target`, and the CPU decides which of them runs. ATen's own choice is taken, so the
+// environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) holds here too.
+//
+// Compile with -O3 -fno-trapping-math: at -O2, g++ leaves most loops as they are, and it must not take a comparison for
+// an effect. Elsewhere than on x86 with g++ or clang, the loop is compiled once.
+#pragma once
+
+#include <ATen/Version.h>
+
+namespace interop {
+
+enum class InstructionSet { baseline, avx2, avx512 };
+
+inline InstructionSet instruction_set() {
+  static const InstructionSet chosen = [] {
+    const auto capability = at::get_cpu_capability();
+    return capability == "AVX512" ? InstructionSet::avx512
+           : capability == "AVX2" ? InstructionSet::avx2
+                                  : InstructionSet::baseline;
+  }();
+  return chosen;
+}
+
+namespace detail {
+
+// flatten: all that is called inside becomes part of this function, and with it of its target. The features are those
+// that ATen asks for before it chooses the same set.
+#if defined(__x86_64__) && defined(__GNUC__)
+template <class F>
+__attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))) void
+with_avx512(const F& f) {
+  f();
+}
+
+template <class F>
+__attribute__((flatten, target("avx2,fma"))) void with_avx2(const F& f) {
+  f();
+}
+#else
+template <class F>
+void with_avx512(const F& f) {
+  f();
+}
+
+template <class F>
+void with_avx2(const F& f) {
+  f();
+}
+#endif
+
+template <class F>
+void vectorized(const F& f) {
+  switch (instruction_set()) {
+    case InstructionSet::avx512:
+      return with_avx512(f);
+    case InstructionSet::avx2:
+      return with_avx2(f);
+    default:
+      return f();
+  }
+}
+
+}  // namespace detail
+
+// T* that no other pointer of the same function writes behind, so that g++ need not compare addresses first.
+template <class T>
+using restricted = T* __restrict__;
+template <class T>
+using const_restricted = const T* __restrict__;
+
+}  // namespace interop
+
+// A macro, because the function has to be named where it is called: called through a pointer it could not be inlined.
+#define INTEROP_VECTORIZED(function, ...) interop::detail::vectorized([&] { (function)(__VA_ARGS__); })
