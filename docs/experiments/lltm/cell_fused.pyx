@@ -1,0 +1,331 @@
+# The LLTM cell in Cython, fused: the elementwise work is one pass over memory, forward and backward, and the products
+# of a small batch read the weights where they lie. Nothing here is `except *` but what is called from outside: Cython
+# takes the GIL after each call of such a function, to look for an error.
+cimport torch
+cimport ATen as at
+from c10.util.BFloat16 cimport BFloat16
+from interop.instruction_sets cimport vectorized
+from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
+from rows cimport backward_rows, element, forward_rows, join_rows, number, sum_rows, transpose_rows
+from small_product cimport product, product_pays
+
+cdef int check(
+    const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
+) except -1 nogil:
+    """Raise unless the five fit together."""
+    cdef at.ScalarType dtype = h.scalar_type()
+    cdef int64_t state
+    if dtype != at.kFloat and dtype != at.kDouble and dtype != at.kBFloat16:
+        with gil:
+            raise TypeError(
+                "lltm: argument 'h' must have dtype torch.float32, torch.float64 or torch.bfloat16, "
+                f"got {torch.wrap_dtype(dtype)}; convert it with .to()"
+            )
+    check_argument(b"x", x, dtype, 2)
+    check_argument(b"h", h, dtype, 2)
+    check_argument(b"c", c, dtype, 2)
+    check_argument(b"weight", weight, dtype, 2)
+    check_argument(b"bias", bias, dtype, 1)
+    state = h.size(1)
+    check_sizes(b"x", x, h.size(0), x.size(1))
+    check_sizes(b"c", c, h.size(0), state)
+    check_sizes(b"weight", weight, 3 * state, state + x.size(1))
+    check_sizes(b"bias", bias, 3 * state, -1)
+    return 0
+
+
+cdef int check_argument(const char* name, const at.Tensor& tensor, at.ScalarType dtype, int64_t ndim) except -1 nogil:
+    if tensor.scalar_type() != dtype:
+        with gil:
+            raise TypeError(
+                f"lltm: argument '{name.decode()}' must have the dtype of h, {torch.wrap_dtype(dtype)}, "
+                f"got {torch.wrap_dtype(tensor.scalar_type())}; convert it with .to({torch.wrap_dtype(dtype)})"
+            )
+    if tensor.dim() != ndim:
+        with gil:
+            raise ValueError(
+                f"lltm: argument '{name.decode()}' must have {ndim} dimension{'s' if ndim > 1 else ''}, "
+                f"got {tensor.dim()} (sizes {tensor.sizes().vec()})"
+            )
+    return 0
+
+
+cdef int check_sizes(const char* name, const at.Tensor& tensor, int64_t rows, int64_t columns) except -1 nogil:
+    if tensor.size(0) != rows or (columns >= 0 and tensor.size(1) != columns):
+        with gil:
+            raise ValueError(
+                f"lltm: argument '{name.decode()}' must have sizes {[rows] if columns < 0 else [rows, columns]}, "
+                f"got {tensor.sizes().vec()}; with h (batch, state) and x (batch, features), c must be (batch, state), "
+                "weight (3 state, state + features) and bias (3 state)"
+            )
+    return 0
+
+
+# ---- From tensors to pointers. Accessors check that each tensor is what its pointer is taken for, and hold its memory.
+# `kind` is NULL: by its type Cython knows which function is meant.
+
+cdef inline int read(const at.Tensor& tensor, const char* name, at.const_accessor2[element]& rows) except -1 nogil:
+    """Rows of the tensor, wherever they lie; of a copy if the elements of a row do not lie next to one another."""
+    if tensor.size(1) <= 1 or tensor.stride(1) == 1:
+        rows = at.const_accessor2[element](tensor, name)
+    else:
+        rows = at.const_accessor2[element](tensor.contiguous(), name)
+    return 0
+
+
+cdef int join_into(
+    const element* kind, const at.Tensor& h, const at.Tensor& x, const at.Tensor& joined
+) except -1 nogil:
+    """[h, x], without the list that at::cat wants: a reference taken to a tensor of Python takes the GIL."""
+    cdef at.const_accessor2[element] left, right
+    cdef at.accessor2[element] to = at.accessor2[element](joined, b"joined")
+    read[element](h, b"h", left)
+    read[element](x, b"x", right)
+    vectorized(
+        join_rows[element], to.size(0), left.data(), left.size(1), left.stride(0), right.data(), right.size(1),
+        right.stride(0), to.data())
+    return 0
+
+
+cdef int forward_into(
+    const element* kind, const at.Tensor& c, const at.Tensor& gates, const at.Tensor& new_h, const at.Tensor& new_c
+) except -1 nogil:
+    cdef at.const_accessor2[element] old
+    cdef at.accessor2[element] g = at.accessor2[element](gates, b"gates")
+    cdef at.accessor2[element] to_h = at.accessor2[element](new_h, b"new_h")
+    cdef at.accessor2[element] to_c = at.accessor2[element](new_c, b"new_c")
+    read[element](c, b"c", old)
+    vectorized(
+        forward_rows[element], old.size(0), old.size(1), g.data(), old.data(), old.stride(0), to_h.data(), to_c.data())
+    return 0
+
+
+cdef int backward_into(
+    const element* kind,
+    const at.Tensor& grad_h,
+    const at.Tensor& grad_c,
+    const at.Tensor& gates,
+    const at.Tensor& new_c,
+    const at.Tensor& d_gates,
+    const at.Tensor& d_c,
+) except -1 nogil:
+    cdef at.const_accessor2[element] from_h, from_c
+    cdef at.const_accessor2[element] g = at.const_accessor2[element](gates, b"gates")
+    cdef at.const_accessor2[element] c = at.const_accessor2[element](new_c, b"new_c")
+    cdef at.accessor2[element] to_gates = at.accessor2[element](d_gates, b"d_gates")
+    cdef at.accessor2[element] to_c = at.accessor2[element](d_c, b"d_c")
+    read[element](grad_h, b"grad_h", from_h)
+    read[element](grad_c, b"grad_c", from_c)
+    vectorized(
+        backward_rows[element], c.size(0), c.size(1), from_h.data(), from_h.stride(0), from_c.data(), from_c.stride(0),
+        g.data(), c.data(), to_gates.data(), to_c.data())
+    return 0
+
+
+cdef int small_gates(
+    const number* kind,
+    const at.Tensor& x,
+    const at.Tensor& h,
+    const at.Tensor& weight,
+    const at.Tensor& bias,
+    const at.Tensor& gates,
+) except -1 nogil:
+    """[h, x] weight^T + bias for a small batch, computed as its transpose: vectors hold the batch."""
+    cdef int64_t batch = h.size(0), state = h.size(1), features = x.size(1), width = (batch + 15) // 16 * 16
+    cdef at.Tensor joined = at.zeros((state + features, width), h.options())
+    cdef at.Tensor transposed = at.empty((3 * state, width), h.options())
+    cdef at.const_accessor2[number] upper = at.const_accessor2[number](h, b"h")
+    cdef at.const_accessor2[number] lower = at.const_accessor2[number](x, b"x")
+    cdef at.const_accessor2[number] w = at.const_accessor2[number](weight, b"weight")
+    cdef at.const_accessor1[number] start = at.const_accessor1[number](bias.contiguous(), b"bias")
+    cdef at.accessor2[number] columns = at.accessor2[number](joined, b"joined")
+    cdef at.accessor2[number] result = at.accessor2[number](transposed, b"transposed")
+    cdef at.accessor2[number] to = at.accessor2[number](gates, b"gates")
+    vectorized(
+        transpose_rows[number], batch, state, upper.data(), upper.stride(0), upper.stride(1), columns.data(), width)
+    vectorized(
+        transpose_rows[number], batch, features, lower.data(), lower.stride(0), lower.stride(1),
+        columns.data() + state * width, width)
+    product(
+        3 * state, width, state + features, w.data(), w.stride(0), w.stride(1), columns.data(), width, start.data(),
+        result.data(), width)
+    vectorized(transpose_rows[number], 3 * state, batch, result.data(), width, 1, to.data(), 3 * state)
+    return 0
+
+
+cdef int small_gradients(
+    const number* kind,
+    const at.Tensor& d_gates,
+    const at.Tensor& x,
+    const at.Tensor& h,
+    const at.Tensor& weight,
+    const at.Tensor& d_x,
+    const at.Tensor& d_h,
+    const at.Tensor& d_weight,
+    const at.Tensor& d_bias,
+) except -1 nogil:
+    """The products of backward for a small batch, into those of the last four that are defined."""
+    cdef int64_t batch = h.size(0), state = h.size(1), features = x.size(1), gates = 3 * state
+    cdef at.const_accessor2[number] d = at.const_accessor2[number](d_gates, b"d_gates"), w, left, right
+    cdef at.accessor2[number] to
+    cdef at.accessor1[number] sums
+    if d_x.defined() or d_h.defined():
+        read[number](weight, b"weight", w)
+    if d_h.defined():
+        to = at.accessor2[number](d_h, b"d_h")
+        product(batch, state, gates, d.data(), gates, 1, w.data(), w.stride(0), NULL, to.data(), state)
+    if d_x.defined():
+        to = at.accessor2[number](d_x, b"d_x")
+        product(
+            batch, features, gates, d.data(), gates, 1, w.data() + state, w.stride(0), NULL, to.data(), features)
+    if d_weight.defined():
+        read[number](h, b"h", left)
+        read[number](x, b"x", right)
+        to = at.accessor2[number](d_weight, b"d_weight")
+        product(
+            gates, state, batch, d.data(), 1, gates, left.data(), left.stride(0), NULL, to.data(), state + features)
+        product(
+            gates, features, batch, d.data(), 1, gates, right.data(), right.stride(0), NULL, to.data() + state,
+            state + features)
+    if d_bias.defined():
+        sums = at.accessor1[number](d_bias, b"d_bias")
+        vectorized(sum_rows[number], batch, gates, d.data(), sums.data())
+    return 0
+
+
+# ---- The cell.
+
+cdef int join(const at.Tensor& h, const at.Tensor& x, const at.Tensor& joined) except -1 nogil:
+    if h.scalar_type() == at.kFloat:
+        return join_into[float](NULL, h, x, joined)
+    if h.scalar_type() == at.kDouble:
+        return join_into[double](NULL, h, x, joined)
+    return join_into[BFloat16](NULL, h, x, joined)
+
+
+cdef (at.Tensor, at.Tensor, at.Tensor) fused_forward(
+    const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
+) except * nogil:
+    """h', c', and the gates after their activations."""
+    check(x, h, c, weight, bias)
+    cdef at.ScalarType dtype = h.scalar_type()
+    cdef at.Tensor new_h = at.empty(h.sizes(), h.options()), new_c = at.empty(h.sizes(), h.options())
+    cdef at.Tensor gates, joined
+    if product_pays(h.size(0)) and dtype != at.kBFloat16:
+        gates = at.empty((h.size(0), weight.size(0)), h.options())
+        if dtype == at.kFloat:
+            small_gates[float](NULL, x, h, weight, bias, gates)
+        else:
+            small_gates[double](NULL, x, h, weight, bias, gates)
+    else:
+        joined = at.empty((h.size(0), weight.size(1)), h.options())
+        join(h, x, joined)
+        gates = at.addmm(bias, joined, weight.t())
+    if dtype == at.kFloat:
+        forward_into[float](NULL, c, gates, new_h, new_c)
+    elif dtype == at.kDouble:
+        forward_into[double](NULL, c, gates, new_h, new_c)
+    else:
+        forward_into[BFloat16](NULL, c, gates, new_h, new_c)
+    return new_h, new_c, gates
+
+
+cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(
+    const at.Tensor& grad_h,
+    const at.Tensor& grad_c,
+    const at.Tensor& x,
+    const at.Tensor& h,
+    const at.Tensor& gates,
+    const at.Tensor& new_c,
+    const at.Tensor& weight,
+    cbool need_x,
+    cbool need_h,
+    cbool need_weight,
+    cbool need_bias,
+) except * nogil:
+    """The gradients for x, h, c, weight and bias; undefined where they are not needed, but for c's, which always comes.
+
+    An undefined grad_h or grad_c is one of zeros."""
+    cdef at.ScalarType dtype = new_c.scalar_type()
+    cdef at.Tensor d_x, d_h, d_weight, d_bias, joined, zeros
+    cdef at.Tensor d_gates = at.empty(gates.sizes(), gates.options()), d_c = at.empty(new_c.sizes(), new_c.options())
+    cdef const at.Tensor* from_h = &grad_h
+    cdef const at.Tensor* from_c = &grad_c
+    cdef int64_t state = new_c.size(1), features = weight.size(1) - state
+    if not grad_h.defined() or not grad_c.defined():
+        zeros = at.zeros((1, state), new_c.options()).expand(new_c.sizes())  # the memory of one row
+        from_h = &grad_h if grad_h.defined() else &zeros
+        from_c = &grad_c if grad_c.defined() else &zeros
+    if dtype == at.kFloat:
+        backward_into[float](NULL, from_h[0], from_c[0], gates, new_c, d_gates, d_c)
+    elif dtype == at.kDouble:
+        backward_into[double](NULL, from_h[0], from_c[0], gates, new_c, d_gates, d_c)
+    else:
+        backward_into[BFloat16](NULL, from_h[0], from_c[0], gates, new_c, d_gates, d_c)
+
+    if product_pays(h.size(0)) and dtype != at.kBFloat16:
+        if need_x:
+            d_x = at.empty(x.sizes(), x.options())
+        if need_h:
+            d_h = at.empty(h.sizes(), h.options())
+        if need_weight:
+            d_weight = at.empty(weight.sizes(), weight.options())
+        if need_bias:
+            d_bias = at.empty((weight.size(0),), weight.options())
+        if dtype == at.kFloat:
+            small_gradients[float](NULL, d_gates, x, h, weight, d_x, d_h, d_weight, d_bias)
+        else:
+            small_gradients[double](NULL, d_gates, x, h, weight, d_x, d_h, d_weight, d_bias)
+        return d_x, d_h, d_c, d_weight, d_bias
+
+    if need_x and need_h:
+        joined = at.mm(d_gates, weight)
+        d_h = joined.narrow(1, 0, state)
+        d_x = joined.narrow(1, state, features)
+    elif need_h:
+        d_h = at.mm(d_gates, weight.narrow(1, 0, state))
+    elif need_x:
+        d_x = at.mm(d_gates, weight.narrow(1, state, features))
+    if need_weight:
+        joined = at.empty((h.size(0), weight.size(1)), h.options())
+        join(h, x, joined)
+        d_weight = at.mm(d_gates.t(), joined)
+    if need_bias:
+        d_bias = at.sum(d_gates, (0,))
+    return d_x, d_h, d_c, d_weight, d_bias
+
+
+def forward(
+    torch.Tensor x not None,
+    torch.Tensor h not None,
+    torch.Tensor c not None,
+    torch.Tensor weight not None,
+    torch.Tensor bias not None,
+):
+    cdef torch.NoGradGuard _no_grad = torch.NoGradGuard()
+    cdef (at.Tensor, at.Tensor, at.Tensor) r
+    with nogil:
+        r = fused_forward(x.cdata, h.cdata, c.cdata, weight.cdata, bias.cdata)
+    return torch.wrap(r[0]), torch.wrap(r[1]), x, h, torch.wrap(r[2]), torch.wrap(r[1])
+
+
+def backward(
+    torch.Tensor grad_h not None,
+    torch.Tensor grad_c not None,
+    torch.Tensor x not None,
+    torch.Tensor h not None,
+    torch.Tensor gates not None,
+    torch.Tensor new_c not None,
+    torch.Tensor weight not None,
+    tuple needs not None,
+):
+    cdef torch.NoGradGuard _no_grad = torch.NoGradGuard()
+    cdef cbool need_x, need_h, need_weight, need_bias
+    need_x, need_h, _, need_weight, need_bias = needs
+    cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) d
+    with nogil:
+        d = fused_backward(
+            grad_h.cdata, grad_c.cdata, x.cdata, h.cdata, gates.cdata, new_c.cdata, weight.cdata, need_x, need_h,
+            need_weight, need_bias)
+    return torch.wrap(d[0]), torch.wrap(d[1]), torch.wrap(d[2]), torch.wrap(d[3]), torch.wrap(d[4])
