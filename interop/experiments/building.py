@@ -21,11 +21,14 @@ from interop.build import CXX_FLAGS
 from interop.cli import CommandError
 from interop.experiments import CHECKOUT, FOLDER
 
-__all__ = ["BUILD", "FLAGS", "build", "is_built", "native"]
+__all__ = ["BUILD", "FLAGS", "LOOP_FLAGS", "build", "is_built", "native"]
 
 BUILD = CHECKOUT / "build" / "experiments"
 FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
 """The compile flags of every form that is compared. They come last, so they win over those of Python and CFLAGS."""
+
+LOOP_FLAGS = [*CXX_FLAGS, "-O3", "-fno-trapping-math", "-fno-math-errno", "-g0"]
+"""Those where a form has loops of its own: what g++ wants to vectorise them, and what ATen's are compiled with."""
 
 _ERROR = re.compile(r"\berror: |^(?!performance hint: |warning: ).*\.pyx:\d+:\d+: ")  # of the compiler, of Cython
 
@@ -79,7 +82,13 @@ def _stamp(name: str) -> Path:
 
 def _fingerprint(folder: Path) -> str:
     """A hash of the sources, of the toolkit that they are built with, and of the versions and environment."""
-    settings = [sys.version, torch.__version__, FLAGS, *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS"))]
+    settings = [
+        sys.version,
+        torch.__version__,
+        FLAGS,
+        LOOP_FLAGS,
+        *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS")),
+    ]
     digest = hashlib.sha256(repr(settings).encode())
     places = [folder, paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), CHECKOUT / "interop"]
     for place in map(Path, places):

@@ -20,7 +20,7 @@ cdef int check(
         with gil:
             raise TypeError(
                 "lltm: argument 'h' must have dtype torch.float32, torch.float64 or torch.bfloat16, "
-                f"got {torch.wrap_dtype(dtype)}; convert it with .to()"
+                f"got {torch.wrap_dtype(dtype)}; convert all five with .to()"
             )
     check_argument(b"x", x, dtype, 2)
     check_argument(b"h", h, dtype, 2)
@@ -36,6 +36,13 @@ cdef int check(
 
 
 cdef int check_argument(const char* name, const at.Tensor& tensor, at.ScalarType dtype, int64_t ndim) except -1 nogil:
+    if tensor.layout() != at.kStrided or not tensor.is_cpu():
+        with gil:
+            raise TypeError(
+                f"lltm: argument '{name.decode()}' must be a dense tensor on the CPU, got layout "
+                f"{torch.wrap_layout(tensor.layout())} on device {torch.wrap_device(tensor.device())}; "
+                "convert it with .to_dense(), .cpu()"
+            )
     if tensor.scalar_type() != dtype:
         with gil:
             raise TypeError(

@@ -1,4 +1,4 @@
-"""The LLTM cell in plain Python, in C++ with pybind11, and in Cython: do they agree, and how fast are they?"""
+"""The LLTM cell in Python, through torch.compile, in C++ and in Cython: do they agree, and how fast are they?"""
 
 from dataclasses import asdict, dataclass
 
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
 
     started = environment()  # before compiling, which adds to the load
     if not building.is_built(ways.NAME):
-        with waiting("compiling the C++ and the Cython cell, once: most of a minute"):
+        with waiting("compiling the C++ and the Cython cells, once: a minute or so"):
             building.build(ways.NAME)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> None:
 
 def experiment(text: data.Text, settings: Settings) -> dict:
     """Everything in order; returns what goes into the JSON."""
-    result = {"settings": asdict(settings), "flags": building.FLAGS}
+    result = {"settings": asdict(settings), "flags": building.LOOP_FLAGS}
     shapes = settings.batch, settings.features, settings.state
     torch.manual_seed(settings.seed)
     result["agreement"] = {"largest": agreement.check(*shapes), "gradcheck": True}

@@ -1,0 +1,184 @@
+"""The fused LLTM cell against the plain Python one in float64: any sizes, strides, dtypes and needs."""
+
+import itertools
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interop import experiments
+from interop.experiments import building
+
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.bfloat16: 0.06}
+NAMES = ("x", "h", "c", "weight", "bias")
+SMALL, LARGE = 3, 40  # batches that are multiplied by the cell's own loop, and by ATen
+
+
+@pytest.fixture(scope="module")
+def lltm():
+    building.build("lltm")
+    return SimpleNamespace(**{name: experiments.load("lltm", name) for name in ("ways", "agreement")})
+
+
+@pytest.fixture(scope="module")
+def call(lltm):
+    """Calls the cell of a way with x, h, c, weight and bias."""
+    classes = lltm.ways.classes()
+
+    def call(way, x, h, c, weight, bias):
+        cell = classes[way](1, 1)
+        return torch.func.functional_call(cell, {"weight": weight, "bias": bias}, (x, h, c))
+
+    return call
+
+
+def arguments(batch, features, state, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(batch, features), (batch, state), (batch, state), (3 * state, features + state), (3 * state,)]
+    return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
+
+
+def evaluate(call, way, given_arguments, needed=(True,) * 5, weights=(True, True)):
+    """h', c' and the gradients of their weighted sum, None for those not needed."""
+    leaves = [a.detach().requires_grad_(need) for a, need in zip(given_arguments, needed, strict=True)]
+    outputs = call(way, *leaves)
+    total = 0
+    for output, weighted in zip(outputs, weights, strict=True):
+        if weighted:
+            weight = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view(output.shape)
+            total = total + (output.double() * weight).sum()
+    if any(needed):
+        total.backward()
+    return [*(output.detach() for output in outputs), *(leaf.grad for leaf in leaves)]
+
+
+def assert_as_python(call, given_arguments, **options):
+    dtype = given_arguments[0].dtype
+    got = evaluate(call, "Cython fused", given_arguments, **options)
+    wanted = evaluate(call, "Python", [a.double() for a in given_arguments], **options)
+    for name, a, b in zip(("h'", "c'", *(f"grad {n}" for n in NAMES)), got, wanted, strict=True):
+        assert (a is None) == (b is None), name
+        if a is None:
+            continue
+        assert a.dtype == dtype, name
+        assert a.shape == b.shape, name
+        if b.numel():
+            # Relative to the largest value: these are sums of products.
+            error = ((a.double() - b).abs().max() / b.abs().max().clamp(min=1e-3)).item()
+            assert error <= TOLERANCE[dtype], (name, error)
+
+
+class TestAgreement:
+    @settings(deadline=None, max_examples=60)
+    @given(
+        batch=st.sampled_from([0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 50]),
+        features=st.sampled_from([0, 1, 2, 5, 16, 33]),
+        state=st.sampled_from([0, 1, 2, 3, 7, 8, 15, 16, 17, 33]),
+        dtype=st.sampled_from(list(TOLERANCE)),
+        seed=st.integers(0, 1000),
+    )
+    def test_any_size(self, call, batch, features, state, dtype, seed):
+        assert_as_python(call, arguments(batch, features, state, dtype, seed))
+
+    @pytest.mark.parametrize("batch", [SMALL, LARGE])
+    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    @pytest.mark.parametrize("index", range(5), ids=NAMES)
+    @pytest.mark.parametrize("layout", ["transposed", "every other column", "far rows", "one row again and again"])
+    def test_any_strides(self, call, batch, dtype, index, layout):
+        given_arguments = arguments(batch, 9, 18, dtype)
+        t = given_arguments[index]
+        if t.dim() == 1:
+            t = torch.stack([t, t], 1)[:, 0]
+        elif layout == "transposed":
+            t = t.t().contiguous().t()
+        elif layout == "every other column":
+            t = torch.stack([t, t + 1], 2)[:, :, 0]
+        elif layout == "far rows":
+            t = torch.cat([t, t + 1], 1)[:, : t.size(1)]
+        else:
+            t = t[:1].expand(t.shape)
+        given_arguments[index] = t
+        call_keeping_strides = lambda way, *a: call(way, *(x if i != index else _like(x, t) for i, x in enumerate(a)))  # noqa: E731
+        assert_as_python(call_keeping_strides, given_arguments)
+
+    @pytest.mark.parametrize("batch", [SMALL, LARGE])
+    @pytest.mark.parametrize("needed", list(itertools.product((False, True), repeat=5)), ids=str)
+    def test_only_what_is_needed(self, call, batch, needed):
+        assert_as_python(call, arguments(batch, 4, 5), needed=needed)
+
+    @pytest.mark.parametrize("weights", [(True, False), (False, True)])
+    def test_one_result_alone(self, call, weights):
+        assert_as_python(call, arguments(SMALL, 4, 5), weights=weights)
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1e30, -1e30])
+    @pytest.mark.parametrize("index", [0, 1, 2, 4], ids=["x", "h", "c", "bias"])
+    def test_values_out_of_range_give_what_python_gives(self, call, index, value):
+        given_arguments = arguments(SMALL, 4, 5, torch.float32)
+        given_arguments[index].view(-1)[1] = value
+        got, wanted = (call(way, *given_arguments) for way in ("Cython fused", "Python"))
+        torch.testing.assert_close(got, wanted, equal_nan=True)
+
+    def test_numerical_differences(self, call):
+        leaves = [a.requires_grad_() for a in arguments(SMALL, 4, 5)]
+        assert torch.autograd.gradcheck(lambda *a: call("Cython fused", *a), leaves)
+
+
+def _like(values, layout):
+    """The values, with the strides of `layout`; differentiable."""
+    if 0 in layout.stride():
+        return values[:1].expand(values.shape)
+    room = 1 + sum((n - 1) * s for n, s in zip(layout.shape, layout.stride(), strict=True))
+    place = torch.as_strided(torch.arange(room), layout.shape, layout.stride())
+    return torch.zeros(room, dtype=values.dtype).index_put((place,), values).as_strided(layout.shape, layout.stride())
+
+
+CHECK = """
+import torch
+from interop import experiments
+ways, agreement = (experiments.load("lltm", name) for name in ("ways", "agreement"))
+for dtype, tolerance in agreement.TOLERANCE.items():
+    for batch in (1, 16, 17, 40):
+        cells, inputs = ways.same_cells(7, 19, dtype=dtype), agreement.inputs(batch, 7, 19, dtype)
+        results = (agreement.evaluate(cells[way], inputs) for way in ("Cython fused", "Python"))
+        for got, wanted in zip(*results):
+            torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance)
+print(torch.backends.cpu.get_cpu_capability())
+"""
+
+
+@pytest.mark.usefixtures("lltm")
+@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+def test_each_instruction_set(capability):
+    environment = os.environ | {"ATEN_CPU_CAPABILITY": capability}
+    done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+class TestWrongArguments:
+    @pytest.mark.parametrize(
+        ("index", "value", "error", "message"),
+        [
+            (1, torch.zeros(3, 5, dtype=torch.int64), TypeError, "'h' must have dtype .* got torch.int64"),
+            (0, torch.zeros(3, 4), TypeError, "'x' must have the dtype of h, torch.float64, got torch.float32"),
+            (4, torch.zeros(15).half(), TypeError, "'bias' must have the dtype of h, torch.float64, got torch.float16"),
+            (0, torch.zeros(3).double(), ValueError, r"'x' must have 2 dimensions, got 1 \(sizes \[3\]\)"),
+            (4, torch.zeros(15, 1).double(), ValueError, r"'bias' must have 1 dimension, got 2"),
+            (2, torch.zeros(1, 5).double(), ValueError, r"'c' must have sizes \[3, 5\], got \[1, 5\]"),
+            (0, torch.zeros(2, 4).double(), ValueError, r"'x' must have sizes \[3, 4\], got \[2, 4\]"),
+            (3, torch.zeros(15, 8).double(), ValueError, r"'weight' must have sizes \[15, 9\], got \[15, 8\]"),
+            (4, torch.zeros(14).double(), ValueError, r"'bias' must have sizes \[15\], got \[14\]"),
+            (2, torch.zeros(3, 5).double().to_sparse(), TypeError, "'c' must be a dense tensor .* torch.sparse_coo"),
+            (0, torch.zeros(3, 4, device="meta").double(), TypeError, "'x' must be .* on the CPU, got .* device meta"),
+        ],
+        ids=str,
+    )
+    def test_they_are_named(self, call, index, value, error, message):
+        given_arguments = arguments(3, 4, 5)
+        given_arguments[index] = value
+        with pytest.raises(error, match=message):
+            call("Cython fused", *given_arguments)
