@@ -1,4 +1,4 @@
-"""Checks that the three forms of the cell compute the same, forward and backward."""
+"""Checks that all forms of the cell compute the same, forward and backward."""
 
 import torch
 from torch import Tensor

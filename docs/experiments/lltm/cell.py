@@ -1,4 +1,4 @@
-"""What the three forms of the LLTM cell have in common: their parameters, and how these start."""
+"""What all forms of the LLTM cell have in common: their parameters, and how these start."""
 
 import torch
 from torch import Tensor, nn

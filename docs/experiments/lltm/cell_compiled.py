@@ -1,6 +1,7 @@
 """The LLTM cell in plain PyTorch, through torch.compile."""
 
 import torch
+import torch._functorch.config
 from torch import Tensor
 
 from .cell_python import PythonCell
@@ -12,6 +13,9 @@ class CompiledCell(PythonCell):
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         return _forward(self, x, h, c)
 
+
+# Or else backward reuses the memory of saved tensors, and refuses a graph that is kept, which timing.py does.
+torch._functorch.config.donated_buffer = False
 
 # dynamic=False: code for these shapes only, which is the fastest, also after other shapes were seen.
 _forward = torch.compile(PythonCell.forward, dynamic=False, fullgraph=True)

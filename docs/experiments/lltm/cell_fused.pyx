@@ -7,8 +7,16 @@ from c10.util.BFloat16 cimport BFloat16
 from interop.instruction_sets cimport vectorized
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
 from rows cimport backward_rows, element, forward_rows, join_rows, number, sum_rows, transpose_rows
 from small_product cimport product, product_pays
+from torch.autograd cimport Context
+from torch.library cimport Operator, define, impl, register_autograd
+
+ctypedef at.tuple5[at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor] Results
+
+cdef Operator[Results] backward_operator = Operator[Results](b"lltm::fused_backward")
+
 
 cdef int check(
     const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
@@ -19,7 +27,7 @@ cdef int check(
     if dtype != at.kFloat and dtype != at.kDouble and dtype != at.kBFloat16:
         with gil:
             raise TypeError(
-                "lltm: argument 'h' must have dtype torch.float32, torch.float64 or torch.bfloat16, "
+                "lltm::fused: argument 'h' must have dtype torch.float32, torch.float64 or torch.bfloat16, "
                 f"got {torch.wrap_dtype(dtype)}; convert all five with .to()"
             )
     check_argument(b"x", x, dtype, 2)
@@ -39,20 +47,20 @@ cdef int check_argument(const char* name, const at.Tensor& tensor, at.ScalarType
     if tensor.layout() != at.kStrided or not tensor.is_cpu():
         with gil:
             raise TypeError(
-                f"lltm: argument '{name.decode()}' must be a dense tensor on the CPU, got layout "
+                f"lltm::fused: argument '{name.decode()}' must be a dense tensor on the CPU, got layout "
                 f"{torch.wrap_layout(tensor.layout())} on device {torch.wrap_device(tensor.device())}; "
                 "convert it with .to_dense(), .cpu()"
             )
     if tensor.scalar_type() != dtype:
         with gil:
             raise TypeError(
-                f"lltm: argument '{name.decode()}' must have the dtype of h, {torch.wrap_dtype(dtype)}, "
+                f"lltm::fused: argument '{name.decode()}' must have the dtype of h, {torch.wrap_dtype(dtype)}, "
                 f"got {torch.wrap_dtype(tensor.scalar_type())}; convert it with .to({torch.wrap_dtype(dtype)})"
             )
     if tensor.dim() != ndim:
         with gil:
             raise ValueError(
-                f"lltm: argument '{name.decode()}' must have {ndim} dimension{'s' if ndim > 1 else ''}, "
+                f"lltm::fused: argument '{name.decode()}' must have {ndim} dimension{'s' if ndim > 1 else ''}, "
                 f"got {tensor.dim()} (sizes {tensor.sizes().vec()})"
             )
     return 0
@@ -62,7 +70,7 @@ cdef int check_sizes(const char* name, const at.Tensor& tensor, int64_t rows, in
     if tensor.size(0) != rows or (columns >= 0 and tensor.size(1) != columns):
         with gil:
             raise ValueError(
-                f"lltm: argument '{name.decode()}' must have sizes {[rows] if columns < 0 else [rows, columns]}, "
+                f"lltm::fused: argument '{name.decode()}' must have sizes {[rows] if columns < 0 else [rows, columns]}, "
                 f"got {tensor.sizes().vec()}; with h (batch, state) and x (batch, features), c must be (batch, state), "
                 "weight (3 state, state + features) and bias (3 state)"
             )
@@ -238,6 +246,34 @@ cdef (at.Tensor, at.Tensor, at.Tensor) fused_forward(
     return new_h, new_c, gates
 
 
+cdef (at.Tensor, at.Tensor, at.Tensor) meta_forward(
+    const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
+) except * nogil:
+    cdef vector[at.Tensor] parts
+    parts.push_back(h)
+    parts.push_back(x)
+    return at.empty_like(h), at.empty_like(c), at.addmm(bias, at.cat(parts, 1), weight.t())
+
+
+cdef void setup_context(
+    Context& ctx,
+    const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias,
+    const at.Tensor& new_h, const at.Tensor& new_c, const at.Tensor& gates,
+) except * nogil:
+    ctx.mark_non_differentiable(gates)
+    ctx.save_for_backward(x, h, gates, new_c, weight)
+
+
+cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) gradient(
+    Context& ctx, const at.Tensor& grad_h, const at.Tensor& grad_c, const at.Tensor& _
+) except * nogil:
+    cdef Results r = backward_operator.call(
+        grad_h, grad_c, ctx.saved_tensor(0), ctx.saved_tensor(1), ctx.saved_tensor(2), ctx.saved_tensor(3),
+        ctx.saved_tensor(4), ctx.needs_input_grad(0), ctx.needs_input_grad(1), ctx.needs_input_grad(3),
+        ctx.needs_input_grad(4))
+    return at.get0(r), at.get1(r), at.get2(r), at.get3(r), at.get4(r)
+
+
 cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(
     const at.Tensor& grad_h,
     const at.Tensor& grad_c,
@@ -251,25 +287,17 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(
     cbool need_weight,
     cbool need_bias,
 ) except * nogil:
-    """The gradients for x, h, c, weight and bias; undefined where they are not needed, but for c's, which always comes.
-
-    An undefined grad_h or grad_c is one of zeros."""
+    """The gradients for x, h, c, weight and bias; undefined where not needed, but for c's, which always comes."""
     cdef at.ScalarType dtype = new_c.scalar_type()
-    cdef at.Tensor d_x, d_h, d_weight, d_bias, joined, zeros
+    cdef at.Tensor d_x, d_h, d_weight, d_bias, joined
     cdef at.Tensor d_gates = at.empty(gates.sizes(), gates.options()), d_c = at.empty(new_c.sizes(), new_c.options())
-    cdef const at.Tensor* from_h = &grad_h
-    cdef const at.Tensor* from_c = &grad_c
     cdef int64_t state = new_c.size(1), features = weight.size(1) - state
-    if not grad_h.defined() or not grad_c.defined():
-        zeros = at.zeros((1, state), new_c.options()).expand(new_c.sizes())  # the memory of one row
-        from_h = &grad_h if grad_h.defined() else &zeros
-        from_c = &grad_c if grad_c.defined() else &zeros
     if dtype == at.kFloat:
-        backward_into[float](NULL, from_h[0], from_c[0], gates, new_c, d_gates, d_c)
+        backward_into[float](NULL, grad_h, grad_c, gates, new_c, d_gates, d_c)
     elif dtype == at.kDouble:
-        backward_into[double](NULL, from_h[0], from_c[0], gates, new_c, d_gates, d_c)
+        backward_into[double](NULL, grad_h, grad_c, gates, new_c, d_gates, d_c)
     else:
-        backward_into[BFloat16](NULL, from_h[0], from_c[0], gates, new_c, d_gates, d_c)
+        backward_into[BFloat16](NULL, grad_h, grad_c, gates, new_c, d_gates, d_c)
 
     if product_pays(h.size(0)) and dtype != at.kBFloat16:
         if need_x:
@@ -286,13 +314,9 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(
             small_gradients[double](NULL, d_gates, x, h, weight, d_x, d_h, d_weight, d_bias)
         return d_x, d_h, d_c, d_weight, d_bias
 
-    if need_x and need_h:
-        joined = at.mm(d_gates, weight)
-        d_h = joined.narrow(1, 0, state)
-        d_x = joined.narrow(1, state, features)
-    elif need_h:
+    if need_h:
         d_h = at.mm(d_gates, weight.narrow(1, 0, state))
-    elif need_x:
+    if need_x:
         d_x = at.mm(d_gates, weight.narrow(1, state, features))
     if need_weight:
         joined = at.empty((h.size(0), weight.size(1)), h.options())
@@ -303,36 +327,48 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(
     return d_x, d_h, d_c, d_weight, d_bias
 
 
-def forward(
-    torch.Tensor x not None,
-    torch.Tensor h not None,
-    torch.Tensor c not None,
-    torch.Tensor weight not None,
-    torch.Tensor bias not None,
-):
-    cdef torch.NoGradGuard _no_grad = torch.NoGradGuard()
-    cdef (at.Tensor, at.Tensor, at.Tensor) r
-    with nogil:
-        r = fused_forward(x.cdata, h.cdata, c.cdata, weight.cdata, bias.cdata)
-    return torch.wrap(r[0]), torch.wrap(r[1]), x, h, torch.wrap(r[2]), torch.wrap(r[1])
+cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) meta_backward(
+    const at.Tensor& grad_h,
+    const at.Tensor& grad_c,
+    const at.Tensor& x,
+    const at.Tensor& h,
+    const at.Tensor& gates,
+    const at.Tensor& new_c,
+    const at.Tensor& weight,
+    cbool need_x,
+    cbool need_h,
+    cbool need_weight,
+    cbool need_bias,
+) except * nogil:
+    cdef at.Tensor d_x, d_h, d_weight, d_bias
+    if need_x:
+        d_x = at.empty_like(x)
+    if need_h:
+        d_h = at.empty_like(h)
+    if need_weight:
+        d_weight = at.empty_like(weight)
+    if need_bias:
+        d_bias = at.sum(gates, (0,))
+    return d_x, d_h, at.empty_like(new_c), d_weight, d_bias
 
 
-def backward(
-    torch.Tensor grad_h not None,
-    torch.Tensor grad_c not None,
-    torch.Tensor x not None,
-    torch.Tensor h not None,
-    torch.Tensor gates not None,
-    torch.Tensor new_c not None,
-    torch.Tensor weight not None,
-    tuple needs not None,
-):
-    cdef torch.NoGradGuard _no_grad = torch.NoGradGuard()
-    cdef cbool need_x, need_h, need_weight, need_bias
-    need_x, need_h, _, need_weight, need_bias = needs
-    cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) d
-    with nogil:
-        d = fused_backward(
-            grad_h.cdata, grad_c.cdata, x.cdata, h.cdata, gates.cdata, new_c.cdata, weight.cdata, need_x, need_h,
-            need_weight, need_bias)
-    return torch.wrap(d[0]), torch.wrap(d[1]), torch.wrap(d[2]), torch.wrap(d[3]), torch.wrap(d[4])
+cdef vector[at.Tensor] second_gradient(
+    Context& ctx, const at.Tensor& _1, const at.Tensor& _2, const at.Tensor& _3, const at.Tensor& _4,
+    const at.Tensor& _5,
+) except * nogil:
+    with gil:
+        raise NotImplementedError("lltm::fused has no second derivative; use a cell of plain PyTorch for one")
+
+
+define("lltm::fused", "(Tensor x, Tensor h, Tensor c, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)")
+impl("lltm::fused", "CPU", fused_forward)
+impl("lltm::fused", "Meta", meta_forward)
+define(
+    "lltm::fused_backward",
+    "(Tensor grad_h, Tensor grad_c, Tensor x, Tensor h, Tensor gates, Tensor new_c, Tensor weight, bool need_x, "
+    "bool need_h, bool need_weight, bool need_bias) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+impl("lltm::fused_backward", "CPU", fused_backward)
+impl("lltm::fused_backward", "Meta", meta_backward)
+register_autograd("lltm::fused", gradient, setup_context)
+register_autograd("lltm::fused_backward", second_gradient)

@@ -8,7 +8,7 @@ from .cell import Cell
 
 
 class PythonCell(Cell):
-    """The cell as one writes it in PyTorch. The other two must give what this gives."""
+    """The cell as one writes it in PyTorch. The others must give what this gives."""
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         gates = functional.linear(torch.cat([h, x], 1), self.weight, self.bias)

@@ -12,7 +12,7 @@ from interop.experiments.building import LOOP_FLAGS
 generated = sys.argv[sys.argv.index("--build-temp") + 1]
 cython = [
     Extension(name, [f"{name}.pyx"], include_dirs=["."], extra_compile_args=LOOP_FLAGS)
-    for name in ("cell_cython", "cell_fused")
+    for name in ("cell_cython", "cell_op", "cell_fused")
 ]
 
 setup(

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import torch
-import torch._functorch.config
 from torch.utils.benchmark import Timer
 
 from .agreement import inputs
@@ -48,9 +47,7 @@ def measure(
         Microseconds, by what is timed and by way (or "products", the floor): the median of the rounds and their
         quartiles.
     """
-    # torch.compile would have backward reuse the memory of saved tensors, and refuse a graph that is kept.
-    with torch._functorch.config.patch(donated_buffer=False):
-        timers = _timers(batch, features, state)
+    timers = _timers(batch, features, state)
     # The number of runs in a block is chosen once, so that all rounds weigh the same.
     number = {key: max(1, round(seconds / timer.timeit(20).mean)) for key, timer in timers.items()}
     times = {key: [] for key in timers}

@@ -6,17 +6,19 @@ from .cell import Cell
 from .cell_compiled import CompiledCell
 from .cell_native import native_cell
 from .cell_python import PythonCell
+from .cell_registered import registered_cell
 
 NAME = "lltm"
-WAYS = ("Python", "torch.compile", "C++", "Cython", "Cython fused")
-NATIVE = {"C++": "cell_cpp", "Cython": "cell_cython", "Cython fused": "cell_fused"}
+WAYS = ("Python", "torch.compile", "C++", "Cython", "Cython op", "Cython fused")
 
 
 def classes() -> dict[str, type[Cell]]:
     """The class of each way. The native ones must have been built."""
-    found = {"Python": PythonCell, "torch.compile": CompiledCell}
-    found |= {way: native_cell(building.native(NAME, module)) for way, module in NATIVE.items()}
-    return {way: found[way] for way in WAYS}
+    for module in ("cell_op", "cell_fused"):
+        building.native(NAME, module)  # registers its operators
+    cpp, cython = (native_cell(building.native(NAME, module)) for module in ("cell_cpp", "cell_cython"))
+    found = (PythonCell, CompiledCell, cpp, cython, registered_cell("cell"), registered_cell("fused"))
+    return dict(zip(WAYS, found, strict=True))
 
 
 def same_cells(features: int, state: int, **options) -> dict[str, Cell]:
