@@ -123,6 +123,14 @@ class TestAgreement:
         got, wanted = (call(way, *given_arguments) for way in ("Cython fused", "Python"))
         torch.testing.assert_close(got, wanted, equal_nan=True)
 
+    def test_gradients_that_come_in_without_strides(self, call):
+        leaves = [a.requires_grad_() for a in arguments(SMALL, 4, 5)]
+        wanted, got = (
+            torch.autograd.grad(call(way, *leaves)[0].sum() + call(way, *leaves)[1].t().sum(), leaves)
+            for way in ("Python", "Cython fused")
+        )
+        torch.testing.assert_close(got, wanted)
+
     def test_numerical_differences(self, call):
         leaves = [a.requires_grad_() for a in arguments(SMALL, 4, 5)]
         assert torch.autograd.gradcheck(lambda *a: call("Cython fused", *a), leaves)
@@ -172,8 +180,8 @@ class TestWrongArguments:
             (0, torch.zeros(2, 4).double(), ValueError, r"'x' must have sizes \[3, 4\], got \[2, 4\]"),
             (3, torch.zeros(15, 8).double(), ValueError, r"'weight' must have sizes \[15, 9\], got \[15, 8\]"),
             (4, torch.zeros(14).double(), ValueError, r"'bias' must have sizes \[15\], got \[14\]"),
-            (2, torch.zeros(3, 5).double().to_sparse(), TypeError, "'c' must be a dense tensor .* torch.sparse_coo"),
-            (0, torch.zeros(3, 4, device="meta").double(), TypeError, "'x' must be .* on the CPU, got .* device meta"),
+            (2, torch.zeros(3, 5).double().to_sparse(), NotImplementedError, "lltm::fused.*SparseCPU"),
+            (0, torch.zeros(3, 4, device="meta").double(), RuntimeError, "device meta"),
         ],
         ids=str,
     )
@@ -182,3 +190,64 @@ class TestWrongArguments:
         given_arguments[index] = value
         with pytest.raises(error, match=message):
             call("Cython fused", *given_arguments)
+
+    @pytest.mark.parametrize("index", range(7), ids=["grad_h", "grad_c", "x", "h", "gates", "new_c", "weight"])
+    @pytest.mark.parametrize("change", ["rows", "columns", "dtype", "dimensions"])
+    def test_backward_checks_too(self, lltm, index, change):
+        lltm.ways.classes()
+        x, h, c, weight, bias = arguments(3, 4, 5)
+        new_h, new_c, gates = torch.ops.lltm.fused(x, h, c, weight, bias)
+        given_arguments = [new_h, new_c, x, h, gates, new_c, weight]
+        t = given_arguments[index]
+        given_arguments[index] = {
+            "rows": t[1:],
+            "columns": t[:, 1:],
+            "dtype": t.float(),
+            "dimensions": t[0],
+        }[change]
+        with pytest.raises((TypeError, ValueError), match=r"lltm::fused: argument '.*' must have"):
+            torch.ops.lltm.fused_backward(*given_arguments, *(True,) * 4)
+
+    @pytest.mark.parametrize("batch", [SMALL, LARGE])
+    def test_backward_takes_any_strides(self, lltm, batch):
+        lltm.ways.classes()
+        x, h, c, weight, bias = arguments(batch, 4, 5)
+        new_h, new_c, gates = torch.ops.lltm.fused(x, h, c, weight, bias)
+        given_arguments = [new_h, new_c, x, h, gates, new_c, weight]
+        wanted = torch.ops.lltm.fused_backward(*given_arguments, True, True, True, True)
+        got = torch.ops.lltm.fused_backward(*(t.t().contiguous().t() for t in given_arguments), True, True, True, True)
+        torch.testing.assert_close(got, wanted)
+
+
+class TestOperators:
+    @pytest.mark.parametrize("name", ["cell", "fused"])
+    @pytest.mark.parametrize("batch", [SMALL, LARGE])
+    def test_torch_finds_nothing_wrong(self, lltm, name, batch):
+        lltm.ways.classes()
+        leaves = [a.requires_grad_() for a in arguments(batch, 4, 5)]
+        torch.library.opcheck(getattr(torch.ops.lltm, name).default, leaves)
+
+    def test_torch_compile_takes_it_whole(self, lltm):
+        lltm.ways.classes()
+        leaves = [a.requires_grad_() for a in arguments(SMALL, 4, 5)]
+
+        def function(*a):
+            new_h, new_c, _ = torch.ops.lltm.fused(*a)
+            return new_h.sin() + new_c
+
+        results = []
+        for f in (function, torch.compile(function, fullgraph=True, backend="aot_eager")):
+            output = f(*leaves)
+            results.append([output, *torch.autograd.grad(output.sum(), leaves)])
+        torch.testing.assert_close(*results)
+
+    @pytest.mark.parametrize("way", ["Cython op", "Cython fused"])
+    def test_a_second_derivative_is_refused(self, call, way):
+        leaves = [a.requires_grad_() for a in arguments(SMALL, 4, 5)]
+        output = call(way, *leaves)[0].square().sum()
+
+        def differentiate_twice():
+            torch.autograd.grad(output, leaves[0], create_graph=True)[0].sum().backward()
+
+        with pytest.raises(RuntimeError, match=r"has no second derivative|don't support automatic differentiation"):
+            differentiate_twice()

@@ -1,9 +1,9 @@
 # The LLTM cell in Cython, fused: the elementwise work is one pass over memory, forward and backward, and the products
 # of a small batch read the weights where they lie. Nothing here is `except *` but what is called from outside: Cython
 # takes the GIL after each call of such a function, to look for an error.
-cimport torch
 cimport ATen as at
 from c10.util.BFloat16 cimport BFloat16
+from checks cimport check_backward, check_forward
 from interop.instruction_sets cimport vectorized
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
@@ -16,65 +16,6 @@ from torch.library cimport Operator, define, impl, register_autograd
 ctypedef at.tuple5[at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor] Results
 
 cdef Operator[Results] backward_operator = Operator[Results](b"lltm::fused_backward")
-
-
-cdef int check(
-    const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
-) except -1 nogil:
-    """Raise unless the five fit together."""
-    cdef at.ScalarType dtype = h.scalar_type()
-    cdef int64_t state
-    if dtype != at.kFloat and dtype != at.kDouble and dtype != at.kBFloat16:
-        with gil:
-            raise TypeError(
-                "lltm::fused: argument 'h' must have dtype torch.float32, torch.float64 or torch.bfloat16, "
-                f"got {torch.wrap_dtype(dtype)}; convert all five with .to()"
-            )
-    check_argument(b"x", x, dtype, 2)
-    check_argument(b"h", h, dtype, 2)
-    check_argument(b"c", c, dtype, 2)
-    check_argument(b"weight", weight, dtype, 2)
-    check_argument(b"bias", bias, dtype, 1)
-    state = h.size(1)
-    check_sizes(b"x", x, h.size(0), x.size(1))
-    check_sizes(b"c", c, h.size(0), state)
-    check_sizes(b"weight", weight, 3 * state, state + x.size(1))
-    check_sizes(b"bias", bias, 3 * state, -1)
-    return 0
-
-
-cdef int check_argument(const char* name, const at.Tensor& tensor, at.ScalarType dtype, int64_t ndim) except -1 nogil:
-    if tensor.layout() != at.kStrided or not tensor.is_cpu():
-        with gil:
-            raise TypeError(
-                f"lltm::fused: argument '{name.decode()}' must be a dense tensor on the CPU, got layout "
-                f"{torch.wrap_layout(tensor.layout())} on device {torch.wrap_device(tensor.device())}; "
-                "convert it with .to_dense(), .cpu()"
-            )
-    if tensor.scalar_type() != dtype:
-        with gil:
-            raise TypeError(
-                f"lltm::fused: argument '{name.decode()}' must have the dtype of h, {torch.wrap_dtype(dtype)}, "
-                f"got {torch.wrap_dtype(tensor.scalar_type())}; convert it with .to({torch.wrap_dtype(dtype)})"
-            )
-    if tensor.dim() != ndim:
-        with gil:
-            raise ValueError(
-                f"lltm::fused: argument '{name.decode()}' must have {ndim} dimension{'s' if ndim > 1 else ''}, "
-                f"got {tensor.dim()} (sizes {tensor.sizes().vec()})"
-            )
-    return 0
-
-
-cdef int check_sizes(const char* name, const at.Tensor& tensor, int64_t rows, int64_t columns) except -1 nogil:
-    if tensor.size(0) != rows or (columns >= 0 and tensor.size(1) != columns):
-        with gil:
-            raise ValueError(
-                f"lltm::fused: argument '{name.decode()}' must have sizes {[rows] if columns < 0 else [rows, columns]}, "
-                f"got {tensor.sizes().vec()}; with h (batch, state) and x (batch, features), c must be (batch, state), "
-                "weight (3 state, state + features) and bias (3 state)"
-            )
-    return 0
 
 
 # ---- From tensors to pointers. Accessors check that each tensor is what its pointer is taken for, and hold its memory.
@@ -125,16 +66,16 @@ cdef int backward_into(
     const at.Tensor& d_gates,
     const at.Tensor& d_c,
 ) except -1 nogil:
-    cdef at.const_accessor2[element] from_h, from_c
-    cdef at.const_accessor2[element] g = at.const_accessor2[element](gates, b"gates")
-    cdef at.const_accessor2[element] c = at.const_accessor2[element](new_c, b"new_c")
+    cdef at.const_accessor2[element] from_h, from_c, g, c
     cdef at.accessor2[element] to_gates = at.accessor2[element](d_gates, b"d_gates")
     cdef at.accessor2[element] to_c = at.accessor2[element](d_c, b"d_c")
     read[element](grad_h, b"grad_h", from_h)
     read[element](grad_c, b"grad_c", from_c)
+    read[element](gates, b"gates", g)
+    read[element](new_c, b"new_c", c)
     vectorized(
         backward_rows[element], c.size(0), c.size(1), from_h.data(), from_h.stride(0), from_c.data(), from_c.stride(0),
-        g.data(), c.data(), to_gates.data(), to_c.data())
+        g.data(), g.stride(0), c.data(), c.stride(0), to_gates.data(), to_c.data())
     return 0
 
 
@@ -223,7 +164,7 @@ cdef (at.Tensor, at.Tensor, at.Tensor) fused_forward(
     const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
 ) except * nogil:
     """h', c', and the gates after their activations."""
-    check(x, h, c, weight, bias)
+    check_forward(x, h, c, weight, bias)
     cdef at.ScalarType dtype = h.scalar_type()
     cdef at.Tensor new_h = at.empty(h.sizes(), h.options()), new_c = at.empty(h.sizes(), h.options())
     cdef at.Tensor gates, joined
@@ -288,6 +229,7 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(
     cbool need_bias,
 ) except * nogil:
     """The gradients for x, h, c, weight and bias; undefined where not needed, but for c's, which always comes."""
+    check_backward(grad_h, grad_c, x, h, gates, new_c, weight)
     cdef at.ScalarType dtype = new_c.scalar_type()
     cdef at.Tensor d_x, d_h, d_weight, d_bias, joined
     cdef at.Tensor d_gates = at.empty(gates.sizes(), gates.options()), d_c = at.empty(new_c.sizes(), new_c.options())

@@ -91,7 +91,9 @@ cdef inline void backward_rows(
     const element* grad_c,
     int64_t grad_c_stride,
     const element* gates,
+    int64_t gates_stride,
     const element* new_c,
+    int64_t new_c_stride,
     element* d_gates,
     element* d_c,
 ) noexcept nogil:
@@ -101,8 +103,8 @@ cdef inline void backward_rows(
             state,
             const_restricted[element](grad_h + row * grad_h_stride),
             const_restricted[element](grad_c + row * grad_c_stride),
-            const_restricted[element](gates + row * 3 * state),
-            const_restricted[element](new_c + row * state),
+            const_restricted[element](gates + row * gates_stride),
+            const_restricted[element](new_c + row * new_c_stride),
             restricted[element](d_gates + row * 3 * state),
             restricted[element](d_c + row * state),
         )
