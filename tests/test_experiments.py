@@ -15,6 +15,9 @@ from interop import experiments
 from interop.cli import CommandError
 from interop.experiments import building, environment, results
 
+# torch's own, when its compiler is first used, and when it looks at a state that is not a leaf.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")
+
 LLTM = experiments.FOLDER / "lltm"
 BATCH, FEATURES, STATE = 3, 4, 5
 

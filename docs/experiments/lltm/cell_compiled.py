@@ -1,6 +1,7 @@
 """The LLTM cell in plain PyTorch, through torch.compile."""
 
 import torch
+import torch._dynamo.config
 import torch._functorch.config
 from torch import Tensor
 
@@ -16,6 +17,8 @@ class CompiledCell(PythonCell):
 
 # Or else backward reuses the memory of saved tensors, and refuses a graph that is kept, which timing.py does.
 torch._functorch.config.donated_buffer = False
+# How many shapes one process may see; beyond 8, torch.compile would give up.
+torch._dynamo.config.recompile_limit = 64
 
 # dynamic=False: code for these shapes only, which is the fastest, also after other shapes were seen.
 _forward = torch.compile(PythonCell.forward, dynamic=False, fullgraph=True)
