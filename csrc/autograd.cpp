@@ -1,5 +1,6 @@
 #include "autograd.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
@@ -9,6 +10,20 @@
 #include "node.h"
 
 namespace interop::autograd {
+
+namespace {
+
+std::vector<at::Tensor> defined(c10::ArrayRef<Input> inputs) {
+  std::vector<at::Tensor> tensors;
+  for (const Input& input : inputs) {
+    std::copy_if(input.first, input.first + input.count, std::back_inserter(tensors), [](const at::Tensor& tensor) {
+      return tensor.defined();
+    });
+  }
+  return tensors;
+}
+
+}  // namespace
 
 bool needs_graph(const std::string& name, c10::ArrayRef<at::Tensor> inputs) {
   bool found = false;
@@ -31,17 +46,8 @@ void record(
     c10::function_ref<void(Context&)> forward,
     Tensors& outputs) {
   const auto node = make_node<FunctionNode>(definition, inputs);
-  {
-    const at::AutoGradMode mode(false);
-    forward(*node);
-  }
-  std::vector<at::Tensor> tensors;
-  for (const Input& input : inputs) {
-    std::copy_if(input.first, input.first + input.count, std::back_inserter(tensors), [](const at::Tensor& tensor) {
-      return tensor.defined();
-    });
-  }
-  node->finish(tensors, outputs);
+  forward(*node);
+  node->finish(defined(inputs), outputs);
 }
 
 void apply(
@@ -62,16 +68,23 @@ void apply(
   for (const Input& input : inputs) {
     has_graph |= needs_graph(definition->name, {input.first, input.count});
   }
+  const auto without_graph = [&](Context& context) {
+    if (c10::impl::tls_is_dispatch_key_included(transforms)) {
+      // One level of transforms calls this. Others around it record graphs of their own, so the mode stays as it is.
+      const at::AutoDispatchBelowAutograd below;
+      forward(context);
+    } else {
+      const at::AutoGradMode mode(false);
+      forward(context);
+    }
+  };
   if (has_graph) {
-    record(definition, inputs, forward, outputs);
+    record(definition, inputs, without_graph, outputs);
     return;
   }
   ContextWithoutGraph context;
-  const at::AutoGradMode mode(false);
-  forward(context);
-  for (at::TensorImpl* changed : context.dirty) {
-    changed->bump_version();
-  }
+  without_graph(context);
+  context.bump_versions(definition->name, defined(inputs));
 }
 
 }  // namespace interop::autograd

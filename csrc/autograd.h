@@ -16,7 +16,8 @@ void apply(
 // formula.
 bool needs_graph(const std::string& name, c10::ArrayRef<at::Tensor> inputs);
 
-// Calls `forward`, which adds to `outputs`, with a new node, and makes the outputs results of the node.
+// Calls `forward`, which adds to `outputs` and records no graph of its own, with a new node, and makes the outputs
+// results of the node.
 void record(
     const std::shared_ptr<const Definition>& definition,
     c10::ArrayRef<Input> inputs,

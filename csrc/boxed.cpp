@@ -17,9 +17,9 @@ using torch::jit::Stack;
 // The tensors of some values, in order, and where they came from.
 class Flat {
  public:
-  explicit Flat(c10::ArrayRef<c10::IValue> values) {
-    for (const c10::IValue& value : values) {
-      counts_.push_back(append(value));
+  Flat(c10::ArrayRef<c10::IValue> values, const std::vector<c10::Argument>& types) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      counts_.push_back(append(values[i], *types[i].type()));
     }
   }
 
@@ -28,7 +28,7 @@ class Flat {
     std::vector<autograd::Input> result;
     const at::Tensor* next = tensors.data();
     for (size_t i = 0; i < counts_.size(); ++i) {
-      result.push_back({next, counts_[i], values[i].isList()});
+      result.push_back({next, counts_[i], values[i].isTensorList() || values[i].isOptionalTensorList()});
       next += counts_[i];
     }
     return result;
@@ -37,10 +37,12 @@ class Flat {
   std::vector<at::Tensor> tensors;
 
  private:
-  size_t append(const c10::IValue& value) {
+  size_t append(const c10::IValue& value, const c10::Type& type) {
     const size_t before = tensors.size();
     if (value.isTensor()) {
       tensors.push_back(value.toTensor());
+    } else if (value.isNone() && type == *c10::OptionalType::ofTensor()) {
+      tensors.emplace_back();  // one that is missing has its place
     } else if (value.isTensorList()) {
       for (const at::Tensor& tensor : value.toTensorVector()) {
         tensors.push_back(tensor);
@@ -57,11 +59,17 @@ class Flat {
 };
 
 // Puts tensors that replace the ones that Flat found in `values` back to where they were.
-void put_back(autograd::Tensors& tensors, c10::ArrayRef<c10::IValue> found, c10::IValue* values) {
+void put_back(
+    autograd::Tensors& tensors,
+    c10::ArrayRef<c10::IValue> found,
+    const std::vector<c10::Argument>& types,
+    c10::IValue* values) {
   size_t next = 0;
   for (size_t i = 0; i < found.size(); ++i) {
     if (found[i].isTensor()) {
       values[i] = std::move(tensors[next++]);
+    } else if (found[i].isNone() && *types[i].type() == *c10::OptionalType::ofTensor()) {
+      ++next;
     } else if (found[i].isTensorList()) {
       c10::List<at::Tensor> list;
       for (size_t left = found[i].toTensorVector().size(); left > 0; --left) {
@@ -83,7 +91,7 @@ class WithGradient final : public c10::OperatorKernel {
       const at::AutoDispatchBelowAutograd guard;
       op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
     };
-    const Flat given(last(*stack, arguments));
+    const Flat given(last(*stack, arguments), op.schema().arguments());
     if (!autograd::needs_graph(definition_->name, given.tensors)) {
       below();
       return;
@@ -98,7 +106,7 @@ class WithGradient final : public c10::OperatorKernel {
         [&](autograd::Context& context) {
           below();
           const c10::ArrayRef<c10::IValue> results = last(*stack, op.schema().returns().size());
-          const Flat made(results);
+          const Flat made(results, op.schema().returns());
           outputs.append(made.tensors.begin(), made.tensors.end());
           if (setup_) {
             values.insert(values.end(), results.begin(), results.end());
@@ -108,7 +116,7 @@ class WithGradient final : public c10::OperatorKernel {
         },
         outputs);
     const Stack results(stack->end() - op.schema().returns().size(), stack->end());
-    put_back(outputs, results, stack->data() + stack->size() - results.size());
+    put_back(outputs, results, op.schema().returns(), stack->data() + stack->size() - results.size());
   }
 
  private:
@@ -150,21 +158,41 @@ class WithNewVersions final : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) const {
     const std::vector<c10::Argument>& arguments = op.schema().arguments();
-    Stack changed;
+    std::vector<at::Tensor> changed;
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) {
-        changed.push_back((*stack)[stack->size() - arguments.size() + i]);
+        const c10::IValue& value = (*stack)[stack->size() - arguments.size() + i];
+        for (const at::Tensor& tensor : Flat(value, {arguments[i]}).tensors) {
+          refuse_gradient(op, arguments[i], tensor);
+          changed.push_back(tensor);
+        }
       }
     }
     {
       const at::AutoDispatchBelowADInplaceOrView guard;
       op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
     }
-    for (const at::Tensor& tensor : Flat(changed).tensors) {
+    for (const at::Tensor& tensor : changed) {
       if (tensor.defined() && !tensor.is_inference()) {
         torch::autograd::impl::bump_version(tensor);
       }
     }
+  }
+
+ private:
+  // The graph would know nothing of the change, and give wrong gradients. A kernel for Autograd that knows what to do
+  // calls the operator with the key switched off.
+  static void refuse_gradient(const c10::OperatorHandle& op, const c10::Argument& argument, const at::Tensor& tensor) {
+    TORCH_CHECK(
+        !tensor.defined() || !tensor.requires_grad() || !at::GradMode::is_enabled() ||
+            c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU),
+        op.operator_name(),
+        " changes its argument '",
+        argument.name(),
+        "', which requires grad, and has no gradient; "
+        "call it under torch.no_grad(), or with ",
+        argument.name(),
+        ".detach()");
   }
 };
 

@@ -95,7 +95,6 @@ void define(
   const std::string where = "define(\"" + name + "\")";
   const c10::OperatorName parsed = parse_name(where, name);
   auto& dispatcher = c10::Dispatcher::singleton();
-  const registry::Lock lock;
   registry::begin(module);
   if (const auto existing = dispatcher.findSchema(parsed)) {
     const std::string* by = registry::owner(name, "");
@@ -138,10 +137,13 @@ void define(
 void impl(const Module& module, const std::string& name, const std::string& key, std::vector<kernel::Candidate> ways) {
   const std::string where = "impl(\"" + name + "\", \"" + key + "\")";
   const c10::DispatchKey parsed = parse_key(where, key);
-  const registry::Lock lock;
   registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(parsed));
+  TORCH_CHECK(
+      parsed != c10::DispatchKey::CompositeImplicitAutograd || !registry::owner(name, "Autograd"),
+      where,
+      ": the operator has a gradient, and this kernel would hide it; register it for CompositeExplicitAutograd");
   std::string why;
   for (kernel::Candidate& way : ways) {
     std::string different = signature::difference(op.schema().arguments(), way.schema->arguments(), "argument");
@@ -173,11 +175,15 @@ void register_autograd(
     const autograd::Backward& backward,
     std::vector<autograd::SetupContext> ways) {
   const std::string where = "register_autograd(\"" + name + "\")";
-  const registry::Lock lock;
   registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   const c10::FunctionSchema& schema = op.schema();
   refuse_second(where, name, "Autograd");
+  TORCH_CHECK(
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd),
+      where,
+      ": the operator has a kernel for CompositeImplicitAutograd, which has the gradients of the operators in it, and "
+      "which the dispatcher would prefer; register that kernel for CompositeExplicitAutograd");
   for (const auto* list : {&schema.arguments(), &schema.returns()}) {
     for (const c10::Argument& argument : *list) {
       TORCH_CHECK(
@@ -191,7 +197,15 @@ void register_autograd(
   size_t outputs = 0;
   for (const c10::Argument& result : schema.returns()) {
     const std::string type = signature::type_of(result);
-    outputs = type == "Tensor[]" || outputs == autograd::any ? autograd::any : outputs + (type == "Tensor");
+    TORCH_CHECK_TYPE(
+        type.find("Tensor") == std::string::npos || type == "Tensor" || type == "Tensor?" || type == "Tensor[]",
+        where,
+        ": there is no gradient of a ",
+        type,
+        ". The schema is ",
+        schema);
+    outputs = type == "Tensor[]" || outputs == autograd::any ? autograd::any
+                                                             : outputs + (type == "Tensor" || type == "Tensor?");
   }
   TORCH_CHECK_TYPE(
       backward.outputs == autograd::any || backward.outputs == outputs,
@@ -251,7 +265,6 @@ void register_autocast(const Module& module, const std::string& name, const std:
       c10::isFloatingType(dtype), where, ": autocast casts to a floating-point dtype, got ", c10::toString(dtype));
   const c10::DispatchKey backend = parse_key(where, device);
   const c10::DispatchKey key = parse_key(where, std::string("Autocast") + c10::toString(backend));
-  const registry::Lock lock;
   registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(key));
@@ -295,8 +308,13 @@ void call(const std::string& name, std::vector<c10::IValue>& stack) {
       stack.push_back(*argument.default_value());
       continue;
     }
-    if (stack[i].isInt() && *argument.type() == *c10::FloatType::get()) {
+    // What Cython's types leave open: 2 for a float, and its bint, a C int, for a bool.
+    const auto optional = argument.type()->cast<c10::OptionalType>();
+    const c10::TypeKind kind = (optional ? optional->getElementType() : argument.type())->kind();
+    if (stack[i].isInt() && kind == c10::TypeKind::FloatType) {
       stack[i] = static_cast<double>(stack[i].toInt());
+    } else if (stack[i].isInt() && kind == c10::TypeKind::BoolType && (stack[i].toInt() >> 1) == 0) {
+      stack[i] = stack[i].toInt() == 1;
     }
     // An undefined tensor is C++ for None.
     if (stack[i].isTensor() && !stack[i].toTensor().defined()) {

@@ -3,6 +3,11 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <unordered_set>
+
+#include "interop/gil.h"
+
 namespace interop::autograd {
 
 using torch::autograd::variable_list;
@@ -18,24 +23,42 @@ void ContextBase::drop_state() noexcept {
   }
 }
 
-Context::State& ContextBase::state_of(const std::type_info& type) {
+void* ContextBase::state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) {
+  const std::lock_guard lock(state_mutex_);
   TORCH_CHECK_TYPE(
       !state_.object || *state_.type == type,
       "ctx.state: this context has a state of the type ",
       c10::demangle(state_.type ? state_.type->name() : ""),
       " already, and was asked for one of ",
       c10::demangle(type.name()));
-  return state_;
+  if (!state_.object) {
+    state_ = {&type, make(), destroy};
+  }
+  return state_.object;
 }
 
 void ContextBase::mark_dirty(const at::Tensor& input) {
   TORCH_CHECK_VALUE(input.defined(), "ctx.mark_dirty: the tensor is undefined");
-  dirty.insert(input.unsafeGetTensorImpl());
+  dirty_.push_back(input);
 }
 
 void ContextBase::mark_non_differentiable(const at::Tensor& output) {
   TORCH_CHECK_VALUE(output.defined(), "ctx.mark_non_differentiable: the tensor is undefined");
-  non_differentiable.insert(output.unsafeGetTensorImpl());
+  non_differentiable_.push_back(output);
+}
+
+void ContextBase::bump_versions(const std::string& name, const std::vector<at::Tensor>& inputs) const {
+  for (const at::Tensor& changed : dirty_) {
+    TORCH_CHECK(
+        std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) { return input.is_same(changed); }),
+        name,
+        ": ctx.mark_dirty was given a tensor that is not an input of forward");
+  }
+  for (const at::Tensor& changed : dirty_) {
+    if (!changed.is_inference()) {
+      torch::autograd::impl::bump_version(changed);
+    }
+  }
 }
 
 at::Tensor ContextWithoutGraph::saved_tensor(size_t) {
@@ -86,7 +109,11 @@ at::Tensor FunctionNode::saved_tensor(size_t index) {
       "): forward has saved ",
       saved_tensors(),
       " tensors");
-  return in_forward_ ? to_save_[index] : saved_[index].unpack(getptr());
+  if (in_forward_) {
+    return to_save_[index];
+  }
+  const std::unique_lock lock = locked();
+  return saved_[index].unpack(getptr());
 }
 
 bool FunctionNode::needs_input_grad(size_t argument) {
@@ -123,7 +150,7 @@ bool is_plain(const at::Tensor& output) {
 }  // namespace
 
 void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& outputs) {
-  bool plain = dirty.empty() && non_differentiable.empty();
+  bool plain = dirty_.empty() && non_differentiable_.empty();
   for (size_t i = 0; plain && i < outputs.size(); ++i) {
     plain = is_plain(outputs[i]);
     for (const at::Tensor& input : inputs) {
@@ -139,10 +166,16 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
     for (const at::Tensor& output : outputs) {
       torch::autograd::impl::set_gradient_edge(output, {self, add_input_metadata(output)});
     }
+    attached = outputs.empty() ? nullptr : self;
   } else {
-    for (at::TensorImpl* changed : dirty) {
-      changed->bump_version();
-    }
+    bump_versions(name(), inputs);
+    const auto impls = [](const std::vector<at::Tensor>& tensors) {
+      std::unordered_set<at::TensorImpl*> set;
+      for (const at::Tensor& tensor : tensors) {
+        set.insert(tensor.unsafeGetTensorImpl());
+      }
+      return set;
+    };
     const auto no_jvp = [](const variable_list&, const variable_list&) -> variable_list {
       TORCH_CHECK_NOT_IMPLEMENTED(false, "functions written in Cython have no forward-mode derivative");
     };
@@ -152,8 +185,8 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
     }
     std::vector<std::optional<at::Tensor>> wrapped = torch::autograd::_wrap_outputs(
         inputs,
-        non_differentiable,
-        dirty,
+        impls(non_differentiable_),
+        impls(dirty_),
         raw,
         self,
         no_jvp,
@@ -188,7 +221,6 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
 }
 
 variable_list FunctionNode::apply(variable_list&& grads) {
-  const std::lock_guard lock(mutex_);  // two backward passes may meet here, and state() is not made for that
   at::OptionalDeviceGuard device;
   Tensors given;
   for (size_t i = 0; i < grads.size(); ++i) {
@@ -242,8 +274,17 @@ variable_list FunctionNode::by_edge(Tensors& results) const {
   return result;
 }
 
+std::unique_lock<std::mutex> FunctionNode::locked() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    const NoGil released;  // who has it may run a hook, which is Python
+    lock.lock();
+  }
+  return lock;
+}
+
 void FunctionNode::release_variables() {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock = locked();
   for (torch::autograd::SavedVariable& saved : saved_) {
     saved.reset_data();
   }

@@ -9,7 +9,8 @@
 #include <torch/headeronly/version.h>
 
 #include <memory>
-#include <unordered_set>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "interop/gradient.h"
@@ -37,17 +38,27 @@ NodePtr<T> make_node(A&&... arguments) {
 class ContextBase : public Context {
  public:
   ~ContextBase();
-  std::unordered_set<at::TensorImpl*> dirty;
-  std::unordered_set<at::TensorImpl*> non_differentiable;
+
+  // After forward: of the inputs that it changed in place.
+  void bump_versions(const std::string& name, const std::vector<at::Tensor>& inputs) const;
 
   void mark_dirty(const at::Tensor& input) override;
   void mark_non_differentiable(const at::Tensor& output) override;
 
  protected:
-  State& state_of(const std::type_info& type) override;
+  void* state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) override;
   void drop_state() noexcept;
 
+  // Owned: a raw pointer to a tensor that is gone may be that of another one.
+  std::vector<at::Tensor> dirty_, non_differentiable_;
+
  private:
+  struct State {
+    const std::type_info* type = nullptr;
+    void* object = nullptr;
+    void (*destroy)(void*) = nullptr;
+  };
+  std::mutex state_mutex_;  // two backward passes may meet
   State state_;
 };
 
@@ -97,6 +108,8 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
     size_t begin, end, gradients;
   };
 
+  // Holds off a backward pass that frees the saved tensors while another one takes them.
+  std::unique_lock<std::mutex> locked();
   torch::autograd::variable_list by_edge(Tensors& results) const;
 
   std::shared_ptr<const Definition> definition_;

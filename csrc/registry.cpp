@@ -5,8 +5,6 @@
 #include <map>
 #include <vector>
 
-#include "interop/gil.h"
-
 namespace interop::registry {
 
 namespace {
@@ -17,23 +15,15 @@ struct Registration {
   c10::RegistrationHandleRAII handle;
 };
 
-// What one module has registered, in the order in which it did.
-struct Registered {
-  const void* image;
-  std::vector<Registration> all;
-};
-
-std::mutex mutex;
-
-// Never destroyed: the dispatcher may be gone when static objects go.
-std::map<std::string, Registered>& modules() {
-  static auto* found = new std::map<std::string, Registered>();
+// What each module has registered, in the order in which it did. Never destroyed: the dispatcher may be gone when
+// static objects go.
+std::map<std::string, std::vector<Registration>>& modules() {
+  static auto* found = new std::map<std::string, std::vector<Registration>>();
   return *found;
 }
 
 // As torch.library does it: torch.ops keeps what it has looked up, which would outlive the operator.
 void forget_in_python(const std::string& operator_name) {
-  Gil gil;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* module = PyImport_ImportModule("torch.library");
@@ -45,24 +35,41 @@ void forget_in_python(const std::string& operator_name) {
   PyErr_Restore(type, value, traceback);
 }
 
+// A mark in the module object, which each execution of a module has anew: also the one after an import that failed, in
+// the same shared library.
+constexpr const char* MARK = "__interop_registers__";
+
+bool is_marked(PyObject* module) {
+  PyObject* dict = PyModule_GetDict(module);
+  if (PyDict_GetItemString(dict, MARK)) {
+    return true;
+  }
+  if (PyDict_SetItemString(dict, MARK, Py_True) < 0) {
+    throw PythonError();
+  }
+  return false;
+}
+
 }  // namespace
 
-Lock::Lock() : lock_(mutex) {}
-
 void begin(const Module& module) {
-  auto [found, is_new] = modules().try_emplace(module.name, Registered{module.image, {}});
-  Registered& registered = found->second;
-  if (is_new || registered.image == module.image) {
+  if (is_marked(module.object)) {
     return;
   }
-  registered.image = module.image;
-  while (!registered.all.empty()) {
-    const Registration& last = registered.all.back();
-    const std::string defined = last.key.empty() ? last.operator_name : "";
-    registered.all.pop_back();
-    if (!defined.empty()) {
-      forget_in_python(defined);
+  // Out of the register before anything runs that could look into it: Python code, and what it lets run.
+  std::vector<Registration> old;
+  old.swap(modules()[module.name]);
+  std::vector<std::string> defined;
+  for (const Registration& one : old) {
+    if (one.key.empty()) {
+      defined.push_back(one.operator_name);
     }
+  }
+  while (!old.empty()) {
+    old.pop_back();  // kernels before the definition
+  }
+  for (const std::string& name : defined) {
+    forget_in_python(name);
   }
 }
 
@@ -71,12 +78,12 @@ void add(
     const std::string& operator_name,
     const std::string& key,
     c10::RegistrationHandleRAII handle) {
-  modules().at(module.name).all.push_back({operator_name, key, std::move(handle)});
+  modules()[module.name].push_back({operator_name, key, std::move(handle)});
 }
 
 const std::string* owner(const std::string& operator_name, const std::string& key) {
-  for (const auto& [module, registered] : modules()) {
-    for (const Registration& one : registered.all) {
+  for (const auto& [module, all] : modules()) {
+    for (const Registration& one : all) {
       if (one.operator_name == operator_name && one.key == key) {
         return &module;
       }

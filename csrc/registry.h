@@ -1,25 +1,15 @@
-// Who has registered what, so that a module that is loaded anew replaces what it registered.
+// Who has registered what, so that a module that is executed anew replaces what it registered. The GIL is the lock.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include <mutex>
 #include <string>
 
 #include "interop/runtime.h"
 
 namespace interop::registry {
 
-// Holds off other threads while it lives. The functions below want one.
-class Lock {
- public:
-  Lock();
-
- private:
-  std::unique_lock<std::mutex> lock_;
-};
-
-// Before a module registers: what an older build of it registered is taken back.
+// Before a module registers something: what an earlier execution of a module of this name registered is taken back.
 void begin(const Module& module);
 
 // Notes a registration of `module`. The key is empty for the definition of the operator.

@@ -24,7 +24,7 @@ constexpr Spelling SPELLINGS[] = {
     {"float", "double"},
     {"float?", "optional[double]"},
     {"float[]", "const vector[double]&"},
-    {"bool", "bint"},
+    {"bool", "bint, and a whole number beside it int64_t"},
     {"bool?", "optional[cbool]"},
     {"Scalar", "const at.Scalar&"},
     {"Scalar?", "optional[at.Scalar]"},
@@ -34,6 +34,16 @@ constexpr Spelling SPELLINGS[] = {
     {"Device", "at.Device"},
     {"Device?", "optional[at.Device]"},
 };
+
+std::string type_of(const c10::Type& type) {
+  if (const auto optional = type.cast<c10::OptionalType>()) {
+    return type_of(*optional->getElementType()) + "?";
+  }
+  if (const auto list = type.cast<c10::ListType>()) {
+    return type_of(*list->getElementType()) + "[]";
+  }
+  return type.kind() == c10::TypeKind::NumberType ? "Scalar" : type.annotation_str();
+}
 
 std::string in_cython(const std::string& type) {
   for (const Spelling& spelling : SPELLINGS) {
@@ -48,15 +58,7 @@ std::string in_cython(const std::string& type) {
 
 std::string type_of(const c10::Argument& argument) {
   // Fake types are those as which int64_t and SymInt, int and ScalarType differ.
-  std::string written = argument.real_type()->annotation_str();
-  if (written.rfind("Optional[", 0) == 0) {
-    written = written.substr(9, written.size() - 10) + "?";
-  }
-  if (written.rfind("List[", 0) == 0) {
-    const size_t end = written.find(']');
-    written = written.substr(5, end - 5) + "[]" + written.substr(end + 1);
-  }
-  return written == "number" ? "Scalar" : written;
+  return type_of(*argument.real_type());
 }
 
 std::string difference(

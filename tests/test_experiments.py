@@ -1,4 +1,4 @@
-"""The experiments' command line, and the LLTM cell: all its forms agree, and refuse what they must."""
+"""The experiments' command line; the LLTM cell: its forms agree, and refuse what they must; custom operators."""
 
 import itertools
 import os
@@ -293,6 +293,35 @@ class TestCells:
         arguments[3] = arguments[3].detach().float()
         with pytest.raises(RuntimeError, match="dtype"):
             kernels.forward(*arguments)
+
+
+class TestCustomOps:
+    def test_a_quick_run_measures_every_way(self, interop, monkeypatch, tmp_path):
+        monkeypatch.setattr(results, "BUILD", tmp_path)
+        status, out, error = interop("experiments", "custom-ops", "--quick")
+        assert (status, error) == (0, "")
+        assert "An operator in Cython costs" in out
+        (result,) = results.read(tmp_path / "custom-ops").values()
+        measured = {(what, way) for what, all_ways in result["times"].items() for way in all_ways}
+        assert measured == experiments.load("custom-ops", "ways").calls().keys()
+        assert (tmp_path / "custom-ops" / "result.png").read_bytes().startswith(b"\x89PNG")
+
+    @pytest.mark.parametrize(
+        ("what", "wrong", "message"),
+        [
+            ("OPERATOR", torch.expm1, "the result is"),
+            ("RECORDED", lambda x: torch.exp(x.detach()), "the result has no gradient"),
+            ("FUNCTION_BOTH", lambda x: torch.exp(x.detach()) + x - x.detach(), "the gradient is"),
+        ],
+    )
+    def test_the_check_finds_each_wrong_way(self, monkeypatch, what, wrong, message):
+        building.build("custom-ops")
+        ways = experiments.load("custom-ops", "ways")
+        key = getattr(ways, what), "Cython"
+        calls = ways.calls() | {key: wrong}
+        monkeypatch.setattr(ways, "calls", lambda: calls)
+        with pytest.raises(CommandError, match=f"{key[0]}, Cython: {message}"):
+            ways.check()
 
 
 @pytest.fixture

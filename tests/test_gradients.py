@@ -1,6 +1,5 @@
 """Functions and operators with a gradient written in Cython do what torch.autograd.Function does in Python."""
 
-import gc
 import sys
 import threading
 import weakref
@@ -73,6 +72,21 @@ class TestNumerically:
         assert gradgradcheck(lambda a, b, w: OPS.weighted([a, b], w), (draw(3), draw(3), draw(3)))
         assert gradcheck(OPS.sine, (draw(3),))
         assert gradgradcheck(OPS.sine, (draw(3),))
+
+    @pytest.mark.parametrize("both", [False, True])
+    def test_a_result_that_may_be_missing(self, both):
+        x = draw(3)
+        first, second = OPS.maybe(x, both)
+        assert (first is not None) == both
+        (grad,) = torch.autograd.grad(second.sum(), x, retain_graph=True)
+        assert torch.equal(grad, torch.full_like(x, 2.0))
+        if both:
+            assert torch.equal(torch.autograd.grad(first.sum(), x)[0], torch.full_like(x, 10.0))
+
+    def test_an_argument_that_is_a_list_of_numbers(self):
+        x = draw(3, 4)
+        assert gradcheck(lambda t: OPS.total_of(t, [0, 1], True), (x,))
+        assert OPS.total_of(x.detach(), [], False).shape == torch.sum(x.detach(), []).shape
 
     @given(st.lists(st.integers(0, 4), max_size=4), st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
     @settings(deadline=None, max_examples=30)
@@ -298,11 +312,25 @@ class TestLifetime:
             assert sys.getrefcount(x) == before
 
     def test_the_state_ends_with_the_node(self, gradients):
-        x, y = draw(3), draw(3)
-        for _ in range(3):
-            a, b = gradients.power(x, 2.0, y, 1, True)
-            del a, b
-        gc.collect()
+        before = gradients.counted_alive()
+        x = draw(3)
+        y = gradients.counted(x)
+        assert gradients.counted_alive() == before + 1
+        y.sum().backward()
+        assert gradients.counted_alive() == before + 1
+        del y
+        assert gradients.counted_alive() == before
+        gradients.counted(x.detach())  # without a graph it ends with the call
+        assert gradients.counted_alive() == before
+
+    def test_the_engine_may_be_called_in_backward(self, gradients):
+        """Also on a graph that leads through the same node."""
+        x = draw(3)
+        total = gradients.counted(x).sum()
+        inner = []
+        gradients.again.append(lambda: inner.append(torch.autograd.grad(total, x, retain_graph=True)[0]))
+        total.backward()
+        assert torch.equal(inner[0], x.grad)
 
     def test_backward_on_many_threads(self, gradients):
         x = draw(100)
@@ -353,7 +381,7 @@ class TestErrors:
     )
     @pytest.mark.parametrize("thread", [False, True])
     def test_in_backward(self, what, kind, message, thread, capfd):
-        """Also on a thread of the engine: backward of a backward that calls the engine again runs on its pool."""
+        """Also in a backward that is called in a backward."""
         total = OPS.fail_backward(draw(3), what).sum()
 
         class Nested(torch.autograd.Function):
@@ -387,6 +415,9 @@ class TestErrors:
             ("arguments", TypeError, "Identity: forward takes 1 arguments, got 2"),
             ("type", TypeError, "OfANumber: argument 2 of forward is an int, got at::Tensor"),
             ("float for int", TypeError, "OfANumber: argument 2 of forward is an int, got double"),
+            ("object for int", TypeError, "OfANumber: argument 2 of forward is an int, got a Python object"),
+            ("mark_dirty", RuntimeError, "Marking.*mark_dirty was given a tensor that is not an input"),
+            ("mark_dirty without a graph", RuntimeError, "Marking.*mark_dirty was given a tensor that is not an input"),
             ("saving twice", RuntimeError, "SavingTwice.*save_for_backward was called twice"),
             ("two states", TypeError, "this context has a state of the type double already"),
             ("saved_tensor out of range", IndexError, r"OutOfRange.*saved_tensor\(3\): forward has saved 0 tensors"),

@@ -114,6 +114,16 @@ class TestChanges:
         OPS.replace_(x)
         assert torch.equal(x, torch.zeros(2))
 
+    def test_a_gradient_that_would_be_wrong(self):
+        leaf = torch.ones(2, requires_grad=True)
+        for x in (leaf, leaf * 1):
+            with pytest.raises(
+                RuntimeError, match="changes its argument 'x', which requires grad, and has no gradient"
+            ):
+                OPS.add_one_(x)
+            with torch.no_grad():
+                OPS.add_one_(x)
+
     def test_inference_mode(self):
         with torch.inference_mode():
             x = torch.zeros(2)
@@ -140,6 +150,15 @@ ERRORS = {
 WAYS = ["star", "plus", "noexcept", "void", "number"]
 
 
+@pytest.fixture
+def interrupts():
+    """Ctrl-C raises KeyboardInterrupt, also where a shell has started the tests without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 class TestErrors:
     @pytest.mark.parametrize("way", WAYS)
     @pytest.mark.parametrize("what", ERRORS)
@@ -170,19 +189,19 @@ class TestErrors:
         assert torch.equal(OPS.fail_star(x, 99), x)
         assert OPS.fail_number(x, 99) == -1  # the value that would mean an error
 
-    def test_an_error_in_flight_survives(self):
-        """A kernel called while an error is handled neither loses it nor raises it again."""
+    @pytest.mark.parametrize("fails", [False, True])
+    def test_an_error_in_flight_survives(self, failing, fails):
+        """A kernel that is called with an error set neither loses that one nor takes it for its own."""
+        with pytest.raises(LookupError, match="the first") as raised:
+            failing.with_an_error_set(torch.ones(3, 4), 0 if fails else 99)
+        assert raised.type is LookupError
 
-        class Closer:
-            def __del__(self):
-                self.result = OPS.twice_star(torch.ones(2))
-
-        def fail():
-            closer = Closer()  # noqa: F841  its end runs a kernel while the error is on its way
-            1 / 0  # noqa: B018
-
-        with pytest.raises(ZeroDivisionError):
-            fail()
+    def test_a_destructor_is_nobodys_kernel(self, monkeypatch):
+        """Its error is ignored, as everywhere, and the kernel goes on."""
+        ignored = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda error: ignored.append(error.exc_value))
+        assert torch.equal(OPS.fail_star(torch.ones(3, 4), 8), torch.ones(3, 4))
+        assert [str(error) for error in ignored] == ["in a destructor"]
 
     def test_a_thread_of_its_own(self):
         caught = []
@@ -202,7 +221,6 @@ class TestErrors:
 
     def test_a_signal(self):
         """Of a user who presses Ctrl-C while the kernel looks for signals."""
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         with pytest.raises(KeyboardInterrupt):
             OPS.fail_star(torch.ones(3, 4), 3)
 
@@ -238,11 +256,14 @@ REFUSED = {
         "argument 3 's' is float in the schema, and int in the kernel; declare it double",
     ),
     "result": (TypeError, "the schema has 1 result, and the kernel 0"),
-    "int and bint": (TypeError, "argument 2 'flag' is bool in the schema, and int in the kernel"),
+    "int and bint": (TypeError, "argument 2 'flag' is bool .*; declare it bint, and a whole number beside it int64_t"),
     "gradients": (TypeError, "the operator takes 1 arguments, and backward returns 2 gradients"),
     "gradients of results": (TypeError, "the operator returns 1 tensor, and backward takes the gradients of 2 outputs"),
     "setup_context": (TypeError, "setup_context takes .* argument 2 is Tensor in the schema, and float in the kernel"),
     "gradient of a change": (RuntimeError, "changes or returns an argument"),
+    "gradient of an implicit kernel": (RuntimeError, "has a kernel for CompositeImplicitAutograd"),
+    "implicit kernel of a gradient": (RuntimeError, "has a gradient, and this kernel would hide it"),
+    "gradient of an optional list": (TypeError, r"there is no gradient of a Tensor\?\[\]"),
     "autocast to int": (ValueError, "autocast casts to a floating-point dtype, got Int"),
     "autocast device": (ValueError, "there is no dispatch key 'AutocastAutograd'"),
 }
@@ -271,6 +292,13 @@ class TestOperator:
         assert all(map(torch.equal, operators.call_pair(x), torch.max(x, 0)))
         assert operators.call_defaults() == "wow!"
 
+    def test_a_bint_and_a_whole_number(self, operators):
+        x = torch.ones(2)
+        for flag in (True, False):
+            doubled, other = operators.call_flagged(x, flag)
+            assert torch.equal(doubled, x * 2)
+            assert other is not flag
+
     def test_it_is_differentiable(self, operators):
         a, b = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4)
         operators.call_scaled_mm(a, b, 2.0).sum().backward()
@@ -284,6 +312,7 @@ class TestOperator:
             ("type", TypeError, "interop_test::scaled_mm: argument 3 's' is float, got Tensor"),
             ("undefined", TypeError, "interop_test::scaled_mm: argument 1 'a' is an undefined tensor"),
             ("results", TypeError, "interop_test::pair returns 2 values"),
+            ("result type", TypeError, r"interop_test::scaled_mm returns Tensor, and Operator\[...\] says float"),
             ("name", RuntimeError, "there is no operator interop_test::nothing"),
         ],
     )

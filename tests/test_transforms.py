@@ -32,6 +32,7 @@ EXAMPLES = {
     "scaled_mm": lambda: (OPS.scaled_mm.default, (*matrices(requires_grad=True), 2.0)),
     "one gradient": lambda: (OPS.scaled_mm.default, (torch.randn(3, 4), torch.randn(4, 5, requires_grad=True), 2.0)),
     "several results": lambda: (OPS.largest.default, (torch.randn(3, 4, requires_grad=True),)),
+    "result kept": lambda: (OPS.exponential.default, (torch.randn(3, requires_grad=True),)),
     "list": lambda: (
         OPS.weighted.default,
         ([torch.randn(3, requires_grad=True), torch.randn(3)], torch.randn(3, requires_grad=True)),
@@ -140,13 +141,27 @@ class TestFunctions:
         }[name]
         torch.testing.assert_close(torch.func.grad(mine)(a), torch.func.grad(theirs)(a))
 
-    def test_grad_of_grad(self):
-        x = torch.randn(4)
+    @pytest.mark.parametrize(("mine", "theirs"), [("sine", torch.sin), ("exponential", torch.exp)])
+    def test_levels(self, mine, theirs):
+        """Of transforms, the one around the other, and of the graph outside. `exponential` keeps its result."""
+        func = torch.func
+        x = torch.randn(4, requires_grad=True)
 
-        def second(function):
-            return torch.func.grad(lambda t: torch.func.grad(lambda u: function(u).sum())(t).sum())(x)
+        def all_of(function):
+            plain = x.detach()
+            value, pull = func.vjp(function, x)
+            gradient, outer = func.grad_and_value(lambda t: function(t).sum())(x)
+            return (
+                func.grad(lambda t: func.grad(lambda u: function(u).sum())(t).sum())(plain),
+                func.jacrev(func.jacrev(function))(plain),
+                func.grad(lambda u: func.vjp(function, u)[0].sum())(plain),
+                torch.autograd.grad(value.sum(), x)[0],
+                pull(torch.ones(4))[0],
+                torch.autograd.grad(outer, x, retain_graph=True)[0],
+                torch.autograd.grad(gradient.sum(), x)[0],
+            )
 
-        torch.testing.assert_close(second(OPS.sine), second(torch.sin))
+        torch.testing.assert_close(all_of(getattr(OPS, mine)), all_of(theirs))
 
     @pytest.mark.filterwarnings("ignore:There is a performance drop")
     def test_vmap_of_grad_and_jacrev(self):

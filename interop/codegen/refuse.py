@@ -103,7 +103,8 @@ def refuse_kernels_with_gil() -> Iterator[None]:
         original(node, env)
         entry = getattr(node.function, "entry", None)
         scope = getattr(getattr(entry, "scope", None), "qualified_name", None)
-        if scope != "torch.library" and not (scope == "Function" and entry.name.startswith("define")):
+        is_define = scope == "Function" and entry.name.partition("[")[0] == "define"
+        if scope != "torch.library" and not is_define:
             return
         for argument in node.args or ():
             kind = argument.type.base_type if argument.type.is_ptr else argument.type

@@ -21,7 +21,7 @@ from interop.build import CXX_FLAGS
 from interop.cli import CommandError
 from interop.experiments import CHECKOUT, FOLDER
 
-__all__ = ["BUILD", "FLAGS", "LOOP_FLAGS", "build", "is_built", "native"]
+__all__ = ["BUILD", "FLAGS", "LOOP_FLAGS", "build", "is_built", "native", "native_path"]
 
 BUILD = CHECKOUT / "build" / "experiments"
 FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
@@ -66,13 +66,18 @@ def native(name: str, module: str) -> ModuleType:
     """Import a compiled module of the experiment `name`."""
     full = f"interop_experiments.{name}.{module}"
     if full not in sys.modules:
-        path = BUILD / name / "lib" / (module + sysconfig.get_config_var("EXT_SUFFIX"))
+        path = native_path(name, module)
         loader = importlib.machinery.ExtensionFileLoader(full, str(path))
         spec = importlib.util.spec_from_file_location(full, path, loader=loader)
         loaded = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(loaded)
         sys.modules[full] = loaded
     return sys.modules[full]
+
+
+def native_path(name: str, module: str) -> Path:
+    """The file of a compiled module of the experiment `name`."""
+    return BUILD / name / "lib" / (module + sysconfig.get_config_var("EXT_SUFFIX"))
 
 
 def _stamp(name: str) -> Path:

@@ -13,7 +13,17 @@ from interop.experiments.building import BUILD
 from interop.experiments.display import say
 from interop.experiments.environment import machine_name
 
-__all__ = ["keep", "read", "read_recorded", "refresh_readme", "render", "with_section", "write"]
+__all__ = [
+    "conditions",
+    "keep",
+    "read",
+    "read_recorded",
+    "refresh_readme",
+    "render",
+    "units",
+    "with_section",
+    "write",
+]
 
 BEGIN = "<!-- results: written by `python -m interop experiments {name} --render` -->"
 END = "<!-- end of results -->"
@@ -80,3 +90,21 @@ def with_section(name: str, readme: str, section: Callable[[str, dict], str]) ->
     after = rest.partition(END)[2]
     sections = [section(machine, result).strip() for machine, result in read_recorded(name).items()]
     return "\n\n".join([before + begin, *sections, END]) + after
+
+
+def conditions(result: dict) -> str:
+    """What a result of single calls was measured with, for its README.md."""
+    machine, versions = result["machine"], result["versions"]
+    commit = result["git"]
+    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start); torch {versions['torch']}, "
+        f"Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
+        f"{' '.join(result['flags'])}; {result['date']}{source}."
+    )
+
+
+def units(result: dict) -> list[tuple[str, dict[str, dict[str, float]]]]:
+    """The figures of single calls, by what they do and how: median times, and instructions if they were counted."""
+    times = {what: {how: time["median"] for how, time in ways.items()} for what, ways in result["times"].items()}
+    return [("time", times), *([("instructions", result["instructions"])] if result["instructions"] else [])]

@@ -1,16 +1,21 @@
 # Kernels and gradients that raise, and registrations that must be refused.
 cimport ATen as at
 cimport torch
-from cpython.exc cimport PyErr_CheckSignals
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetString
 from libc.stdint cimport int64_t
 from torch.autograd cimport Context, Function
-from torch.library cimport define, impl, register_autocast, register_autograd
+from torch.library cimport Operator, define, impl, register_autocast, register_autograd
 
 
 class Custom(Exception):
     def __init__(self, a, b):
         super().__init__(a, b)
         self.b = b
+
+
+cdef class Ending:
+    def __dealloc__(self):
+        raise ValueError("in a destructor")
 
 
 cdef object raise_it(int64_t what):
@@ -33,6 +38,8 @@ cdef object raise_it(int64_t what):
         raise StopIteration(5)
     elif what == 7:
         raise SystemExit(3)
+    elif what == 8:
+        Ending()
 
 
 cdef at.Tensor fail_star(const at.Tensor& x, int64_t what) except * nogil:
@@ -114,6 +121,18 @@ impl("interop_test::fail_cpu", "CPU", fail_star)
 impl("interop_test::fail_cpu", "Meta", clone)
 
 
+cdef int raise_what_is_set() except? 0:
+    return 0
+
+
+def with_an_error_set(torch.Tensor x not None, int64_t what):
+    cdef Operator[at.Tensor] op = Operator[at.Tensor](b"interop_test::fail_star")
+    cdef at.Tensor t = x.cdata
+    PyErr_SetString(LookupError, "the first")
+    op.call(t, what)
+    raise_what_is_set()
+
+
 cdef void nothing(const at.Tensor& x) except * nogil:
     pass
 
@@ -146,7 +165,12 @@ define("interop_test::given", "(Tensor x) -> Tensor")
 define("interop_test::given3", "(Tensor a, Tensor b, float s) -> Tensor")
 define("interop_test::given_flag", "(Tensor x, bool flag, int number) -> Tensor")
 define("interop_test::given_change", "(Tensor(a!) x) -> ()")
+define("interop_test::given_implicit", "(Tensor x) -> Tensor")
+define("interop_test::given_gradient", "(Tensor x) -> Tensor")
+define("interop_test::given_lists", "(Tensor x) -> Tensor?[]")
 impl("interop_test::given", "CPU", one)
+impl("interop_test::given_implicit", "CompositeImplicit", one)
+register_autograd("interop_test::given_gradient", good_backward)
 
 
 def refused(what):
@@ -184,6 +208,12 @@ def refused(what):
         register_autograd("interop_test::given", good_backward, setup_wrong)
     elif what == "gradient of a change":
         register_autograd("interop_test::given_change", good_backward)
+    elif what == "gradient of an implicit kernel":
+        register_autograd("interop_test::given_implicit", good_backward)
+    elif what == "implicit kernel of a gradient":
+        impl("interop_test::given_gradient", "CompositeImplicit", one)
+    elif what == "gradient of an optional list":
+        register_autograd("interop_test::given_lists", good_backward)
     elif what == "autocast to int":
         register_autocast("interop_test::given", "cpu", at.kInt)
     elif what == "autocast device":
@@ -220,7 +250,13 @@ cdef (at.Tensor, at.Tensor) gradient_of_a_number(Context& ctx, const at.Tensor& 
     return grad, grad
 
 
-cdef Function[at.Tensor] undefined_function
+cdef at.Tensor marks_another(Context& ctx, const at.Tensor& x) except * nogil:
+    ctx.mark_dirty(at.mul(x, 2))
+    return at.mul(x, 2)
+
+
+cdef Function[at.Tensor] undefined_function, marking
+marking.define("Marking", marks_another, good_backward)
 cdef Function[at.Tensor] identity, saving_twice, out_of_range, states, of_a_number
 cdef Function[at.tuple2[at.Tensor, at.Tensor]] pair
 identity.define("Identity", forward, good_backward)
@@ -250,6 +286,12 @@ def refused_function(torch.Tensor x not None, what):
         saving_twice.apply(x.cdata)
     elif what == "two states":
         states.apply(x.cdata)
+    elif what == "object for int":
+        of_a_number.apply(x.cdata, what)
+    elif what == "mark_dirty":
+        marking.apply(x.cdata)
+    elif what == "mark_dirty without a graph":
+        marking.apply(x.cdata.detach())
     elif what == "saved_tensor out of range":
         return torch.wrap(out_of_range.apply(x.cdata))
     elif what == "gradient of a number":

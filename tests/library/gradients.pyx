@@ -257,3 +257,48 @@ cdef at.Tensor sine_autograd(const at.Tensor& x) except * nogil:
 define("interop_test::sine", "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
 impl("interop_test::sine", "CompositeExplicitAutograd", sine)
 impl("interop_test::sine", "Autograd", sine_autograd)
+
+
+# A state that is counted, and a backward that calls the engine on its own node, once.
+
+cdef extern from *:
+    """
+    #include <atomic>
+    struct Counted {
+      static inline std::atomic<int> alive = 0;
+      Counted() { ++alive; }
+      ~Counted() { --alive; }
+    };
+    static int counted_now() { return Counted::alive; }
+    """
+    cppclass Counted:
+        Counted()
+    int counted_now()
+
+
+cdef at.Tensor counted_forward(Context& ctx, const at.Tensor& x) except * nogil:
+    ctx.state[Counted]()
+    return at.mul(x, 1)
+
+
+again = []
+
+
+cdef at.Tensor counted_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    ctx.state[Counted]()
+    with gil:
+        if again:
+            again.pop()()
+    return grad
+
+
+cdef Function[at.Tensor] counted_function
+counted_function.define("Counted", counted_forward, counted_backward)
+
+
+def counted(torch.Tensor x not None):
+    return torch.wrap(counted_function.apply(x.cdata))
+
+
+def counted_alive():
+    return counted_now()

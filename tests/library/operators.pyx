@@ -272,5 +272,97 @@ def call_wrongly(torch.Tensor x not None, how):
         scaled.call(undefined, x.cdata, 1.0)
     elif how == "results":
         Operator[at.Tensor](b"interop_test::pair").call(x.cdata)
+    elif how == "result type":
+        Operator[double](b"interop_test::scaled_mm").call(x.cdata, x.cdata, 1.0)
     elif how == "name":
         Operator[at.Tensor](b"interop_test::nothing").call(x.cdata)
+
+
+# An argument that is a list of numbers, results that may be missing, and a result that is kept for backward.
+
+cdef at.Tensor total_of(const at.Tensor& x, at.IntArrayRef dims, bint keepdim) except * nogil:
+    return at.sum(x, dims, keepdim)
+
+
+cdef void total_of_setup(
+        Context& ctx, const at.Tensor& x, at.IntArrayRef dims, bint keepdim, const at.Tensor& y) except * nogil:
+    cdef vector[int64_t]* kept = ctx.state[vector[int64_t]]()
+    cdef int64_t i
+    kept[0].clear()
+    for i in range(<int64_t> dims.size()):
+        kept[0].push_back(dims[i])
+    ctx.save_for_backward(x)
+
+
+cdef (at.Tensor, at.Tensor, at.Tensor) total_of_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef at.Tensor x = ctx.saved_tensor(0), none
+    return at.mul(at.ones_like(x), grad), none, none
+
+
+define("interop_test::total_of", "(Tensor x, int[] dims, bool keepdim) -> Tensor")
+impl("interop_test::total_of", "CompositeExplicit", total_of)
+register_autograd("interop_test::total_of", total_of_backward, total_of_setup)
+
+
+cdef at.tuple2[optional[at.Tensor], at.Tensor] maybe(const at.Tensor& x, bint both) except * nogil:
+    cdef optional[at.Tensor] first
+    if both:
+        first = optional[at.Tensor](at.mul(x, 10))
+    return make_pair(first, at.mul(x, 2))
+
+
+cdef (at.Tensor, at.Tensor) maybe_backward(Context& ctx, const at.Tensor& g, const at.Tensor& h) except * nogil:
+    cdef at.Tensor dx = at.mul(h, 2), none
+    if g.defined():
+        dx = at.add(dx, at.mul(g, 10))
+    return dx, none
+
+
+cdef extern from *:
+    """
+    static std::tuple<std::optional<at::Tensor>, at::Tensor> make_pair(
+        const std::optional<at::Tensor>& a, const at::Tensor& b) {
+      return {a, b};
+    }
+    """
+    at.tuple2[optional[at.Tensor], at.Tensor] make_pair(const optional[at.Tensor]& a, const at.Tensor& b) nogil
+
+
+define("interop_test::maybe", "(Tensor x, bool both) -> (Tensor?, Tensor)")
+impl("interop_test::maybe", "CompositeExplicit", maybe)
+register_autograd("interop_test::maybe", maybe_backward)
+
+
+cdef at.Tensor exponential(const at.Tensor& x) except * nogil:
+    return at.exp(x)
+
+
+cdef void exponential_setup(Context& ctx, const at.Tensor& x, const at.Tensor& y) except * nogil:
+    ctx.save_for_backward(y)
+
+
+cdef at.Tensor exponential_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return at.mul(grad, ctx.saved_tensor(0))
+
+
+define("interop_test::exponential", "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_test::exponential", "CompositeExplicit", exponential)
+register_autograd("interop_test::exponential", exponential_backward, exponential_setup)
+
+
+# Of a tuple, and an argument that is a bint for the dispatcher's bool.
+
+define("interop_test::flagged", "(Tensor x, bool flag, float? scale=None) -> (Tensor, bool)")
+
+
+cdef (at.Tensor, bint) flagged_or_not(const at.Tensor& x, bint flag, optional[double] scale) except * nogil:
+    return at.mul(x, scale.value() if scale.has_value() else 1.0), not flag
+
+
+impl("interop_test::flagged", "CompositeExplicit", flagged_or_not)
+
+
+def call_flagged(torch.Tensor x not None, bint flag):
+    cdef Operator[at.tuple2[at.Tensor, cbool]] op = Operator[at.tuple2[at.Tensor, cbool]](b"interop_test::flagged")
+    cdef at.tuple2[at.Tensor, cbool] both = op.call(x.cdata, flag, 2)
+    return torch.wrap(at.get0(both)), at.get1(both)

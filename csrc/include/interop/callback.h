@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "interop/gil.h"
@@ -102,7 +103,7 @@ class Callback {
   // What a function does with an error that it cannot return: see PyErr_WriteUnraisable below.
   static void write_unraisable(PyObject* where) noexcept {
     Callback* call = innermost_;
-    if (!call) {
+    if (!call || is_destructor(where)) {
       (PyErr_WriteUnraisable)(where);
     } else if (call->caught_) {
       PyErr_Clear();
@@ -135,6 +136,16 @@ class Callback {
   }
 
  private:
+  // An object may end anywhere, and its destructor's error is nobody's whom the function has called.
+  static bool is_destructor(PyObject* where) noexcept {
+    if (!where || !PyUnicode_Check(where)) {
+      return false;
+    }
+    const char* text = PyUnicode_AsUTF8(where);
+    const std::string_view name = text ? text : "";
+    return name.ends_with("__dealloc__") || name.ends_with("__del__");
+  }
+
   bool error_is_set() const noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
     return thread_ && thread_->current_exception;

@@ -50,21 +50,13 @@ class Context {
   // context, and there is one.
   template <class T>
   T* state() {
-    State& kept = state_of(typeid(T));
-    if (!kept.object) {
-      kept = {&typeid(T), new T(), [](void* object) { delete static_cast<T*>(object); }};
-    }
-    return static_cast<T*>(kept.object);
+    return static_cast<T*>(
+        state_of(typeid(T), []() -> void* { return new T(); }, [](void* object) { delete static_cast<T*>(object); }));
   }
 
  protected:
-  struct State {
-    const std::type_info* type = nullptr;
-    void* object = nullptr;
-    void (*destroy)(void*) = nullptr;
-  };
   virtual void save(const at::Tensor* const* tensors, size_t count) = 0;
-  virtual State& state_of(const std::type_info& type) = 0;
+  virtual void* state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) = 0;
   ~Context() = default;
 };
 
@@ -198,8 +190,12 @@ inline Input input(const std::optional<at::Tensor>& tensor) {
 inline Input input(const std::vector<at::Tensor>& tensors) {
   return {tensors.data(), tensors.size(), true};
 }
+inline Input input(const std::optional<std::vector<at::Tensor>>& tensors) {
+  return tensors ? input(*tensors) : Input{nullptr, 0, true};
+}
 template <class T>
 Input input(const T&) {
+  static_assert(count<T> == 0, "Function.apply takes tensors one by one, or as a vector[at.Tensor]");
   return {};
 }
 

@@ -224,6 +224,9 @@ struct Result {
       double,
       std::conditional_t<std::is_same_v<R, int>, Whole, std::conditional_t<is_whole<R>, int64_t, R>>>;
   static Dispatched give(R&& value) {
+    if constexpr (std::is_unsigned_v<R> && sizeof(R) == sizeof(int64_t)) {
+      TORCH_CHECK_VALUE(std::in_range<int64_t>(value), "the kernel's result ", value, " does not fit into an int64");
+    }
     return static_cast<Dispatched>(std::move(value));
   }
 };
@@ -290,10 +293,16 @@ Candidate candidate(F* function) {
       std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<typename K::Function>())};
 }
 
-template <class F>
-inline constexpr bool has_int = false;
+template <class T>
+struct HasInt : std::is_same<T, int> {};
+template <CTuple T>
+struct HasInt<T> : decltype(detail::with_fields(std::declval<const T&>(), []<class... F>(const F&...) {
+  return std::bool_constant<(std::is_same_v<F, int> || ...)>();
+})){};
 template <class R, class... P>
-inline constexpr bool has_int<R(P...)> = std::is_same_v<R, int> || (std::is_same_v<P, int> || ...);
+struct HasInt<R(P...)> : std::bool_constant<HasInt<R>::value || (std::is_same_v<P, int> || ...)> {};
+template <class F>
+inline constexpr bool has_int = HasInt<F>::value;
 
 // The ways in which `function` can be a kernel; the schema decides.
 template <class F>

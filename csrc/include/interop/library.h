@@ -11,14 +11,10 @@
 
 namespace interop {
 
-namespace {
-const char image = 0;  // its address differs from one loaded module to another
-}
-
-// What a module registers. Cython code reaches it as `interop_library`.
+// What a module registers, with the GIL. Cython code reaches it as `interop_library`.
 class Library {
  public:
-  explicit Library(const char* module) : module_{module, &image} {}
+  Library(const char* name, PyObject* module) : module_{name, module} {}
 
   template <class... Tags>
   void define(const std::string& name, const std::string& schema, Tags... tags) const {
@@ -50,5 +46,5 @@ class Library {
 
 }  // namespace interop
 
-// Cython defines __Pyx_MODULE_NAME, the dotted name of the module, after it has included its headers.
-#define interop_library ::interop::Library(__Pyx_MODULE_NAME)
+// Cython defines these, the dotted name of the module and its object, after it has included its headers.
+#define interop_library ::interop::Library(__Pyx_MODULE_NAME, __pyx_m)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <ATen/core/operator_name.h>
 
 #include <optional>
@@ -65,12 +66,24 @@ c10::IValue to_ivalue(const A& argument) {
 }
 
 template <class R>
+R from_ivalue(c10::IValue& value, const std::string& name) {
+  TORCH_CHECK_TYPE(
+      value.type()->isSubtypeOf(*c10::getTypePtr<R>()),
+      name,
+      " returns ",
+      value.type()->annotation_str(),
+      ", and Operator[...] says ",
+      c10::getTypePtr<R>()->annotation_str());
+  return std::move(value).to<R>();
+}
+
+template <class R>
 R from_stack(std::vector<c10::IValue>& stack, const std::string& name) {
   using Parts = std::conditional_t<std::is_void_v<R>, std::tuple<>, std::tuple<R>>;
   constexpr size_t wanted = std::tuple_size_v<Parts>;
   TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, and Operator[...] says ", wanted);
   if constexpr (wanted == 1) {
-    return std::move(stack[0]).to<R>();
+    return from_ivalue<R>(stack[0], name);
   }
 }
 
@@ -80,7 +93,7 @@ R from_stack(std::vector<c10::IValue>& stack, const std::string& name) {
   constexpr size_t wanted = std::tuple_size_v<R>;
   TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, and Operator[...] says ", wanted);
   return [&]<size_t... I>(std::index_sequence<I...>) {
-    return R(std::move(stack[I]).to<std::tuple_element_t<I, R>>()...);
+    return R(from_ivalue<std::tuple_element_t<I, R>>(stack[I], name)...);
   }(std::make_index_sequence<wanted>());
 }
 

@@ -5,10 +5,10 @@
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/enum_tag.h>
 #include <c10/util/ArrayRef.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
-#include <torch/headeronly/core/enum_tag.h>
 
 #include <exception>
 #include <memory>
@@ -36,17 +36,21 @@ struct SetupContext;
 using Tensors = c10::SmallVector<at::Tensor, 4>;
 }  // namespace autograd
 
-// Who registers. A module that is built again and loaded beside its older self has the same name and another image.
+// Changes of anything below change the name, and the attribute: what a module inlines it must not share with a module
+// that was built with another version.
+inline namespace runtime_2 {
+
+// Who registers. A module that is executed again, perhaps from another file, has the same name and another object.
 struct Module {
   const char* name;
-  const void* image;
+  PyObject* object;  // borrowed
 };
 
 class Runtime {
  public:
-  // Where a capsule points to it. The number counts changes of this class.
+  // Where a capsule points to it.
   static constexpr const char* module = "interop._core";
-  static constexpr const char* attribute = "_runtime_1";
+  static constexpr const char* attribute = "_runtime_2";
 
   virtual void define(
       const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
@@ -74,8 +78,6 @@ class Runtime {
  protected:
   ~Runtime() = default;
 };
-
-namespace detail {
 
 inline Runtime& find_runtime() {
   Gil gil;
@@ -106,11 +108,11 @@ inline Runtime& find_runtime() {
   return *static_cast<Runtime*>(found);
 }
 
-}  // namespace detail
-
 inline Runtime& runtime() {
-  static Runtime& found = detail::find_runtime();
+  static Runtime& found = find_runtime();
   return found;
 }
+
+}  // namespace runtime_2
 
 }  // namespace interop

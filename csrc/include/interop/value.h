@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "interop/convert.h"
+
 namespace interop::autograd {
 
 // Borrows the argument.
@@ -20,6 +22,7 @@ class Value {
   Value() = default;
   template <class A>
   explicit Value(const A& argument) : address_(&argument), type_(&typeid(A)) {
+    is_object_ = Object<A>;
     if constexpr (std::is_floating_point_v<A>) {
       number_ = at::Scalar(static_cast<double>(argument));
     } else if constexpr (std::is_same_v<A, bool>) {
@@ -77,12 +80,20 @@ class Value {
   template <class R>
   [[noreturn]] R refuse(const char* function, size_t index, const char* wanted) const {
     TORCH_CHECK_TYPE(
-        false, function, ": argument ", index + 1, " of forward is ", wanted, ", got ", c10::demangle(type_->name()));
+        false,
+        function,
+        ": argument ",
+        index + 1,
+        " of forward is ",
+        wanted,
+        ", got ",
+        is_object_ ? "a Python object; give it a C type, and write x.cdata of a tensor" : c10::demangle(type_->name()));
   }
 
   const void* address_ = nullptr;
   const std::type_info* type_ = &typeid(void);
   std::optional<at::Scalar> number_;
+  bool is_object_ = false;
 };
 
 }  // namespace interop::autograd

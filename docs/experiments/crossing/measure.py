@@ -1,21 +1,17 @@
 """Measures calls, in nanoseconds and in instructions, and translating and compiling, in seconds."""
 
-import re
 import subprocess
-import sys
 import sysconfig
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median, quantiles
 
 import torch
-from torch.utils.benchmark import Timer
 from torch.utils.cpp_extension import include_paths
 
 from interop.build import CXX_FLAGS, Extension, cythonize
-from interop.experiments import FOLDER, building
+from interop.experiments import FOLDER, building, calls
 
 NAME = "crossing"
 FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
@@ -35,23 +31,12 @@ def modules() -> dict:
 
 
 def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
-    """Nanoseconds of each call, by what it does and how: median and quartiles of `rounds` blocks that take turns."""
+    """Nanoseconds of each call, by what it does and how: see `calls.times`."""
     names = modules() | {"x": torch.ones(3)}
-    timers = {key: Timer(statement, globals=names, num_threads=1) for key, (_, statement) in CALLS.items()}
-    blocks = {key: [] for key in timers}
-    for _ in range(rounds):
-        for key, timer in timers.items():
-            blocks[key].append(timer.timeit(number).mean * 1e9)
-        shown("")
-    result = {what: {} for what, _ in CALLS}
-    for (what, how), values in blocks.items():
-        low, _, high = quantiles(values)
-        result[what][how] = {"median": round(median(values), 1), "quartiles": [round(low, 1), round(high, 1)]}
-    return result
+    timers = {key: calls.timer(statement, names) for key, (_, statement) in CALLS.items()}
+    return calls.times(timers, rounds, number, shown)
 
 
-# map() calls the function from C. The interpreter's own loop would double the count and make it depend on how often it
-# tries in vain to specialise the call, which differs between functions and from run to run.
 COUNTED = """
 import importlib.machinery, importlib.util
 from collections import deque
@@ -75,21 +60,11 @@ torch._C._valgrind_toggle_and_dump_stats()
 
 
 def instructions(count: int = 20_000) -> dict[str, dict[str, float]]:
-    """Instructions of each call, by callgrind: from map() into the function, and back with its result."""
+    """Instructions of each call, from map() into the function and back with its result: see `calls.instructions`."""
     files = {name: module.__spec__.origin for name, module in modules().items()}
     loads = "\n".join(f"{name} = load({name!r}, {path!r})" for name, path in files.items())
     loops = "".join(LOOP.format(function=function, count=count) for function, _ in CALLS.values())
-    # Random hashes would make dictionaries, and so the count, differ from run to run.
-    environment = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
-    result = {what: {} for what, _ in CALLS}
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out"]
-        code = COUNTED.format(loads=loads, loops=loops)
-        subprocess.run([*command, sys.executable, "-P", "-c", code], capture_output=True, env=environment, check=True)
-        for number, (what, how) in enumerate(CALLS, 1):
-            total = re.search(r"^(?:totals|summary): (\d+)", Path(folder, f"out.{number}").read_text(), re.MULTILINE)
-            result[what][how] = round(int(total[1]) / count, 1)
-    return result
+    return calls.instructions(COUNTED.format(loads=loads, loops=loops), list(CALLS), count)
 
 
 def compiling(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:

@@ -5,6 +5,8 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from interop.experiments import results
+
 HEAD = ("", "nanoseconds", "instructions")
 LABELS = {
     ("empty", "Cython"): "empty function, Cython",
@@ -28,12 +30,7 @@ def rows(result: dict) -> list[list[str]]:
 def ratios(result: dict) -> str:
     """What the bars are about, in sentences."""
     parts = []
-    for unit, table in (
-        ("time", {what: {how: t["median"] for how, t in ways.items()} for what, ways in result["times"].items()}),
-        ("instructions", result["instructions"]),
-    ):
-        if not table.get("numel"):
-            continue
+    for unit, table in results.units(result):
         numel, empty = table["numel"], table["empty"]
         parts.append(
             f"Reading a tensor in Cython costs {numel['Cython'] / empty['Cython']:.2f} times the {unit} of an empty "
@@ -52,24 +49,12 @@ def ratios(result: dict) -> str:
     return " ".join(parts)
 
 
-def conditions(result: dict) -> str:
-    """What it was measured with."""
-    machine, versions = result["machine"], result["versions"]
-    commit = result["git"]
-    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
-    return (
-        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start); torch {versions['torch']}, "
-        f"Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
-        f"{' '.join(result['flags'])}; {result['date']}{source}."
-    )
-
-
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
     head = [f"| one call | {' | '.join(HEAD[1:])} |", "|---|--:|--:|"]
     lines = [f"| {' | '.join(line)} |" for line in rows(result)]
     plot = f"![Nanoseconds of each call](results/{machine}.png)"
-    return "\n\n".join([conditions(result), "\n".join(head + lines), plot, ratios(result)])
+    return "\n\n".join([results.conditions(result), "\n".join(head + lines), plot, ratios(result)])
 
 
 def draw(result: dict, path: Path) -> None:

@@ -1,0 +1,43 @@
+"""Measures calls, in nanoseconds and in instructions."""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import islice, repeat
+
+import torch
+
+from interop.experiments import calls
+
+from . import ways
+
+CALL = "function(x)"
+CALL_AND_GRADIENT = "grad(function(x), x, gradient)"
+
+
+def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
+    """Nanoseconds of each call, by what it does and by the way it is written: see `calls.times`."""
+    timers = {}
+    for (what, way), function in ways.calls().items():
+        x, gradient = ways.arguments(what)
+        names = {"function": function, "x": x, "gradient": gradient, "grad": torch.autograd.grad}
+        timers[what, way] = calls.timer(CALL_AND_GRADIENT if what in ways.BACKWARD else CALL, names)
+    return calls.times(timers, rounds, number, shown)
+
+
+def instructions(count: int = 1_000) -> dict[str, dict[str, float]]:
+    """Instructions of each call, by callgrind: see `calls.instructions`."""
+    code = f"from interop.experiments import load\nload({ways.NAME!r}, 'measure').run_below_callgrind({count})"
+    return calls.instructions(code, list(ways.calls()), count)
+
+
+def run_below_callgrind(count: int) -> None:
+    """Make each call `count` times, and have its instructions written out."""
+    for (what, _), function in ways.calls().items():
+        x, gradient = ways.arguments(what)
+        results = map(function, repeat(x))
+        if what in ways.BACKWARD:
+            results = map(torch.autograd.grad, results, repeat(x), repeat(gradient))
+        deque(islice(results, 100), 0)
+        torch._C._valgrind_toggle()
+        deque(islice(results, count), 0)
+        torch._C._valgrind_toggle_and_dump_stats()

@@ -1,0 +1,43 @@
+# exp(x) as an operator, as an operator with a gradient, and as a function with a gradient.
+cimport ATen as at
+cimport torch
+from torch.autograd cimport Context, Function
+from torch.library cimport define, impl, register_autograd
+
+
+cdef at.Tensor kernel(const at.Tensor& x) except * nogil:
+    return at.exp(x)
+
+
+cdef void setup_context(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.save_for_backward(result)
+
+
+cdef at.Tensor backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return at.mul(grad, ctx.saved_tensor(0))
+
+
+define("ops_cython::exp", "(Tensor x) -> Tensor")
+impl("ops_cython::exp", "CPU", kernel)
+
+define("ops_cython::exp_with_gradient", "(Tensor x) -> Tensor")
+impl("ops_cython::exp_with_gradient", "CPU", kernel)
+register_autograd("ops_cython::exp_with_gradient", backward, setup_context)
+
+
+cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil:
+    cdef at.Tensor y = at.exp(x)
+    ctx.save_for_backward(y)
+    return y
+
+
+cdef Function[at.Tensor] function
+function.define("Exp", forward, backward)
+
+
+def exp(torch.Tensor x not None):
+    return torch.wrap(function.apply(x.cdata))
+
+
+def exp_unregistered(torch.Tensor x not None):
+    return torch.wrap(kernel(x.cdata))

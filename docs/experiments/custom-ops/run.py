@@ -1,0 +1,40 @@
+"""What a registered operator costs, and a function with a gradient: in Cython, in C++ and in Python."""
+
+import shutil
+
+from interop.experiments import building, parser, results
+from interop.experiments.display import progress, say, table, waiting
+from interop.experiments.environment import environment
+
+from . import measure, report, ways
+
+
+def main(arguments: list[str]) -> None:
+    """Run the experiment with the command line `arguments`."""
+    command = parser(ways.NAME, __doc__)
+    options = command.parse_args(arguments)
+    if options.render:
+        results.render(ways.NAME, report)
+        return
+    if options.quick and options.record:
+        command.error("--record wants the whole run: leave --quick out")
+    started = environment()  # before compiling, which adds to the load
+    if not building.is_built(ways.NAME):
+        with waiting("compiling the modules, once: a minute"):
+            building.build(ways.NAME)
+    ways.check()
+    rounds, number = (5, 20) if options.quick else (400, 100)
+    with progress("timing", rounds) as shown:
+        times = measure.times(rounds, number, shown)
+    settings = {"rounds": rounds, "calls": number}
+    result = started | {"settings": settings, "flags": building.FLAGS, "times": times, "instructions": {}}
+    if options.quick:
+        pass
+    elif shutil.which("valgrind"):
+        with waiting("counting instructions with callgrind: some minutes"):
+            result["instructions"] = measure.instructions()
+    else:
+        say("instructions are not counted: valgrind is not installed")
+    table("one call", list(report.HEAD), report.rows(result))
+    say(report.ratios(result))
+    results.keep(ways.NAME, result, report, record=options.record)
