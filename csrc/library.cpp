@@ -322,8 +322,11 @@ void call(const std::string& name, std::vector<c10::IValue>& stack) {
       TORCH_CHECK_TYPE(
           stack[i].isNone(), name, ": argument ", i + 1, " '", argument.name(), "' is an undefined tensor");
     }
+    // The type of a tensor has its sizes and strides, which is dear to make.
+    const bool fits =
+        stack[i].isTensor() ? kind == c10::TypeKind::TensorType : stack[i].type()->isSubtypeOf(*argument.type());
     TORCH_CHECK_TYPE(
-        stack[i].type()->isSubtypeOf(*argument.type()),
+        fits,
         name,
         ": argument ",
         i + 1,
@@ -332,7 +335,7 @@ void call(const std::string& name, std::vector<c10::IValue>& stack) {
         "' is ",
         signature::type_of(argument),
         ", got ",
-        stack[i].type()->annotation_str(),
+        stack[i].isTensor() ? "Tensor" : stack[i].type()->annotation_str(),
         ". The schema is ",
         op.schema());
   }

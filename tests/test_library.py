@@ -291,6 +291,9 @@ class TestOperator:
         x = torch.randn(3, 2)
         assert all(map(torch.equal, operators.call_pair(x), torch.max(x, 0)))
         assert operators.call_defaults() == "wow!"
+        doubled, undefined = operators.call_half_undefined(x)
+        assert torch.equal(doubled, x * 2)
+        assert undefined is None
 
     def test_a_bint_and_a_whole_number(self, operators):
         x = torch.ones(2)

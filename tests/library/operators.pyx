@@ -366,3 +366,21 @@ def call_flagged(torch.Tensor x not None, bint flag):
     cdef Operator[at.tuple2[at.Tensor, cbool]] op = Operator[at.tuple2[at.Tensor, cbool]](b"interop_test::flagged")
     cdef at.tuple2[at.Tensor, cbool] both = op.call(x.cdata, flag, 2)
     return torch.wrap(at.get0(both)), at.get1(both)
+
+
+# Results that are undefined, taken from here.
+
+cdef (at.Tensor, at.Tensor) half_undefined(const at.Tensor& x) except * nogil:
+    cdef at.Tensor none
+    return at.mul(x, 2), none
+
+
+define("interop_test::half_undefined", "(Tensor x) -> (Tensor, Tensor)")
+impl("interop_test::half_undefined", "CompositeExplicit", half_undefined)
+
+
+def call_half_undefined(torch.Tensor x not None):
+    cdef Operator[at.tuple2[at.Tensor, at.Tensor]] op
+    op = Operator[at.tuple2[at.Tensor, at.Tensor]](b"interop_test::half_undefined")
+    cdef at.tuple2[at.Tensor, at.Tensor] both = op.call(x.cdata)
+    return torch.wrap(at.get0(both)), torch.wrap(at.get1(both))

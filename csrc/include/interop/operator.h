@@ -67,13 +67,11 @@ c10::IValue to_ivalue(const A& argument) {
 
 template <class R>
 R from_ivalue(c10::IValue& value, const std::string& name) {
+  // The type of a tensor has its sizes and strides: dear, and an undefined one has none.
+  constexpr bool wants_tensor = std::is_same_v<R, at::Tensor> || std::is_same_v<R, std::optional<at::Tensor>>;
+  const bool fits = value.isTensor() ? wants_tensor : value.type()->isSubtypeOf(*c10::getTypePtr<R>());
   TORCH_CHECK_TYPE(
-      value.type()->isSubtypeOf(*c10::getTypePtr<R>()),
-      name,
-      " returns ",
-      value.type()->annotation_str(),
-      ", and Operator[...] says ",
-      c10::getTypePtr<R>()->annotation_str());
+      fits, name, " returns ", value.tagKind(), ", and Operator[...] says ", c10::getTypePtr<R>()->annotation_str());
   return std::move(value).to<R>();
 }
 
