@@ -147,6 +147,26 @@ bool is_plain(const at::Tensor& output) {
          torch::autograd::isDifferentiableType(output.scalar_type()) && !output._fw_grad(0).defined();
 }
 
+// torch's own treatment of outputs. From 2.14 on it also says which node was attached to them, and the caller tells
+// those who have asked to know of new nodes. A template, so that what this torch lacks is not looked up.
+template <class Node, class... A>
+auto wrap_outputs(NodePtr<Node>& attached, const A&... arguments) {
+  using torch::autograd::_wrap_outputs;
+  if constexpr (requires { _wrap_outputs(arguments..., attached); }) {
+    return _wrap_outputs(arguments..., attached);
+  } else {
+    return _wrap_outputs(arguments...);
+  }
+}
+template <class Node>
+void tell(const NodePtr<Node>& attached) {
+  if constexpr (requires { fire_node_creation_hooks(attached); }) {
+    if (attached) {
+      fire_node_creation_hooks(attached);
+    }
+  }
+}
+
 }  // namespace
 
 void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& outputs) {
@@ -183,21 +203,17 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
     for (const at::Tensor& output : outputs) {
       raw.push_back(output.defined() ? std::optional(output) : std::nullopt);
     }
-    std::vector<std::optional<at::Tensor>> wrapped = torch::autograd::_wrap_outputs(
+    std::vector<std::optional<at::Tensor>> wrapped = wrap_outputs(
+        attached,
         inputs,
         impls(non_differentiable_),
         impls(dirty_),
-        raw,
+        at::ArrayRef<std::optional<at::Tensor>>(raw),
         self,
-        no_jvp,
-        {},
-        [](const at::Tensor& tensor) { return tensor.view_as(tensor); },
-        /*pure_view=*/false
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 14
-        ,
-        attached
-#endif
-    );
+        torch::autograd::_jvp_fn_t(no_jvp),
+        std::unordered_set<at::TensorImpl*>(),
+        torch::autograd::_view_as_self_fn_t([](const at::Tensor& tensor) { return tensor.view_as(tensor); }),
+        /*pure_view=*/false);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (wrapped[i] && input_metadata(i).was_default_constructed()) {
         without_gradient_.emplace_back(i, torch::autograd::VariableInfo(*wrapped[i]));
@@ -213,11 +229,7 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
   }
   to_save_.clear();
   in_forward_ = false;
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 14
-  if (attached) {
-    torch::autograd::fire_node_creation_hooks(attached);
-  }
-#endif
+  tell(attached);
 }
 
 variable_list FunctionNode::apply(variable_list&& grads) {

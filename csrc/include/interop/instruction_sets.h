@@ -17,6 +17,12 @@ enum class InstructionSet { baseline, avx2, avx512 };
 inline InstructionSet instruction_set() {
   static const InstructionSet chosen = [] {
     const auto capability = at::get_cpu_capability();
+#if defined(__x86_64__) && defined(__GNUC__)
+    // Half is converted with it; ATen does not ask, because every CPU with AVX2 has it. A virtual machine may hide it.
+    if (!__builtin_cpu_supports("f16c")) {
+      return InstructionSet::baseline;
+    }
+#endif
     return capability == "AVX512" ? InstructionSet::avx512
            : capability == "AVX2" ? InstructionSet::avx2
                                   : InstructionSet::baseline;

@@ -16,32 +16,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "interop/instruction_sets.h"
+
 namespace interop {
 
 using RawLoop = void (*)(char** data, const int64_t* strides, int64_t n, int64_t m);
 
 namespace detail {
-
-enum class Instructions { baseline, avx2, avx512 };
-
-// What this machine has.
-inline Instructions find_instructions() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq")) {
-    return Instructions::avx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
-    return Instructions::avx2;
-  }
-#endif
-  return Instructions::baseline;
-}
-
-inline Instructions instructions() {
-  static const Instructions found = find_instructions();
-  return found;
-}
 
 template <class T>
 C10_ALWAYS_INLINE T& at_byte(char* data, int64_t offset) {
@@ -106,7 +87,7 @@ inline void narrow_one_by_one(const float* values, c10::Half* stored, int64_t n)
 // Instructions for Half are nothing that g++ finds in a loop.
 inline void widen(const c10::Half* stored, float* values, int64_t n) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (instructions() != Instructions::baseline) {
+  if (instruction_set() != InstructionSet::baseline) {
     widen_by_eights(stored, values, n);
     return;
   }
@@ -116,7 +97,7 @@ inline void widen(const c10::Half* stored, float* values, int64_t n) {
 
 inline void narrow(const float* values, c10::Half* stored, int64_t n) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (instructions() != Instructions::baseline) {
+  if (instruction_set() != InstructionSet::baseline) {
     narrow_by_eights(values, stored, n);
     return;
   }
@@ -240,10 +221,10 @@ template <auto function, class Storage>
 RawLoop vectorised() {
   using Loops = detail::Loops<function, Storage>;
 #if defined(__x86_64__) && defined(__GNUC__)
-  switch (detail::instructions()) {
-    case detail::Instructions::avx512:
+  switch (instruction_set()) {
+    case InstructionSet::avx512:
       return Loops::avx512;
-    case detail::Instructions::avx2:
+    case InstructionSet::avx2:
       return Loops::avx2;
     default:
       break;
