@@ -8,7 +8,7 @@ import torch
 from conftest import BUILD, TESTS, import_from, install_project
 
 DOCS = TESTS.parent / "docs"
-DEFINITION = re.compile(r"@|ctypedef |cdef struct |from |cdef class |def |cdef .*\).*:\n")
+DEFINITION = re.compile(r"@|ctypedef |cdef struct |from |cdef class |def |cdef .*\($|cdef .*\).*:$", re.MULTILINE)
 BLOCK = re.compile(r"(?:<!-- (?P<note>.*?) -->\n)?```cython\n(?P<code>.*?)```", re.DOTALL)
 
 
