@@ -15,7 +15,7 @@ from setuptools import Distribution
 
 import interop
 from interop import _core
-from interop.build import DIRECTIVES, BuildExtension, Extension, cythonize
+from interop.build import DIRECTIVES, BuildExtension, Extension, cythonize, openmp_flags
 
 USES_NUMBER = """
 cimport torch
@@ -56,7 +56,7 @@ class TestExtension:
     def test_flags_and_folders(self, monkeypatch):
         monkeypatch.delenv("CFLAGS", raising=False)
         extension = Extension("package.module", ["module.pyx"], include_dirs=["mine"], libraries=["z"])
-        assert extension.extra_compile_args == ["-std=c++20", "-O2"]
+        assert extension.extra_compile_args == ["-std=c++20", *openmp_flags(), "-O2"]
         assert interop.get_include() in extension.include_dirs
         assert "mine" in extension.include_dirs
         assert {"z", "c10", "torch_cpu", "torch_python"} <= set(extension.libraries)
@@ -65,7 +65,7 @@ class TestExtension:
     def test_flags_of_the_user_come_last(self):
         assert Extension("m", ["m.pyx"], extra_compile_args=["-O3"]).extra_compile_args[-1] == "-O3"
         both = Extension("m", ["m.pyx"], extra_compile_args={"cxx": ["-O3"], "nvcc": ["-lineinfo"]}).extra_compile_args
-        assert both == {"cxx": ["-std=c++20", "-O2", "-O3"], "nvcc": ["-lineinfo"]}
+        assert both == {"cxx": ["-std=c++20", *openmp_flags(), "-O2", "-O3"], "nvcc": ["-lineinfo"]}
 
     def test_an_optimisation_level_in_cflags_wins(self, monkeypatch):
         monkeypatch.setenv("CFLAGS", "-g -O1")

@@ -274,6 +274,7 @@ def test_data_parallel_training_in_two_processes(site, tmp_path):
             for mine, theirs in zip(model.parameters(), alone.parameters(), strict=True):
                 torch.testing.assert_close(mine.grad, theirs.grad)
                 torch.testing.assert_close(mine, theirs)
+            del model, one, optimizer  # its threads end with it, not with the process
             dist.destroy_process_group()
             print("equal")
             """)
