@@ -20,8 +20,9 @@ from interop import paths
 from interop.build import CXX_FLAGS
 from interop.cli import CommandError
 from interop.experiments import CHECKOUT, FOLDER
+from interop.experiments.display import waiting
 
-__all__ = ["BUILD", "FLAGS", "LOOP_FLAGS", "build", "is_built", "native", "native_path"]
+__all__ = ["BUILD", "FLAGS", "LOOP_FLAGS", "build", "build_once", "is_built", "native", "native_path"]
 
 BUILD = CHECKOUT / "build" / "experiments"
 FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
@@ -54,6 +55,13 @@ def build(name: str) -> None:
             first = next((line.strip() for line in lines if _ERROR.search(line)), lines[-1])
             raise CommandError(f"compiling experiment {name} failed: {first} (all of it: {os.path.relpath(log)})")
         stamp.write_text(wanted)
+
+
+def build_once(name: str, how_long: str) -> None:
+    """`build`, and say meanwhile that it goes on."""
+    if not is_built(name):
+        with waiting(f"compiling the modules, once: {how_long}"):
+            build(name)
 
 
 def is_built(name: str) -> bool:

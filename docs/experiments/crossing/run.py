@@ -19,9 +19,7 @@ def main(arguments: list[str]) -> None:
     if options.quick and options.record:
         command.error("--record wants the whole run: leave --quick out")
     started = environment()  # before compiling, which adds to the load
-    if not building.is_built(measure.NAME):
-        with waiting("compiling the modules, once: half a minute"):
-            building.build(measure.NAME)
+    building.build_once(measure.NAME, "half a minute")
     rounds, number, compilations = (5, 10_000, 1) if options.quick else (40, 100_000, 3)
     with progress("timing", rounds) as shown:
         times = measure.times(rounds, number, shown)

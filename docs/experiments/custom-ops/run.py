@@ -19,9 +19,7 @@ def main(arguments: list[str]) -> None:
     if options.quick and options.record:
         command.error("--record wants the whole run: leave --quick out")
     started = environment()  # before compiling, which adds to the load
-    if not building.is_built(ways.NAME):
-        with waiting("compiling the modules, once: a minute"):
-            building.build(ways.NAME)
+    building.build_once(ways.NAME, "a minute")
     ways.check()
     rounds, number = (5, 20) if options.quick else (400, 100)
     with progress("timing", rounds) as shown:

@@ -6,7 +6,7 @@ import torch
 
 from interop.cli import positive_int
 from interop.experiments import building, parser, results
-from interop.experiments.display import progress, say, table, waiting
+from interop.experiments.display import progress, say, table
 from interop.experiments.environment import environment
 
 from . import agreement, data, model, report, timing, ways
@@ -46,9 +46,7 @@ def main(arguments: list[str]) -> None:
     settings = Settings(**(QUICK if options.quick else {}) | ({"steps": options.steps} if options.steps else {}))
 
     started = environment()  # before compiling, which adds to the load
-    if not building.is_built(ways.NAME):
-        with waiting("compiling the C++ and the Cython cells, once: a minute or so"):
-            building.build(ways.NAME)
+    building.build_once(ways.NAME, "a minute or so")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

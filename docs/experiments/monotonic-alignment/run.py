@@ -1,7 +1,7 @@
 """Monotonic alignment search, as text-to-speech models learn with: the usual core over NumPy, and Cython on tensors."""
 
 from interop.experiments import building, parser, results
-from interop.experiments.display import progress, say, table, waiting
+from interop.experiments.display import progress, say, table
 from interop.experiments.environment import environment
 
 from . import measure, report
@@ -19,9 +19,7 @@ def main(arguments: list[str]) -> None:
     if options.quick and options.record:
         command.error("--record wants the whole run: leave --quick out")
     started = environment()  # before compiling, which adds to the load
-    if not building.is_built(NAME):
-        with waiting("compiling the searches, once: a quarter of a minute"):
-            building.build(NAME)
+    building.build_once(NAME, "a quarter of a minute")
     cases, rounds, number = (CASES[-2:], 2, 1) if options.quick else (CASES, 30, 5)
     threads = [1, 2]
     with progress("comparing", len(cases)) as shown:

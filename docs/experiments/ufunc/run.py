@@ -19,9 +19,7 @@ def main(arguments: list[str]) -> None:
     if options.quick and options.record:
         command.error("--record wants the whole run: leave --quick out")
     started = environment()  # before compiling, which adds to the load
-    if not building.is_built(measure.NAME):
-        with waiting("compiling the modules, once: half a minute"):
-            building.build(measure.NAME)
+    building.build_once(measure.NAME, "half a minute")
     with waiting("checking that all ways agree; torch.compile compiles"):
         measure.check()
     rounds, seconds = (3, 0.005) if options.quick else (30, 0.1)
