@@ -1,0 +1,129 @@
+// Where a CUDA kernel runs, seen from the host: the device of a tensor, and the stream that is current there. Needs no
+// CUDA header and links to no CUDA library: torch's generic interface for devices, in libc10, finds what the running
+// torch has. So what includes this compiles, links and imports with a torch without CUDA too.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+#include <torch/headeronly/version.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "interop/cuda/check.h"
+
+// Of the CUDA runtime that the module's kernels are linked to: interop/cuda/launch.cuh defines them in each .cu file. A
+// module without kernels of its own has none.
+extern "C" {
+__attribute__((weak)) const char* interop_cuda_error_name(int code);
+__attribute__((weak)) const char* interop_cuda_error_text(int code);
+}
+
+namespace interop::cuda {
+
+// cudaErrorNoDevice
+constexpr int no_device = 100;
+
+// Raises torch.AcceleratorError, which has the code as its `error_code`.
+[[noreturn]] inline void fail(int code, const std::string& message) {
+  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, code, message);
+}
+
+namespace detail {
+
+// torch's interface for CUDA devices; raises where there is none, or no device.
+inline const c10::impl::DeviceGuardImplInterface* devices(const char* what) {
+  const auto* found = c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::DeviceType::CUDA)].load();
+  if (found == nullptr) {
+    fail(no_device, std::string(what) + ": this torch (" TORCH_VERSION ") is built without CUDA; install one with it");
+  }
+  if (found->deviceCount() == 0) {
+    fail(
+        no_device,
+        std::string(what) +
+            ": torch finds no CUDA device; check that nvidia-smi shows one, that its driver is not older than torch's "
+            "CUDA, and that CUDA_VISIBLE_DEVICES does not hide it");
+  }
+  return found;
+}
+
+inline void* native_handle(const c10::impl::DeviceGuardImplInterface& devices, const c10::Stream& stream) {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
+  return devices.getStreamNativeHandle(stream);
+#else
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, "launching CUDA kernels needs torch >= 2.11: " TORCH_VERSION " does not give a stream's handle");
+#endif
+}
+
+}  // namespace detail
+
+// Makes a device current for as long as it lives, and gives the stream that is current there.
+//
+//   cdef Launch launch = Launch(x)
+//   launch.check(my_kernel(..., launch.stream()), b"my_kernel")
+//
+// As with all scoped objects of ours, it begins with the assignment, because Cython default-constructs a C++ local. It
+// never synchronizes and allocates nothing, so a CUDA graph can capture what is launched with it.
+class Launch {
+ public:
+  Launch() = default;
+  explicit Launch(const c10::Device& device) noexcept : device_(device) {}
+  // The device of a tensor.
+  explicit Launch(const at::TensorBase& tensor) noexcept
+      : device_(tensor.defined() ? tensor.device() : c10::Device(c10::kMeta)) {}
+  Launch(const Launch&) = delete;
+  Launch(Launch&&) = delete;
+
+  // What is wrong with the device is raised here: Cython keeps what a constructor that throws has made in a temporary.
+  Launch& operator=(Launch&& request) {
+    guard_.reset();
+    device_ = request.device_;
+    if (device_) {
+      TORCH_CHECK_VALUE(
+          device_->is_cuda(),
+          "a CUDA kernel is launched on a CUDA device, got ",
+          *device_,
+          "; check_device(tensor, \"name\") before says which argument it is");
+      const auto* devices = detail::devices("a CUDA kernel cannot be launched");
+      guard_.emplace(*device_);
+      // The guard has given a device without an index the current one.
+      stream_ = detail::native_handle(*devices, devices->getStream(guard_->current_device()));
+    }
+    return *this;
+  }
+
+  // The cudaStream_t. NULL is a stream as well, CUDA's default one.
+  void* stream() const {
+    TORCH_CHECK(guard_, "a Launch must be assigned to a variable before its stream is used");
+    return stream_;
+  }
+
+  // Raises for an error that a launcher returned: a cudaError_t, 0 for none.
+  void check(int error, const char* kernel) const {
+    if (error == 0) {
+      return;
+    }
+    const bool known = &interop_cuda_error_name != nullptr && &interop_cuda_error_text != nullptr;
+    fail(
+        error,
+        std::string("CUDA error at the launch of ") + kernel + ": " +
+            (known ? std::string(interop_cuda_error_text(error)) + " (" + interop_cuda_error_name(error) + ", "
+                   : std::string("see cudaError_t in CUDA's documentation (")) +
+            std::to_string(error) +
+            "). Kernels run after their launch has returned, so an earlier one may have caused it; "
+            "CUDA_LAUNCH_BLOCKING=1 shows which");
+  }
+
+ private:
+  std::optional<c10::Device> device_;
+  std::optional<c10::DeviceGuard> guard_;
+  void* stream_ = nullptr;
+};
+
+}  // namespace interop::cuda
