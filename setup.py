@@ -92,7 +92,7 @@ def torch_dependent() -> dict:
         ],
         bootstrap=False,  # interop/__init__.py has imported torch and compared versions
         define_macros=[("INTEROP_TORCH_MAJOR", major), ("INTEROP_TORCH_MINOR", minor)],
-        depends=[str(header) for header in (ROOT / "csrc/include/interop").glob("*.h")],
+        depends=[str(header) for header in (ROOT / "csrc/include/interop").rglob("*.h")],
     )
     return {
         # What is compiled for one minor release does not fit another.
@@ -109,7 +109,11 @@ setup(
     version=VERSION,
     packages=[*find_packages(ROOT, include=["interop", "interop.*"]), *PACKAGE_DIR],
     package_dir=PACKAGE_DIR,
-    package_data={"interop.pxd": ["**/*.pxd"], "interop.include": ["**/*.h"], "interop.csrc": ["bootstrap.cpp"]},
+    package_data={
+        "interop.pxd": ["**/*.pxd"],
+        "interop.include": ["**/*.h", "**/*.cuh"],
+        "interop.csrc": ["bootstrap.cpp"],
+    },
     exclude_package_data={"interop": ["*.pyx", "*.cpp"]},
     **arguments,
 )

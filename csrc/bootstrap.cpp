@@ -7,6 +7,9 @@
 //   INTEROP_MODULE  the last part of the module's name
 //   INTEROP_ABI     the ABI that the module was compiled for, such as "torch_2_13"
 //   INTEROP_NATIVE  the file name of the real module, which lies in the same folder
+// or, where there is no real module, with
+//   INTEROP_MODULE  as above
+//   INTEROP_ABSENT  what the ImportError says
 #include <Python.h>
 
 #include <dlfcn.h>
@@ -20,6 +23,15 @@
 #define INIT JOIN(PyInit_, INTEROP_MODULE)
 
 PyMODINIT_FUNC INIT();
+
+#ifdef INTEROP_ABSENT
+
+PyMODINIT_FUNC INIT() {
+  PyErr_SetString(PyExc_ImportError, INTEROP_ABSENT);
+  return nullptr;
+}
+
+#else
 
 namespace {
 
@@ -72,3 +84,5 @@ PyMODINIT_FUNC INIT() {
   // The real module's definition, for two-phase initialisation: the import system goes on with it as with our own.
   return init != nullptr ? init() : fail(path, "it has no " STRING(INIT));
 }
+
+#endif

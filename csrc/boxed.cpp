@@ -131,16 +131,18 @@ class WithCast final : public c10::OperatorKernel {
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
     const c10::impl::ExcludeDispatchKeyGuard guard(key_);
+    const at::ScalarType dtype =
+        dtype_ == at::ScalarType::Undefined ? at::autocast::get_autocast_dtype(device_) : dtype_;
     for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
       c10::IValue& value = (*stack)[i];
       if (value.isTensor()) {
-        value = at::autocast::cached_cast(dtype_, value.toTensor(), device_);
+        value = at::autocast::cached_cast(dtype, value.toTensor(), device_);
       } else if (value.isTensorList()) {
-        value = at::autocast::cached_cast(dtype_, value.toTensorVector(), device_);
+        value = at::autocast::cached_cast(dtype, value.toTensorVector(), device_);
       } else if (value.isOptionalTensorList()) {
         c10::List<std::optional<at::Tensor>> list;
         for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
-          list.push_back(at::autocast::cached_cast(dtype_, tensor, device_));
+          list.push_back(at::autocast::cached_cast(dtype, tensor, device_));
         }
         value = std::move(list);
       }

@@ -14,7 +14,8 @@ namespace interop::boxed {
 c10::KernelFunction with_gradient(
     std::shared_ptr<const autograd::Definition> definition, std::optional<autograd::SetupContext> setup);
 
-// For an Autocast key: casts floating-point tensors of the device to `dtype`, as autocast does for its own operators.
+// For an Autocast key: casts floating-point tensors of the device to `dtype`, as autocast does for its own operators;
+// Undefined stands for the dtype that autocast has at the call.
 c10::KernelFunction with_cast(c10::DispatchKey key, at::DeviceType device, at::ScalarType dtype);
 
 // For the key ADInplaceOrView: counts up the versions of the tensors that the operator changes, by its schema.

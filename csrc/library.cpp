@@ -262,7 +262,10 @@ void register_autograd(
 void register_autocast(const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) {
   const std::string where = "register_autocast(\"" + name + "\", \"" + device + "\")";
   TORCH_CHECK_VALUE(
-      c10::isFloatingType(dtype), where, ": autocast casts to a floating-point dtype, got ", c10::toString(dtype));
+      dtype == at::ScalarType::Undefined || c10::isFloatingType(dtype),
+      where,
+      ": autocast casts to a floating-point dtype, got ",
+      c10::toString(dtype));
   const c10::DispatchKey backend = parse_key(where, device);
   const c10::DispatchKey key = parse_key(where, std::string("Autocast") + c10::toString(backend));
   registry::begin(module);

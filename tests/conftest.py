@@ -13,6 +13,8 @@ import pytest
 import torch
 
 import interop
+from interop.build.cuda import find_toolkit
+from interop.experiments import load
 from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
@@ -36,7 +38,7 @@ def fingerprint(*folders, extra=()):
     places = [interop.get_pxd_dir(), interop.get_include(), get_source_dir(), Path(interop.__file__).parent, *folders]
     for place in map(Path, places):
         for path in sorted(place.rglob("*")):
-            if path.suffix in {".py", ".pyx", ".pxd", ".h", ".cpp"}:
+            if path.suffix in {".py", ".pyx", ".pxd", ".h", ".cpp", ".cu", ".cuh"}:
                 digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
     return digest.hexdigest()
 
@@ -78,6 +80,47 @@ def site():
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda project: install_project(TESTS / project, folder), PROJECTS))
     return folder
+
+
+@pytest.fixture(scope="session")
+def cuda_mode():
+    """How CUDA kernels are compiled here, whether torch is built with CUDA or not. Needs nvcc, and no GPU."""
+    toolkit = find_toolkit()
+    if isinstance(toolkit, str):
+        pytest.skip(f"CUDA kernels cannot be compiled: {toolkit}")
+    return {"INTEROP_CUDA": "compile" if torch.version.cuda is None else "1"}
+
+
+@pytest.fixture(scope="session")
+def cuda_site(cuda_mode):
+    """A folder with the CUDA project."""
+    ready = os.environ.get("INTEROP_TEST_SITE")
+    if ready:
+        return Path(ready)
+    folder = BUILD / "cuda-site"
+    install_project(TESTS / "cuda", folder, extra=(cuda_mode, find_toolkit()), env=os.environ | cuda_mode)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cuda_cell(cuda_mode):
+    """The module with the LLTM's CUDA kernels, which are those of torch.ops.lltm.fused."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in cuda_mode.items():
+            patch.setenv(name, value)
+        return load("lltm-cuda", "ways").module()
+
+
+@pytest.fixture(scope="session")
+def emulated(cuda_site):
+    """The module with CUDA kernels that run on the host."""
+    return import_from(cuda_site, "emulated")
+
+
+@pytest.fixture(scope="session")
+def cuda_operators(cuda_site):
+    """The module with CUDA kernels; its operators are torch.ops.interop_cuda_test."""
+    return import_from(cuda_site, "cuda_operators")
 
 
 @pytest.fixture(scope="session")

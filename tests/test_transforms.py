@@ -203,6 +203,14 @@ class TestAutocast:
         result.sum().backward()
         assert (a.grad.dtype, b.grad.dtype) == (torch.float32, torch.float32)
 
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    def test_the_dtype_of_the_region(self, dtype):
+        a, b = matrices()
+        with torch.autocast("cpu", dtype=dtype):
+            assert OPS.product(a, b).dtype == dtype
+            assert OPS.product(a, b.bfloat16()).dtype == dtype
+        assert OPS.product(a, b).dtype == torch.float32
+
     def test_it_leaves_float64_and_integers(self):
         a, b = matrices(dtype=torch.float64)
         with torch.autocast("cpu", dtype=torch.bfloat16):

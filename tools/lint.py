@@ -19,7 +19,7 @@ def files(*patterns: str) -> list[str]:
 def commands(fix: bool) -> list[list[str]]:
     """One command for each linter, as they would be typed in the checkout."""
     python = [sys.executable, "-m"]
-    cython, cxx = files("*.pyx", "*.pxd"), files("*.h", "*.cpp", "*.cu")
+    cython, cxx = files("*.pyx", "*.pxd"), files("*.h", "*.cpp", "*.cu", "*.cuh")
     return [
         [*python, "ruff", "check", *(["--fix"] if fix else []), "."],
         [*python, "ruff", "format", *([] if fix else ["--check"]), "."],

@@ -100,14 +100,15 @@ def _fingerprint(folder: Path) -> str:
         torch.__version__,
         FLAGS,
         LOOP_FLAGS,
-        *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS")),
+        *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS", "CUDA_HOME", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST")),
     ]
     digest = hashlib.sha256(repr(settings).encode())
     places = [folder, paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), CHECKOUT / "interop"]
     for place in map(Path, places):
         for path in sorted(place.rglob("*")):
             # The Python files of an experiment other than its setup.py are not compiled.
-            if path.suffix in {".pyx", ".pxd", ".h", ".cpp", ".cu"} or path.name in {"setup.py", "build.py"}:
+            compiled = path.suffix in {".pyx", ".pxd", ".h", ".cpp", ".cu", ".cuh"}
+            if compiled or path.name == "setup.py" or path.parent.name == "build":
                 digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -29,10 +29,10 @@ BEGIN = "<!-- results: written by `python -m interop experiments {name} --render
 END = "<!-- end of results -->"
 
 
-def destination(name: str, record: bool) -> Path:
+def destination(name: str, record: bool, machine: str | None = None) -> Path:
     """The JSON file for a result of this machine: to be committed, or below build."""
     if record:
-        return FOLDER / name / "results" / f"{machine_name()}.json"
+        return FOLDER / name / "results" / f"{machine or machine_name()}.json"
     return BUILD / name / "result.json"
 
 
@@ -46,9 +46,12 @@ def write(path: Path, result: dict, draw: Callable[[dict, Path], None]) -> None:
     draw(result, path.with_suffix(".png"))
 
 
-def keep(name: str, result: dict, report: ModuleType, *, record: bool) -> None:
-    """Write `result` with its plot to where `destination` says, into README.md as well if it is recorded; say where."""
-    path = destination(name, record)
+def keep(name: str, result: dict, report: ModuleType, *, record: bool, machine: str | None = None) -> None:
+    """Write `result` with its plot to where `destination` says, into README.md as well if it is recorded; say where.
+
+    `machine` names the file where it is not the processor that matters.
+    """
+    path = destination(name, record, machine)
     write(path, result, report.draw)
     if record:
         refresh_readme(name, report.section)
@@ -89,7 +92,7 @@ def with_section(name: str, readme: str, section: Callable[[str, dict], str]) ->
     before, _, rest = readme.partition(begin)
     after = rest.partition(END)[2]
     sections = [section(machine, result).strip() for machine, result in read_recorded(name).items()]
-    return "\n\n".join([before + begin, *sections, END]) + after
+    return "\n\n".join([before + begin, *(sections or ["Nothing is recorded yet."]), END]) + after
 
 
 def conditions(result: dict) -> str:

@@ -39,7 +39,10 @@ cdef extern from "interop/library.h":
         const string& name, B backward) except +translate_exception
     void register_autograd "interop_library.register_autograd"[B, S](
         const string& name, B backward, S setup_context) except +translate_exception
-    # Under torch.autocast(device), casts floating-point tensors to `dtype` before the call.
+    # Under torch.autocast(device), casts floating-point tensors before the call: to the dtype that autocast has, or to
+    # `dtype`.
+    void register_autocast "interop_library.register_autocast"(
+        const string& name, const string& device) except +translate_exception
     void register_autocast "interop_library.register_autocast"(
         const string& name, const string& device, ScalarType dtype) except +translate_exception
 

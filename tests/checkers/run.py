@@ -374,7 +374,7 @@ def build_tools(variant: Variant) -> Path:
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    for part in ("abi", "build.py", "codegen", "csrc", "include", "paths.py", "pxd"):
+    for part in ("abi", "build", "codegen", "csrc", "include", "paths.py", "pxd"):
         (package / part).symlink_to(variant.site / "interop" / part)
     return package.parent
 
@@ -400,7 +400,7 @@ def sources(project: Path) -> list[Path]:
 def is_plain_python(path: Path) -> bool:
     """Whether a file is a part of interop that no build uses, so that a change of it needs none."""
     parts = path.relative_to(ROOT).parts if path.is_relative_to(ROOT / "interop") else ("",)
-    return path.suffix == ".py" and parts[0] == "interop" and parts[1] not in {"abi", "build.py", "codegen", "paths.py"}
+    return path.suffix == ".py" and parts[0] == "interop" and parts[1] not in {"abi", "build", "codegen", "paths.py"}
 
 
 def fingerprint(project: Path, *more: str) -> str:

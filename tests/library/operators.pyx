@@ -44,6 +44,17 @@ register_autograd("interop_test::scaled_mm", scaled_mm_backward, scaled_mm_setup
 register_autocast("interop_test::scaled_mm", "cpu", at.kBFloat16)
 
 
+# Autocast with the dtype of the region.
+
+cdef at.Tensor product(const at.Tensor& a, const at.Tensor& b) except * nogil:
+    return at.mm(a, b)
+
+
+define("interop_test::product", "(Tensor a, Tensor b) -> Tensor")
+impl("interop_test::product", "CPU", product)
+register_autocast("interop_test::product", "cpu")
+
+
 # Exceptions declared in every way that Cython has.
 
 cdef at.Tensor twice_star(const at.Tensor& x) except * nogil:

@@ -39,6 +39,9 @@ class Library {
   void register_autocast(const std::string& name, const std::string& device, at::ScalarType dtype) const {
     runtime().register_autocast(module_, name, device, dtype);
   }
+  void register_autocast(const std::string& name, const std::string& device) const {
+    register_autocast(name, device, at::ScalarType::Undefined);
+  }
 
  private:
   Module module_;

@@ -164,7 +164,7 @@ cdef (at.Tensor, at.Tensor, at.Tensor) fused_forward(
     const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
 ) except * nogil:
     """h', c', and the gates after their activations."""
-    check_forward(x, h, c, weight, bias)
+    check_forward(x, h, c, weight, bias, False)
     cdef at.ScalarType dtype = h.scalar_type()
     cdef at.Tensor new_h = at.empty(h.sizes(), h.options()), new_c = at.empty(h.sizes(), h.options())
     cdef at.Tensor gates, joined
@@ -229,7 +229,7 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(
     cbool need_bias,
 ) except * nogil:
     """The gradients for x, h, c, weight and bias; undefined where not needed, but for c's, which always comes."""
-    check_backward(grad_h, grad_c, x, h, gates, new_c, weight)
+    check_backward(grad_h, grad_c, x, h, gates, new_c, weight, False)
     cdef at.ScalarType dtype = new_c.scalar_type()
     cdef at.Tensor d_x, d_h, d_weight, d_bias, joined
     cdef at.Tensor d_gates = at.empty(gates.sizes(), gates.options()), d_c = at.empty(new_c.sizes(), new_c.options())

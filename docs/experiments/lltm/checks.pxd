@@ -3,6 +3,7 @@
 cimport ATen as at
 cimport torch
 from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
 
 
 cdef inline int check_argument(
@@ -37,23 +38,29 @@ cdef inline int check_sizes(
     return 0
 
 
-cdef inline int check_dtype(at.ScalarType dtype) except -1 nogil:
-    if dtype != at.kFloat and dtype != at.kDouble and dtype != at.kBFloat16:
+cdef inline int check_dtype(at.ScalarType dtype, cbool half) except -1 nogil:
+    if dtype != at.kFloat and dtype != at.kDouble and dtype != at.kBFloat16 and not (half and dtype == at.kHalf):
         with gil:
+            accepted = "torch.float32, torch.float64, torch.float16" if half else "torch.float32, torch.float64"
             raise TypeError(
-                "lltm::fused: argument 'h' must have dtype torch.float32, torch.float64 or torch.bfloat16, "
+                f"lltm::fused: argument 'h' must have dtype {accepted} or torch.bfloat16, "
                 f"got {torch.wrap_dtype(dtype)}; convert all five with .to()"
             )
     return 0
 
 
 cdef inline int check_forward(
-    const at.Tensor& x, const at.Tensor& h, const at.Tensor& c, const at.Tensor& weight, const at.Tensor& bias
+    const at.Tensor& x,
+    const at.Tensor& h,
+    const at.Tensor& c,
+    const at.Tensor& weight,
+    const at.Tensor& bias,
+    cbool half,
 ) except -1 nogil:
-    """Raise unless the arguments fit together."""
+    """Raise unless the arguments fit together. `half` says whether float16 is accepted too."""
     cdef at.ScalarType dtype = h.scalar_type()
     cdef int64_t state
-    check_dtype(dtype)
+    check_dtype(dtype, half)
     check_argument(b"x", x, dtype, 2)
     check_argument(b"h", h, dtype, 2)
     check_argument(b"c", c, dtype, 2)
@@ -75,11 +82,12 @@ cdef inline int check_backward(
     const at.Tensor& gates,
     const at.Tensor& new_c,
     const at.Tensor& weight,
+    cbool half,
 ) except -1 nogil:
     """The same for lltm::fused_backward, which anybody may call."""
     cdef at.ScalarType dtype = h.scalar_type()
     cdef int64_t batch, state
-    check_dtype(dtype)
+    check_dtype(dtype, half)
     check_argument(b"grad_h", grad_h, dtype, 2)
     check_argument(b"grad_c", grad_c, dtype, 2)
     check_argument(b"x", x, dtype, 2)

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "interop/cuda/check.h"
+#include "interop/cuda/grid.h"
 
 // Of the CUDA runtime that the module's kernels are linked to: interop/cuda/launch.cuh defines them in each .cu file. A
 // module without kernels of its own has none.
@@ -104,11 +105,17 @@ class Launch {
     return stream_;
   }
 
-  // Raises for an error that a launcher returned: a cudaError_t, 0 for none.
+  // Raises for an error that a launcher returned: a cudaError_t, 0 for none, or unsupported_dtype.
   void check(int error, const char* kernel) const {
     if (error == 0) {
       return;
     }
+    TORCH_CHECK_TYPE(
+        error != unsupported_dtype,
+        "kernel ",
+        kernel,
+        " is not compiled for the dtype of its tensors; convert them with .to(torch.float32), or add the type to the "
+        "list in its .cu file");
     const bool known = &interop_cuda_error_name != nullptr && &interop_cuda_error_text != nullptr;
     fail(
         error,

@@ -1,0 +1,190 @@
+// The host side of an elementwise CUDA kernel: broadcasting, promotion, the output, and what the kernel is told of
+// them. Needs no CUDA header.
+#pragma once
+
+#include <ATen/TensorIterator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
+#include <ATen/ops/full_ops.h>
+#include <ATen/ops/result_type_ops.h>
+#include <c10/core/DefaultDtype.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interop/cuda/check.h"
+#include "interop/cuda/elementwise_arguments.h"
+
+namespace interop::cuda {
+
+namespace detail {
+
+// The devices of all first: fake tensors have them, and no memory.
+template <size_t count>
+void check_places(const std::array<at::Tensor, count>& inputs) {
+  std::array<std::string, count> names;
+  std::array<bool, count> is_number{};
+  for (size_t i = 0; i < count; ++i) {
+    names[i] = "input " + std::to_string(i);
+    is_number[i] = i > 0 && inputs[i].defined() && inputs[i].is_cpu() && inputs[i].dim() == 0;
+    if (!is_number[i]) {
+      check_same_device(inputs[i], names[i].c_str(), inputs[0], "input 0");
+    }
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Copes device = is_number[i] ? Copes::with_nothing : Copes::with_any_device;
+    interop::check_data(inputs[i], names[i].c_str(), device | Copes::with_conj | Copes::with_neg);
+  }
+}
+
+// What becomes of integers and truth values.
+enum class Integers { to_floating, as_they_are };
+
+// Inputs as a kernel takes them: of one dtype, on one device, with no conjugation pending.
+template <size_t count>
+void unify(std::array<at::Tensor, count>& inputs, Integers integers) {
+  at::native::ResultTypeState state;
+  for (const at::Tensor& input : inputs) {
+    state = at::native::update_result_type_state(input, state);
+  }
+  c10::ScalarType common = at::native::result_type(state);
+  if (integers == Integers::to_floating && c10::isIntegralType(common, true)) {
+    common = c10::typeMetaToScalarType(c10::get_default_dtype());
+  }
+  for (at::Tensor& input : inputs) {
+    if (input.is_cpu() && input.dim() == 0 && !inputs[0].is_cpu()) {
+      // A number in a tensor. It is filled in on the device: a copy would synchronize.
+      input = at::_ops::full::call({}, input.item(), common, at::kStrided, inputs[0].device(), false);
+    } else if (input.scalar_type() != common) {
+      input = input.to(common);
+    }
+    input = input.resolve_conj().resolve_neg();
+  }
+}
+
+inline ElementwiseArguments describe(const at::TensorIteratorBase& iterator) {
+  TORCH_CHECK_VALUE(
+      iterator.ndim() <= ElementwiseArguments::max_dims,
+      "an elementwise CUDA kernel takes up to ",
+      ElementwiseArguments::max_dims,
+      " dimensions that cannot be joined, got ",
+      iterator.ndim(),
+      "; copy the inputs with .contiguous()");
+  ElementwiseArguments result{};
+  result.count = iterator.numel();
+  result.operands = iterator.ntensors();
+  result.dims = iterator.ndim();
+  result.dtype = static_cast<int8_t>(iterator.common_dtype());
+  result.contiguous = iterator.is_contiguous();
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
+  result.fits_32_bit = result.count <= limit;
+  for (int d = 0; d < result.dims; ++d) {
+    result.sizes[d] = iterator.shape()[d];
+  }
+  for (int i = 0; i < result.operands; ++i) {
+    const auto size = static_cast<int64_t>(iterator.element_size(i));
+    int64_t last = 0;
+    for (int d = 0; d < result.dims; ++d) {
+      result.strides[i][d] = iterator.strides(i)[d] / size;
+      last += (result.sizes[d] - 1) * result.strides[i][d];
+    }
+    result.fits_32_bit = result.fits_32_bit && last <= limit;
+    result.data[i] = iterator.data_ptr(i);
+  }
+  return result;
+}
+
+}  // namespace detail
+
+// An elementwise operation about to be launched. It holds its operands, and becomes the arguments of a launcher.
+class Elementwise {
+ public:
+  Elementwise() = default;
+
+  // Broadcasts the inputs, promotes them as torch does (integers to the default dtype), and
+  // allocates the output.
+  template <class... Tensors>
+  explicit Elementwise(const at::Tensor& first, const Tensors&... rest) {
+    prepare(at::Tensor(), Where::on_cuda, Integers::to_floating, first, rest...);
+  }
+
+  // The same into `output`, which must have the dtype and the sizes of the result.
+  template <class... Tensors>
+  static Elementwise into(const at::Tensor& output, const Tensors&... inputs) {
+    check_data(output, "out");
+    return prepared(output, Where::on_cuda, Integers::to_floating, inputs...);
+  }
+
+  // The same for a functor that takes integers as they are.
+  template <class... Tensors>
+  static Elementwise with_integers(const Tensors&... inputs) {
+    return prepared(at::Tensor(), Where::on_cuda, Integers::as_they_are, inputs...);
+  }
+
+  const at::Tensor& output() const {
+    return output_;
+  }
+
+  // NOLINTNEXTLINE(google-explicit-constructor): what a launcher takes
+  operator const ElementwiseArguments&() const {
+    TORCH_CHECK(output_.defined(), "an Elementwise without operands cannot be launched");
+    return arguments_;
+  }
+
+  enum class Where { on_cuda, anywhere };  // anywhere: for tests, which run kernels on the host
+  using Integers = detail::Integers;
+
+  template <class... Tensors>
+  static Elementwise prepared(const at::Tensor& output, Where where, Integers integers, const Tensors&... inputs) {
+    Elementwise result;
+    result.prepare(output, where, integers, inputs...);
+    return result;
+  }
+
+ private:
+  template <class... Tensors>
+  void prepare(const at::Tensor& output, Where where, Integers integers, const Tensors&... inputs) {
+    const bool on_cuda = where == Where::on_cuda;
+    constexpr size_t count = sizeof...(Tensors);
+    static_assert(count >= 1 && count < ElementwiseArguments::max_operands, "an Elementwise takes one to five inputs");
+    const at::AutoDispatchBelowADInplaceOrView below;  // copies made here belong to no graph
+    inputs_.reserve(count);
+    std::array<at::Tensor, count> operands{at::Tensor(inputs)...};
+    if (on_cuda) {
+      detail::check_places(operands);
+    }
+    detail::unify(operands, integers);
+    const c10::ScalarType dtype = operands[0].scalar_type();
+    at::TensorIteratorConfig config;
+    config.set_check_mem_overlap(true).check_all_same_dtype(true).resize_outputs(false);
+    if (output.defined()) {
+      if (on_cuda) {
+        check_same_device(output, "out", operands[0], "input 0");
+      }
+      check_dtype(output, "out", dtype);
+      config.add_output(output);
+    } else {
+      config.add_owned_output(at::Tensor());
+    }
+    for (at::Tensor& operand : operands) {
+      inputs_.push_back(operand);
+      config.add_owned_const_input(std::move(operand));
+    }
+    at::TensorIterator iterator = config.build();
+    output_ = iterator.output();
+    if (output.defined()) {
+      check_write(output_, "out");
+    }
+    arguments_ = detail::describe(iterator);
+  }
+
+  at::Tensor output_;
+  std::vector<at::Tensor> inputs_;  // the kernel reads them after the caller may have dropped its own
+  ElementwiseArguments arguments_{};
+};
+
+}  // namespace interop::cuda

@@ -1,0 +1,102 @@
+// Element types in kernels: what one computes with, lists of them, the choice of one at run time, and vectors.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "interop/cuda/launch.cuh"
+
+namespace interop::cuda {
+
+// c10::ScalarType, which is serialized with every saved tensor and so keeps its numbers.
+template <class T>
+constexpr int8_t dtype_of = -1;
+template <>
+constexpr int8_t dtype_of<uint8_t> = 0;
+template <>
+constexpr int8_t dtype_of<int8_t> = 1;
+template <>
+constexpr int8_t dtype_of<int16_t> = 2;
+template <>
+constexpr int8_t dtype_of<int32_t> = 3;
+template <>
+constexpr int8_t dtype_of<int64_t> = 4;
+template <>
+constexpr int8_t dtype_of<__half> = 5;
+template <>
+constexpr int8_t dtype_of<float> = 6;
+template <>
+constexpr int8_t dtype_of<double> = 7;
+template <>
+constexpr int8_t dtype_of<__nv_bfloat16> = 15;
+
+template <class... T>
+struct Types {};
+
+using Floating = Types<float, double, __half, __nv_bfloat16>;
+using Integral = Types<uint8_t, int8_t, int16_t, int32_t, int64_t>;
+using AllTypes = Types<float, double, __half, __nv_bfloat16, uint8_t, int8_t, int16_t, int32_t, int64_t>;
+
+// Calls `function.template operator()<T>()` with the T that has the number `dtype`; it returns the launch's error.
+template <class... T, class F>
+int dispatch(Types<T...>, int8_t dtype, F&& function) {
+  int error = unsupported_dtype;
+  ((dtype == dtype_of<T> ? (error = function.template operator()<T>(), true) : false) || ...);
+  return error;
+}
+
+// What is computed with: float for the two of 16 bits.
+template <class T>
+using compute_t =
+    std::conditional_t<std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, float, std::remove_const_t<T>>;
+
+template <class T>
+__host__ __device__ compute_t<T> widen(T value) {
+  if constexpr (std::is_same_v<T, __half>) {
+    return __half2float(value);
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return __bfloat162float(value);
+  } else {
+    return value;
+  }
+}
+
+// Rounded to the nearest. (With torch's build flags, a cast to __half does not compile.)
+template <class T>
+__host__ __device__ T narrow(compute_t<T> value) {
+  if constexpr (std::is_same_v<T, __half>) {
+    return __float2half_rn(value);
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return __float2bfloat16_rn(value);
+  } else {
+    return value;
+  }
+}
+
+// `width` elements that lie next to one another, read and written in one instruction of up to 16 bytes.
+template <class T, int width>
+struct alignas(sizeof(T) * width) Vector {
+  T values[width];
+
+  __device__ static Vector load(const T* from) {
+    return *reinterpret_cast<const Vector*>(from);
+  }
+  __device__ void store(T* to) const {
+    *reinterpret_cast<Vector*>(to) = *this;
+  }
+};
+
+// The widest vectors of T.
+template <class T>
+constexpr int vector_width = 16 / sizeof(T);
+
+// Whether vectors may be read from all these pointers.
+template <class... Pointers>
+bool aligned(Pointers... pointers) {
+  return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+}  // namespace interop::cuda

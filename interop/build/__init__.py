@@ -1,0 +1,18 @@
+"""Build Cython modules that use torch's tensors, on top of `torch.utils.cpp_extension`.
+
+A project's whole ``setup.py``::
+
+    from setuptools import setup
+    from interop.build import BuildExtension, Extension
+
+    setup(name="cells", ext_modules=[Extension("cells", ["cells.pyx"])], cmdclass={"build_ext": BuildExtension})
+
+Build it with ``pip install --no-build-isolation .``: pip's isolation would compile against another, newer torch.
+"""
+
+from interop.build.command import BuildExtension
+from interop.build.extension import Extension
+from interop.build.flags import CXX_FLAGS, openmp_flags
+from interop.build.translate import DIRECTIVES, cythonize
+
+__all__ = ["CXX_FLAGS", "DIRECTIVES", "BuildExtension", "Extension", "cythonize", "openmp_flags"]

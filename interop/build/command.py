@@ -1,0 +1,92 @@
+"""`BuildExtension`: the command build_ext."""
+
+import os
+from pathlib import Path
+
+import setuptools
+import setuptools.errors
+from Cython.Compiler.Errors import CompileError
+from torch.utils import cpp_extension
+
+from interop.abi.names import PREFIX
+from interop.build.cuda import compile_cuda, cuda, is_cuda, uses_cuda
+from interop.build.extension import BOOTSTRAP, absent, halves
+from interop.build.translate import cythonize, is_cython
+
+
+class BuildExtension(cpp_extension.BuildExtension):
+    """torch's build_ext, which also cythonizes with our `cythonize` and adds the bootstrap to our extensions.
+
+    It compiles ``.cu`` sources itself, as the environment variable INTEROP_CUDA says: see `interop.build.cuda`.
+    """
+
+    def finalize_options(self):
+        extensions = []
+        for extension in self.distribution.ext_modules or []:
+            # Only Cython knows which modules a pattern stands for; other sources wait until they are built.
+            extensions += cythonize(extension) if "*" in extension.name else [extension]
+        self._cuda = None
+        if any(map(uses_cuda, extensions)):
+            self._cuda = cuda()
+            print(f"interop: {self._cuda}", flush=True)
+        self._left_out = [] if self._cuda is None or self._cuda.toolkit else [e for e in extensions if _has_cuda(e)]
+        self.distribution.ext_modules = [
+            part
+            for extension in extensions
+            for part in (absent(extension, str(self._cuda)) if extension in self._left_out else halves(extension))
+        ]
+        super().finalize_options()
+
+    def build_extensions(self):
+        for extension in self.extensions:
+            with_cuda = self._cuda is not None and self._cuda.toolkit is not None and uses_cuda(extension)
+            if any(map(is_cython, extension.sources)):
+                _translate(extension)
+            # Ninja runs elsewhere than setup.py.
+            extension.include_dirs = [os.path.abspath(folder) for folder in extension.include_dirs]
+            if with_cuda:
+                compile_cuda(extension, self._cuda, Path(self.build_temp, "cuda", extension.name).resolve())
+            if hasattr(extension, "native_name"):
+                native = os.path.basename(self.get_ext_filename(extension.native_name))
+                extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
+                self._remove_other_abis(extension, native)
+        super().build_extensions()
+
+    def _remove_other_abis(self, extension: setuptools.Extension, native: str) -> None:
+        """Removes what an earlier build for another torch left, which a wheel would pack as well."""
+        module = extension.name.rpartition(".")[2]
+        for path in Path(self.get_ext_fullpath(extension.name)).parent.glob(f"_{module}_{PREFIX}*"):
+            if path.name != native:
+                path.unlink()
+
+    def _define_torch_extension_name(self, extension):
+        # TORCH_EXTENSION_NAME is for PyInit_, so it is the module's name and not the file's.
+        name, extension.name = extension.name, getattr(extension, "module_name", extension.name)
+        super()._define_torch_extension_name(extension)
+        extension.name = name
+
+    def get_source_files(self):
+        """What goes into the project's sdist: not the bootstrap, which is ours, but also what is not built here."""
+        left_out = [source for extension in self._left_out for source in extension.sources]
+        return [source for source in super().get_source_files() if source != BOOTSTRAP] + left_out
+
+
+def _has_cuda(extension: setuptools.Extension) -> bool:
+    return any(map(is_cuda, extension.sources))
+
+
+def _translate(extension: setuptools.Extension) -> None:
+    """Replaces the Cython sources of an extension by C++, and takes over what their ``# distutils:`` lines say."""
+    file_name = extension.name
+    extension.name = getattr(extension, "module_name", file_name)
+    try:
+        (translated,) = cythonize(extension)
+    except (CompileError, SyntaxError) as error:
+        # Cython has printed what is wrong. Of this class setuptools prints one line, of others a traceback.
+        raise setuptools.errors.CompileError(
+            f"Cython cannot translate {', '.join(extension.sources)}: {error}"
+        ) from error
+    for name, value in vars(translated).items():
+        if name != "name" and not name.startswith("_"):  # setuptools has its own notes behind an underscore
+            setattr(extension, name, value)
+    extension.name = file_name

@@ -1,0 +1,306 @@
+"""CUDA in a build: whether ``.cu`` files are compiled, by which nvcc, for which GPUs, and how.
+
+The environment variable ``INTEROP_CUDA`` says what a build does with them:
+
+``auto``
+    The default: compiles them where torch is a CUDA build and there is an nvcc of the same CUDA major version.
+``0``
+    Leaves their modules out. Importing one then says that it was left out, and why.
+``1``
+    Compiles them, or fails.
+``compile``
+    Compiles and links them whatever torch is, to see that they compile. With a torch without CUDA the modules can be
+    imported, and raise `torch.AcceleratorError` where they launch a kernel.
+
+``TORCH_CUDA_ARCH_LIST`` (such as ``"8.0;9.0+PTX"``) chooses the GPUs as for torch's own extensions. Without it they are
+those of this machine; where there is none, those that torch was built for; for a torch without CUDA, nvcc's default.
+"""
+
+import functools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import setuptools
+import setuptools.errors
+import torch
+from torch.utils import cpp_extension
+
+from interop.build.flags import CXX_FLAGS
+
+__all__ = ["Cuda", "compile_cuda", "cuda", "is_cuda", "uses_cuda"]
+
+MODES = ("auto", "0", "1", "compile")
+
+_CIMPORT = re.compile(r"^\s*(?:from|cimport)\s+(?:c10|ATen|interop)\.cuda\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """A CUDA toolkit: where it is, and its version."""
+
+    home: Path
+    version: tuple[int, int]
+
+    @property
+    def nvcc(self) -> str:
+        return str(self.home / "bin" / "nvcc")
+
+
+@dataclass(frozen=True)
+class Cuda:
+    """What a build does about CUDA.
+
+    Attributes
+    ----------
+    reason
+        Why, in one line without a full stop.
+    toolkit
+        What compiles the ``.cu`` files; None if they are left out.
+    """
+
+    reason: str
+    toolkit: Toolkit | None = None
+
+    @property
+    def with_torch(self) -> bool:
+        """Whether torch's own CUDA interface can be compiled against, too."""
+        return self.toolkit is not None and torch.version.cuda is not None
+
+    def __str__(self) -> str:
+        return f"CUDA {'on' if self.toolkit else 'off'}: {self.reason}"
+
+
+def cuda() -> Cuda:
+    """What this build does about CUDA; a PlatformError with the fix if it cannot do what INTEROP_CUDA asks for."""
+    mode = os.environ.get("INTEROP_CUDA", "auto")
+    if mode not in MODES:
+        raise setuptools.errors.PlatformError(f"INTEROP_CUDA must be one of {', '.join(MODES)}, got {mode!r}")
+    if mode == "0":
+        return Cuda("INTEROP_CUDA=0")
+    torch_cuda = torch.version.cuda
+    has = f"torch {torch.__version__} is built " + (f"for CUDA {torch_cuda}" if torch_cuda else "without CUDA")
+    if torch_cuda is None and mode != "compile":
+        return _off(
+            mode,
+            f"{has}; install one with it, or compile .cu files all the same with INTEROP_CUDA=compile",
+        )
+    toolkit = find_toolkit()
+    if isinstance(toolkit, str):
+        return _off(mode, f"{toolkit}; install CUDA's compiler and put it on PATH, or set CUDA_HOME")
+    found = f"nvcc {_text(toolkit.version)} in {toolkit.home}"
+    if torch_cuda is None:
+        return Cuda(f"{found}, to compile alone: {has}", toolkit)
+    if int(torch_cuda.partition(".")[0]) != toolkit.version[0]:
+        return _off(mode, f"{has}, and {found} is of another major version; set CUDA_HOME to a CUDA {torch_cuda}")
+    return Cuda(f"{found}, {has}", toolkit)
+
+
+def _off(mode: str, reason: str) -> Cuda:
+    if mode == "auto":
+        return Cuda(reason)
+    raise setuptools.errors.PlatformError(f"INTEROP_CUDA={mode}, but {reason}")
+
+
+def find_toolkit() -> Toolkit | str:
+    """The toolkit that CUDA_HOME or CUDA_PATH names, else that of the nvcc on PATH; or what is wrong."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    command = str(Path(home, "bin", "nvcc")) if home else shutil.which("nvcc")
+    if command is None:
+        return "there is no nvcc on PATH"
+    return _toolkit(command)
+
+
+@functools.cache
+def _toolkit(command: str) -> Toolkit | str:
+    try:
+        version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+        # nvcc may be a script that starts another one elsewhere. Of its folder it tells only when it compiles.
+        null = os.devnull
+        steps = subprocess.run(
+            [command, "--dryrun", "-x", "cu", "-c", null, "-o", null], capture_output=True, text=True, check=True
+        ).stderr
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"{command} does not run ({_first_line(error)})"
+    release = re.search(r"release (\d+)\.(\d+)", version)
+    top = re.search(r"^#\$ TOP=(.+)$", steps, re.MULTILINE)
+    if not release or not top:
+        return f"{command} is no nvcc"
+    return Toolkit(Path(os.path.normpath(top[1].strip())), (int(release[1]), int(release[2])))
+
+
+def is_cuda(source: str) -> bool:
+    """Whether a source is for nvcc."""
+    return os.fspath(source).endswith(".cu")
+
+
+def uses_cuda(extension: setuptools.Extension) -> bool:
+    """Whether an extension has ``.cu`` sources, or cimports torch's or our declarations for CUDA."""
+    return any(map(is_cuda, extension.sources)) or any(
+        _CIMPORT.search(Path(source).read_text(encoding="utf-8", errors="replace"))
+        for source in extension.sources
+        if os.fspath(source).endswith((".pyx", ".py")) and os.path.exists(source)
+    )
+
+
+def compile_cuda(extension: setuptools.Extension, state: Cuda, folder: Path, verbose: bool = True) -> None:
+    """Compile the ``.cu`` sources of `extension` into `folder`, and make it link what comes of them.
+
+    Only what changed is compiled, all of it at once: ninja sees to both. torch's own build command would do it as well,
+    but not with a torch without CUDA, and with macros that take half precision's operators away.
+    """
+    sources = [source for source in extension.sources if is_cuda(source)]
+    if state.with_torch:
+        extension.define_macros.append(("INTEROP_WITH_CUDA", None))
+        extension.include_dirs.append(str(state.toolkit.home / "include"))
+        # Most modules need none of them: as-needed leaves them out of what the loader must find.
+        extension.extra_link_args = ["-Wl,--as-needed", *extension.extra_link_args]
+        extension.libraries += ["c10_cuda", "torch_cuda"]
+    if not sources:
+        if state.with_torch:
+            _link_runtime(extension, state)
+        return
+    objects = [folder / Path(source).with_suffix(".cu.o").name for source in sources]
+    if len(set(objects)) != len(objects):
+        raise setuptools.errors.CompileError(f"the .cu files of {extension.name} must have different names")
+    _run_ninja(_rules(extension, state.toolkit, sources, objects), folder, verbose)
+    extension.sources = [source for source in extension.sources if not is_cuda(source)]
+    extension.extra_objects = [*extension.extra_objects, *map(str, objects)]
+    extension.depends = [*extension.depends, *map(str, objects)]  # else setuptools would not link again
+    _link_runtime(extension, state)
+
+
+def _link_runtime(extension: setuptools.Extension, state: Cuda) -> None:
+    """Links CUDA's runtime: the one that torch has loaded, or a copy in the module where torch has none."""
+    for folder in ("lib64", "lib"):
+        extension.library_dirs.append(str(state.toolkit.home / folder))
+    extension.libraries += ["cudart"] if state.with_torch else ["cudart_static", "dl", "rt", "pthread"]
+
+
+def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[str], objects: Sequence[Path]) -> str:
+    """A file for ninja."""
+    flags = [*CXX_FLAGS, "-O3", "-Xcompiler=-fPIC", "--expt-relaxed-constexpr", *_arch_flags(toolkit, extension)]
+    if "CXX" in os.environ:
+        flags.append(f"-ccbin={shlex.split(cpp_extension.get_cxx_compiler())[0]}")
+    flags += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
+    flags += [f"-I{os.path.abspath(folder)}" for folder in extension.include_dirs]
+    flags += _extra_flags(extension)
+    lines = [
+        "ninja_required_version = 1.3",
+        f"nvcc = {_escape(toolkit.nvcc)}",
+        f"flags = {_escape(shlex.join(flags))}",
+        "rule nvcc",
+        "  command = $nvcc $flags -MD -MF $out.d -c $in -o $out",
+        "  depfile = $out.d",
+        "  deps = gcc",
+        *(
+            f"build {_escape_path(output)}: nvcc {_escape_path(os.path.abspath(source))}"
+            for source, output in zip(sources, objects, strict=True)
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _extra_flags(extension: setuptools.Extension) -> list[str]:
+    extra = extension.extra_compile_args
+    return list(extra.get("nvcc", ())) if isinstance(extra, dict) else []
+
+
+def _run_ninja(rules: str, folder: Path, verbose: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "build.ninja"
+    if not path.exists() or path.read_text(encoding="utf-8") != rules:
+        path.write_text(rules, encoding="utf-8")
+    command = [_ninja(), "-f", str(path), *(["-v"] if verbose else [])]
+    if os.environ.get("MAX_JOBS", "").isdigit():
+        command += ["-j", os.environ["MAX_JOBS"]]
+    sys.stdout.flush()
+    if subprocess.run(command, cwd=folder).returncode:
+        raise setuptools.errors.CompileError("nvcc failed; what it said stands above")
+
+
+def _ninja() -> str:
+    """The ninja that pip installed beside this Python, which need not be on PATH, or another."""
+    try:
+        import ninja
+
+        return os.path.join(ninja.BIN_DIR, "ninja")
+    except ImportError:
+        found = shutil.which("ninja")
+        if found:
+            return found
+    raise setuptools.errors.PlatformError("compiling .cu files needs ninja; run: pip install ninja")
+
+
+def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:
+    """The -gencode flags, checked against what this nvcc can compile for."""
+    given = _extra_flags(extension)
+    if any(re.match(r"-gencode|--generate-code|-arch\b|--gpu-architecture", flag) for flag in given):
+        return []
+    named = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
+    if named and named != "native":
+        try:
+            flags = cpp_extension._get_cuda_arch_flags()
+        except (ValueError, IndexError) as error:
+            raise setuptools.errors.CompileError(f"TORCH_CUDA_ARCH_LIST={named!r}: {error}") from error
+        _refuse_unsupported(flags, toolkit, f"TORCH_CUDA_ARCH_LIST={named!r}")
+        return flags
+    if torch.cuda.is_available():
+        found = {torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())}
+        flags = [_gencode(f"{major}{minor}") for major, minor in sorted(found)]
+        _refuse_unsupported(flags, toolkit, "the GPU of this machine")
+        return flags
+    if torch.version.cuda is None:
+        return []
+    # What torch has machine code for, as far as this nvcc goes.
+    supported = _supported(toolkit)
+    built = sorted(set(re.findall(r"sm_(\d+\w?)", torch._C._cuda_getArchFlags() or "")), key=_number)
+    return [_gencode(arch) for arch in built if arch in supported]
+
+
+def _gencode(arch: str) -> str:
+    return f"-gencode=arch=compute_{arch},code=sm_{arch}"
+
+
+def _refuse_unsupported(flags: Sequence[str], toolkit: Toolkit, who: str) -> None:
+    supported = _supported(toolkit)
+    missing = sorted({arch for flag in flags for arch in re.findall(r"compute_(\d+\w?)", flag)} - supported)
+    if missing:
+        accepted = ", ".join(sorted(supported, key=_number))
+        raise setuptools.errors.CompileError(
+            f"{who} asks for {', '.join(f'sm_{arch}' for arch in missing)}, which nvcc {_text(toolkit.version)} cannot "
+            f"compile for; it can for {accepted}. Set TORCH_CUDA_ARCH_LIST, or CUDA_HOME to another toolkit"
+        )
+
+
+@functools.cache
+def _supported(toolkit: Toolkit) -> set[str]:
+    listed = subprocess.run([toolkit.nvcc, "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout
+    plain = set(re.findall(r"compute_(\d+\w?)", listed))
+    return plain | {f"{arch}{suffix}" for arch in plain if _number(arch) >= 90 for suffix in "af"}
+
+
+def _number(arch: str) -> int:
+    return int(re.match(r"\d+", arch)[0])
+
+
+def _text(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _first_line(error: Exception) -> str:
+    return (getattr(error, "stderr", None) or str(error)).strip().partition("\n")[0]
+
+
+def _escape(text: str) -> str:
+    return text.replace("$", "$$")
+
+
+def _escape_path(path: os.PathLike | str) -> str:
+    return _escape(str(path)).replace(" ", "$ ").replace(":", "$:")

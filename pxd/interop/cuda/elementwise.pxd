@@ -1,0 +1,38 @@
+# The host side of an elementwise CUDA kernel, which interop/cuda/elementwise.cuh makes out of a functor:
+#     cdef Elementwise swished = Elementwise(x)
+#     cdef Launch launch = Launch(x)
+#     launch.check(swish(swished, beta, launch.stream()), b"swish")
+#     return swished.output()
+# Inputs are broadcast, and promoted as in torch, integers to the default dtype; one of another dtype is copied first. A
+# tensor of the CPU without dimensions counts as a number.
+from ATen.core.TensorBody cimport Tensor
+from interop.exceptions cimport translate_exception
+
+cdef extern from "interop/cuda/elementwise.h" namespace "interop::cuda" nogil:
+    # Converts to `const interop::cuda::ElementwiseArguments&`, which the launcher takes.
+    cppclass Elementwise:
+        Elementwise() noexcept
+        Elementwise(const Tensor& a) except +translate_exception
+        Elementwise(const Tensor& a, const Tensor& b) except +translate_exception
+        Elementwise(const Tensor& a, const Tensor& b, const Tensor& c) except +translate_exception
+        Elementwise(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) except +translate_exception
+        Elementwise(
+            const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e,
+        ) except +translate_exception
+        # Newly allocated.
+        Tensor output() noexcept
+
+    # Into `out`, which must have the result's dtype and sizes.
+    Elementwise elementwise_into "interop::cuda::Elementwise::into"(
+        const Tensor& out, const Tensor& a) except +translate_exception
+    Elementwise elementwise_into "interop::cuda::Elementwise::into"(
+        const Tensor& out, const Tensor& a, const Tensor& b) except +translate_exception
+    Elementwise elementwise_into "interop::cuda::Elementwise::into"(
+        const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c) except +translate_exception
+    # For a functor that takes integers as they are.
+    Elementwise elementwise_with_integers "interop::cuda::Elementwise::with_integers"(
+        const Tensor& a) except +translate_exception
+    Elementwise elementwise_with_integers "interop::cuda::Elementwise::with_integers"(
+        const Tensor& a, const Tensor& b) except +translate_exception
+    Elementwise elementwise_with_integers "interop::cuda::Elementwise::with_integers"(
+        const Tensor& a, const Tensor& b, const Tensor& c) except +translate_exception

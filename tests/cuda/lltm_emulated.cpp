@@ -1,0 +1,2 @@
+// The LLTM's CUDA kernels, compiled for the host.
+#include "cell_cuda.cu"
