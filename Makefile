@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo test test-surface lint format asan ubsan tsan leaks wheel clean
+.PHONY: demo test test-surface gpu-test gpu-bench lint format asan ubsan tsan leaks wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
@@ -14,6 +14,15 @@ test-surface: $(READY)
 
 test: $(READY)
 	$(PY) -m pytest
+
+# On a machine with a GPU, in the environment of PYTHON as it is: nothing is fetched.
+HERE := $(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --no-index --editable .
+
+gpu-test:
+	$(HERE) && $(PYTHON) -m pytest -m cuda --require-cuda
+
+gpu-bench:
+	$(HERE) && $(PYTHON) -m interop experiments lltm-cuda --record
 
 lint: $(READY)
 	$(PY) tools/lint.py

@@ -22,6 +22,22 @@ BUILD = TESTS.parent / "build" / "tests"
 PROJECTS = ("consumer", "handwritten", "kernels", "library", "mirrors", "plain_cxx", "spellings", "types", "vectors")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--require-cuda", action="store_true", help="fail where there is no CUDA device, and skip nothing")
+
+
+def pytest_configure(config):
+    if config.getoption("--require-cuda") and not torch.cuda.is_available():
+        raise pytest.UsageError(f"there is no CUDA device: torch is {torch.__version__}, CUDA {torch.version.cuda}")
+
+
+def pytest_collection_modifyitems(items):
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("cuda"):
+                item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
+
+
 def run(command, **options):
     """Runs a command. Its whole output is the failure's message: a compiler's error is what one needs to see."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
