@@ -109,9 +109,13 @@ class TensorIterator {
     return it().strides(checked(tensor, ntensors(), "tensor"));
   }
   c10::ScalarType common_dtype() const {
-    const auto dtype = it().maybe_common_dtype();
-    TORCH_CHECK_VALUE(dtype, "this TensorIterator has no common dtype; build it with promote_inputs_to_common_dtype");
-    return *dtype;
+    // torch >= 2.13 has a function that asks first.
+    try {
+      return it().common_dtype();
+    } catch (const c10::Error&) {
+      TORCH_CHECK_VALUE(
+          false, "this TensorIterator has no common dtype; build it with promote_inputs_to_common_dtype");
+    }
   }
   // Of the elements that the loop sees.
   c10::ScalarType dtype(int64_t tensor) const {

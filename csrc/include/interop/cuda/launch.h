@@ -37,6 +37,14 @@ constexpr int no_device = 100;
 
 namespace detail {
 
+[[noreturn]] inline void fail_without_device(const char* what) {
+  fail(
+      no_device,
+      std::string(what) +
+          ": torch finds no CUDA device; check that nvidia-smi shows one, that its driver is not older than torch's "
+          "CUDA, and that CUDA_VISIBLE_DEVICES does not hide it");
+}
+
 // torch's interface for CUDA devices; raises where there is none, or no device.
 inline const c10::impl::DeviceGuardImplInterface* devices(const char* what) {
   const auto* found = c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::DeviceType::CUDA)].load();
@@ -44,18 +52,19 @@ inline const c10::impl::DeviceGuardImplInterface* devices(const char* what) {
     fail(no_device, std::string(what) + ": this torch (" TORCH_VERSION ") is built without CUDA; install one with it");
   }
   if (found->deviceCount() == 0) {
-    fail(
-        no_device,
-        std::string(what) +
-            ": torch finds no CUDA device; check that nvidia-smi shows one, that its driver is not older than torch's "
-            "CUDA, and that CUDA_VISIBLE_DEVICES does not hide it");
+    fail_without_device(what);
   }
   return found;
 }
 
 inline void* native_handle(const c10::impl::DeviceGuardImplInterface& devices, const c10::Stream& stream) {
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
-  return devices.getStreamNativeHandle(stream);
+  // Where there is no device, torch puts an interface there for fake tensors that counts eight, and has no handles.
+  try {
+    return devices.getStreamNativeHandle(stream);
+  } catch (const c10::Error&) {
+    fail_without_device("a CUDA kernel cannot be launched");
+  }
 #else
   TORCH_CHECK_NOT_IMPLEMENTED(
       false, "launching CUDA kernels needs torch >= 2.11: " TORCH_VERSION " does not give a stream's handle");
