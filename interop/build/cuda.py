@@ -77,14 +77,16 @@ class Cuda:
         return f"CUDA {'on' if self.toolkit else 'off'}: {self.reason}"
 
 
-def cuda() -> Cuda:
-    """What this build does about CUDA; a PlatformError with the fix if it cannot do what INTEROP_CUDA asks for."""
+def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
+    """What this build does about CUDA; a PlatformError with the fix if it cannot do what INTEROP_CUDA asks for.
+
+    `torch_cuda` is the version of CUDA that torch was built for, None for a torch without.
+    """
     mode = os.environ.get("INTEROP_CUDA", "auto")
     if mode not in MODES:
         raise setuptools.errors.PlatformError(f"INTEROP_CUDA must be one of {', '.join(MODES)}, got {mode!r}")
     if mode == "0":
         return Cuda("INTEROP_CUDA=0")
-    torch_cuda = torch.version.cuda
     has = f"torch {torch.__version__} is built " + (f"for CUDA {torch_cuda}" if torch_cuda else "without CUDA")
     if torch_cuda is None and mode != "compile":
         return _off(

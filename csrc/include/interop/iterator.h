@@ -113,8 +113,7 @@ class TensorIterator {
     try {
       return it().common_dtype();
     } catch (const c10::Error&) {
-      TORCH_CHECK_VALUE(
-          false, "this TensorIterator has no common dtype; build it with promote_inputs_to_common_dtype");
+      TORCH_CHECK_VALUE(false, "this TensorIterator has no common dtype; build it with promote_inputs_to_common_dtype");
     }
   }
   // Of the elements that the loop sees.

@@ -1,0 +1,276 @@
+"""Building CUDA modules: what INTEROP_CUDA means, and what is said where nvcc cannot do it."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+import setuptools.errors
+import torch
+from conftest import run
+
+from interop.build.cuda import Cuda, cuda, find_toolkit
+
+MODULE = """
+from interop.cuda cimport Launch
+
+cdef extern from *:
+    "extern \\"C\\" int touch(void*);"
+    int touch(void* stream) noexcept nogil
+
+def launch():
+    cdef Launch launch = Launch()
+    launch.check(touch(NULL), b"touch")
+"""
+KERNEL = """
+#include "interop/cuda/launch.cuh"
+#include "number.h"
+
+__global__ void kernel(int) {}
+
+extern "C" int touch(void* stream) {
+  return interop::cuda::launch(kernel, 1, 32, stream, NUMBER);
+}
+"""
+SETUP = """
+from setuptools import setup
+from interop.build import BuildExtension, Extension
+
+setup(
+    name="project",
+    ext_modules=[Extension("touching", ["touching.pyx", "kernel.cu"], include_dirs=["."])],
+    cmdclass={"build_ext": BuildExtension},
+)
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for variable in ("TORCH_CUDA_ARCH_LIST", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    files = {"touching.pyx": MODULE, "kernel.cu": KERNEL, "number.h": "#define NUMBER 1\n", "setup.py": SETUP}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def build(check=True, **environment):
+    done = subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--inplace"],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
+    if check:
+        assert not done.returncode, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def fake_nvcc(folder, version="12.4", output="#$ TOP={}"):
+    """An nvcc that says a version and where it is, and compiles nothing."""
+    (folder / "bin").mkdir(parents=True)
+    script = folder / "bin" / "nvcc"
+    script.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$1" = --version ]; then echo "Cuda compilation tools, release {version}, V{version}.0"; exit; fi\n'
+        f'if [ "$1" = --list-gpu-arch ]; then echo compute_75; exit; fi\n'
+        f"echo '{output.format(folder)}' >&2\n"
+    )
+    script.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def mode(monkeypatch):
+    def choose(value, **environment):
+        for name in ("CUDA_HOME", "CUDA_PATH"):
+            monkeypatch.delenv(name, raising=False)
+        if value is None:
+            monkeypatch.delenv("INTEROP_CUDA", raising=False)
+        else:
+            monkeypatch.setenv("INTEROP_CUDA", value)
+        for name, text in environment.items():
+            monkeypatch.setenv(name, str(text))
+
+    return choose
+
+
+class TestModes:
+    """`cuda` is told here which CUDA torch was built for; there is one torch on a machine."""
+
+    def test_off(self, mode):
+        mode("0")
+        assert str(cuda("13.0")) == "CUDA off: INTEROP_CUDA=0"
+
+    @pytest.mark.parametrize("value", [None, "auto"])
+    def test_auto_with_a_torch_without_cuda(self, mode, value):
+        mode(value)
+        text = str(cuda(None))
+        assert text.startswith(f"CUDA off: torch {torch.__version__} is built without CUDA; install one with it")
+        assert "INTEROP_CUDA=compile" in text
+        assert "\n" not in text
+
+    def test_auto_with_the_same_major_version(self, mode, tmp_path):
+        mode("auto", CUDA_HOME=fake_nvcc(tmp_path / "cuda", "12.8"))
+        assert str(cuda("12.4")).startswith(f"CUDA on: nvcc 12.8 in {tmp_path / 'cuda'}, torch ")
+
+    def test_another_major_version(self, mode, tmp_path):
+        mode("auto", CUDA_HOME=fake_nvcc(tmp_path / "cuda", "12.8"))
+        text = str(cuda("13.0"))
+        assert text.startswith("CUDA off: torch ")
+        assert "for CUDA 13.0, and nvcc 12.8" in text
+        assert "set CUDA_HOME to a CUDA 13.0" in text
+        mode("1", CUDA_HOME=tmp_path / "cuda")
+        with pytest.raises(
+            setuptools.errors.PlatformError, match=r"INTEROP_CUDA=1, but torch .* another major version"
+        ):
+            cuda("13.0")
+
+    def test_compile_takes_any(self, mode, tmp_path):
+        mode("compile", CUDA_HOME=fake_nvcc(tmp_path / "cuda", "12.8"))
+        assert str(cuda(None)).startswith("CUDA on: nvcc 12.8 in ")
+
+    def test_1_with_a_torch_without_cuda(self, mode):
+        mode("1")
+        with pytest.raises(setuptools.errors.PlatformError, match="INTEROP_CUDA=1, but torch .* is built without CUDA"):
+            cuda(None)
+
+    @pytest.mark.parametrize("value", ["1", "compile"])
+    def test_no_nvcc(self, mode, value, tmp_path):
+        mode(value, PATH=tmp_path)
+        with pytest.raises(
+            setuptools.errors.PlatformError,
+            match=f"INTEROP_CUDA={value}, but there is no nvcc on PATH; install CUDA's compiler .* or set CUDA_HOME",
+        ):
+            cuda("13.0")
+        mode("auto", PATH=tmp_path)
+        assert str(cuda("13.0")).startswith("CUDA off: there is no nvcc on PATH")
+
+    def test_cuda_home_without_nvcc(self, mode, tmp_path):
+        mode("1", CUDA_HOME=tmp_path)
+        with pytest.raises(setuptools.errors.PlatformError, match=f"but {tmp_path}/bin/nvcc does not run"):
+            cuda("13.0")
+
+    def test_something_else_called_nvcc(self, mode, tmp_path):
+        mode("1", CUDA_HOME=fake_nvcc(tmp_path / "cuda", output="nothing"))
+        with pytest.raises(setuptools.errors.PlatformError, match="nvcc is no nvcc"):
+            cuda("13.0")
+
+    def test_a_script_that_starts_nvcc_elsewhere(self, mode, tmp_path):
+        mode("compile", CUDA_HOME=fake_nvcc(tmp_path / "wrapper", output=f"#$ TOP={tmp_path}/real/bin/.."))
+        assert cuda(None).toolkit.home == tmp_path / "real"
+
+    @pytest.mark.parametrize("value", ["", "yes", "2", "AUTO"])
+    def test_another_word(self, mode, value):
+        mode(value)
+        with pytest.raises(
+            setuptools.errors.PlatformError, match=f"INTEROP_CUDA must be one of auto, 0, 1, compile, got '{value}'"
+        ):
+            cuda(None)
+
+    def test_it_says_one_line(self):
+        assert str(Cuda("reason")) == "CUDA off: reason"
+
+
+@pytest.fixture
+def toolkit():
+    found = find_toolkit()
+    if isinstance(found, str):
+        pytest.skip(f"CUDA kernels cannot be compiled: {found}")
+    return found
+
+
+@pytest.mark.usefixtures("toolkit", "project")
+class TestBuild:
+    def test_it_is_compiled_once(self, project):
+        """And again when a header that it includes changes."""
+        output = build(INTEROP_CUDA="compile")
+        assert len(re.findall(r"^interop: CUDA on: nvcc ", output, re.MULTILINE)) == 1
+        assert "-c " in output
+        assert "nvcc -std=c++20" in output
+        assert "nvcc -std=c++20" not in build(INTEROP_CUDA="compile")
+        (project / "number.h").write_text("#define NUMBER 2\n")
+        assert "nvcc -std=c++20" in build(INTEROP_CUDA="compile")
+
+    def test_left_out(self, project):
+        output = build(INTEROP_CUDA="0")
+        assert "interop: CUDA off: INTEROP_CUDA=0\n" in output
+        done = subprocess.run([sys.executable, "-c", "import touching"], capture_output=True, text=True)
+        assert (
+            "ImportError: module 'touching' was left out when its project was built: CUDA off: INTEROP_CUDA=0"
+            in done.stderr
+        )
+
+    def test_what_is_left_out_belongs_to_the_sdist(self, project):
+        run([sys.executable, "setup.py", "sdist", "--quiet"], cwd=project, env=os.environ | {"INTEROP_CUDA": "0"})
+        (archive,) = project.glob("dist/*.tar.gz")
+        with tarfile.open(archive) as file:
+            names = {Path(name).name for name in file.getnames()}
+        assert {"touching.pyx", "kernel.cu"} <= names
+
+    def test_1_fails(self):
+        if torch.version.cuda is not None:
+            pytest.skip("torch is built with CUDA")
+        output = build(check=False, INTEROP_CUDA="1")
+        assert re.search(r"^error: INTEROP_CUDA=1, but torch \S+ is built without CUDA; install", output, re.MULTILINE)
+        assert "Traceback" not in output
+
+    def test_an_error_of_nvcc(self, project):
+        (project / "kernel.cu").write_text(KERNEL.replace("NUMBER", "MISSING"))
+        output = build(check=False, INTEROP_CUDA="compile")
+        assert re.search(r'kernel\.cu\(\d+\): error: identifier "MISSING" is undefined', output)
+        assert re.search(r"^error: nvcc failed; what it said stands above", output, re.MULTILINE)
+
+    @pytest.mark.parametrize(
+        ("architectures", "message"),
+        [
+            ("3.7", r"asks for sm_37, which nvcc [\d.]+ cannot compile for; it can for .*\. Set TORCH_CUDA_ARCH_LIST"),
+            ("9.0;5.0", r"asks for sm_50, which nvcc"),
+            ("nonsense", r"TORCH_CUDA_ARCH_LIST='nonsense': Unknown CUDA arch \(nonsense\)"),
+        ],
+    )
+    def test_architectures_that_cannot_be(self, architectures, message):
+        output = build(check=False, INTEROP_CUDA="compile", TORCH_CUDA_ARCH_LIST=architectures)
+        assert re.search(message, output)
+        assert "Traceback" not in output
+
+    def test_architectures(self):
+        output = build(INTEROP_CUDA="compile", TORCH_CUDA_ARCH_LIST="8.0;9.0+PTX")
+        for flag in ("compute_80,code=sm_80", "compute_90,code=sm_90", "compute_90,code=compute_90"):
+            assert f"-gencode=arch={flag}" in output
+
+    def test_two_files_of_one_name(self, project):
+        (project / "other").mkdir()
+        (project / "other" / "kernel.cu").write_text(KERNEL)
+        (project / "setup.py").write_text(SETUP.replace('"kernel.cu"', '"kernel.cu", "other/kernel.cu"'))
+        output = build(check=False, INTEROP_CUDA="compile")
+        assert "error: the .cu files of " in output
+        assert "must have different names" in output
+
+    def test_flags_of_the_user_for_nvcc(self, project):
+        (project / "setup.py").write_text(
+            SETUP.replace(
+                'include_dirs=["."]',
+                'include_dirs=["."], define_macros=[("MINE", "3")], extra_compile_args={"nvcc": ["-lineinfo", '
+                '"-arch=sm_80"]}',
+            )
+        )
+        output = build(INTEROP_CUDA="compile", TORCH_CUDA_ARCH_LIST="9.0")
+        (command,) = re.findall(r"nvcc -std=c\+\+20.*", output)
+        assert "-DMINE=3" in command
+        assert "-lineinfo -arch=sm_80" in command
+        assert "-gencode" not in command
+
+    def test_paths_with_spaces(self, project, monkeypatch):
+        """(nvcc itself takes $NAME in a path for a variable.)"""
+        folder = project / "a folder"
+        folder.mkdir()
+        for name in ("touching.pyx", "kernel.cu", "number.h", "setup.py"):
+            (project / name).rename(folder / name)
+        monkeypatch.chdir(folder)
+        build(INTEROP_CUDA="compile")
+        assert list(folder.glob("touching.*.so"))
