@@ -185,6 +185,25 @@ class TestCythonize:
         )
         cythonize("m.pyx")
 
+    @pytest.mark.parametrize(
+        ("module", "guard", "begin"),
+        [
+            ("interop.cuda", "Launch", "Launch(x.cdata)"),
+            ("c10.core.DeviceGuard", "DeviceGuard", "DeviceGuard(x.cdata.device())"),
+            ("c10.cuda", "CUDAGuard", "CUDAGuard(x.cdata.device())"),
+        ],
+    )
+    def test_a_guard_of_devices_that_would_do_nothing(self, project, module, guard, begin):
+        text = f"cimport torch\nfrom {module} cimport {guard}\ndef f(torch.Tensor x):\n    cdef {guard} guard"
+        (project / "m.pyx").write_text(f"{text}\n    return 1\n")
+        with pytest.raises(SyntaxError, match=rf"'guard' is declared but never assigned.*= {guard}\("):
+            cythonize("m.pyx")
+        (project / "m.pyx").write_text(f"{text} = {begin}\n    return 1\n")
+        cythonize("m.pyx")
+        if guard != "Launch":
+            (project / "m.pyx").write_text(f"{text}\n    guard.set_index(0)\n    return 1\n")
+            cythonize("m.pyx")
+
     @pytest.mark.parametrize("declared", ["except *", "except +", "noexcept"])
     def test_a_kernel_that_needs_the_gil(self, project, declared, capsys):
         """torch would call it without: a template takes functions of any kind."""

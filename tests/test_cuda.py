@@ -152,7 +152,7 @@ def test_a_module_without_a_launcher_of_its_own(tmp_path):
         "    cdef Launch launch = Launch(x.cdata)\n"
         "    return <size_t>launch.stream()\n\n"
         "def check(int error):\n"
-        "    cdef Launch launch\n"
+        "    cdef Launch launch = Launch()\n"
         "    launch.check(error, b'k')\n"
     )
     (tmp_path / "setup.py").write_text(

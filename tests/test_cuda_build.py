@@ -136,7 +136,9 @@ class TestModes:
 
     def test_1_with_a_torch_without_cuda(self, mode):
         mode("1")
-        with pytest.raises(setuptools.errors.PlatformError, match="INTEROP_CUDA=1, but torch .* is built without CUDA"):
+        with pytest.raises(
+            setuptools.errors.PlatformError, match=r"INTEROP_CUDA=1, but torch .* is built without CUDA"
+        ):
             cuda(None)
 
     @pytest.mark.parametrize("value", ["1", "compile"])

@@ -40,7 +40,11 @@ WRAPPERS = {  # of functions that Python cannot call
         f"def call_{name}({', '.join(f'torch.Tensor {a} not None' for a in arguments)}):\n"
         f"    return torch.wrap({name}({', '.join(f'{a}.cdata' for a in arguments)}))\n"
         for name, arguments in (("swish", "xy"), ("swish_backward", "gxy"), ("hypotenuse", "xy"))
-    ]
+    ],
+    "cuda-guide-streams": [
+        "def call_doubled(torch.Tensor x not None): return torch.wrap(doubled(x.cdata))\n",
+        "def call_on_the_device_of(torch.Tensor x not None): on_the_device_of(x.cdata)\n",
+    ],
 }
 SETUP = """\
 from setuptools import setup
@@ -75,6 +79,11 @@ def operators_guide():
 @pytest.fixture(scope="module")
 def kernels_guide():
     return build("kernels-guide")
+
+
+@pytest.fixture(scope="module")
+def streams_guide():
+    return build("cuda-guide-streams")
 
 
 def test_there_are_blocks():
@@ -128,6 +137,16 @@ def test_kernels(kernels_guide):
     z = torch.ones(5)
     assert kernels_guide.halve(z) is z
     assert z.equal(torch.full((5,), 0.5))
+
+
+def test_streams(streams_guide):
+    x = torch.randn(3)
+    assert streams_guide.call_doubled(x).equal(x * 2)
+    streams_guide.call_on_the_device_of(x)
+    if not torch.cuda.is_available():
+        assert streams_guide.describe() == "no CUDA device"
+        with pytest.raises(torch.AcceleratorError, match="CUDA"):
+            streams_guide.half_on_a_stream_of_high_priority(x)
 
 
 @pytest.mark.parametrize("index", range(len(statements("operators-guide"))))

@@ -6,10 +6,17 @@ from interop.codegen.select import read_source
 
 _GUARD = re.compile(
     r"^(?P<indent>[ \t]+)(?:cdef[ \t]+)?(?P<module>\w+\.)?"
-    r"(?P<kind>NoGradGuard|AutoGradMode|InferenceMode|AutoDispatchBelowAutograd)[ \t]+"
+    r"(?P<kind>NoGradGuard|AutoGradMode|InferenceMode|AutoDispatchBelowAutograd|Launch|"
+    r"DeviceGuard|StreamGuard|(?:Optional)?CUDA(?:Stream)?Guard)[ \t]+"
     r"(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?:=(?P<value>[^=].*))?(?:\#.*)?$",
     re.MULTILINE,
 )
+_ARGUMENT = {
+    "AutoGradMode": "False",
+    "Launch": "tensor",
+    **dict.fromkeys(("DeviceGuard", "CUDAGuard", "OptionalCUDAGuard"), "tensor.device()"),
+    **dict.fromkeys(("StreamGuard", "CUDAStreamGuard", "OptionalCUDAStreamGuard"), "stream"),
+}
 _NEXT_BLOCK = re.compile(
     r"^[ \t]*(?:async[ \t]+def|def|cpdef|class|cdef[ \t]+class)\b|^[ \t]*cdef\b.*\).*:[ \t]*$", re.MULTILINE
 )
@@ -30,11 +37,13 @@ def refuse_idle_guards(source: str) -> None:
         after = _NEXT_BLOCK.search(text, guard.end())
         function = text[before[-1] if before else 0 : after.start() if after else None]
         for name in re.findall(r"\w+", guard["names"]):
-            if guard["value"] is None and not re.search(rf"(?<![\w.]){name}[ \t]*=[^=]", function):
+            # The last two: guards of devices and streams begin with these as well.
+            begins = rf"(?<![\w.]){name}(?:[ \t]*=[^=]|\.reset_\w+\(|\.set_\w+\()"
+            if guard["value"] is None and not re.search(begins, function):
                 written = (guard["module"] or "") + kind
                 raise SyntaxError(
                     f"{name!r} is declared but never assigned here, so this guard would do nothing; "
-                    f"write: cdef {written} {name} = {written}({'False' if kind == 'AutoGradMode' else ''})",
+                    f"write: cdef {written} {name} = {written}({_ARGUMENT.get(kind, '')})",
                     where,
                 )
         if re.search(r"\b(?:yield|await)\b", function):

@@ -6,10 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/Stream.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
-#include <torch/headeronly/version.h>
 
 #include <optional>
 #include <string>
@@ -17,6 +14,8 @@
 
 #include "interop/cuda/check.h"
 #include "interop/cuda/grid.h"
+#include "interop/device_guard.h"
+#include "interop/stream.h"
 
 // Of the CUDA runtime that the module's kernels are linked to: interop/cuda/launch.cuh defines them in each .cu file. A
 // module without kernels of its own has none.
@@ -27,51 +26,12 @@ __attribute__((weak)) const char* interop_cuda_error_text(int code);
 
 namespace interop::cuda {
 
-// cudaErrorNoDevice
-constexpr int no_device = 100;
+using interop::detail::no_device;
 
 // Raises torch.AcceleratorError, which has the code as its `error_code`.
 [[noreturn]] inline void fail(int code, const std::string& message) {
-  throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, code, message);
+  interop::detail::raise_accelerator_error(code, message);
 }
-
-namespace detail {
-
-[[noreturn]] inline void fail_without_device(const char* what) {
-  fail(
-      no_device,
-      std::string(what) +
-          ": torch finds no CUDA device; check that nvidia-smi shows one, that its driver is not older than torch's "
-          "CUDA, and that CUDA_VISIBLE_DEVICES does not hide it");
-}
-
-// torch's interface for CUDA devices; raises where there is none, or no device.
-inline const c10::impl::DeviceGuardImplInterface* devices(const char* what) {
-  const auto* found = c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::DeviceType::CUDA)].load();
-  if (found == nullptr) {
-    fail(no_device, std::string(what) + ": this torch (" TORCH_VERSION ") is built without CUDA; install one with it");
-  }
-  if (found->deviceCount() == 0) {
-    fail_without_device(what);
-  }
-  return found;
-}
-
-inline void* native_handle(const c10::impl::DeviceGuardImplInterface& devices, const c10::Stream& stream) {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
-  // Where there is no device, torch puts an interface there for fake tensors that counts eight, and has no handles.
-  try {
-    return devices.getStreamNativeHandle(stream);
-  } catch (const c10::Error&) {
-    fail_without_device("a CUDA kernel cannot be launched");
-  }
-#else
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false, "launching CUDA kernels needs torch >= 2.11: " TORCH_VERSION " does not give a stream's handle");
-#endif
-}
-
-}  // namespace detail
 
 // Makes a device current for as long as it lives, and gives the stream that is current there.
 //
@@ -100,10 +60,10 @@ class Launch {
           "a CUDA kernel is launched on a CUDA device, got ",
           *device_,
           "; check_device(tensor, \"name\") before says which argument it is");
-      const auto* devices = detail::devices("a CUDA kernel cannot be launched");
+      const auto& devices = interop::detail::devices(c10::kCUDA, "a CUDA kernel cannot be launched");
       guard_.emplace(*device_);
       // The guard has given a device without an index the current one.
-      stream_ = detail::native_handle(*devices, devices->getStream(guard_->current_device()));
+      stream_ = interop::detail::native_handle(devices, devices.getStream(guard_->current_device()));
     }
     return *this;
   }

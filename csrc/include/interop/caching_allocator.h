@@ -1,0 +1,84 @@
+// The caching allocator of a device: what it holds, and how it gives it back. For devices of any type, through torch's
+// generic interface.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/Device.h>
+#include <c10/core/Storage.h>
+#include <c10/util/Exception.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "interop/device_guard.h"
+#include "interop/stream.h"
+
+namespace interop {
+
+namespace detail {
+
+inline c10::DeviceAllocator& caching_allocator(c10::DeviceType type) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_host(type), "there is no caching allocator for ", type, "; ask for that of a GPU");
+  devices(type, "there is no caching allocator");
+  auto* found = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(type));
+  TORCH_CHECK_NOT_IMPLEMENTED(found != nullptr, "the allocator for ", type, " keeps no statistics");
+  return *found;
+}
+
+inline c10::DeviceIndex index_of(const c10::Device& device) {
+  return existing(devices(device.type(), "there is no caching allocator"), device).index();
+}
+
+}  // namespace detail
+
+// Counts and sums, all 0 where nothing was allocated yet.
+inline c10::CachingDeviceAllocator::DeviceStats getDeviceStats(const c10::Device& device) {
+  auto& allocator = detail::caching_allocator(device.type());
+  return allocator.initialized() ? allocator.getDeviceStats(detail::index_of(device))
+                                 : c10::CachingDeviceAllocator::DeviceStats();
+}
+
+// Lets `peak` begin at `current`.
+inline void resetPeakStats(const c10::Device& device) {
+  auto& allocator = detail::caching_allocator(device.type());
+  if (allocator.initialized()) {
+    allocator.resetPeakStats(detail::index_of(device));
+  }
+}
+
+// Lets `allocated` and `freed`, and the counts, begin at 0.
+inline void resetAccumulatedStats(const c10::Device& device) {
+  auto& allocator = detail::caching_allocator(device.type());
+  if (allocator.initialized()) {
+    allocator.resetAccumulatedStats(detail::index_of(device));
+  }
+}
+
+// Gives the memory that no tensor uses back to all devices of the type.
+inline void emptyCache(c10::DeviceType type) {
+  auto& allocator = detail::caching_allocator(type);
+  if (allocator.initialized()) {
+    allocator.emptyCache();
+  }
+}
+
+// Free and total bytes of the device, as its driver sees them.
+inline std::pair<size_t, size_t> getMemoryInfo(const c10::Device& device) {
+  return detail::caching_allocator(device.type()).getMemoryInfo(detail::index_of(device));
+}
+
+// The memory will not be given to another tensor before all is done that the stream was given until it is freed.
+inline void recordStream(const c10::Storage& storage, const Stream& stream) {
+  TORCH_CHECK_VALUE(storage, "the storage is undefined; take a tensor's with t.storage()");
+  const c10::Stream on = stream;
+  TORCH_CHECK_VALUE(
+      storage.device_type() == on.device_type(),
+      "memory of ",
+      storage.device(),
+      " cannot be used on a stream of ",
+      on.device());
+  detail::devices_of(on, "the use of a stream cannot be recorded").recordDataPtrOnStream(storage.data_ptr(), on);
+}
+
+}  // namespace interop

@@ -1,0 +1,78 @@
+// What a CUDA device is like: ATen/cuda/CUDAContext.h, which needs the headers of cuBLAS, cuSPARSE and cuSOLVER. Of
+// CUDA these functions need the runtime's only, so they are declared here.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstddef>
+
+#include "interop/cuda/compiled.h"
+#include "interop/device_guard.h"
+
+#ifdef INTEROP_WITH_CUDA
+#include <cuda_runtime_api.h>
+
+// Exported by libtorch_cuda.
+namespace at::cuda {
+cudaDeviceProp* getCurrentDeviceProperties();
+cudaDeviceProp* getDeviceProperties(c10::DeviceIndex device);
+int warp_size();
+bool canDeviceAccessPeer(c10::DeviceIndex device, c10::DeviceIndex peer_device);
+}  // namespace at::cuda
+#endif
+
+namespace interop::cuda {
+
+#ifdef INTEROP_WITH_CUDA
+using cudaDeviceProp = ::cudaDeviceProp;
+#else
+// The fields that are declared to Cython, so that what reads them compiles. There is no object of it.
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem, sharedMemPerBlock, totalConstMem, sharedMemPerMultiprocessor, sharedMemPerBlockOptin;
+  int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], major, minor;
+  int multiProcessorCount, integrated, canMapHostMemory, concurrentKernels, ECCEnabled, pciBusID, pciDeviceID,
+      pciDomainID;
+  int asyncEngineCount, unifiedAddressing, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize;
+  int maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor, regsPerMultiprocessor, managedMemory, isMultiGpuBoard;
+  int concurrentManagedAccess, cooperativeLaunch;
+};
+#endif
+
+// Whether torch finds a device; what is wrong with them is no error.
+inline bool is_available() noexcept {
+  return interop::device_count(c10::kCUDA) > 0;
+}
+
+// torch's own record of the device, read once a process.
+inline const cudaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
+#ifdef INTEROP_WITH_CUDA
+  return at::cuda::getDeviceProperties(detail::existing(device, "there are no properties").index());
+#else
+  static_cast<void>(device);
+  detail::not_compiled("there are no properties");
+#endif
+}
+inline const cudaDeviceProp* getCurrentDeviceProperties() {
+  return getDeviceProperties(-1);
+}
+
+// The threads of a warp on the current device.
+inline int warp_size() {
+  return getCurrentDeviceProperties()->warpSize;
+}
+
+// Whether one device can read the memory of another.
+inline bool canDeviceAccessPeer(c10::DeviceIndex device, c10::DeviceIndex peer_device) {
+#ifdef INTEROP_WITH_CUDA
+  constexpr const char* what = "devices have no access to each other";
+  return at::cuda::canDeviceAccessPeer(
+      detail::existing(device, what).index(), detail::existing(peer_device, what).index());
+#else
+  static_cast<void>(device);
+  static_cast<void>(peer_device);
+  detail::not_compiled("devices have no access to each other");
+#endif
+}
+
+}  // namespace interop::cuda

@@ -1,0 +1,56 @@
+// at::cuda::CUDAEvent in a form that does not need its header: up to torch 2.10 that needs cuBLAS's and cuSPARSE's.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+#include <c10/util/Exception.h>
+
+#include "interop/cuda/compiled.h"
+#include "interop/cuda/stream.h"
+#include "interop/event.h"
+
+struct CUevent_st;
+
+namespace interop::cuda {
+
+// What CUDA's own headers call it, too.
+using cudaEvent_t = CUevent_st*;
+
+// The flags that torch's generic events have. In CUDA's headers these are macros.
+constexpr unsigned int event_default = 0;
+constexpr unsigned int event_disable_timing = 2;
+
+class CUDAEvent : public Event {
+ public:
+  CUDAEvent() noexcept : CUDAEvent(c10::EventFlag::PYTORCH_DEFAULT) {}
+  explicit CUDAEvent(unsigned int flags) : CUDAEvent(flag_of(flags)) {}
+
+  using Event::record;
+  // On the current stream of the current device.
+  void record() {
+    record(getCurrentCUDAStream());
+  }
+  float elapsed_time(const CUDAEvent& other) const {
+    return static_cast<float>(elapsedTime(other));
+  }
+  bool isCreated() const noexcept {
+    return eventId() != nullptr;
+  }
+  // Null before it is recorded.
+  cudaEvent_t event() const noexcept {
+    return static_cast<cudaEvent_t>(eventId());
+  }
+
+ private:
+  explicit CUDAEvent(c10::EventFlag flag) noexcept : Event(c10::kCUDA, flag) {}
+
+  static c10::EventFlag flag_of(unsigned int flags) {
+    TORCH_CHECK_VALUE(
+        flags == event_default || flags == event_disable_timing,
+        "the flags of a CUDAEvent are cudaEventDefault, for one with a time, or cudaEventDisableTiming, got ",
+        flags);
+    return flags == event_default ? c10::EventFlag::BACKEND_DEFAULT : c10::EventFlag::PYTORCH_DEFAULT;
+  }
+};
+
+}  // namespace interop::cuda

@@ -1,0 +1,102 @@
+// c10::cuda::CUDAStream in a form that Cython can hold in a local variable, and where it comes from.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+#include <torch/headeronly/version.h>
+
+#include <utility>
+
+#include "interop/cuda/compiled.h"
+#include "interop/stream.h"
+
+#ifdef INTEROP_WITH_CUDA
+#include <c10/cuda/CUDAStream.h>
+
+#include <tuple>
+#endif
+
+struct CUstream_st;
+
+namespace interop::cuda {
+
+// What CUDA's own headers call it, too.
+using cudaStream_t = CUstream_st*;
+
+// A stream of a CUDA device.
+class CUDAStream : public Stream {
+ public:
+  CUDAStream() noexcept = default;
+  explicit CUDAStream(const Stream& stream) : Stream(stream) {
+    detail::check_cuda(device(), "a CUDAStream");
+  }
+
+#ifdef INTEROP_WITH_CUDA
+  // NOLINTNEXTLINE(google-explicit-constructor): what torch's own functions take
+  operator c10::cuda::CUDAStream() const {
+    return c10::cuda::CUDAStream(static_cast<c10::Stream>(*this));
+  }
+#endif
+
+  cudaStream_t stream() const {
+#if defined(INTEROP_WITH_CUDA) && TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 11
+    detail::existing(device_index(), "there is no CUDA stream");
+    return static_cast<c10::cuda::CUDAStream>(*this).stream();
+#else
+    return static_cast<cudaStream_t>(native_handle());
+#endif
+  }
+  Stream unwrap() const {
+    return *this;
+  }
+  // Lower numbers go first.
+  int priority() const {
+    const c10::DeviceIndex index = device_index();
+#ifdef INTEROP_WITH_CUDA
+    detail::existing(index, "a stream has no priority");
+    return static_cast<c10::cuda::CUDAStream>(*this).priority();
+#else
+    static_cast<void>(index);
+    detail::not_compiled("a stream has no priority");
+#endif
+  }
+  // The lowest and the highest priority.
+  static std::pair<int, int> priority_range() {
+#ifdef INTEROP_WITH_CUDA
+    detail::existing(-1, "streams have no priorities");
+    const auto [least, greatest] = c10::cuda::CUDAStream::priority_range();
+    return {least, greatest};
+#else
+    detail::not_compiled("streams have no priorities");
+#endif
+  }
+};
+
+// Of the current device, unless the index of another is given.
+inline CUDAStream getCurrentCUDAStream(c10::DeviceIndex device = -1) {
+  return CUDAStream(current_stream(detail::make_device(device)));
+}
+inline CUDAStream getDefaultCUDAStream(c10::DeviceIndex device = -1) {
+  return CUDAStream(default_stream(detail::make_device(device)));
+}
+inline CUDAStream getStreamFromPool(bool is_high_priority = false, c10::DeviceIndex device = -1) {
+  return CUDAStream(stream_from_pool(detail::make_device(device), is_high_priority));
+}
+
+// A stream that another library made. It stays that library's, and must live as long as it is used.
+inline CUDAStream getStreamFromExternal(cudaStream_t stream, c10::DeviceIndex device) {
+#ifdef INTEROP_WITH_CUDA
+  const c10::Device existing = detail::existing(device, "a stream cannot be taken over");
+  return CUDAStream(c10::cuda::getStreamFromExternal(stream, existing.index()).unwrap());
+#else
+  static_cast<void>(stream);
+  static_cast<void>(device);
+  detail::not_compiled("a stream cannot be taken over");
+#endif
+}
+
+inline void setCurrentCUDAStream(const CUDAStream& stream) {
+  set_current_stream(stream);
+}
+
+}  // namespace interop::cuda

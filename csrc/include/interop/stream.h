@@ -1,0 +1,159 @@
+// c10::Stream in a form that Cython can hold in a local variable, and where streams come from. For devices of any type,
+// through torch's generic interface.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
+#include <torch/headeronly/version.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "interop/device_guard.h"
+
+namespace interop {
+
+namespace detail {
+
+// The devices among which the stream's is; raises where it is not.
+inline const c10::impl::DeviceGuardImplInterface& devices_of(const c10::Stream& stream, const char* what) {
+  const auto& found = devices(stream.device_type(), what);
+  TORCH_CHECK_VALUE(
+      is_host(stream.device_type()) || stream.device().has_index(), what, ": the index of its device is missing");
+  existing(found, stream.device());
+  return found;
+}
+
+// The stream as its backend knows it: a cudaStream_t for CUDA.
+inline void* native_handle(
+    [[maybe_unused]] const c10::impl::DeviceGuardImplInterface& devices, const c10::Stream& stream) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !is_host(stream.device_type()), "the stream of ", stream.device(), " has no handle; only that of a GPU has one");
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
+  return devices.getStreamNativeHandle(stream);
+#else
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "launching CUDA kernels needs torch >= 2.11: " TORCH_VERSION
+      " does not give a stream's handle; "
+      "CUDAStream.stream() of c10.cuda does, in a module that was compiled for a torch with CUDA");
+#endif
+}
+
+}  // namespace detail
+
+// Converts to and from c10::Stream, which has no default. A default-constructed one is none, and raises when used: it
+// would be wrong to wait for another one in its place.
+class Stream {
+ public:
+  Stream() noexcept = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): what c10's functions return
+  Stream(const c10::Stream& stream) noexcept : stream_(stream) {}
+  static Stream unpack3(c10::StreamId id, c10::DeviceIndex index, c10::DeviceType type) {
+    TORCH_CHECK_VALUE(c10::isValidDeviceType(type), "there is no type of device ", static_cast<int>(type));
+    return c10::Stream(c10::Stream::UNSAFE, detail::make_device(type, index), id);
+  }
+
+  // NOLINTNEXTLINE(google-explicit-constructor): what ATen's functions take
+  operator c10::Stream() const {
+    return get();
+  }
+
+  bool defined() const noexcept {
+    return stream_.has_value();
+  }
+  c10::Device device() const {
+    return get().device();
+  }
+  c10::DeviceType device_type() const {
+    return get().device_type();
+  }
+  c10::DeviceIndex device_index() const {
+    return get().device_index();
+  }
+  c10::StreamId id() const {
+    return get().id();
+  }
+
+  void* native_handle() const {
+    return detail::native_handle(devices(), get());
+  }
+  // Whether all that was given to it is done.
+  bool query() const {
+    return devices().queryStream(get());
+  }
+  void synchronize() const {
+    devices().synchronizeStream(get());
+  }
+  // What is given to it from now on waits for an event. Does not wait for one that was never recorded.
+  template <class Event>
+  void wait(const Event& event) const {
+    event.block(*this);
+  }
+  // Whether a graph captures it.
+  bool is_capturing() const {
+    const auto& devices = this->devices();
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 12
+    return devices.isStreamCapturing(get());
+#else
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        detail::is_host(devices.type()),
+        "is_capturing() needs torch >= 2.12, this is " TORCH_VERSION
+        "; ATen.cuda's currentStreamCaptureStatus() says it of CUDA's current stream");
+    return false;
+#endif
+  }
+
+  friend bool operator==(const Stream& a, const Stream& b) noexcept {
+    return a.stream_ == b.stream_;
+  }
+  friend bool operator!=(const Stream& a, const Stream& b) noexcept {
+    return !(a == b);
+  }
+
+ private:
+  const c10::Stream& get() const {
+    TORCH_CHECK_VALUE(stream_, "the stream is undefined; take one with current_stream(device)");
+    return *stream_;
+  }
+  const c10::impl::DeviceGuardImplInterface& devices() const {
+    return detail::devices_of(get(), "a stream cannot be used");
+  }
+
+  std::optional<c10::Stream> stream_;
+};
+
+// The stream of a device on which the calling thread's operations run. The CPU has one stream, all of these functions
+// return it.
+inline Stream current_stream(const c10::Device& device) {
+  const auto& devices = detail::devices(device.type(), "there is no current stream");
+  return devices.getStream(detail::existing(devices, device));
+}
+
+// The stream of a device that is current where nobody changed it.
+inline Stream default_stream(const c10::Device& device) {
+  if (detail::is_host(device.type())) {
+    return current_stream(device);
+  }
+  const auto& devices = detail::devices(device.type(), "there is no default stream");
+  return devices.getDefaultStream(detail::existing(devices, device));
+}
+
+// A stream beside the default one. There is a limited number of them, which torch gives out in turn.
+inline Stream stream_from_pool(const c10::Device& device, bool high_priority = false) {
+  if (detail::is_host(device.type())) {
+    return current_stream(device);
+  }
+  const auto& devices = detail::devices(device.type(), "there is no pool of streams");
+  return devices.getStreamFromGlobalPool(detail::existing(devices, device), high_priority);
+}
+
+// Makes a stream the calling thread's current one of its device, for good, and leaves the current device as it is. A
+// StreamGuard sets it back.
+inline void set_current_stream(const Stream& stream) {
+  detail::devices_of(stream, "a stream cannot be made current").exchangeStream(stream);
+}
+
+}  // namespace interop

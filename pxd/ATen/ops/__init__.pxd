@@ -1,0 +1,1 @@
+# Operators that are declared by hand.

@@ -1,0 +1,11 @@
+# Whether a CUDA graph captures the current stream.
+from interop.exceptions cimport translate_exception
+
+cdef extern from "interop/cuda/capture.h" namespace "interop::cuda" nogil:
+    enum class CaptureStatus "interop::cuda::CaptureStatus":
+        None_  # None is a word of Cython
+        Active
+        Invalidated
+
+    # It makes a context on the current device if there is none.
+    CaptureStatus currentStreamCaptureStatusMayInitCtx() except +translate_exception
