@@ -16,6 +16,7 @@ except ImportError as error:
         name=__name__,
     ) from error
 
+from interop import cuda
 from interop.paths import get_include, get_pxd_dir
 
 if _build_info.ABI != abi.NAME:
@@ -29,4 +30,4 @@ if _build_info.ABI != abi.NAME:
 
 __version__ = _build_info.VERSION
 
-__all__ = ["__version__", "get_include", "get_pxd_dir"]
+__all__ = ["__version__", "cuda", "get_include", "get_pxd_dir"]

@@ -19,7 +19,18 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
-PROJECTS = ("consumer", "handwritten", "kernels", "library", "mirrors", "plain_cxx", "spellings", "types", "vectors")
+PROJECTS = (
+    "consumer",
+    "handwritten",
+    "kernels",
+    "library",
+    "mirrors",
+    "nvrtc",
+    "plain_cxx",
+    "spellings",
+    "types",
+    "vectors",
+)
 
 
 def pytest_addoption(parser):
