@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import TESTS
 
 import interop.cuda
 from interop.cuda import cache, nvrtc
@@ -76,6 +77,17 @@ def test_compiles_with_half_precision():
     module = interop.cuda.compile(source, arch="sm_90", instances=["saxpy<__half>", "saxpy<__nv_bfloat16>"])
     assert module["saxpy<__half>"].parameters == ("__half*", "__half const*", "float", "long")
     assert module["saxpy<__nv_bfloat16>"].parameters[1] == "__nv_bfloat16 const*"
+
+
+@needs_nvrtc
+def test_guide():
+    if not nvrtc.include_options():
+        pytest.skip("needs the package nvidia-cuda-runtime, which has cuda_fp16.h")
+    page = (TESTS.parent / "docs" / "cuda-guide-nvrtc.md").read_text()
+    source = page.partition('SOURCE = """')[2].partition('"""')[0]
+    assert interop.cuda.compile(source, arch="sm_90")["saxpy<__half>"].parameters[2:] == ("float", "long")
+    # What is launched from Cython is a project of the tests.
+    assert f"```cython\n{(TESTS / 'nvrtc' / 'saxpy.pyx').read_text()}```" in page
 
 
 @needs_nvrtc

@@ -73,9 +73,9 @@ class Driver:
 
 def start_child(site, path):
     """Loads the fakes in the process for launches. A driver that is loaded already is the one that is found."""
-    global driver, fakes, launches
+    global driver, fakes, launches, saxpy
     driver = Driver(path)
-    fakes, launches = import_from(site, "fakes"), import_from(site, "launches")
+    fakes, launches, saxpy = (import_from(site, name) for name in ("fakes", "launches", "saxpy"))
     fakes.install()
 
 
@@ -108,7 +108,7 @@ def child(site, fake_driver):
 
 
 def in_child(function):
-    """A test that runs in the process with the fakes, where `driver`, `fakes` and `launches` are."""
+    """A test that runs in the process with the fakes. `driver`, `fakes`, `launches`, `saxpy` are global there."""
 
     @pytest.mark.native
     @functools.wraps(function)
@@ -131,10 +131,10 @@ def pair(device=0, dtype=torch.float32, size=1000):
 
 @in_child
 def test_launch_passes_what_the_kernel_takes():
-    saxpy = launches.Saxpy(handle())
+    launch = saxpy.Saxpy(handle())
     driver.takes(8, 8, 4, 8)
     y, x = pair()
-    saxpy(y, x, 1.5)
+    launch(y, x, 1.5)
     assert driver.text("code") == "code of _Z5saxpyPfPKffl"
     assert driver.text("kernel") == "_Z5saxpyPfPKffl"
     assert driver.sizes("grid") == (4, 1, 1)
@@ -142,19 +142,19 @@ def test_launch_passes_what_the_kernel_takes():
     assert driver.shared_bytes == driver.stream() == 0
     assert driver.arguments("QQfq") == (y.data_ptr(), x.data_ptr(), 1.5, 1000)
     part = fakes.on_device(torch.ones(100)[10:12])
-    saxpy(part, x, 1.0)
+    launch(part, part, 1.0)
     assert part.storage_offset() == 10
-    assert driver.arguments("QQfq") == (part.data_ptr(), x.data_ptr(), 1.0, 2)
+    assert driver.arguments("QQfq") == (part.data_ptr(), part.data_ptr(), 1.0, 2)
     assert (driver.loads, driver.launches) == (1, 2)
 
 
 @in_child
 def test_launch_runs_on_the_device_and_the_stream_of_the_tensors():
-    saxpy = launches.Saxpy(handle())
+    launch = saxpy.Saxpy(handle())
     driver.takes(8, 8, 4, 8)
     for device, stream in [(0, 5), (3, 7)]:
         fakes.set_stream(device, stream)
-        saxpy(*pair(device), 1.0)
+        launch(*pair(device), 1.0)
         assert driver.stream() == 1000 * device + stream
         assert fakes.current_device() == 0
         fakes.set_stream(device, 0)
@@ -170,25 +170,25 @@ def test_launch_runs_on_the_device_and_the_stream_of_the_tensors():
 
 @in_child
 def test_thread_without_a_context_gets_one():
-    saxpy = launches.Saxpy(handle())
+    launch = saxpy.Saxpy(handle())
     driver.takes(8, 8, 4, 8)
     failed = []
 
-    def launch():
+    def run_twice():
         try:
-            saxpy(*pair(2), 1.0)
+            launch(*pair(2), 1.0)
             assert driver.context_sets == 1
-            saxpy(*pair(2), 1.0)
+            launch(*pair(2), 1.0)
             assert (driver.context_sets, driver.launches) == (1, 2)
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=launch)
+    thread = threading.Thread(target=run_twice)
     thread.start()
     thread.join()
     assert not failed, failed
     driver.fails("cuDevicePrimaryCtxRetain", 1)
-    thread = threading.Thread(target=launch)
+    thread = threading.Thread(target=run_twice)
     thread.start()
     thread.join()
     assert "device cuda:2 cannot be used: invalid argument" in str(failed[0])
@@ -198,19 +198,19 @@ def test_thread_without_a_context_gets_one():
 def test_threads_share_a_kernel():
     driver.takes(8, 8, 4, 8)
     handles = [handle(), handle()]
-    shared = launches.Saxpy(handles[0])
+    shared = saxpy.Saxpy(handles[0])
     start, failed = threading.Barrier(4), []
 
-    def launch():
+    def run_often():
         try:
             start.wait()
             for size in range(50):
                 shared(*pair(), 1.0)
-                launches.Saxpy(handles[size % 2])(*pair(), 1.0)
+                saxpy.Saxpy(handles[size % 2])(*pair(), 1.0)
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=launch) for _ in range(4)]
+    threads = [threading.Thread(target=run_often) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -335,7 +335,7 @@ def test_sizes_of_arguments_where_the_name_tells_nothing():
         with pytest.raises(TypeError, match=message):
             call() if argument is None else call(argument)
     # They are remembered.
-    driver.takes(8)
+    driver.takes()
     launcher.of_int(1)
     # A driver that does not tell.
     driver.fails("cuKernelGetParamInfo", 801)
@@ -344,39 +344,43 @@ def test_sizes_of_arguments_where_the_name_tells_nothing():
 
 @in_child
 def test_tensors_that_do_not_fit():
-    saxpy = launches.Saxpy(handle())
+    launch = saxpy.Saxpy(handle())
     driver.takes(8, 8, 4, 8)
     y, _ = pair()
     with pytest.raises(
         ValueError, match=r"argument '2 of saxpy' must be on a CUDA device, got cpu; copy it with .cuda"
     ):
-        saxpy(y, torch.ones(1000), 1.0)
+        launch(y, torch.ones(1000), 1.0)
     with pytest.raises(
         ValueError, match=r"'2 of saxpy' must be on the device of argument '1 of saxpy', cuda:0, got cuda:1"
     ):
-        saxpy(y, pair(1)[0], 1.0)
+        launch(y, pair(1)[0], 1.0)
     with pytest.raises(TypeError, match="argument '1 of k' must be a tensor, got an undefined one"):
         launches.Launcher(handle("_Z1kPf")).of_tensor(None)
+    with pytest.raises(ValueError, match="argument '1 of k' must lie within its storage"):
+        launches.Launcher(handle("_Z1kPf")).of_tensor(fakes.beyond_its_storage())
     assert driver.launches == 0
 
 
 @in_child
 def test_what_is_written_to():
-    saxpy = launches.Saxpy(handle())
+    launch = saxpy.Saxpy(handle())
     driver.takes(8, 8, 4, 8)
     y, x = pair()
-    saxpy(y, x, 1.0)
+    launch(y, x, 1.0)
     assert (y._version, x._version) == (1, 0)
     x.requires_grad_()
-    saxpy(y, x, 1.0)
+    launch(y, x, 1.0)
     with pytest.raises(RuntimeError, match="argument '1 of saxpy' must not require grad to be written to"):
-        saxpy(x, y, 1.0)
+        launch(x, y, 1.0)
     with torch.no_grad():
-        saxpy(x, y, 1.0)
+        launch(x, y, 1.0)
     expanded = fakes.on_device(torch.ones(1).expand(1000))
-    saxpy(y, expanded, 1.0)
-    with pytest.raises(RuntimeError, match="'1 of saxpy' must have memory of its own for each element"):
-        saxpy(expanded, y, 1.0)
+    driver.takes(8, 8)
+    two = launches.Launcher(handle("_Z4copyPfPKf"))
+    two.of_tensors(y, expanded)
+    with pytest.raises(RuntimeError, match="'1 of copy' must have memory of its own for each element"):
+        two.of_tensors(expanded, y)
     # Of a kernel that is C's, nobody knows; and where nothing runs, nothing is written to.
     before = y._version
     driver.takes(8)
@@ -384,13 +388,13 @@ def test_what_is_written_to():
     assert y._version == before + 1
     driver.takes(8, 8, 4, 8)
     empty = fakes.on_device(torch.ones(0))
-    launches.Saxpy(handle())(empty, x, 1.0)
+    saxpy.Saxpy(handle())(empty, empty, 1.0)
     assert empty._version == 0
 
 
 @in_child
 def test_error_at_the_launch():
-    saxpy = launches.Saxpy(handle())
+    launch = saxpy.Saxpy(handle())
     driver.takes(8, 8, 4, 8)
     driver.fails("cuLaunchKernel", 700)
     message = (
@@ -399,11 +403,11 @@ def test_error_at_the_launch():
         "CUDA_LAUNCH_BLOCKING=1"
     )
     with pytest.raises(torch.AcceleratorError, match=message) as caught:
-        saxpy(*pair(), 1.0)
+        launch(*pair(), 1.0)
     assert caught.value.error_code == 700
     driver.fails("cuLaunchKernel", 12345)
     with pytest.raises(torch.AcceleratorError, match=r"an error that the driver has no name for \(12345\)"):
-        saxpy(*pair(), 1.0)
+        launch(*pair(), 1.0)
 
 
 @in_child
@@ -412,12 +416,14 @@ def test_code_that_cannot_be_loaded():
     driver.set_text("log", "ptxas: first\nsecond")
     message = r"module mine.cu, compiled for {}, cannot be loaded: invalid argument \(.*, 1\): ptxas: first second{}"
     with pytest.raises(torch.AcceleratorError, match=message.format("sm_90", "$")):
-        launches.Saxpy(handle())
+        saxpy.Saxpy(handle())
     with pytest.raises(torch.AcceleratorError, match=message.format("compute_80", "; .* compile for sm_N instead")):
-        launches.Saxpy(handle(arch="compute_80"))
+        saxpy.Saxpy(handle(arch="compute_80"))
     driver.fails("cuLibraryGetKernel", 1)
-    with pytest.raises(torch.AcceleratorError, match="kernel saxpy cannot be had from its module: invalid argument"):
-        launches.Saxpy(handle())
+    with pytest.raises(
+        torch.AcceleratorError, match="kernel saxpy, compiled for sm_90, cannot be had: invalid argument"
+    ):
+        saxpy.Saxpy(handle())
     gc.collect()
     assert (driver.loads, driver.unloads) == (1, 1)
 
@@ -436,7 +442,7 @@ def test_kernel_is_made_of_a_handle():
 def test_code_is_unloaded_with_its_last_user():
     driver.takes(8, 8, 4, 8)
     kernel = handle()
-    first, second = launches.Launcher(kernel), launches.Saxpy(kernel)
+    first, second = launches.Launcher(kernel), saxpy.Saxpy(kernel)
     assert (driver.loads, driver.unloads) == (1, 0)
     del kernel
     gc.collect()
@@ -466,16 +472,16 @@ def test_code_is_unloaded_with_its_last_user():
 def test_code_that_a_graph_has_captured_stays():
     driver.takes(8, 8, 4, 8)
     fakes.set_stream(0, 1)
-    saxpy = launches.Saxpy(handle())
+    launch = saxpy.Saxpy(handle())
     driver.set("capturing", 1)
-    saxpy(*pair(), 1.0)
+    launch(*pair(), 1.0)
     driver.set("capturing", 0)
-    del saxpy
+    del launch
     gc.collect()
     assert (driver.loads, driver.unloads) == (1, 0)
-    saxpy = launches.Saxpy(handle())
-    saxpy(*pair(), 1.0)
-    del saxpy
+    launch = saxpy.Saxpy(handle())
+    launch(*pair(), 1.0)
+    del launch
     gc.collect()
     assert (driver.loads, driver.unloads) == (2, 1)
 

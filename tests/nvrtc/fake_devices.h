@@ -78,4 +78,9 @@ inline at::Tensor on_device(const at::Tensor& tensor, int device) {
   return made;
 }
 
+// As resize_() of the storage would leave it.
+inline void cut(const at::Tensor& tensor) {
+  tensor.storage().unsafeGetStorageImpl()->set_nbytes(size_t{4});
+}
+
 }  // namespace fake

@@ -17,24 +17,6 @@ cdef enum Mode:
     FAST
 
 
-cdef class Saxpy:
-    """y += a * x, where the kernel is saxpy(T* y, const T* x, float a, int64_t n)."""
-
-    cdef Kernel kernel
-
-    def __init__(self, handle):
-        self.kernel = Kernel(handle)
-
-    cdef int run(self, const at.Tensor& y, const at.Tensor& x, float a) except -1 nogil:
-        cdef int64_t n = y.numel()
-        self.kernel.launch((n + 255) // 256, 256)(y, x, a, n)
-        return 0
-
-    def __call__(self, torch.Tensor y not None, torch.Tensor x not None, float a):
-        with nogil:
-            self.run(y.cdata, x.cdata, a)
-
-
 cdef class Launcher:
     """Launches a kernel with arguments of one kind or another."""
 

@@ -4,6 +4,6 @@ from interop.build import BuildExtension, Extension
 
 setup(
     name="nvrtc-launches",
-    ext_modules=[Extension("launches", ["launches.pyx"]), Extension("fakes", ["fakes.pyx"])],
+    ext_modules=[Extension(name, [f"{name}.pyx"]) for name in ("fakes", "launches", "saxpy")],
     cmdclass={"build_ext": BuildExtension},
 )

@@ -37,7 +37,7 @@ class RelaxedCapture {
 class Library {
  public:
   // `code` is a cubin, or PTX that ends with a zero; the driver copies it.
-  Library(const char* code, const std::string& name, const std::string& arch) {
+  Library(const char* code, const std::string& name, const std::string& arch) : arch_(arch) {
     const Driver& cuda = driver();
     const detail::RelaxedCapture relaxed(cuda);
     std::string log(4096, '\0');
@@ -82,12 +82,13 @@ class Library {
     const Driver& cuda = driver();
     Driver::Kernel found = nullptr;
     if (const int error = cuda.LibraryGetKernel(&found, library_, lowered_name.c_str())) {
-      fail(error, "kernel " + name + " cannot be had from its module: " + cuda.describe(error));
+      fail(error, "kernel " + name + ", compiled for " + arch_ + ", cannot be had: " + cuda.describe(error));
     }
     return found;
   }
 
  private:
+  std::string arch_;
   Driver::Library library_ = nullptr;
   std::atomic<bool> kept_ = false;
 };
