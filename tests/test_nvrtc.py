@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -223,10 +224,20 @@ def test_import_brings_no_bindings(bare):
 import sys, torch
 before = set(sys.modules)  # torch itself imports them where they are
 import interop
+assert "interop.cuda" not in sys.modules
 interop.cuda.compile
 print([name for name in sys.modules.keys() - before if name.startswith("cuda")])
 """
     assert bare(code).strip() == "[]"
+
+
+@needs_nvrtc
+def test_module_that_is_in_use_is_not_compiled_again(compilations, cache_folder):
+    module = interop.cuda.compile(SAXPY, arch="sm_90")
+    interop.cuda.module._images.clear()
+    shutil.rmtree(cache_folder)
+    assert interop.cuda.compile(SAXPY, arch="sm_90") is module
+    assert len(compilations) == 1
 
 
 @needs_nvrtc

@@ -106,6 +106,25 @@ def test_runs_in_a_graph(make_saxpy):
     torch.testing.assert_close(y, start + 6 * x, rtol=1e-5, atol=1e-5)
 
 
+def test_other_kernels_come_and_go_during_a_capture(make_saxpy, launches):
+    saxpy = make_saxpy()
+    y, x = pair()
+    start = y.clone()
+    saxpy(y, x, 2.0)
+    other = launches.Launcher(interop.cuda.compile("__global__ void other() {}")["other"])
+    other.nothing()
+    y.copy_(start)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        del other
+        gc.collect()
+        late = launches.Launcher(interop.cuda.compile("__global__ void late() {}")["late"])
+        saxpy(y, x, 2.0)
+    graph.replay()
+    late.nothing()
+    torch.testing.assert_close(y, start + 2 * x)
+
+
 def test_allocates_nothing(make_saxpy):
     saxpy = make_saxpy()
     y, x = pair()

@@ -11,6 +11,7 @@ import os
 import shutil
 import struct
 import threading
+import traceback
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -67,6 +68,7 @@ class Driver:
         gc.collect()
         self.fails()
         self.takes()
+        self.set_text("log", "")
         for name in ("loads", "unloads", "launches", "context_sets", "shared_sets", "capturing", "capture_mode"):
             self.set(name, 0)
 
@@ -80,9 +82,14 @@ def start_child(site, path):
 
 
 def run_in_child(name):
+    """Returns what went wrong, as text: not every exception can be sent."""
     driver.reset()
     fakes.set_stream(0, 0)
-    globals()[name].body()
+    try:
+        globals()[name].body()
+    except BaseException:
+        return traceback.format_exc()
+    return None
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +120,9 @@ def in_child(function):
     @pytest.mark.native
     @functools.wraps(function)
     def test(child):
-        child.submit(run_in_child, function.__name__).result(timeout=300)
+        failure = child.submit(run_in_child, function.__name__).result(timeout=300)
+        if failure:
+            pytest.fail(failure, pytrace=False)
 
     del test.__wrapped__  # pytest would look there for fixtures
     test.body = function

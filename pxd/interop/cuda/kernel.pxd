@@ -32,7 +32,7 @@ cdef extern from "interop/cuda/kernel.h" namespace "interop::cuda":
         Dim3(int64_t x, int64_t y) noexcept nogil
         Dim3(int64_t x, int64_t y, int64_t z) noexcept nogil
 
-    # Keeps the kernel's code loaded. Copies share it; several threads may launch one at a time.
+    # Keeps the kernel's code loaded. Copies share it, and several threads may launch it at the same time.
     cppclass Kernel:
         Kernel() noexcept nogil
         # Of an interop.cuda.Kernel, which it does not keep. Raises torch.AcceleratorError where the driver does not

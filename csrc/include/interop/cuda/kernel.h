@@ -375,7 +375,7 @@ class Launcher {
   size_t shared_bytes_ = 0;
 };
 
-// Keeps the code loaded. Copies are cheap and share everything; any thread may launch one, several at a time too.
+// Keeps the code loaded. Copies are cheap and share everything; several threads may launch it at the same time.
 class Kernel {
  public:
   Kernel() = default;

@@ -62,7 +62,9 @@ struct LaunchArgument {
   template <class A>
   static LaunchArgument of(const A& argument) noexcept {
     static_assert(!Object<A>, "a kernel takes no Python objects: pass x.cdata of a torch.Tensor, or a C number");
-    LaunchArgument made{.bytes = &argument, .size = sizeof(A)};
+    LaunchArgument made;
+    made.bytes = &argument;
+    made.size = sizeof(A);
     if constexpr (std::is_base_of_v<at::TensorBase, A>) {
       made.bytes = nullptr;
       made.size = sizeof(void*);
@@ -71,7 +73,7 @@ struct LaunchArgument {
       static_assert(
           std::is_trivially_copyable_v<A> && !std::is_array_v<A>,
           "a kernel takes tensors, C numbers, pointers and plain structs");
-      made.pointer = std::is_pointer_v<A>;
+      made.pointer = std::is_pointer_v<A> || std::is_null_pointer_v<A>;
       if constexpr (std::is_enum_v<A>) {
         made.number = scalar_type_of<std::underlying_type_t<A>>();
       } else if constexpr (std::is_arithmetic_v<A> && !std::is_same_v<A, long double>) {
