@@ -110,6 +110,16 @@ def site():
 
 
 @pytest.fixture(scope="session")
+def nvrtc_site():
+    """The same folder with the project for kernels out of strings alone: a machine with a GPU needs no more."""
+    ready = os.environ.get("INTEROP_TEST_SITE")
+    if ready:
+        return Path(ready)
+    install_project(TESTS / "nvrtc", BUILD / "site")
+    return BUILD / "site"
+
+
+@pytest.fixture(scope="session")
 def cuda_mode():
     """How CUDA kernels are compiled here, whether torch is built with CUDA or not. Needs nvcc, and no GPU."""
     toolkit = find_toolkit()

@@ -33,16 +33,16 @@ TYPES = {torch.float32: "float", torch.float64: "double", torch.float16: "__half
 
 
 @pytest.fixture(scope="module")
-def launches(site):
-    return import_from(site, "launches")
+def launches(nvrtc_site):
+    return import_from(nvrtc_site, "launches")
 
 
 @pytest.fixture(scope="module")
-def make_saxpy(site):
+def make_saxpy(nvrtc_site):
     """Makes a Saxpy for a dtype."""
     # Without CUDA's headers float and double can be tried all the same.
     source = SAXPY if nvrtc.include_options() else SAXPY.partition("bf16.h>\n")[2]
-    saxpy = import_from(site, "saxpy")
+    saxpy = import_from(nvrtc_site, "saxpy")
 
     def make(dtype=torch.float32):
         if dtype in {torch.float16, torch.bfloat16} and not nvrtc.include_options():
@@ -230,7 +230,7 @@ def test_block_that_is_too_large(launches):
     torch.cuda.synchronize()
 
 
-def test_illegal_access_is_raised_at_the_next_check(site, bare):
+def test_illegal_access_is_raised_at_the_next_check(nvrtc_site, bare):
     code = """
 import torch, launches, interop.cuda
 source = "__global__ void wild(float* x) { *x = 1; } __global__ void nothing() {}"
@@ -247,7 +247,7 @@ try:
 except torch.AcceleratorError as error:
     print(error.error_code, "illegal memory access" in str(error))
 """
-    assert bare(code, site, check=False).stdout.split() == ["True", "700", "True"]
+    assert bare(code, nvrtc_site, check=False).stdout.split() == ["True", "700", "True"]
 
 
 def test_kernel_in_a_function_with_a_gradient(make_saxpy):

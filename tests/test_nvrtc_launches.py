@@ -107,10 +107,10 @@ def build_driver(folder, *flags):
 
 
 @pytest.fixture(scope="session")
-def child(site, fake_driver):
+def child(nvrtc_site, fake_driver):
     """A process with the fake driver and devices."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, start_child, (site, str(fake_driver))) as pool:
+    with ProcessPoolExecutor(1, spawn, start_child, (nvrtc_site, str(fake_driver))) as pool:
         yield pool
 
 
@@ -507,31 +507,31 @@ kernel = Module(Image(b"code", ("plain_c",)), ("", "mine.cu", "sm_90", (), ()))[
 
 
 @pytest.mark.native
-def test_python_ends_while_kernels_are_loaded(bare, site, fake_driver):
+def test_python_ends_while_kernels_are_loaded(bare, nvrtc_site, fake_driver):
     code = BARE + "kept = launches.Launcher(kernel); kept.nothing(); sys.kept = [kept, kernel]; print('end')"
-    assert bare(code.format(driver=str(fake_driver)), site).strip() == "end"
+    assert bare(code.format(driver=str(fake_driver)), nvrtc_site).strip() == "end"
 
 
-def test_driver_that_does_not_tell_sizes(bare, site, tmp_path):
+def test_driver_that_does_not_tell_sizes(bare, nvrtc_site, tmp_path):
     path = build_driver(tmp_path, "-DWITHOUT_PARAMETERS")
     code = BARE + "launches.Launcher(kernel).of_int(1); print(ctypes.c_int.in_dll(driver, 'fake_launches').value)"
-    assert bare(code.format(driver=str(path)), site).strip() == "1"
+    assert bare(code.format(driver=str(path)), nvrtc_site).strip() == "1"
 
 
-def test_driver_that_is_too_old(bare, site, tmp_path):
+def test_driver_that_is_too_old(bare, nvrtc_site, tmp_path):
     path = build_driver(tmp_path, "-DcuLibraryLoadData=cuNothing")
     code = BARE + "launches.Launcher(kernel)"
-    error = bare(code.format(driver=str(path)), site, check=False).stderr
+    error = bare(code.format(driver=str(path)), nvrtc_site, check=False).stderr
     assert "AcceleratorError: CUDA kernels that are compiled at run time need a driver for CUDA 12.0 or newer" in error
     assert "has no cuLibraryLoadData" in error
 
 
-def test_without_a_driver(bare, site):
+def test_without_a_driver(bare, nvrtc_site):
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
         pass
     else:
         pytest.skip("this machine has a driver")
-    error = bare((BARE + "launches.Launcher(kernel)").format(driver=""), site, check=False).stderr
+    error = bare((BARE + "launches.Launcher(kernel)").format(driver=""), nvrtc_site, check=False).stderr
     assert "AcceleratorError: CUDA kernels need NVIDIA's driver, and libcuda.so.1 does not load: libcuda.so.1:" in error
