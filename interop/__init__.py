@@ -3,6 +3,8 @@
 Importing this package imports torch, checks that the compiled parts were built for it, and gives the names below.
 """
 
+import importlib
+
 import torch  # first: it loads the libraries that every compiled part is linked to
 
 from interop import abi
@@ -30,3 +32,10 @@ if _build_info.ABI != abi.NAME:
 __version__ = _build_info.VERSION
 
 __all__ = ["__version__", "get_include", "get_pxd_dir"]
+
+
+def __getattr__(name):
+    """`interop.cuda`, which is imported when it is asked for."""
+    if name == "cuda":
+        return importlib.import_module("interop.cuda")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,7 @@ PROJECTS = (
     "kernels",
     "library",
     "mirrors",
+    "nvrtc",
     "plain_cxx",
     "spellings",
     "streams",
@@ -107,6 +108,16 @@ def site():
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda project: install_project(TESTS / project, folder), PROJECTS))
     return folder
+
+
+@pytest.fixture(scope="session")
+def nvrtc_site():
+    """The same folder with the project for kernels out of strings alone: a machine with a GPU needs no more."""
+    ready = os.environ.get("INTEROP_TEST_SITE")
+    if ready:
+        return Path(ready)
+    install_project(TESTS / "nvrtc", BUILD / "site")
+    return BUILD / "site"
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,82 @@
+"""What NVRTC made, kept on disk, so that a program that is run again does not wait for it.
+
+Entries are files of their own below `folder()`, each named by a hash of all that it was made from.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from interop.cuda.nvrtc import Image
+
+__all__ = ["ENTRIES", "folder", "key", "read", "write"]
+
+FORMAT = 1
+ENTRIES = 512
+"""So many files are kept; beyond that, those go that were used longest ago."""
+
+
+def folder() -> Path:
+    """``$INTEROP_CACHE_DIR/nvrtc``, else ``torch-interop/nvrtc`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
+    own = os.environ.get("INTEROP_CACHE_DIR")
+    if own:
+        return Path(own, "nvrtc")
+    # The specification of these folders says that a relative one is to be ignored.
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "torch-interop", "nvrtc")
+
+
+def key(*parts) -> str:
+    """The name of the entry that is made from `parts`, which have a `repr` that tells them apart."""
+    return hashlib.sha256(repr((FORMAT, parts)).encode()).hexdigest()
+
+
+def read(name: str) -> Image | None:
+    """The entry, or None where there is none, or none that is whole."""
+    path = folder() / name
+    try:
+        head, _, code = path.read_bytes().partition(b"\n")
+        fields = json.loads(head)
+        if fields.pop("sha256") != hashlib.sha256(code).hexdigest():
+            return None
+        image = Image(code, tuple(fields.pop("entries")), dict(fields.pop("instances")), str(fields.pop("log")))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # was used now
+    return image
+
+
+def write(name: str, image: Image) -> None:
+    """Writes the entry; does nothing where that cannot be done, since everything works without."""
+    head = {
+        "sha256": hashlib.sha256(image.code).hexdigest(),
+        "entries": image.entries,
+        "instances": dict(image.instances),
+        "log": image.log,
+    }
+    place = folder()
+    with contextlib.suppress(OSError):
+        # It holds code that will be run.
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=place, prefix=".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(json.dumps(head).encode() + b"\n" + image.code)
+            os.replace(temporary, place / name)  # another process reads a whole file or none
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        _prune(place)
+
+
+def _prune(place: Path) -> None:
+    entries = list(os.scandir(place))
+    if len(entries) > ENTRIES:
+        by_age = sorted(entries, key=lambda entry: entry.stat().st_mtime)
+        for entry in by_age[: len(entries) - ENTRIES * 3 // 4]:
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)

@@ -1,0 +1,280 @@
+"""Modules of CUDA kernels made from a string, and the handles of their kernels, which Cython launches."""
+
+import ctypes
+import functools
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+from interop.cuda import cache
+from interop.cuda.nvrtc import Image, check_arch, compile_image, include_options, version
+
+__all__ = ["Kernel", "Module", "compile"]
+
+IMAGES = 64
+"""So many compiled sources are kept in memory, besides those of modules that are in use."""
+
+# With these, what is compiled depends on files that may change.
+_INCLUDES = ("-I", "--include-path", "-include", "--pre-include")
+
+_lock = threading.RLock()  # a destructor that the collector runs meanwhile may compile
+_images: OrderedDict[str, Image] = OrderedDict()
+_modules: weakref.WeakValueDictionary[str, "Module"] = weakref.WeakValueDictionary()
+
+
+def compile(  # noqa: A001  it is what it is called, as in torch
+    source: str,
+    *,
+    name: str = "kernel.cu",
+    instances: Sequence[str] = (),
+    options: Sequence[str] = (),
+    arch: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> "Module":
+    """Compile CUDA C++ with NVRTC. Nothing runs on a GPU, and none is needed if `arch` is given.
+
+    The same source with the same options is compiled once: a module that is in use is returned itself, others are kept
+    in memory and on disk, in ``$INTEROP_CACHE_DIR``, ``$XDG_CACHE_HOME/torch-interop`` or ``~/.cache/torch-interop``.
+    With an option that names a folder or file to include, which may change, nothing is kept.
+
+    Parameters
+    ----------
+    source
+        The text, with ``__global__`` functions in it. It can include ``<cstdint>`` and, where the package
+        nvidia-cuda-runtime is installed, CUDA's headers such as ``<cuda_fp16.h>``. Do not declare kernels
+        ``extern "C"``: the types of their parameters, by which arguments are checked, would be lost.
+    name
+        What errors call the source.
+    instances
+        Instances of template kernels that the module shall have, such as ``["axpy<float>", "axpy<double>"]``. One that
+        is not among them is compiled when it is first asked for, into a module of its own, with its own ``__device__``
+        variables.
+    options
+        NVRTC's options, such as ``["-DN=4", "--use_fast_math"]``.
+    arch
+        ``"sm_90"`` for machine code, ``"compute_80"`` for PTX, which GPUs of that capability and later ones can run.
+        None for machine code for the current CUDA device.
+    headers
+        Further headers: by the name by which they are included, their text.
+
+    Returns
+    -------
+    Module
+        Its kernels are ``module["name"]``.
+
+    Raises
+    ------
+    CompileError
+        With NVRTC's log: the line that is wrong, and why.
+    ImportError
+        Where NVRTC is not installed.
+    RuntimeError
+        Where `arch` is None and there is no CUDA device, or one that NVRTC does not compile for.
+    """
+    if not isinstance(source, str):
+        raise TypeError(f"source must be a str with CUDA C++, got {type(source).__name__}")
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name must be a str such as 'kernel.cu', got {name!r}")
+    options, instances = _texts("options", options, "-DN=4"), _texts("instances", instances, "axpy<float>")
+    for option in options:
+        if option.startswith(("-arch", "--gpu-architecture")):
+            raise ValueError(f"options must not choose what is compiled for, got {option!r}; give arch='sm_90'")
+    headers = {} if headers is None else dict(headers)
+    for included, text in headers.items():
+        if not isinstance(included, str) or not isinstance(text, str):
+            raise TypeError(f"headers must be a dict of texts by their names, got {included!r}: {text!r}")
+    request = (source, name, check_arch(arch), options, tuple(sorted(headers.items())))
+    return _module(request, tuple(sorted({_normal(one) for one in instances})))
+
+
+def _texts(argument: str, values: Sequence[str], example: str) -> tuple[str, ...]:
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{argument} must be a list of str such as [{example!r}], got {values!r}")
+    return tuple(values)
+
+
+def _normal(name: str) -> str:
+    """A name without spaces where they mean nothing, so that ``axpy< float >`` is ``axpy<float>``."""
+    words = " ".join(name.split())
+    for mark in "<>,*&()":
+        words = words.replace(f" {mark}", mark).replace(f"{mark} ", mark)
+    return words
+
+
+def _module(request: tuple, instances: tuple[str, ...]) -> "Module":
+    source, name, arch, options, headers = request
+    if any(option.startswith(_INCLUDES) for option in options):
+        return Module(compile_image(source, name, arch, options, dict(headers), instances), request)
+    key = cache.key(request, instances, version(), include_options())
+    with _lock:
+        found = _modules.get(key)
+        if found is not None:
+            return found
+        image = _images.get(key)
+    if image is None:
+        image = cache.read(key)
+    if image is None:
+        image = compile_image(source, name, arch, options, dict(headers), instances)
+        cache.write(key, image)
+    with _lock:
+        _images[key] = image
+        _images.move_to_end(key)
+        while len(_images) > IMAGES:
+            _images.popitem(last=False)
+        # Another thread may have been faster.
+        return _modules.setdefault(key, Module(image, request))
+
+
+class Module:
+    """What `compile` returns: code for a GPU, and the names of the kernels in it.
+
+    The code is loaded into the driver when a kernel of it is first taken over by Cython code, and unloaded when that
+    code, the module and all `Kernel` handles of it are gone. What a CUDA graph has captured stays loaded.
+
+    Attributes
+    ----------
+    name : str
+        As given to `compile`.
+    arch : str
+        What it is for, ``"sm_90"`` or ``"compute_80"``.
+    log : str
+        The compiler's warnings.
+    code : bytes
+        The cubin, or PTX with a zero at its end.
+    kernels : list of str
+        The names of its kernels; instances of templates are among them only if they were asked for.
+    """
+
+    def __init__(self, image: Image, request: tuple):
+        self.name, self.arch = request[1:3]
+        self.log, self.code = image.log, image.code
+        self._request = request
+        # The linker's names, by each name that can be asked for: the C++ name, the whole declaration, the linker's.
+        self._entries = {instance: [entry] for instance, entry in image.instances.items()}
+        for entry in image.entries:
+            signature = demangle(entry)
+            for known in {entry, *((_normal(_function(signature)), _normal(signature)) if signature else ())}:
+                entries = self._entries.setdefault(known, [])
+                if entry not in entries:
+                    entries.append(entry)
+        self.kernels = [self._name(entry) for entry in image.entries]
+
+    def _name(self, entry: str) -> str:
+        signature = demangle(entry)
+        name = _function(signature) if signature else entry
+        return name if len(self._entries[_normal(name)]) == 1 else signature
+
+    def get_kernel(self, name: str) -> "Kernel":
+        """The handle of the kernel `name`; of an instance of a template, ``"axpy<float>"``, it may be compiled now.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        CompileError
+            If there is no such instance.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"a kernel's name must be a str, got {name!r}")
+        entries = self._entries.get(_normal(name), [])
+        if len(entries) == 1:
+            return Kernel(self, entries[0])
+        if entries:
+            raise KeyError(
+                f"{self.name} has several kernels {name!r}; ask for one by its whole declaration: "
+                + ", ".join(repr(self._name(entry)) for entry in entries)
+            )
+        if "<" not in name:
+            raise KeyError(
+                f"{self.name} has no kernel {name!r}; it has {', '.join(map(repr, self.kernels)) or 'none'}, and of a "
+                "template kernel any instance, such as 'axpy<float>'"
+            )
+        return _module(self._request, (_normal(name),)).get_kernel(name)
+
+    __getitem__ = get_kernel
+
+    def __repr__(self):
+        return f"<interop.cuda.Module {self.name!r} for {self.arch}: {', '.join(self.kernels) or 'no kernels'}>"
+
+
+class Kernel:
+    """The handle of a kernel. Cython code takes it over with ``Kernel(handle)`` and launches it without the GIL.
+
+    Attributes
+    ----------
+    module : Module
+        What it is part of, and kept alive by it.
+    name : str
+        Its C++ name, ``"axpy<float>"``.
+    lowered_name : str
+        The linker's name.
+    parameters : tuple of str or None
+        The types of its parameters, ``"float const*"``; None for an ``extern "C"`` kernel.
+    """
+
+    def __init__(self, module: Module, lowered_name: str):
+        signature = demangle(lowered_name)
+        self.module, self.lowered_name = module, lowered_name
+        self.name = _function(signature) if signature else lowered_name
+        self.parameters = _parameters(signature) if signature else None
+
+    def __repr__(self):
+        parameters = "..." if self.parameters is None else ", ".join(self.parameters)
+        return f"<interop.cuda.Kernel {self.name}({parameters}) of {self.module.name!r}>"
+
+
+@functools.cache
+def _demangler():
+    library = ctypes.CDLL("libstdc++.so.6")  # torch has loaded it
+    function = library.__cxa_demangle
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
+    free = ctypes.CDLL(None).free
+    free.restype, free.argtypes = None, [ctypes.c_void_p]
+    return function, free
+
+
+def demangle(entry: str) -> str | None:
+    """The C++ declaration behind a linker's name, ``"saxpy(float*, float const*, float, long)"``; None if it is C's."""
+    if not entry.startswith("_Z"):
+        return None
+    function, free = _demangler()
+    status = ctypes.c_int()
+    text = function(entry.encode(), None, None, ctypes.byref(status))
+    if not text:
+        return None
+    try:
+        return ctypes.string_at(text).decode()
+    finally:
+        free(text)
+
+
+def _parameters_at(signature: str) -> int:
+    """Where the list of parameters begins: the parenthesis that the last one closes."""
+    depth = 0
+    for at in range(len(signature) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(signature[at], 0)
+        if signature[at] == "(" and depth == 0:
+            return at
+    raise ValueError(f"not a function: {signature!r}")
+
+
+def _function(signature: str) -> str:
+    """The name in a declaration. Only that of a template's instance begins with the type that it returns, void."""
+    name = signature[: _parameters_at(signature)].replace("(anonymous namespace)::", "")
+    return name.removeprefix("void ")
+
+
+def _parameters(signature: str) -> tuple[str, ...]:
+    """The types in a declaration's list of parameters."""
+    inside = signature[_parameters_at(signature) + 1 : -1]
+    parts, depth = [""], 0
+    for character in inside:
+        depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    types = tuple(part.strip() for part in parts)
+    return () if types in {("",), ("void",)} else types
