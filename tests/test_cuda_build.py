@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import setuptools.errors
 import torch
-from conftest import run
+from conftest import TESTS, run
 
+import interop
 from interop.build.cuda import Cuda, cuda, find_toolkit
 
 MODULE = """
@@ -276,3 +277,31 @@ class TestBuild:
         monkeypatch.chdir(folder)
         build(INTEROP_CUDA="compile")
         assert list(folder.glob("touching.*.so"))
+
+
+class TestGuide:
+    """The code of docs/cuda-guide.md: compiled, imported, and called as far as that goes without a GPU."""
+
+    def test_it_builds_and_says_what_is_wrong(self, toolkit, tmp_path):
+        page = (TESTS.parent / "docs" / "cuda-guide.md").read_text(encoding="utf-8")
+        (functor, kernel), (module,) = blocks(page, "cuda"), blocks(page, "cython")
+        (tmp_path / "swish_kernel.cu").write_text(functor)
+        (tmp_path / "add_row.cu").write_text(kernel)
+        (tmp_path / "swish.pyx").write_text(module)
+        (tmp_path / "setup.py").write_text(blocks(page, "python")[0])
+        mode = "compile" if torch.version.cuda is None else "1"
+        run(
+            [sys.executable, "setup.py", "build_ext", "--inplace"],
+            cwd=tmp_path,
+            env=os.environ | {"INTEROP_CUDA": mode},
+        )
+        nvcc = [toolkit.nvcc, "-std=c++20", "--expt-relaxed-constexpr", f"-I{interop.get_include()}", "-c"]
+        run([*nvcc, "add_row.cu", "-o", "add_row.o"], cwd=tmp_path)
+        code = "import torch, swish\ntry: swish.call(torch.zeros(2), 1.0)\nexcept ValueError as error: print(error)\n"
+        code += "torch.ops.guide_cuda.swish\n"
+        output = run([sys.executable, "-c", code], cwd=tmp_path)
+        assert output == "argument 'input 0' must be on a CUDA device, got cpu; copy it with .cuda()\n"
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

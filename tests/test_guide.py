@@ -41,7 +41,7 @@ WRAPPERS = {  # of functions that Python cannot call
         f"    return torch.wrap({name}({', '.join(f'{a}.cdata' for a in arguments)}))\n"
         for name, arguments in (("swish", "xy"), ("swish_backward", "gxy"), ("hypotenuse", "xy"))
     ],
-    "cuda-guide-streams": [
+    "cuda-streams-guide": [
         "def call_doubled(torch.Tensor x not None): return torch.wrap(doubled(x.cdata))\n",
         "def call_on_the_device_of(torch.Tensor x not None): on_the_device_of(x.cdata)\n",
     ],
@@ -83,7 +83,7 @@ def kernels_guide():
 
 @pytest.fixture(scope="module")
 def streams_guide():
-    return build("cuda-guide-streams")
+    return build("cuda-streams-guide")
 
 
 def test_there_are_blocks():

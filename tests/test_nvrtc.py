@@ -84,7 +84,7 @@ def test_compiles_with_half_precision():
 def test_guide():
     if not nvrtc.include_options():
         pytest.skip("needs the package nvidia-cuda-runtime, which has cuda_fp16.h")
-    page = (TESTS.parent / "docs" / "cuda-guide-nvrtc.md").read_text()
+    page = (TESTS.parent / "docs" / "cuda-nvrtc-guide.md").read_text()
     source = page.partition('SOURCE = """')[2].partition('"""')[0]
     assert interop.cuda.compile(source, arch="sm_90")["saxpy<__half>"].parameters[2:] == ("float", "long")
     # What is launched from Cython is a project of the tests.
