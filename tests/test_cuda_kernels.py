@@ -212,6 +212,14 @@ class TestLltm:
             torch.testing.assert_close(result.double(), expected, rtol=slack, atol=slack)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(0, 3), (1, 1), (16, 384), (5, 257), (64, 300), (3, 0)])
+@pytest.mark.parametrize("dtype", FLOATING)
+def test_column_sums(emulated, dtype, rows, columns):
+    matrix, sums = torch.randn(rows, columns).to(dtype), torch.full((columns,), float("nan"), dtype=dtype)
+    assert emulated.column_sums(matrix, sums) == 0
+    torch.testing.assert_close(sums.double(), matrix.double().sum(0), rtol=TOLERANCE[dtype], atol=8 * TOLERANCE[dtype])
+
+
 def test_another_dtype_has_no_kernel(emulated):
     x = torch.zeros(2, 3, dtype=torch.int32)
     assert emulated.join(x, x, torch.zeros(2, 6, dtype=torch.int32)) == -1

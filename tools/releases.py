@@ -1,8 +1,8 @@
 """``python tools/releases.py WHEEL...``: does the generator work for other releases of torch, and what differs?
 
 Of each wheel (or folder with one unpacked) the torchgen and the headers are used, not the libraries: the declarations
-are generated, a random twentieth of all calls is compiled, or with --all every one, and so is csrc/layout.cpp. The
-result goes to docs/torch-releases.json, and docs/torch-releases.md is written from it.
+are generated, a random twentieth of all calls is compiled, or with --all every one, and so are csrc/*.cpp and all
+headers. The result goes to docs/torch-releases.json, and docs/torch-releases.md is written from it.
 """
 
 import argparse
@@ -28,11 +28,11 @@ HEAD = """\
 
 The declarations are generated for the torch that is installed. This is what the generator makes of other releases, from
 torchgen and the headers in their wheels. "Compiled" are calls of declared signatures, translated by Cython and accepted
-by g++ with the headers of that release; `csrc/layout.cpp` asserts that our mirrors agree with them. Nothing was linked
-or run, except for the release that the tests run with.
+by g++ with the headers of that release; `csrc/layout.cpp` asserts that our mirrors agree with them; "our C++" are the
+compiled half of the package and all headers. Nothing was linked or run, except for the release that the tests run with.
 
-| torch | schemas | declared | left out | calls | compiled | errors | layout.cpp |
-|---|---|---|---|---|---|---|---|
+| torch | schemas | declared | left out | calls | compiled | errors | layout.cpp | our C++ |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -98,6 +98,7 @@ def examine(unpacked: Path, everything: bool) -> dict:
             for line in compile_calls(sample[start : start + 1000], work, headers)
         ]
         layout = check([str(ROOT / "csrc/layout.cpp"), *torch_version_macros(version)], work, headers)
+        own = compile_own(work, headers)
     return {
         "torch": version,
         "schemas": len(found),
@@ -109,6 +110,7 @@ def examine(unpacked: Path, everything: bool) -> dict:
         "compiled": len(sample),
         "errors": errors,
         "layout.cpp": layout,
+        "own": own,
     }
 
 
@@ -149,6 +151,17 @@ def compile_calls(calls: list[str], work: Path, headers: Path) -> list[str]:
     return check([f"-I{selection.include}", str(source.with_suffix(".cpp"))], work, headers)
 
 
+def compile_own(work: Path, headers: Path) -> list[str]:
+    """The errors of g++ in our compiled half, and in one file that includes all headers."""
+    every = work / "every.cpp"
+    folder = ROOT / "csrc" / "include"
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h"))
+    every.write_text("#include <Python.h>\n" + "".join(f'#include "{name}"\n' for name in names))
+    needs_a_module = {"bootstrap.cpp", "layout.cpp"}
+    sources = [path for path in sorted((ROOT / "csrc").glob("*.cpp")) if path.name not in needs_a_module]
+    return [error for source in [every, *sources] for error in check([str(source)], work, headers)]
+
+
 def check(arguments: list[str], work: Path, headers: Path) -> list[str]:
     """The errors of g++."""
     folders = [work / "include", ROOT / "csrc/include", headers, headers / "torch/csrc/api/include"]
@@ -170,7 +183,8 @@ def page(results: dict) -> str:
     for r in ordered:
         parts.append(
             f"| {r['torch']} | {r['schemas']} | {r['declared']} | {r['left out']} | {r['calls']} | {r['compiled']} | "
-            f"{len(r['errors'])} | {'differs' if r['layout.cpp'] else 'agrees'} |\n"
+            f"{len(r['errors'])} | {'differs' if r['layout.cpp'] else 'agrees'} | "
+            f"{'compiles' if not r['own'] else str(len(r['own'])) + ' errors'} |\n"
         )
     (base,) = (r["torch"] for r in ordered if not r["gone"] and not r["new"])
     for r in ordered:

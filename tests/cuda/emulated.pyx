@@ -31,6 +31,9 @@ cdef extern from "cell_cuda.h" nogil:
         int8_t dtype, int64_t batch, int64_t state, Rows grad_h, Rows grad_c, Rows gates, Rows new_c, void* d_gates,
         void* d_c, void* stream,
     ) noexcept
+    int lltm_sum(
+        int8_t dtype, int64_t rows, int64_t columns, const void* matrix, void* sums, void* stream,
+    ) noexcept
 
 
 def swish(torch.Tensor x not None, double beta, cbool wide=False):
@@ -90,3 +93,9 @@ def backward(
     return lltm_backward(
         dtype_of(new_c), new_c.cdata.size(0), new_c.cdata.size(1), rows(grad_h), rows(grad_c), rows(gates),
         rows(new_c), d_gates.cdata.mutable_data_ptr(), d_c.cdata.mutable_data_ptr(), NULL)
+
+
+def column_sums(torch.Tensor matrix not None, torch.Tensor sums not None):
+    return lltm_sum(
+        dtype_of(matrix), matrix.cdata.size(0), matrix.cdata.size(1), matrix.cdata.const_data_ptr(),
+        sums.cdata.mutable_data_ptr(), NULL)

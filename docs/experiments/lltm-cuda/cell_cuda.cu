@@ -161,6 +161,21 @@ __global__ void __launch_bounds__(threads_per_block) backward_kernel(
   gc.store(d_c + row * state + column);
 }
 
+template <class T>
+__global__ void __launch_bounds__(threads_per_block)
+    sum_kernel(int64_t rows, int64_t columns, const T* matrix, T* sums) {
+  const int64_t column = first_element(1);
+  if (column >= columns) {
+    return;
+  }
+  compute_t<T> sum = 0;
+#pragma unroll 8
+  for (int64_t row = 0; row < rows; ++row) {
+    sum += widen(matrix[row * columns + column]);
+  }
+  sums[column] = narrow<T>(sum);
+}
+
 // ---- Launches.
 
 // Calls `run` with a width, as a template argument, and the Place of each thread for it.
@@ -255,5 +270,19 @@ int lltm_backward(
           static_cast<T*>(d_gates),
           static_cast<T*>(d_c));
     });
+  });
+}
+
+int lltm_sum(int8_t dtype, int64_t rows, int64_t columns, const void* matrix, void* sums, void* stream) {
+  return dispatch(Floating(), dtype, [&]<class T>() {
+    return launch(
+        sum_kernel<T>,
+        parts(columns, threads_per_block),
+        threads_per_block,
+        stream,
+        rows,
+        columns,
+        static_cast<const T*>(matrix),
+        static_cast<T*>(sums));
   });
 }

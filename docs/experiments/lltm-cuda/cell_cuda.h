@@ -33,4 +33,7 @@ int lltm_backward(
     void* d_gates,
     void* d_c,
     void* stream);
+
+// sums (columns) of the rows of `matrix`, which lie next to one another. For few rows: each column is one thread's.
+int lltm_sum(int8_t dtype, int64_t rows, int64_t columns, const void* matrix, void* sums, void* stream);
 }

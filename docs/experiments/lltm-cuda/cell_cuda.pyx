@@ -36,6 +36,12 @@ cdef extern from "cell_cuda.h" nogil:
         void* d_c,
         void* stream,
     ) noexcept
+    int lltm_sum(
+        int8_t dtype, int64_t rows, int64_t columns, const void* matrix, void* sums, void* stream,
+    ) noexcept
+
+# Up to so many rows one thread adds up a column; at.sum, which spreads it over many, is the better for more.
+cdef int64_t FEW_ROWS = 64
 
 
 cdef inline int8_t dtype_of(const at.Tensor& tensor) noexcept nogil:
@@ -77,6 +83,19 @@ cdef int join(Launch& launch, const at.Tensor& h, const at.Tensor& x, const at.T
         lltm_join(
             dtype_of(h), h.size(0), h.size(1), x.size(1), left, right, joined.mutable_data_ptr(), launch.stream()),
         b"lltm_join")
+    return 0
+
+
+cdef int sum_columns(Launch& launch, const at.Tensor& matrix, at.Tensor& sums) except -1 nogil:
+    if matrix.size(0) > FEW_ROWS:
+        sums = at.sum(matrix, (0,))
+        return 0
+    sums = at.empty((matrix.size(1),), matrix.options())
+    launch.check(
+        lltm_sum(
+            dtype_of(matrix), matrix.size(0), matrix.size(1), matrix.const_data_ptr(), sums.mutable_data_ptr(),
+            launch.stream()),
+        b"lltm_sum")
     return 0
 
 
@@ -141,7 +160,7 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) cuda_backward(
         join(launch, h, x, joined)
         d_weight = at.mm(d_gates.t(), joined)
     if need_bias:
-        d_bias = at.sum(d_gates, (0,))
+        sum_columns(launch, d_gates, d_bias)
     return d_x, d_h, d_c, d_weight, d_bias
 
 
