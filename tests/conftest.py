@@ -14,7 +14,7 @@ import torch
 
 import interop
 from interop.build.cuda import find_toolkit
-from interop.experiments import load
+from interop.experiments import FOLDER, load
 from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
@@ -71,10 +71,13 @@ def fingerprint(*folders, extra=()):
     return digest.hexdigest()
 
 
-def install_project(project, site, extra=(), **options):
-    """Installs a copy of the project `project` into the folder `site` with pip, as its user would; cached."""
+def install_project(project, site, also=(), extra=(), **options):
+    """Installs a copy of the project `project` into the folder `site` with pip, as its user would; cached.
+
+    `also` are folders that it takes sources from.
+    """
     stamp = site / f"{project.name}.stamp"
-    wanted = fingerprint(project, extra=extra)
+    wanted = fingerprint(project, *also, extra=extra)
     if stamp.exists() and stamp.read_text() == wanted:
         return
     work = BUILD / "work" / f"{site.name}-{project.name}"
@@ -136,7 +139,13 @@ def cuda_site(cuda_mode):
     if ready:
         return Path(ready)
     folder = BUILD / "cuda-site"
-    install_project(TESTS / "cuda", folder, extra=(cuda_mode, find_toolkit()), env=os.environ | cuda_mode)
+    install_project(
+        TESTS / "cuda",
+        folder,
+        also=[FOLDER / "lltm-cuda"],  # whose kernels are emulated
+        extra=(cuda_mode, find_toolkit()),
+        env=os.environ | cuda_mode | {"INTEROP_CHECKOUT": str(TESTS.parent)},
+    )
     return folder
 
 

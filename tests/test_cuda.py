@@ -7,8 +7,6 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-pytestmark = pytest.mark.native
-
 no_device = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 
 
@@ -18,6 +16,7 @@ def fake(*sizes, device="cuda:0", dtype=torch.float32):
         return torch.empty(sizes, device=device, dtype=dtype)
 
 
+@pytest.mark.native
 class TestArguments:
     def test_cpu_tensor(self, cuda_operators):
         message = r"argument 'input 0' must be on a CUDA device, got cpu; copy it with \.cuda\(\)"
@@ -53,6 +52,7 @@ class TestArguments:
             cuda_operators.check_error(-1)
 
 
+@pytest.mark.native
 class TestLaunch:
     def test_a_device_that_is_not_cuda(self, cuda_operators):
         with pytest.raises(ValueError, match="a CUDA kernel is launched on a CUDA device, got cpu"):
