@@ -268,6 +268,21 @@ class TestBuild:
         assert "-lineinfo -arch=sm_80" in command
         assert "-gencode" not in command
 
+    def test_a_module_that_only_asks_for_streams(self, project):
+        """It is built with any torch; CUDA's own headers are used where both are there."""
+        (project / "touching.pyx").write_text(
+            "from c10.cuda cimport getCurrentCUDAStream\ndef stream(): return getCurrentCUDAStream().id()\n"
+        )
+        (project / "setup.py").write_text(SETUP.replace(', "kernel.cu"', ""))
+        output = build(INTEROP_CUDA="auto")
+        assert len(re.findall(r"^interop: CUDA o", output, re.MULTILINE)) == 1
+        assert ("-DINTEROP_WITH_CUDA" in output) == ("interop: CUDA on" in output)
+
+    def test_a_module_without_cuda_says_nothing_of_it(self, project):
+        (project / "touching.pyx").write_text("def nothing(): pass\n")
+        (project / "setup.py").write_text(SETUP.replace(', "kernel.cu"', ""))
+        assert "CUDA" not in build(INTEROP_CUDA="nonsense")
+
     def test_paths_with_spaces(self, project, monkeypatch):
         """(nvcc itself takes $NAME in a path for a variable.)"""
         folder = project / "a folder"

@@ -9,7 +9,7 @@ from Cython.Compiler.Errors import CompileError
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
-from interop.build.cuda import compile_cuda, cuda, is_cuda, uses_cuda
+from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, uses_cuda
 from interop.build.extension import BOOTSTRAP, absent, halves
 from interop.build.translate import cythonize, is_cython
 
@@ -26,31 +26,35 @@ class BuildExtension(cpp_extension.BuildExtension):
             # Only Cython knows which modules a pattern stands for; other sources wait until they are built.
             extensions += cythonize(extension) if "*" in extension.name else [extension]
         self._cuda = None
-        if any(map(uses_cuda, extensions)):
-            self._cuda = cuda()
-            print(f"interop: {self._cuda}", flush=True)
-        self._left_out = [] if self._cuda is None or self._cuda.toolkit else [e for e in extensions if _has_cuda(e)]
+        with_cuda = [extension for extension in extensions if any(map(is_cuda, extension.sources))]
+        self._left_out = with_cuda if with_cuda and not self._state().toolkit else []
         self.distribution.ext_modules = [
             part
             for extension in extensions
-            for part in (absent(extension, str(self._cuda)) if extension in self._left_out else halves(extension))
+            for part in (absent(extension, str(self._state())) if extension in self._left_out else halves(extension))
         ]
         super().finalize_options()
 
     def build_extensions(self):
         for extension in self.extensions:
-            with_cuda = self._cuda is not None and self._cuda.toolkit is not None and uses_cuda(extension)
             if any(map(is_cython, extension.sources)):
                 _translate(extension)
             # Ninja runs elsewhere than setup.py.
             extension.include_dirs = [os.path.abspath(folder) for folder in extension.include_dirs]
-            if with_cuda:
-                compile_cuda(extension, self._cuda, Path(self.build_temp, "cuda", extension.name).resolve())
+            if uses_cuda(extension) and self._state().toolkit:
+                compile_cuda(extension, self._state(), Path(self.build_temp, "cuda", extension.name).resolve())
             if hasattr(extension, "native_name"):
                 native = os.path.basename(self.get_ext_filename(extension.native_name))
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
         super().build_extensions()
+
+    def _state(self) -> Cuda:
+        """What is done about CUDA: found out, and said, when the first extension wants it."""
+        if self._cuda is None:
+            self._cuda = cuda()
+            print(f"interop: {self._cuda}", flush=True)
+        return self._cuda
 
     def _remove_other_abis(self, extension: setuptools.Extension, native: str) -> None:
         """Removes what an earlier build for another torch left, which a wheel would pack as well."""
@@ -69,10 +73,6 @@ class BuildExtension(cpp_extension.BuildExtension):
         """What goes into the project's sdist: not the bootstrap, which is ours, but also what is not built here."""
         left_out = [source for extension in self._left_out for source in extension.sources]
         return [source for source in super().get_source_files() if source != BOOTSTRAP] + left_out
-
-
-def _has_cuda(extension: setuptools.Extension) -> bool:
-    return any(map(is_cuda, extension.sources))
 
 
 def _translate(extension: setuptools.Extension) -> None:

@@ -38,7 +38,7 @@ __all__ = ["Cuda", "compile_cuda", "cuda", "is_cuda", "uses_cuda"]
 
 MODES = ("auto", "0", "1", "compile")
 
-_CIMPORT = re.compile(r"^\s*(?:from|cimport)\s+(?:c10|ATen|interop)\.cuda\b", re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*#include "interop/cuda/', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,11 @@ def is_cuda(source: str) -> bool:
 
 
 def uses_cuda(extension: setuptools.Extension) -> bool:
-    """Whether an extension has ``.cu`` sources, or cimports torch's or our declarations for CUDA."""
-    return any(map(is_cuda, extension.sources)) or any(
-        _CIMPORT.search(Path(source).read_text(encoding="utf-8", errors="replace"))
+    """Whether an extension, translated to C++, has ``.cu`` sources or includes our headers for CUDA."""
+    return any(
+        is_cuda(source) or _INCLUDE.search(Path(source).read_text(encoding="utf-8", errors="replace"))
         for source in extension.sources
-        if os.fspath(source).endswith((".pyx", ".py")) and os.path.exists(source)
+        if os.path.exists(source)
     )
 
 
