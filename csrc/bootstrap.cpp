@@ -47,13 +47,20 @@ std::string native_path() {
   return (slash == std::string::npos ? "./" : path.substr(0, slash + 1)) + INTEROP_NATIVE;
 }
 
-PyObject* fail(const std::string& path, const char* reason) {
+PyObject* fail(const std::string& path, const std::string& reason) {
+  const auto symbol = reason.find("undefined symbol: ");
+  // torch's own, which another build of it may lack, are in namespaces of these names.
+  const bool of_torch = reason.find("c10") != std::string::npos || reason.find("2at") != std::string::npos ||
+                        reason.find("torch") != std::string::npos;
   PyErr_Format(
       PyExc_ImportError,
-      "module '" STRING(INTEROP_MODULE) "' cannot load its compiled half %s (%s). Rebuild it, in its project: "
-      "pip install --no-build-isolation --force-reinstall --no-deps .",
+      "module '" STRING(INTEROP_MODULE) "' cannot load its compiled half %s (%s). %s",
       path.c_str(),
-      reason);
+      reason.c_str(),
+      symbol != std::string::npos && !of_torch
+          ? "No source of the module defines that function: is its file among the sources of the Extension, and is it "
+            "declared the same way in both files?"
+          : "Rebuild it, in its project: pip install --no-build-isolation --force-reinstall --no-deps .");
   return nullptr;
 }
 

@@ -35,12 +35,14 @@ PROJECTS = (
 
 
 def pytest_addoption(parser):
-    parser.addoption("--require-cuda", action="store_true", help="fail where there is no CUDA device, and skip nothing")
+    parser.addoption("--require-cuda", action="store_true", help="fail where there is no CUDA device, or no nvcc")
 
 
 def pytest_configure(config):
     if config.getoption("--require-cuda") and not torch.cuda.is_available():
         raise pytest.UsageError(f"there is no CUDA device: torch is {torch.__version__}, CUDA {torch.version.cuda}")
+    # For the experiments' builds, in this process and in those that tests start.
+    os.environ.setdefault("INTEROP_CUDA", "compile" if torch.version.cuda is None else "1")
 
 
 def pytest_collection_modifyitems(items):
@@ -124,16 +126,17 @@ def nvrtc_site():
 
 
 @pytest.fixture(scope="session")
-def cuda_mode():
-    """How CUDA kernels are compiled here, whether torch is built with CUDA or not. Needs nvcc, and no GPU."""
-    toolkit = find_toolkit()
-    if isinstance(toolkit, str):
-        pytest.skip(f"CUDA kernels cannot be compiled: {toolkit}")
-    return {"INTEROP_CUDA": "compile" if torch.version.cuda is None else "1"}
+def toolkit(request):
+    """The CUDA toolkit. Kernels are compiled whether torch is built with CUDA or not; that needs nvcc, and no GPU."""
+    found = find_toolkit()
+    if isinstance(found, str):
+        give_up = pytest.fail if request.config.getoption("--require-cuda") else pytest.skip
+        give_up(f"CUDA kernels cannot be compiled: {found}")
+    return found
 
 
 @pytest.fixture(scope="session")
-def cuda_site(cuda_mode):
+def cuda_site(toolkit):
     """A folder with the CUDA project."""
     ready = os.environ.get("INTEROP_TEST_SITE")
     if ready:
@@ -143,19 +146,16 @@ def cuda_site(cuda_mode):
         TESTS / "cuda",
         folder,
         also=[FOLDER / "lltm-cuda"],  # whose kernels are emulated
-        extra=(cuda_mode, find_toolkit()),
-        env=os.environ | cuda_mode | {"INTEROP_CHECKOUT": str(TESTS.parent)},
+        extra=(os.environ["INTEROP_CUDA"], toolkit),
+        env=os.environ | {"INTEROP_CHECKOUT": str(TESTS.parent)},
     )
     return folder
 
 
 @pytest.fixture(scope="session")
-def cuda_cell(cuda_mode):
+def cuda_cell(toolkit):
     """The module with the LLTM's CUDA kernels, which are those of torch.ops.lltm.fused."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in cuda_mode.items():
-            patch.setenv(name, value)
-        return load("lltm-cuda", "ways").module()
+    return load("lltm-cuda", "ways").module()
 
 
 @pytest.fixture(scope="session")

@@ -204,6 +204,31 @@ class TestCythonize:
             (project / "m.pyx").write_text(f"{text}\n    guard.set_index(0)\n    return 1\n")
             cythonize("m.pyx")
 
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "torch.NoGradGuard()",
+            "Launch(x.cdata)  # here",
+            "Launch(x.cdata).check(0, b'')",
+            "stream = Launch(x.cdata).stream()",
+            "f(Launch(x.cdata).stream())",
+        ],
+    )
+    def test_a_guard_that_nobody_keeps(self, project, line):
+        (project / "m.pyx").write_text(
+            f"cimport torch\nfrom interop.cuda cimport Launch\ndef f(torch.Tensor x):\n    {line}\n"
+        )
+        with pytest.raises(SyntaxError, match=r"would end with its statement; write: cdef [\w.]+ guard = ") as raised:
+            cythonize("m.pyx")
+        assert raised.value.lineno == 4
+
+    def test_guards_in_words(self, project):
+        (project / "m.pyx").write_text(
+            'cimport torch\ndef f():\n    """torch.NoGradGuard() is one, and Launch(x).stream() no part."""\n'
+            "    # Launch(x).stream()\n    cdef torch.NoGradGuard guard = torch.NoGradGuard()  # NoGradGuard()\n"
+        )
+        cythonize("m.pyx")
+
     @pytest.mark.parametrize("declared", ["except *", "except +", "noexcept"])
     def test_a_kernel_that_needs_the_gil(self, project, declared, capsys):
         """torch would call it without: a template takes functions of any kind."""

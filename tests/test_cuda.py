@@ -47,6 +47,22 @@ class TestArguments:
             result = torch.ops.interop_cuda_test.swish(torch.empty(2, 3, device="cuda:0"), 1.0)
         assert (result.shape, result.device) == (torch.Size([2, 3]), torch.device("cuda:0"))
 
+    def test_nothing_to_launch(self, cuda_operators):
+        with pytest.raises(ValueError, match=r"given an Elementwise without operands; assign it before"):
+            cuda_operators.launch_nothing()
+        with pytest.raises(ValueError, match="takes another number of values than its Elementwise has inputs"):
+            cuda_operators.check_error(-3)
+
+    def test_meta_tensors_have_an_output(self, cuda_operators):
+        x = torch.empty(2, 3, dtype=torch.int32, device="meta")
+        y = cuda_operators.elementwise_output(x, torch.empty(4, 1, 3, dtype=torch.float16, device="meta"))
+        assert (y.shape, y.dtype, y.device.type) == ((4, 2, 3), torch.float16, "meta")
+        assert cuda_operators.elementwise_output(x, x).dtype == torch.float32
+
+    def test_a_number_may_come_first(self, cuda_operators):
+        with pytest.raises(TypeError, match="argument 'input 1' must be a tensor with memory of its own"):
+            cuda_operators.call_hypotenuse(torch.tensor(1.0), fake(2))
+
     def test_kernel_without_the_dtype(self, cuda_operators):
         with pytest.raises(TypeError, match=r"kernel a_kernel is not compiled for the dtype.*to\(torch\.float32\)"):
             cuda_operators.check_error(-1)
@@ -77,7 +93,7 @@ class TestLaunch:
         with pytest.raises(torch.AcceleratorError, match=rf"launch of a_kernel: .* \({name}, {code}\)") as raised:
             cuda_operators.check_error(code)
         assert raised.value.error_code == code
-        assert "CUDA_LAUNCH_BLOCKING=1" in str(raised.value)
+        assert ("CUDA_LAUNCH_BLOCKING=1" in str(raised.value)) == (code >= 700)
         assert "\n" not in str(raised.value)
 
     @no_device

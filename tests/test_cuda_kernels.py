@@ -81,6 +81,11 @@ class TestElementwise:
         x, y = torch.randn(count).to(dtype), torch.randn(count).to(dtype)
         close(emulated.hypotenuse(x, y), torch.hypot(x.double(), y.double()), dtype)
 
+    @pytest.mark.parametrize("wide", [False, True])
+    def test_nothing_that_cannot_be_joined(self, emulated, wide):
+        assert emulated.hypotenuse(torch.empty(0, 1, 3), torch.empty(4, 1), wide).shape == (0, 4, 3)
+        assert emulated.swish(torch.empty(3, 0, 2).permute(2, 0, 1), 1.0, wide).shape == (2, 3, 0)
+
     @pytest.mark.parametrize("offset", range(5))
     def test_memory_that_takes_no_vectors(self, emulated, offset):
         x, y = torch.randn(1003)[offset:], torch.randn(1000)[: 1000 - offset]

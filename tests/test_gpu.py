@@ -104,6 +104,7 @@ class TestElementwise:
 
 class TestLltm:
     def test_agrees_with_the_cpu_in_float64(self):
+        torch.manual_seed(0)
         load("lltm-cuda", "agreement").check(torch.device("cuda"))
 
     @pytest.mark.parametrize("dtype", FLOATING)
@@ -237,7 +238,13 @@ class TestGraphs:
 
         def run():
             new_h, new_c, _ = fused(*given)
-            return [new_h, new_c, ops.swish(new_c.detach(), 1.5), *torch.autograd.grad((new_h * new_c).sum(), given)]
+            # Detached: a living graph of autograd would keep its leaves' nodes, and with them the capture's stream.
+            return [
+                new_h.detach(),
+                new_c.detach(),
+                ops.swish(new_c.detach(), 1.5),
+                *torch.autograd.grad((new_h * new_c).sum(), given),
+            ]
 
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -317,18 +324,11 @@ class TestErrors:
             "cuda_operators.touch_address(x, 0x1000)\n"
             "import time; time.sleep(2)\n"
             "try: cuda_operators.touch(x, 32)\n"
-            "except torch.AcceleratorError as error: print(error.error_code, error)\n"
+            "except torch.AcceleratorError as error: print(error.error_code, error, flush=True)\n"
         )
         done = in_a_process(code, cuda_site)
         assert done.stdout.startswith("700 CUDA error at the launch of touch: "), done.stdout + done.stderr
         assert "cudaErrorIllegalAddress" in done.stdout
-
-    def test_errors_come_through_autograd(self, fused):
-        """What the kernel of backward refuses reaches the caller, from the engine's thread."""
-        given = arguments(2, 3, 4)
-        new_h, _, _ = fused(*given)
-        with pytest.raises((RuntimeError, ValueError, TypeError)):
-            torch.ops.lltm.fused_backward(*([new_h.detach()] * 7), True, True, True, True)
 
 
 SANITIZED = """

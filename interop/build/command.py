@@ -5,6 +5,7 @@ from pathlib import Path
 
 import setuptools
 import setuptools.errors
+import torch
 from Cython.Compiler.Errors import CompileError
 from torch.utils import cpp_extension
 
@@ -28,6 +29,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         self._cuda = None
         with_cuda = [extension for extension in extensions if any(map(is_cuda, extension.sources))]
         self._left_out = with_cuda if with_cuda and not self._state().toolkit else []
+        for extension in self._left_out:
+            print(f"interop: module {extension.name!r} is left out", flush=True)
         self.distribution.ext_modules = [
             part
             for extension in extensions
@@ -41,7 +44,11 @@ class BuildExtension(cpp_extension.BuildExtension):
                 _translate(extension)
             # Ninja runs elsewhere than setup.py.
             extension.include_dirs = [os.path.abspath(folder) for folder in extension.include_dirs]
-            if uses_cuda(extension) and self._state().toolkit:
+            # What only asks torch for streams is built with any; it can ask for more where torch has CUDA.
+            wants_cuda = any(map(is_cuda, extension.sources)) or (
+                torch.version.cuda is not None and uses_cuda(extension)
+            )
+            if wants_cuda and self._state().toolkit:
                 compile_cuda(extension, self._state(), Path(self.build_temp, "cuda", extension.name).resolve())
             if hasattr(extension, "native_name"):
                 native = os.path.basename(self.get_ext_filename(extension.native_name))

@@ -38,6 +38,9 @@ __all__ = ["Cuda", "compile_cuda", "cuda", "is_cuda", "uses_cuda"]
 
 MODES = ("auto", "0", "1", "compile")
 
+COMPILER_CACHES = {"ccache", "sccache", "distcc"}
+"""What may stand before the compiler in CXX. nvcc wants the compiler itself."""
+
 _INCLUDE = re.compile(r'^\s*#include "interop/cuda/', re.MULTILINE)
 
 
@@ -82,7 +85,7 @@ def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
 
     `torch_cuda` is the version of CUDA that torch was built for, None for a torch without.
     """
-    mode = os.environ.get("INTEROP_CUDA", "auto")
+    mode = os.environ.get("INTEROP_CUDA") or "auto"
     if mode not in MODES:
         raise setuptools.errors.PlatformError(f"INTEROP_CUDA must be one of {', '.join(MODES)}, got {mode!r}")
     if mode == "0":
@@ -95,7 +98,7 @@ def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
         )
     toolkit = find_toolkit()
     if isinstance(toolkit, str):
-        return _off(mode, f"{toolkit}; install CUDA's compiler and put it on PATH, or set CUDA_HOME")
+        return _off(mode, toolkit)
     found = f"nvcc {_text(toolkit.version)} in {toolkit.home}"
     if torch_cuda is None:
         return Cuda(f"{found}, to compile alone: {has}", toolkit)
@@ -112,10 +115,13 @@ def _off(mode: str, reason: str) -> Cuda:
 
 def find_toolkit() -> Toolkit | str:
     """The toolkit that CUDA_HOME or CUDA_PATH names, else that of the nvcc on PATH; or what is wrong."""
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    command = str(Path(home, "bin", "nvcc")) if home else shutil.which("nvcc")
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            found = _toolkit(str(Path(os.environ[variable], "bin", "nvcc")))
+            return f"{found}; correct {variable}, or unset it" if isinstance(found, str) else found
+    command = shutil.which("nvcc")
     if command is None:
-        return "there is no nvcc on PATH"
+        return "there is no nvcc on PATH; install CUDA's compiler and put it there, or set CUDA_HOME"
     return _toolkit(command)
 
 
@@ -158,11 +164,12 @@ def compile_cuda(extension: setuptools.Extension, state: Cuda, folder: Path, ver
     but not with a torch without CUDA, and with macros that take half precision's operators away.
     """
     sources = [source for source in extension.sources if is_cuda(source)]
+    missing = [source for source in sources if not os.path.exists(source)]
+    if missing:
+        raise setuptools.errors.CompileError(f"{missing[0]}, a source of {extension.name}, does not exist")
     if state.with_torch:
         extension.define_macros.append(("INTEROP_WITH_CUDA", None))
         extension.include_dirs.append(str(state.toolkit.home / "include"))
-        # Most modules need none of them: as-needed leaves them out of what the loader must find.
-        extension.extra_link_args = ["-Wl,--as-needed", *extension.extra_link_args]
         extension.libraries += ["c10_cuda", "torch_cuda"]
     if not sources:
         if state.with_torch:
@@ -189,13 +196,14 @@ def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[
     """A file for ninja."""
     flags = [*CXX_FLAGS, "-O3", "-Xcompiler=-fPIC", "--expt-relaxed-constexpr", *_arch_flags(toolkit, extension)]
     if "CXX" in os.environ:
-        flags.append(f"-ccbin={shlex.split(cpp_extension.get_cxx_compiler())[0]}")
+        words = shlex.split(cpp_extension.get_cxx_compiler())
+        flags.append(f"-ccbin={next(word for word in words if os.path.basename(word) not in COMPILER_CACHES)}")
     flags += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
     flags += [f"-I{os.path.abspath(folder)}" for folder in extension.include_dirs]
     flags += _extra_flags(extension)
     lines = [
         "ninja_required_version = 1.3",
-        f"nvcc = {_escape(toolkit.nvcc)}",
+        f"nvcc = {_escape(shlex.quote(toolkit.nvcc))}",
         f"flags = {_escape(shlex.join(flags))}",
         "rule nvcc",
         "  command = $nvcc $flags -MD -MF $out.d -c $in -o $out",
@@ -250,7 +258,9 @@ def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:
         try:
             flags = cpp_extension._get_cuda_arch_flags()
         except (ValueError, IndexError) as error:
-            raise setuptools.errors.CompileError(f"TORCH_CUDA_ARCH_LIST={named!r}: {error}") from error
+            raise setuptools.errors.CompileError(
+                f"TORCH_CUDA_ARCH_LIST={named!r}: {error}; write capabilities, such as 8.0;9.0+PTX"
+            ) from error
         _refuse_unsupported(flags, toolkit, f"TORCH_CUDA_ARCH_LIST={named!r}")
         return flags
     if torch.cuda.is_available():
@@ -263,7 +273,9 @@ def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:
     # What torch has machine code for, as far as this nvcc goes.
     supported = _supported(toolkit)
     built = sorted(set(re.findall(r"sm_(\d+\w?)", torch._C._cuda_getArchFlags() or "")), key=_number)
-    return [_gencode(arch) for arch in built if arch in supported]
+    chosen = [arch for arch in built if arch in supported]
+    # And PTX of the last, from which the driver compiles for GPUs that come later.
+    return [*map(_gencode, chosen), *(f"-gencode=arch=compute_{arch},code=compute_{arch}" for arch in chosen[-1:])]
 
 
 def _gencode(arch: str) -> str:
@@ -285,7 +297,12 @@ def _refuse_unsupported(flags: Sequence[str], toolkit: Toolkit, who: str) -> Non
 def _supported(toolkit: Toolkit) -> set[str]:
     listed = subprocess.run([toolkit.nvcc, "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout
     plain = set(re.findall(r"compute_(\d+\w?)", listed))
-    return plain | {f"{arch}{suffix}" for arch in plain if _number(arch) >= 90 for suffix in "af"}
+    # For one GPU alone (a), and for a family of them (f).
+    return (
+        plain
+        | {f"{arch}a" for arch in plain if _number(arch) >= 90}
+        | {f"{arch}f" for arch in plain if _number(arch) >= 100}
+    )
 
 
 def _number(arch: str) -> int:

@@ -4,10 +4,13 @@ import re
 
 from interop.codegen.select import read_source
 
+_KINDS = (
+    r"NoGradGuard|AutoGradMode|InferenceMode|AutoDispatchBelowAutograd|Launch|"
+    r"DeviceGuard|StreamGuard|(?:Optional)?CUDA(?:Stream)?Guard"
+)
 _GUARD = re.compile(
     r"^(?P<indent>[ \t]+)(?:cdef[ \t]+)?(?P<module>\w+\.)?"
-    r"(?P<kind>NoGradGuard|AutoGradMode|InferenceMode|AutoDispatchBelowAutograd|Launch|"
-    r"DeviceGuard|StreamGuard|(?:Optional)?CUDA(?:Stream)?Guard)[ \t]+"
+    rf"(?P<kind>{_KINDS})[ \t]+"
     r"(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?:=(?P<value>[^=].*))?(?:\#.*)?$",
     re.MULTILINE,
 )
@@ -20,6 +23,10 @@ _ARGUMENT = {
 _NEXT_BLOCK = re.compile(
     r"^[ \t]*(?:async[ \t]+def|def|cpdef|class|cdef[ \t]+class)\b|^[ \t]*cdef\b.*\).*:[ \t]*$", re.MULTILINE
 )
+_CALL = rf"(?:\w+\.)?(?:{_KINDS})\([^()\n]*(?:\([^()\n]*\))?[^()\n]*\)"
+# A statement of its own, or a part of an expression: both end with the statement.
+_NOT_KEPT = re.compile(rf"^[ \t]+(?:[^#\"'\n]*[^\w.#\"'\n])?(?P<call>{_CALL})(?:\.\w|[ \t]*(?:#.*)?$)", re.MULTILINE)
+_ASSIGNED = re.compile(r"=[ \t]*$")
 
 
 def refuse_idle_guards(source: str) -> None:
@@ -29,6 +36,15 @@ def refuse_idle_guards(source: str) -> None:
     first step to the last, over whatever the caller does in between.
     """
     text = read_source(source)
+    for guard in _NOT_KEPT.finditer(text):
+        before = text[guard.start() : guard.start("call")]
+        if _ASSIGNED.search(before) and text[guard.end("call") : guard.end("call") + 1] != ".":
+            continue
+        written = guard["call"].partition("(")[0]
+        raise SyntaxError(
+            f"this {written} would end with its statement; write: cdef {written} guard = {guard['call']}",
+            (source, text.count("\n", 0, guard.start("call")) + 1, 1, guard[0].strip()),
+        )
     for guard in _GUARD.finditer(text):
         kind = guard["kind"]
         line = text.count("\n", 0, guard.start()) + 1

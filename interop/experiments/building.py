@@ -100,8 +100,10 @@ def _fingerprint(folder: Path) -> str:
         torch.__version__,
         FLAGS,
         LOOP_FLAGS,
-        *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS", "CUDA_HOME", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST")),
+        *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS")),
     ]
+    if any(folder.glob("*.cu")):
+        settings += [os.environ.get(key) for key in ("CUDA_HOME", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST")]
     digest = hashlib.sha256(repr(settings).encode())
     places = [folder, paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), CHECKOUT / "interop"]
     for place in map(Path, places):

@@ -1,4 +1,4 @@
-"""Measures a small cell: what the GPU takes, what the host takes to tell it, and both in a CUDA graph."""
+"""Measures a small cell: on the GPU's clock, on the host's, and in a CUDA graph."""
 
 import time
 from collections.abc import Callable
@@ -29,8 +29,8 @@ def measure(
     -------
     dict
         Microseconds a call, by what is timed ("forward", "backward", "both", "graph": both, captured in a CUDA graph),
-        by way, and by clock: "device" from CUDA events around all calls, "host" until the last call returned. Medians
-        of the rounds and their quartiles.
+        by way, and by clock: "device" between CUDA events around all calls, gaps included, in which the GPU waits for
+        the host; "host" until the last call returned. Medians of the rounds and their quartiles.
     """
     runs = {}
     for way, cell in same_cells(features, state).items():
@@ -38,8 +38,6 @@ def measure(
     for run in runs.values():
         for _ in range(WARM_UP):
             run()
-    if device.type == "cuda":
-        runs |= {("graph", way): _captured(runs["both", way]) for _, way in list(runs) if _ == "both"}
     blocks = {key: [] for key in runs}
     for _ in range(rounds):
         for key, run in runs.items():
@@ -58,11 +56,18 @@ def _runs(cell: torch.nn.Module, batch: int, device: torch.device) -> dict[str, 
     given = [x.detach().to(device).requires_grad_() for x in load("lltm", "agreement").inputs(batch, features, state)]
     leaves = [*given, cell.weight, cell.bias]
     gradients = [torch.randn(batch, state, device=device) for _ in range(2)]
+
+    def both():
+        return torch.autograd.grad(cell(*given), leaves, gradients)
+
+    # Before `outputs`: a living graph of autograd keeps its leaves' nodes, and the stream that they were made on, for
+    # which a capture cannot wait.
+    graph = {"graph": _captured(both)} if device.type == "cuda" else {}
     outputs = cell(*given)
-    return {
+    return graph | {
         "forward": lambda: cell(*given),
         "backward": lambda: torch.autograd.grad(outputs, leaves, gradients, retain_graph=True),
-        "both": lambda: torch.autograd.grad(cell(*given), leaves, gradients),
+        "both": both,
     }
 
 

@@ -1,10 +1,11 @@
 # The host side of an elementwise CUDA kernel, which interop/cuda/elementwise.cuh makes out of a functor:
 #     cdef Elementwise swished = Elementwise(x)
-#     cdef Launch launch = Launch(x)
+#     cdef Launch launch = Launch(swished.output())
 #     launch.check(swish(swished, beta, launch.stream()), b"swish")
 #     return swished.output()
 # Inputs are broadcast, and promoted as in torch, integers to the default dtype; one of another dtype is copied first. A
-# tensor of the CPU without dimensions counts as a number.
+# tensor of the CPU without dimensions counts as a number. Of meta tensors the output is a meta tensor, so that
+# `Elementwise(x).output()` is a Meta kernel.
 from ATen.core.TensorBody cimport Tensor
 from interop.exceptions cimport translate_exception
 
@@ -20,7 +21,7 @@ cdef extern from "interop/cuda/elementwise.h" namespace "interop::cuda" nogil:
             const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e,
         ) except +translate_exception
         # Newly allocated.
-        Tensor output() noexcept
+        Tensor output() except +translate_exception
 
     # Into `out`, which must have the result's dtype and sizes.
     Elementwise elementwise_into "interop::cuda::Elementwise::into"(

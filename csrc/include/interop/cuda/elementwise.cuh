@@ -117,6 +117,9 @@ __global__ void __launch_bounds__(threads_per_block) elementwise_strided(
 
 template <class T, int inputs, class F>
 int elementwise(const ElementwiseArguments& arguments, const F& function, void* stream) {
+  if (arguments.count == 0) {
+    return cudaSuccess;  // a size of 0 has no divisor
+  }
   Pointers<T, inputs> data;
   bool vectors = arguments.contiguous && aligned(arguments.data[0]);
   data.output = static_cast<T*>(arguments.data[0]);
@@ -157,7 +160,10 @@ int elementwise(const ElementwiseArguments& arguments, const F& function, void* 
 // How many values a functor takes: the fewest that it can be called with.
 template <class F, class T, int inputs = 1>
 constexpr int arity() {
-  static_assert(inputs < ElementwiseArguments::max_operands, "the functor takes too many arguments");
+  static_assert(
+      inputs < ElementwiseArguments::max_operands,
+      "the functor cannot be called with one to five values of the type that is computed with; it needs "
+      "template <class T> __device__ T operator()(T, ...) const");
   const auto takes = []<size_t... I>(std::index_sequence<I...>) {
     return std::is_invocable_v<const F&, decltype((void)I, std::declval<compute_t<T>>())...>;
   };
@@ -173,10 +179,13 @@ constexpr int arity() {
 // Launches the functor on all elements, if the dtype is one of `types`. Returns the error for Launch::check().
 template <class... T, class F>
 int elementwise(Types<T...> types, const ElementwiseArguments& arguments, const F& function, void* stream) {
+  if (arguments.operands == 0) {
+    return no_operands;
+  }
   return dispatch(types, arguments.dtype, [&]<class Chosen>() -> int {
     constexpr int inputs = detail::arity<F, Chosen>();
     if (arguments.operands != inputs + 1) {
-      return cudaErrorInvalidValue;
+      return wrong_number_of_inputs;
     }
     return detail::elementwise<Chosen, inputs>(arguments, function, stream);
   });

@@ -23,20 +23,40 @@ namespace interop::cuda {
 
 namespace detail {
 
-// The devices of all first: fake tensors have them, and no memory.
+// A tensor of the CPU without dimensions, which counts as a number.
+inline bool is_number(const at::Tensor& input) {
+  return input.defined() && input.is_cpu() && input.dim() == 0;
+}
+
+// The first input that is no number; the first if all are.
+template <size_t count>
+size_t find_reference(const std::array<at::Tensor, count>& inputs) {
+  for (size_t i = 0; i < count; ++i) {
+    if (!is_number(inputs[i])) {
+      return i;
+    }
+  }
+  return 0;
+}
+
+// The devices of all first: fake tensors have them, and no memory. Meta tensors need none: they have an output, too.
 template <size_t count>
 void check_places(const std::array<at::Tensor, count>& inputs) {
   std::array<std::string, count> names;
-  std::array<bool, count> is_number{};
   for (size_t i = 0; i < count; ++i) {
     names[i] = "input " + std::to_string(i);
-    is_number[i] = i > 0 && inputs[i].defined() && inputs[i].is_cpu() && inputs[i].dim() == 0;
-    if (!is_number[i]) {
-      check_same_device(inputs[i], names[i].c_str(), inputs[0], "input 0");
+  }
+  const size_t reference = find_reference(inputs);
+  if (inputs[reference].defined() && inputs[reference].is_meta()) {
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (i == reference || !is_number(inputs[i])) {
+      check_same_device(inputs[i], names[i].c_str(), inputs[reference], names[reference].c_str());
     }
   }
   for (size_t i = 0; i < count; ++i) {
-    const Copes device = is_number[i] ? Copes::with_nothing : Copes::with_any_device;
+    const Copes device = is_number(inputs[i]) ? Copes::with_nothing : Copes::with_any_device;
     interop::check_data(inputs[i], names[i].c_str(), device | Copes::with_conj | Copes::with_neg);
   }
 }
@@ -55,10 +75,11 @@ void unify(std::array<at::Tensor, count>& inputs, Integers integers) {
   if (integers == Integers::to_floating && c10::isIntegralType(common, true)) {
     common = c10::typeMetaToScalarType(c10::get_default_dtype());
   }
+  const c10::Device device = inputs[find_reference(inputs)].device();
   for (at::Tensor& input : inputs) {
-    if (input.is_cpu() && input.dim() == 0 && !inputs[0].is_cpu()) {
-      // A number in a tensor. It is filled in on the device: a copy would synchronize.
-      input = at::_ops::full::call({}, input.item(), common, at::kStrided, inputs[0].device(), false);
+    if (is_number(input) && !device.is_cpu()) {
+      // It is filled in on the device: a copy would synchronize.
+      input = at::_ops::full::call({}, input.item(), common, at::kStrided, device, false);
     } else if (input.scalar_type() != common) {
       input = input.to(common);
     }
@@ -93,7 +114,7 @@ inline ElementwiseArguments describe(const at::TensorIteratorBase& iterator) {
       last += (result.sizes[d] - 1) * result.strides[i][d];
     }
     result.fits_32_bit = result.fits_32_bit && last <= limit;
-    result.data[i] = iterator.data_ptr(i);
+    result.data[i] = iterator.tensor_base(i).is_meta() ? nullptr : iterator.data_ptr(i);
   }
   return result;
 }
@@ -126,12 +147,13 @@ class Elementwise {
   }
 
   const at::Tensor& output() const {
+    TORCH_CHECK_VALUE(output_.defined(), "an Elementwise must be assigned before its output is taken: e = Elementwise(x)");
     return output_;
   }
 
+  // Without operands they count as none, which the launcher notices: this is called where nobody catches.
   // NOLINTNEXTLINE(google-explicit-constructor): what a launcher takes
-  operator const ElementwiseArguments&() const {
-    TORCH_CHECK(output_.defined(), "an Elementwise without operands cannot be launched");
+  operator const ElementwiseArguments&() const noexcept {
     return arguments_;
   }
 
@@ -163,7 +185,7 @@ class Elementwise {
     config.set_check_mem_overlap(true).check_all_same_dtype(true).resize_outputs(false);
     if (output.defined()) {
       if (on_cuda) {
-        check_same_device(output, "out", operands[0], "input 0");
+        check_same_device(output, "out", operands[detail::find_reference(operands)], "its inputs");
       }
       check_dtype(output, "out", dtype);
       config.add_output(output);

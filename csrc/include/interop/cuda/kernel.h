@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -114,7 +113,7 @@ class KernelState {
       }
     };
     if (shared_bytes > 0) {
-      check(allow_shared(cuda, shared_bytes));
+      check(library_->allow_shared(kernel_, shared_bytes));
     }
     keep_if_capturing(cuda, launch.stream());
     check(cuda.LaunchKernel(
@@ -301,25 +300,6 @@ class KernelState {
     return tensor.mutable_data_ptr();
   }
 
-  // More than 48 KB a block must be asked for, once for a kernel and a device. Here from the first byte on, since the
-  // memory that the kernel declares counts as well.
-  int allow_shared(const Driver& cuda, size_t bytes) {
-    int device = 0;
-    if (const int error = cuda.CtxGetDevice(&device)) {
-      return error;
-    }
-    const std::lock_guard lock(shared_mutex_);
-    size_t& allowed = shared_allowed_[device];
-    if (bytes > allowed) {
-      if (const int error = cuda.KernelSetAttribute(
-              Driver::function_max_dynamic_shared_size_bytes, static_cast<int>(bytes), kernel_, device)) {
-        return error;
-      }
-      allowed = bytes;
-    }
-    return Driver::success;
-  }
-
   void keep_if_capturing(const Driver& cuda, Driver::Stream stream) const {
     int status = Driver::stream_capture_status_none;
     // The default stream cannot be captured.
@@ -345,8 +325,6 @@ class KernelState {
   Driver::Kernel kernel_ = nullptr;
   std::once_flag sizes_once_;
   std::optional<std::vector<size_t>> sizes_;  // in bytes; nothing if the driver does not tell
-  std::mutex shared_mutex_;
-  std::map<int, size_t> shared_allowed_;
 };
 
 }  // namespace detail

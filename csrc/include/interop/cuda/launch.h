@@ -28,6 +28,9 @@ namespace interop::cuda {
 
 using interop::detail::no_device;
 
+// cudaErrorIllegalAddress: from here on, the errors of cudaError_t come from kernels that run.
+constexpr int first_of_running_kernels = 700;
+
 // Raises torch.AcceleratorError, which has the code as its `error_code`.
 [[noreturn]] inline void fail(int code, const std::string& message) {
   interop::detail::raise_accelerator_error(code, message);
@@ -85,15 +88,27 @@ class Launch {
         kernel,
         " is not compiled for the dtype of its tensors; convert them with .to(torch.float32), or add the type to the "
         "list in its .cu file");
+    TORCH_CHECK_VALUE(
+        error != no_operands,
+        "kernel ",
+        kernel,
+        " was given an Elementwise without operands; assign it before: e = Elementwise(x, ...)");
+    TORCH_CHECK_VALUE(
+        error != wrong_number_of_inputs,
+        "kernel ",
+        kernel,
+        " takes another number of values than its Elementwise has inputs");
     const bool known = &interop_cuda_error_name != nullptr && &interop_cuda_error_text != nullptr;
     fail(
         error,
         std::string("CUDA error at the launch of ") + kernel + ": " +
             (known ? std::string(interop_cuda_error_text(error)) + " (" + interop_cuda_error_name(error) + ", "
                    : std::string("see cudaError_t in CUDA's documentation (")) +
-            std::to_string(error) +
-            "). Kernels run after their launch has returned, so an earlier one may have caused it; "
-            "CUDA_LAUNCH_BLOCKING=1 shows which");
+            std::to_string(error) + ")" +
+            (error < first_of_running_kernels
+                 ? ""
+                 : ". Kernels run after their launch has returned, so an earlier one may have caused it; "
+                   "CUDA_LAUNCH_BLOCKING=1 shows which"));
   }
 
  private:

@@ -4,8 +4,11 @@
 #include <Python.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "interop/cuda/driver.h"
 #include "interop/exceptions.h"
@@ -73,6 +76,26 @@ class Library {
     cuda.LibraryUnload(library_);
   }
 
+  // More than 48 KB a block must be asked for, once for a kernel and a device. Here from the first byte on, since the
+  // memory that the kernel declares counts as well. The driver's setting is the kernel's, whoever launches it.
+  int allow_shared(Driver::Kernel kernel, size_t bytes) {
+    const Driver& cuda = driver();
+    int device = 0;
+    if (const int error = cuda.CtxGetDevice(&device)) {
+      return error;
+    }
+    const std::lock_guard lock(shared_mutex_);
+    size_t& allowed = shared_allowed_[{kernel, device}];
+    if (bytes > allowed) {
+      if (const int error = cuda.KernelSetAttribute(
+              Driver::function_max_dynamic_shared_size_bytes, static_cast<int>(bytes), kernel, device)) {
+        return error;
+      }
+      allowed = bytes;
+    }
+    return Driver::success;
+  }
+
   // Never to be unloaded: a CUDA graph has captured a launch, and nobody says when the graph is gone.
   void keep() noexcept {
     kept_ = true;
@@ -91,6 +114,8 @@ class Library {
   std::string arch_;
   Driver::Library library_ = nullptr;
   std::atomic<bool> kept_ = false;
+  std::mutex shared_mutex_;
+  std::map<std::pair<Driver::Kernel, int>, size_t> shared_allowed_;
 };
 
 namespace detail {
@@ -121,7 +146,7 @@ inline std::string text(PyObject* object) {
 
 // Under this name an interop.cuda.Module keeps the library once it is loaded, for all that take kernels from it.
 // Changes of Library change the name: modules that were built with another version then load one of their own.
-constexpr const char* library_attribute = "_library_1";
+constexpr const char* library_attribute = "_library_2";
 
 // Nothing if the module has none yet.
 inline std::shared_ptr<Library> loaded_library(PyObject* module) {

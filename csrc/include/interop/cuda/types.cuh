@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "interop/cuda/launch.cuh"
@@ -85,6 +86,15 @@ struct alignas(sizeof(T) * width) Vector {
     return *reinterpret_cast<const Vector*>(from);
   }
   __device__ void store(T* to) const {
+#ifdef __CUDA_ARCH__
+    // Up to sm_90, nvcc splits a plain assignment into stores of 2 or 4 bytes, where the values were computed.
+    if constexpr (sizeof(Vector) == sizeof(uint4)) {
+      uint4 bits;
+      memcpy(&bits, values, sizeof(bits));
+      __stwb(reinterpret_cast<uint4*>(to), bits);
+      return;
+    }
+#endif
     *reinterpret_cast<Vector*>(to) = *this;
   }
 };
