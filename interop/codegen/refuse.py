@@ -12,6 +12,7 @@ from pathlib import Path
 from Cython.Compiler.Errors import error
 from Cython.Compiler.ExprNodes import SimpleCallNode
 from Cython.Compiler.Nodes import InPlaceAssignmentNode
+from Cython.Compiler.PyrexTypes import error_type
 
 from interop.codegen.select import read_source
 
@@ -92,30 +93,83 @@ def refuse_in_place_operators() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def refuse_kernels_with_gil() -> Iterator[None]:
-    """While this lasts, Cython refuses to register a function that needs the GIL: torch calls kernels without it.
+def refuse_unfit_functions() -> Iterator[None]:
+    """While this lasts, Cython refuses to hand torch a function that it cannot call: above all one that needs the GIL.
 
-    A parameter that is a template takes functions of any kind. The node has no hook, so its method is replaced.
+    A parameter that is a template, and one of a macro, takes whatever stands there. The node has no hook, so its method
+    is replaced.
     """
     original = SimpleCallNode.analyse_c_function_call
 
     def analyse_c_function_call(node, env):
-        original(node, env)
-        entry = getattr(node.function, "entry", None)
-        scope = getattr(getattr(entry, "scope", None), "qualified_name", None)
-        is_define = scope == "Function" and entry.name.partition("[")[0] == "define"
-        if scope != "torch.library" and not is_define:
+        unfit = list(_unfit_functions(node))
+        for position, message in unfit:
+            error(position, message)
+        if not unfit:
+            original(node, env)
             return
-        for argument in node.args or ():
-            kind = argument.type.base_type if argument.type.is_ptr else argument.type
-            if kind.is_cfunction and not kind.nogil and not kind.with_gil:
-                error(argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`")
+        # Without the original, or Cython's own message would come on top.
+        declared = node.function.entry.all_alternatives()
+        node.type = declared[0].type.return_type if len(declared) == 1 else error_type
+        node.result_code = "<error>"
 
     SimpleCallNode.analyse_c_function_call = analyse_c_function_call
     try:
         yield
     finally:
         SimpleCallNode.analyse_c_function_call = original
+
+
+# Which arguments are functions, from which one on, and what they are called.
+_TAKE_FUNCTIONS = {
+    ("torch.library", "impl"): (2, "kernel"),
+    ("torch.library", "register_autograd"): (1, "function of register_autograd"),
+    ("torch.autograd", "define"): (1, "forward or backward function"),
+    ("interop.elementwise", "kernel"): (0, "function of at.kernel"),
+    ("interop.dispatch", "dispatch"): (2, "function of at.dispatch"),
+    ("interop.dispatch", "dispatch2d"): (2, "function of at.dispatch2d"),
+}
+
+
+def _unfit_functions(node: SimpleCallNode) -> Iterator[tuple[tuple, str]]:
+    """The position of each function among the arguments of a call that cannot be called, and what is wrong with it."""
+    entry = getattr(node.function, "entry", None)
+    if not entry or not entry.type.is_cfunction:
+        return
+    first, what = _TAKE_FUNCTIONS.get((_module_of(entry), entry.name), (None, "function that torch calls"))
+    for index, argument in enumerate(node.args or ()):
+        kind = argument.type.base_type if argument.type.is_ptr else argument.type
+        if not (kind.is_cfunction or kind.is_pyobject):
+            continue
+        if not (index >= first if first is not None else _takes_nogil(entry, index)):
+            continue
+        if kind.is_pyobject:
+            yield argument.pos, f"a {what} is a cdef function, and this is a Python object"
+        elif not kind.nogil and not kind.with_gil:
+            yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
+        elif what == "function of at.kernel" and (kind.exception_check or kind.exception_value is not None):
+            yield argument.pos, f"a {what} must be noexcept: {_noexcept(kind)}"
+
+
+def _module_of(entry) -> str | None:
+    """Where a function, or the class of a method, is declared."""
+    scope = entry.scope
+    while scope is not None and not scope.is_module_scope:
+        scope = scope.outer_scope
+    return scope.qualified_name if scope is not None else None
+
+
+def _takes_nogil(entry, index: int) -> bool:
+    """Whether the parameter at `index` is a pointer to a `nogil` function, in all declarations that are long enough."""
+    kinds = [one.type.args[index].type for one in entry.all_alternatives() if index < len(one.type.args)]
+    return bool(kinds) and all(kind.is_ptr and kind.base_type.is_cfunction and kind.base_type.nogil for kind in kinds)
+
+
+def _noexcept(kind) -> str:
+    """How a function of this type would be declared."""
+    name = kind.entry.name if kind.entry else "f"
+    parameters = ", ".join(f"{argument.type} {argument.name}" for argument in kind.args)
+    return f"cdef {kind.return_type} {name}({parameters}) noexcept nogil"
 
 
 _IN_PLACE = {
