@@ -5,6 +5,8 @@
 #include <ATen/core/stack.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 #include "autograd.h"
 
 namespace interop::boxed {
@@ -160,14 +162,13 @@ class WithNewVersions final : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) const {
     const std::vector<c10::Argument>& arguments = op.schema().arguments();
+    const c10::ArrayRef<c10::IValue> values = last(*stack, arguments.size());
+    refuse_gradient(op, values);
     std::vector<at::Tensor> changed;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) {
-        const c10::IValue& value = (*stack)[stack->size() - arguments.size() + i];
-        for (const at::Tensor& tensor : Flat(value, {arguments[i]}).tensors) {
-          refuse_gradient(op, arguments[i], tensor);
-          changed.push_back(tensor);
-        }
+      if (changes(arguments[i])) {
+        const Flat found(values[i], {arguments[i]});
+        changed.insert(changed.end(), found.tensors.begin(), found.tensors.end());
       }
     }
     {
@@ -182,19 +183,37 @@ class WithNewVersions final : public c10::OperatorKernel {
   }
 
  private:
-  // The graph would know nothing of the change, and give wrong gradients. A kernel for Autograd that knows what to do
-  // calls the operator with the key switched off.
-  static void refuse_gradient(const c10::OperatorHandle& op, const c10::Argument& argument, const at::Tensor& tensor) {
-    TORCH_CHECK(
-        !tensor.defined() || !tensor.requires_grad() || !at::GradMode::is_enabled() ||
-            c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU),
-        op.operator_name(),
-        " changes its argument '",
-        argument.name(),
-        "', which requires grad, and has no gradient; "
-        "call it under torch.no_grad(), or with ",
-        argument.name(),
-        ".detach()");
+  static bool changes(const c10::Argument& argument) {
+    return argument.alias_info() && argument.alias_info()->isWrite();
+  }
+
+  // The graph would know nothing of the change, nor of what it depends on, and give wrong gradients. A kernel for
+  // Autograd that knows what to do calls the operator with the key switched off.
+  static void refuse_gradient(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
+    if (!at::GradMode::is_enabled() || c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU)) {
+      return;
+    }
+    const std::vector<c10::Argument>& arguments = op.schema().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      for (const at::Tensor& tensor : Flat(values[i], {arguments[i]}).tensors) {
+        TORCH_CHECK(
+            !tensor.defined() || !tensor.requires_grad(),
+            op.operator_name(),
+            " changes its argument '",
+            changed_by(arguments, i),
+            changes(arguments[i]) ? "', which requires grad, and has no gradient; "
+                                  : "', and has no gradient for '" + arguments[i].name() + "', which requires grad; ",
+            "call it under torch.no_grad(), or with ",
+            arguments[i].name(),
+            ".detach()");
+      }
+    }
+  }
+
+  // Of the arguments that the operator changes, the one that a message about argument `index` names.
+  static const std::string& changed_by(const std::vector<c10::Argument>& arguments, size_t index) {
+    return changes(arguments[index]) ? arguments[index].name()
+                                     : std::find_if(arguments.begin(), arguments.end(), changes)->name();
   }
 };
 

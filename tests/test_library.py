@@ -124,6 +124,22 @@ class TestChanges:
             with torch.no_grad():
                 OPS.add_one_(x)
 
+    def test_a_gradient_that_would_be_lost(self):
+        """Of what the change depends on: the changed tensor would seem to be a constant."""
+        y = torch.full((3,), 2.0, requires_grad=True)
+        for call in (lambda out: OPS.scaled.out(y, 2.0, out=out), lambda out: OPS.add_all_(out, [y.detach(), y])):
+            out = torch.zeros(3)
+            with pytest.raises(
+                RuntimeError,
+                match=r"changes its argument '(out|x)', and has no gradient for '(x|ys)', which requires grad; "
+                r"call it under torch.no_grad\(\), or with (x|ys).detach\(\)",
+            ):
+                call(out)
+            assert not out.any()
+            with torch.no_grad():
+                call(out)
+            assert torch.equal(out, torch.full((3,), 4.0))
+
     def test_inference_mode(self):
         with torch.inference_mode():
             x = torch.zeros(2)

@@ -189,6 +189,12 @@ cdef at.Tensor scaled_out(const at.Tensor& x, double s, at.Tensor& out) except *
     return out
 
 
+cdef void add_all_(at.Tensor& x, const vector[at.Tensor]& ys) except * nogil:
+    x.add_(at.sum(at.stack(ys), 0))
+
+
+define("interop_test::add_all_", "(Tensor(a!) x, Tensor[] ys) -> ()")
+impl("interop_test::add_all_", "CPU", add_all_)
 define("interop_test::add_one_", "(Tensor(a!) x) -> ()", Tag.pt2_compliant_tag)
 impl("interop_test::add_one_", "CPU", add_one_)
 impl("interop_test::add_one_", "Meta", add_one_meta)
