@@ -48,9 +48,7 @@ struct Forward<R(Context&, P...)> {
       std::index_sequence<I...>) {
     Callback call;
     R result = function(context, values[I].template as<P>(name, I)...);
-    if (call.failed()) [[unlikely]] {
-      raise(call);
-    }
+    raise_if_failed(call);
     append(outputs, std::move(result));
   }
 };

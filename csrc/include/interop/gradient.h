@@ -159,9 +159,7 @@ struct Gradient<R(Context&, G...)> {
       }
     };
     R result = run();
-    if (call.failed()) [[unlikely]] {
-      raise(call);
-    }
+    raise_if_failed(call);
     append(results, std::move(result));
   }
 };

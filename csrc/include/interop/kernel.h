@@ -261,14 +261,10 @@ class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
     Callback call;
     if constexpr (std::is_void_v<R>) {
       function_(Parameter<P, Whole>(std::forward<decltype(arguments)>(arguments)).get()...);
-      if (call.failed()) [[unlikely]] {
-        raise(call);
-      }
+      raise_if_failed(call);
     } else {
       R result = function_(Parameter<P, Whole>(std::forward<decltype(arguments)>(arguments)).get()...);
-      if (call.failed()) [[unlikely]] {
-        raise(call);
-      }
+      raise_if_failed(call);
       return Result<R, Whole>::give(std::move(result));
     }
   }

@@ -45,9 +45,7 @@ struct Setup<void(Context&, P...), Whole> {
         kernel::Parameter<P, Whole>(
             c10::impl::ivalue_to_arg<typename kernel::Parameter<P, Whole>::Dispatched, false>::call(values[I]))
             .get()...);
-    if (call.failed()) [[unlikely]] {
-      raise(call);
-    }
+    raise_if_failed(call);
   }
 };
 
