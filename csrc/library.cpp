@@ -78,6 +78,15 @@ c10::DispatchKey parse_key(const std::string& where, const std::string& key) {
   }
 }
 
+// Whether autograd comes before kernels for this key, so that they need not care for it.
+bool is_below_autograd(c10::DispatchKey key) {
+  if (c10::isAliasDispatchKey(key)) {
+    return key == c10::DispatchKey::CompositeExplicitAutograd ||
+           key == c10::DispatchKey::CompositeExplicitAutogradNonFunctional;
+  }
+  return c10::toFunctionalityKey(key) < c10::DispatchKey::AutogradOther;
+}
+
 void refuse_second(const std::string& where, const std::string& name, const std::string& key) {
   if (const std::string* by = registry::owner(name, key)) {
     TORCH_CHECK(false, where, ": the module ", *by, " has registered a kernel of ", name, " for ", key, " already");
@@ -151,6 +160,7 @@ void impl(const Module& module, const std::string& name, const std::string& key,
       different = signature::difference(op.schema().returns(), way.schema->returns(), "result");
     }
     if (different.empty()) {
+      *way.below_autograd = is_below_autograd(parsed);
       registry::add(
           module,
           name,

@@ -165,10 +165,22 @@ class TestOutputs:
             iterators.twice(torch.ones(3), leaf)
         assert torch.equal(leaf.detach(), torch.full((3,), 2.0))
 
-    def test_inputs_that_require_grad_give_plain_results(self, iterators):
+    def test_inputs_that_require_grad(self, iterators):
+        """The loop's results would be constants to autograd."""
         a = torch.ones(3, requires_grad=True)
         for b in (a, torch.ones(3, dtype=torch.float64)):
-            assert not iterators.binary("binary_op", None, a, b).requires_grad
+            with pytest.raises(
+                RuntimeError,
+                match=r"at\.TensorIterator: input 0 requires grad, and what is computed here belongs to no",
+            ):
+                iterators.binary("binary_op", None, a, b)
+            with torch.no_grad():
+                assert not iterators.binary("binary_op", None, a, b).requires_grad
+            assert not iterators.binary("comparison_op", None, a, b).any()  # truth values have no gradient
+        out = torch.zeros(3)
+        with pytest.raises(RuntimeError, match="requires grad"):
+            iterators.twice(a, out)
+        assert out._version == 0
 
     def test_made_of_a_declared_shape(self, iterators):
         check_same(iterators.made((2, 3)), torch.full((2, 3), 3.0))

@@ -6,6 +6,7 @@ from conftest import import_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
+from torch.autograd import forward_ad
 
 pytestmark = [
     pytest.mark.native,
@@ -14,6 +15,7 @@ pytestmark = [
     ),
 ]
 
+OPS = torch.ops.interop_kernels
 NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
@@ -21,6 +23,11 @@ FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 @pytest.fixture(scope="session")
 def operations(site):
     return import_from(site, "operations")
+
+
+@pytest.fixture(autouse=True)
+def _loaded(operations):
+    """The operators exist once the module is imported."""
 
 
 @pytest.fixture(autouse=True)
@@ -120,11 +127,6 @@ class TestElementwise:
         z = torch.tensor([1 + 2j, 3 - 1j])
         check_same(operations.binary(z.conj(), z), z.conj() * 2 + z)
         check_same(operations.binary(z.conj().imag, z.imag), z.conj().imag * 2 + z.imag)
-
-    def test_inputs_that_require_grad_give_plain_results(self, operations):
-        a = torch.ones(3, requires_grad=True)
-        for b in (a, torch.ones(3, dtype=torch.float64)):
-            assert not operations.binary(a, b).requires_grad
 
     @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor", "ignore:The PyTorch API of nested")
     @pytest.mark.parametrize("what", sorted(REFUSED.keys() - {"conj", "neg"}))
@@ -233,6 +235,77 @@ class TestDerivatives:
         x, beta = torch.randn(3), torch.randn((), dtype=torch.float64)
         of_x, of_beta = operations.swish_backward(torch.ones(3), x, beta[None])
         assert (of_x.dtype, of_beta.dtype) == (torch.float32, torch.float64)
+
+
+GRAPH = r"requires grad, and what is computed here belongs to no graph, .* under NoGradGuard or on .detach\(\)$"
+
+
+class TestGraphs:
+    """What a loop computes has no gradient: wherever one would be recorded, it is an error and not a constant."""
+
+    def test_inputs_that_require_grad(self, operations):
+        a, b = torch.ones(3, dtype=torch.float64), torch.ones(3, requires_grad=True)
+        for call in (
+            lambda: operations.binary(a, b),
+            lambda: operations.binary_out(a, b, torch.empty(3, dtype=torch.float64)),
+            lambda: operations.with_number(b, 2),
+        ):
+            with pytest.raises(RuntimeError, match=f"^combine: input [01] {GRAPH}"):
+                call()
+            with torch.no_grad():
+                assert not call().requires_grad
+        for call in (lambda: operations.total(b, 0, False), lambda: operations.total_of_both(b[None])):
+            with pytest.raises(RuntimeError, match=f"^total: input {GRAPH}"):
+                call()
+            with torch.inference_mode():
+                assert call().numel() > 0
+
+    def test_truth_values_have_no_gradient(self, operations):
+        a = torch.ones(3, requires_grad=True)
+        assert operations.close(a, a).all()
+        assert operations.close(a, a, torch.empty(3)).all()
+
+    @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+    def test_forward_gradients(self, operations):
+        with forward_ad.dual_level():
+            x = forward_ad.make_dual(torch.ones(3), torch.ones(3))
+            for call in (lambda: operations.binary(x, x), lambda: operations.total(x, 0, False)):
+                with pytest.raises(NotImplementedError, match="has a forward gradient, which would be lost"):
+                    call()
+
+    @pytest.mark.parametrize("way", ["operator", "function"])
+    def test_a_backward_is_not_differentiated_as_a_constant(self, operations, way):
+        x = torch.randn(3, requires_grad=True)
+        y = OPS.cubed(x) if way == "operator" else operations.cubed(x)
+        torch.testing.assert_close(y, x**3)
+        (grad,) = torch.autograd.grad(y.sum(), x, retain_graph=True)
+        torch.testing.assert_close(grad, 3 * x**2)
+        with pytest.raises(RuntimeError, match=f"^cubed_backward: input 1 {GRAPH}"):
+            torch.autograd.grad(y.sum(), x, create_graph=True)
+
+    def test_kernels_below_autograd(self):
+        """They need not care, also where the operator has no gradient, of which torch warns."""
+        x = torch.randn(5000, 20, requires_grad=True)
+        for name in ("squared", "squared_explicit", "squared_in_parts"):
+            y = getattr(OPS, name)(x)
+            torch.testing.assert_close(y.detach(), x.detach() ** 2)
+            with pytest.warns(UserWarning, match=f"interop_kernels::{name}: an autograd kernel was not registered"):
+                y.sum().backward()
+            assert x.grad is None
+
+    def test_kernels_above_autograd(self):
+        x = torch.randn(3, requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"^squared: input 0 {GRAPH}"):
+            OPS.squared_implicit(x)
+        torch.testing.assert_close(OPS.squared_implicit(x.detach()), x.detach() ** 2)
+
+    def test_parts_of_a_loop(self, operations):
+        """Whatever thread they run on."""
+        x = torch.randn(5000, 20, requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"^squared: input 0 {GRAPH}"):
+            operations.squared_in_parts(x)
+        with torch.no_grad():
+            torch.testing.assert_close(operations.squared_in_parts(x), x**2)
 
 
 class TestReductions:

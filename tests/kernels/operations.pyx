@@ -5,6 +5,8 @@ cimport torch
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
+from torch.autograd cimport Context, Function
+from torch.library cimport define, impl, register_autograd
 
 
 class Told(Exception):
@@ -104,6 +106,86 @@ def swish_backward(torch.Tensor grad not None, torch.Tensor x not None, torch.Te
         of_beta = at.elementwise(b"swish_backward", at.kernel(_swish_beta[float], _swish_beta[double]), g, a, b)
         of_beta = at.unbroadcast(of_beta, b)
     return torch.wrap(of_x), torch.wrap(of_beta)
+
+
+# Where autograd records, a loop is an error.
+
+cdef inline at.floating _cubed(at.floating x) noexcept nogil:
+    return x * x * x
+
+
+cdef inline at.floating _by_cubed(at.floating grad, at.floating x) noexcept nogil:
+    return grad * 3 * x * x
+
+
+cdef at.Tensor cubed_(const at.Tensor& x) except * nogil:
+    return at.elementwise(b"cubed", at.kernel(_cubed[float], _cubed[double]), x)
+
+
+cdef at.Tensor cubed_forward(Context& ctx, const at.Tensor& x) except * nogil:
+    ctx.save_for_backward(x)
+    return cubed_(x)
+
+
+cdef void cubed_setup(Context& ctx, const at.Tensor& x, const at.Tensor& y) except * nogil:
+    ctx.save_for_backward(x)
+
+
+cdef at.Tensor cubed_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return at.elementwise(
+        b"cubed_backward", at.kernel(_by_cubed[float], _by_cubed[double]), grad, ctx.saved_tensor(0))
+
+
+cdef Function[at.Tensor] cubed_function
+cubed_function.define("Cubed", cubed_forward, cubed_backward)
+define("interop_kernels::cubed", "(Tensor x) -> Tensor")
+impl("interop_kernels::cubed", "CPU", cubed_)
+register_autograd("interop_kernels::cubed", cubed_backward, cubed_setup)
+
+
+def cubed(torch.Tensor x not None):
+    return torch.wrap(cubed_function.apply(x.cdata))
+
+
+cdef inline float _squared(float x) noexcept nogil:
+    return x * x
+
+
+cdef at.Tensor squared(const at.Tensor& x) except * nogil:
+    return at.elementwise(b"squared", at.kernel(_squared), x)
+
+
+cdef struct Parts:
+    const at.Tensor* x
+    at.Tensor* y
+
+
+cdef void _square_rows(int64_t begin, int64_t end, void* data) except * nogil:
+    cdef Parts* parts = <Parts*> data
+    cdef at.Tensor row = at.elementwise(b"squared", at.kernel(_squared), parts.x.narrow(0, begin, end - begin))
+    parts.y.narrow(0, begin, end - begin).copy_(row)
+
+
+cdef at.Tensor squared_parts(const at.Tensor& x) except * nogil:
+    cdef at.Tensor y = at.empty(x.sizes())
+    cdef Parts parts
+    parts.x, parts.y = &x, &y
+    at.parallel_for(0, x.size(0), 1, _square_rows, &parts)
+    return y
+
+
+define("interop_kernels::squared", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared", "CPU", squared)
+define("interop_kernels::squared_explicit", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared_explicit", "CompositeExplicitAutograd", squared)
+define("interop_kernels::squared_implicit", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared_implicit", "CompositeImplicitAutograd", squared)
+define("interop_kernels::squared_in_parts", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared_in_parts", "CPU", squared_parts)
+
+
+def squared_in_parts(torch.Tensor x not None):
+    return torch.wrap(squared_parts(x.cdata))
 
 
 # Truth values: made of numbers, and of themselves.

@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "interop/dispatch.h"
+#include "interop/graph.h"
 #include "interop/iterator.h"
 #include "interop/reference.h"
 #include "interop/vectorised.h"
@@ -119,20 +120,25 @@ at::Tensor operand(const A& argument) {
   }
 }
 
-inline void check_operand(at::Tensor& tensor, const std::string& name) {
+inline void check_operand(const Description& operation, const at::Tensor& tensor, const std::string& name) {
   check_data(tensor, name.c_str(), Copes::with_conj | Copes::with_neg);
-  if (tensor.is_conj() || tensor.is_neg()) {
-    tensor = tensor.resolve_conj().resolve_neg();
+  if (!operation.is_predicate) {  // a truth value has no gradient
+    check_no_graph(tensor, operation.name, name);
   }
 }
 
 // The iterator of an operation, and the dtype to compute with.
 inline std::pair<at::TensorIterator, c10::ScalarType> make_iterator(
     const Description& operation, const at::Tensor& out, at::Tensor* inputs, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    check_operand(operation, inputs[i], "input " + std::to_string(i));
+  }
   const at::AutoDispatchBelowADInplaceOrView below;  // copies made here belong to no graph
   at::native::ResultTypeState state;
   for (size_t i = 0; i < count; ++i) {
-    check_operand(inputs[i], "input " + std::to_string(i));
+    if (inputs[i].is_conj() || inputs[i].is_neg()) {
+      inputs[i] = inputs[i].resolve_conj().resolve_neg();
+    }
     state = at::native::update_result_type_state(inputs[i], state);
   }
   const auto [common, computed] = operation.choose(at::native::result_type(state));

@@ -20,6 +20,7 @@
 #include "interop/callback.h"
 #include "interop/convert.h"
 #include "interop/device.h"
+#include "interop/graph.h"
 #include "interop/raise.h"
 
 namespace interop::kernel {
@@ -257,7 +258,11 @@ class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
 
   explicit Kernel(R (*function)(P...)) : function_(function) {}
 
+  // Whether it is registered for a key below autograd.
+  bool below_autograd = false;
+
   Dispatched operator()(typename Parameter<P, Whole>::Dispatched... arguments) {
+    const BelowAutograd mode(below_autograd);
     Callback call;
     if constexpr (std::is_void_v<R>) {
       function_(Parameter<P, Whole>(std::forward<decltype(arguments)>(arguments)).get()...);
@@ -276,6 +281,7 @@ class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
 // A kernel and what it takes, to be compared with the schema.
 struct Candidate {
   c10::KernelFunction function;
+  bool* below_autograd;  // in the function
   c10::impl::CppSignature signature;
   std::unique_ptr<c10::FunctionSchema> schema;
 };
@@ -283,8 +289,11 @@ struct Candidate {
 template <class F, class Whole>
 Candidate candidate(F* function) {
   using K = Kernel<F, Whole>;
+  auto kernel = std::make_unique<K>(function);
+  bool* below_autograd = &kernel->below_autograd;
   return {
-      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::make_unique<K>(function)),
+      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::move(kernel)),
+      below_autograd,
       c10::impl::CppSignature::make<typename K::Function>(),
       std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<typename K::Function>())};
 }

@@ -11,6 +11,8 @@
 #include <type_traits>
 
 #include "interop/callback.h"
+#include "interop/gil.h"
+#include "interop/graph.h"
 
 namespace interop {
 
@@ -47,8 +49,12 @@ inline void parallel_for(
     int64_t begin, int64_t end, int64_t grain, void (*function)(int64_t, int64_t, void*), void* data) {
   detail::check_function(function);
   detail::check_grain(grain);
+  const bool below = !records_graph();
   const NoGil no_gil;  // a part that takes the GIL would wait for the caller, who waits for it
-  at::parallel_for(begin, end, grain, [=](int64_t b, int64_t e) { detail::call_cython(function, b, e, data); });
+  at::parallel_for(begin, end, grain, [=](int64_t b, int64_t e) {
+    const BelowAutograd mode(below);
+    detail::call_cython(function, b, e, data);
+  });
 }
 
 // What combine() makes of the results of function(b, e, identity, data) for all parts, in their order.
@@ -63,13 +69,17 @@ T parallel_reduce(
     void* data) {
   detail::check_function(function && combine);
   detail::check_grain(grain);
+  const bool below = !records_graph();
   const NoGil no_gil;
   return at::parallel_reduce(
       begin,
       end,
       grain,
       identity,
-      [=](int64_t b, int64_t e, T start) { return detail::call_cython(function, b, e, start, data); },
+      [=](int64_t b, int64_t e, T start) {
+        const BelowAutograd mode(below);
+        return detail::call_cython(function, b, e, start, data);
+      },
       [=](T x, T y) { return detail::call_cython(combine, x, y); });
 }
 

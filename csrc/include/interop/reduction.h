@@ -72,19 +72,18 @@ at::Tensor reduce(
     bool keepdim) {
   using D = Described<functions...>;
   static_assert(D::First::arguments == 2 && !D::First::is_predicate, "a reduction's function is T f(T total, T value)");
-  at::Tensor input = tensor;
-  check_operand(input, "input");
-  const auto [result_dtype, computed] = D::with_name(name).choose(input.scalar_type());
-  const auto reduced = at::dim_list_to_bitset(dims, input.dim());
+  check_operand(D::with_name(name), tensor, "input");
+  const auto [result_dtype, computed] = D::with_name(name).choose(tensor.scalar_type());
+  const auto reduced = at::dim_list_to_bitset(dims, tensor.dim());
   std::vector<int64_t> kept_sizes, sizes;
-  for (int64_t d = 0; d < input.dim(); ++d) {
-    kept_sizes.push_back(reduced[d] ? 1 : input.size(d));
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    kept_sizes.push_back(reduced[d] ? 1 : tensor.size(d));
     if (keepdim || !reduced[d]) {
       sizes.push_back(kept_sizes.back());
     }
   }
   const at::AutoDispatchBelowADInplaceOrView below;  // nothing here belongs to a graph
-  input = input.to(computed);
+  const at::Tensor input = tensor.resolve_conj().resolve_neg().to(computed);
   at::Tensor result = at::_ops::full::call(
       c10::fromIntArrayRefSlow(kept_sizes), identity, computed, at::kStrided, at::kCPU, std::nullopt);
   at::TensorIteratorConfig config;
