@@ -56,6 +56,9 @@ class TestNumerically:
         assert gradcheck(function, inputs)
         assert gradgradcheck(function, inputs)
 
+    def test_arguments_that_are_references(self, gradients):
+        assert gradcheck(lambda x, y: gradients.product([x, y]), (draw(3), draw(3)))
+
     @pytest.mark.parametrize("shift", [True, False])
     def test_lists(self, gradients, shift):
         inputs = (draw(3), draw(3), *([draw(3)] if shift else []))

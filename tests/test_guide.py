@@ -142,6 +142,8 @@ def test_operators(operators_guide):
     torch.testing.assert_close(ops.scaled_mm(a, b), a @ b)
     with torch.autocast("cpu"):
         assert ops.scaled_mm(a, b).dtype == torch.bfloat16
+    assert torch.autograd.gradcheck(lambda *xs: ops.blend(xs, 2.0), (a.double(), a.double()))
+    torch.testing.assert_close(ops.blend([a, a]), 2 * a)
     x = torch.randn(3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(operators_guide.exp, (x,))
     assert torch.autograd.gradcheck(ops.sine, (x,))

@@ -70,6 +70,17 @@ class TestArguments:
         if "\0" not in a + b:
             assert OPS.text(a, b) == a + b
 
+    @pytest.mark.parametrize("s", [None, 2.5])
+    @pytest.mark.parametrize("y", [None, torch.full((2, 3), 3.0)])
+    def test_references(self, s, y):
+        """Elements of a vector, what an optional has, and parameters, handed on to operators."""
+        xs, x = [torch.randn(2, 3), torch.randn(2, 3)], torch.randn(2, 3)
+        total = 4 * (xs[0] + xs[1]) + (s or 1.0) * xs[0]
+        total = total * (s or 1.0) * xs[0] - (s or 0.0)
+        total = total * (1.0 if y is None else y)
+        expected = torch.cat((total, x, xs[0], xs[0]), 0).sum(1, True).expand(8, 5)
+        torch.testing.assert_close(OPS.folded(xs, x, s, y, [0, 1, 5]), expected)
+
     def test_types(self):
         made = OPS.types(torch.float64, None, torch.device("cpu"))
         assert (made.dtype, made.device.type) == (torch.float64, "cpu")

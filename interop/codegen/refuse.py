@@ -14,6 +14,7 @@ from Cython.Compiler.ExprNodes import SimpleCallNode
 from Cython.Compiler.Nodes import InPlaceAssignmentNode
 from Cython.Compiler.PyrexTypes import error_type
 
+from interop.codegen.patch import replaced
 from interop.codegen.select import read_source
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -69,55 +70,52 @@ def refuse_in_place_operators() -> Iterator[None]:
     """While this lasts, Cython refuses ``t += u`` for an at.Tensor.
 
     It would write it into C++ as it stands, where an exception that ATen throws ends the process: of all expressions
-    this one cannot be declared ``except +``. The node has no hook, so its method is replaced.
+    this one cannot be declared ``except +``.
     """
-    original = InPlaceAssignmentNode.generate_execution_code
 
-    def generate_execution_code(node, code):
-        kind = node.lhs.type
-        if getattr(kind, "is_reference", False):
-            kind = kind.ref_base_type
-        if kind.is_cpp_class and kind.empty_declaration_code().strip() == "at::Tensor":
-            error(
-                node.pos,
-                f"an exception in `{node.operator}=` of an at.Tensor would end the process; "
-                f"write t = t {node.operator} u, or in place t.{_IN_PLACE.get(node.operator, '...')}(u)",
-            )
-        return original(node, code)
+    def make(original):
+        def generate_execution_code(node, code):
+            kind = node.lhs.type
+            if getattr(kind, "is_reference", False):
+                kind = kind.ref_base_type
+            if kind.is_cpp_class and kind.empty_declaration_code().strip() == "at::Tensor":
+                error(
+                    node.pos,
+                    f"an exception in `{node.operator}=` of an at.Tensor would end the process; "
+                    f"write t = t {node.operator} u, or in place t.{_IN_PLACE.get(node.operator, '...')}(u)",
+                )
+            return original(node, code)
 
-    InPlaceAssignmentNode.generate_execution_code = generate_execution_code
-    try:
+        return generate_execution_code
+
+    with replaced(InPlaceAssignmentNode, "generate_execution_code", make):
         yield
-    finally:
-        InPlaceAssignmentNode.generate_execution_code = original
 
 
 @contextlib.contextmanager
 def refuse_unfit_functions() -> Iterator[None]:
     """While this lasts, Cython refuses to hand torch a function that it cannot call: above all one that needs the GIL.
 
-    A parameter that is a template, and one of a macro, takes whatever stands there. The node has no hook, so its method
-    is replaced.
+    A parameter that is a template, and one of a macro, takes whatever stands there.
     """
-    original = SimpleCallNode.analyse_c_function_call
 
-    def analyse_c_function_call(node, env):
-        unfit = list(_unfit_functions(node))
-        for position, message in unfit:
-            error(position, message)
-        if not unfit:
-            original(node, env)
-            return
-        # Without the original, or Cython's own message would come on top.
-        declared = node.function.entry.all_alternatives()
-        node.type = declared[0].type.return_type if len(declared) == 1 else error_type
-        node.result_code = "<error>"
+    def make(original):
+        def analyse_c_function_call(node, env):
+            unfit = list(_unfit_functions(node))
+            for position, message in unfit:
+                error(position, message)
+            if not unfit:
+                original(node, env)
+                return
+            # Without the original, or Cython's own message would come on top.
+            declared = node.function.entry.all_alternatives()
+            node.type = declared[0].type.return_type if len(declared) == 1 else error_type
+            node.result_code = "<error>"
 
-    SimpleCallNode.analyse_c_function_call = analyse_c_function_call
-    try:
+        return analyse_c_function_call
+
+    with replaced(SimpleCallNode, "analyse_c_function_call", make):
         yield
-    finally:
-        SimpleCallNode.analyse_c_function_call = original
 
 
 # Which arguments are functions, from which one on, and what they are called.

@@ -232,6 +232,36 @@ impl("interop_test::weighted", "CompositeExplicit", weighted)
 register_autograd("interop_test::weighted", weighted_backward, weighted_setup)
 
 
+# Elements of lists, values of optionals and parameters are references to Cython: in calls of every kind.
+
+cdef at.Tensor folded(
+        const vector[at.Tensor]& xs, const at.Tensor& x, const optional[double]& s, const optional[at.Tensor]& y,
+        const vector[int64_t]& dims) except * nogil:
+    cdef Operator[at.Tensor] add = Operator[at.Tensor](b"aten::add.Tensor")
+    cdef vector[at.Tensor] own = xs
+    cdef at.Tensor total = at.zeros_like(x), cat
+    cdef size_t i
+    for i in range(xs.size()):
+        total = at.add(total, xs[i])
+        total = at.add(xs[i], total, 1)
+        total = total.add(own[i])
+        total = total + own[i]
+    total = add.call(total, xs.at(0), s.value_or(1.0))
+    total = at.mul(total, s.value_or(1.0))
+    total = at.mul(total, own.at(0))
+    if s.has_value():
+        total = at.sub(total, s.value())
+    if y.has_value():
+        total = at.mul(total, y.value())
+    cat = at.cat((total, x, own[0], xs[0]), dims[0])
+    cat = cat.sum(dims[1], True)
+    return cat.expand((cat.size(0), dims[2]))
+
+
+define("interop_test::folded", "(Tensor[] xs, Tensor x, float? s, Tensor? y, int[] dims) -> Tensor")
+impl("interop_test::folded", "CompositeImplicit", folded)
+
+
 # Several results, one of them an integer, and a kernel that reads data: the gradient needs an operator of its own.
 
 cdef (at.Tensor, at.Tensor) largest(const at.Tensor& x) except * nogil:

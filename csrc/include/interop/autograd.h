@@ -13,6 +13,7 @@
 
 #include "interop/convert.h"
 #include "interop/gradient.h"
+#include "interop/reference.h"
 #include "interop/runtime.h"
 #include "interop/value.h"
 
@@ -95,8 +96,8 @@ class Function {
         definition_->arguments,
         " arguments, got ",
         sizeof...(A));
-    const Value values[sizeof...(A) + 1] = {Value(arguments)..., Value()};
-    const Input inputs[sizeof...(A) + 1] = {input(arguments)..., Input()};
+    const Value values[sizeof...(A) + 1] = {Value(seen(arguments))..., Value()};
+    const Input inputs[sizeof...(A) + 1] = {input(seen(arguments))..., Input()};
     Tensors outputs;
     runtime().apply(
         definition_,
