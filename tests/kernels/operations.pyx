@@ -34,6 +34,11 @@ cdef at.Tensor combine(const at.Tensor& a, const at.Tensor& b) except * nogil:
         a, b)
 
 
+define("interop_kernels::combine", "(Tensor a, Tensor b) -> Tensor")
+impl("interop_kernels::combine", "CPU", combine)
+impl("interop_kernels::combine", "Meta", combine)
+
+
 def binary(torch.Tensor a not None, torch.Tensor b not None):
     return torch.wrap(combine(a.cdata, b.cdata))
 
@@ -202,6 +207,15 @@ def close(torch.Tensor a not None, torch.Tensor b not None, torch.Tensor out=Non
         b"close", out.cdata, at.kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
 
 
+cdef at.Tensor _close_of(const at.Tensor& a, const at.Tensor& b) except * nogil:
+    return at.elementwise(b"close", at.kernel(_close[float], _close[double], _close[int64_t]), a, b)
+
+
+define("interop_kernels::close", "(Tensor a, Tensor b) -> Tensor")
+impl("interop_kernels::close", "CPU", _close_of)
+impl("interop_kernels::close", "Meta", _close_of)
+
+
 cdef inline cbool _alike(cbool a, cbool b) noexcept nogil:
     return a == b
 
@@ -300,6 +314,15 @@ def total(torch.Tensor x not None, dims, bint keepdim):
             _plus[float], _plus[double], _plus[int32_t], _plus[int64_t], _plus[floatcomplex], _plus[doublecomplex]),
         x.cdata, 0, dims, keepdim)
     return torch.wrap(result)
+
+
+cdef at.Tensor _total_of(const at.Tensor& x, at.IntArrayRef dims, bint keepdim) except * nogil:
+    return at.reduce(b"total", at.kernel(_plus[float], _plus[double]), x, 0, dims, keepdim)
+
+
+define("interop_kernels::total", "(Tensor x, int[] dims, bool keepdim) -> Tensor")
+impl("interop_kernels::total", "CPU", _total_of)
+impl("interop_kernels::total", "Meta", _total_of)
 
 
 cdef inline float _raising(float total, float value) noexcept nogil:

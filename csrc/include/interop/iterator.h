@@ -315,6 +315,7 @@ class TensorIteratorConfig {
       config.add_owned_output(outputs_[i]);
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
+      check_not_traced(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
       check(inputs_[i], "input", i);
       if (has_gradient()) {
         check_no_graph(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));

@@ -1,6 +1,9 @@
 // A reduction of a tensor out of one scalar function written in Cython that folds a value into a total.
 #pragma once
 
+#include <bitset>
+#include <vector>
+
 #include "interop/convert.h"
 #include "interop/elementwise.h"
 
@@ -63,6 +66,19 @@ bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::
   return true;
 }
 
+// The result without values, in a Meta kernel.
+inline at::Tensor reduced_meta(
+    const at::Tensor& tensor, const std::bitset<64>& reduced, bool keepdim, c10::ScalarType dtype) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  std::vector<c10::SymInt> sizes;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (keepdim || !reduced[d]) {
+      sizes.push_back(reduced[d] ? c10::SymInt(1) : tensor.sym_size(d));
+    }
+  }
+  return at::_ops::empty_memory_format::call(sizes, dtype, at::kStrided, at::kMeta, std::nullopt, std::nullopt);
+}
+
 template <auto... functions>
 at::Tensor reduce(
     const char* name,
@@ -75,6 +91,9 @@ at::Tensor reduce(
   check_operand(D::with_name(name), tensor, "input");
   const auto [result_dtype, computed] = D::with_name(name).choose(tensor.scalar_type());
   const auto reduced = at::dim_list_to_bitset(dims, tensor.dim());
+  if (is_meta(tensor)) [[unlikely]] {
+    return reduced_meta(tensor, reduced, keepdim, result_dtype);
+  }
   std::vector<int64_t> kept_sizes, sizes;
   for (int64_t d = 0; d < tensor.dim(); ++d) {
     kept_sizes.push_back(reduced[d] ? 1 : tensor.size(d));
