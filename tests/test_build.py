@@ -271,6 +271,32 @@ class TestCythonize:
             "torch calls this function without the GIL; declare it `nogil`, or `with gil`",
         ]
 
+    def test_a_function_of_another_kind_than_dispatched(self, project, capsys):
+        functions, *_ = self.UNFIT
+        refused = self.refusals(
+            project,
+            capsys,
+            functions.format(declared="noexcept nogil"),
+            "cdef void ranges(int64_t begin, int64_t end, at.floating* data) noexcept nogil: pass",
+            "cdef void use(at.TensorIterator it) except *:",
+            "    it.for_each(at.dispatch(at.kFloat, b'x', loop2d[float]), NULL)",
+            "    it.for_each(at.dispatch2d(at.kFloat, b'x', ranges[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, at.dispatch_part(at.kFloat, b'x', loop[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, at.dispatch(at.kFloat, b'x', ranges[float], ranges[double]), NULL)",
+            "    at.parallel_for(0, 1, 1, ranges[float], NULL)",
+        )
+        loop = (
+            "a function of at.dispatch has the parameters (char** data, const int64_t* strides, int64_t n, floating* _)"
+        )
+        found = list(dict.fromkeys(message for _, message in refused))
+        assert found[0] == f"{loop}; for this one there is at.dispatch2d"
+        assert found[1].endswith("int64_t n, int64_t m, floating* _); for this one there is at.dispatch_part")
+        assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one there is at.dispatch")
+        assert found[3] == f"{loop}; for this one there is at.dispatch_part"
+        assert found[-1] == (
+            "the last parameter of a function that torch calls is a void*; for this one there is at.dispatch_part"
+        )
+
     def test_a_function_of_python(self, project, capsys):
         refused = self.refusals(
             project,

@@ -126,6 +126,13 @@ _TAKE_FUNCTIONS = {
     ("interop.elementwise", "kernel"): (0, "function of at.kernel"),
     ("interop.dispatch", "dispatch"): (2, "function of at.dispatch"),
     ("interop.dispatch", "dispatch2d"): (2, "function of at.dispatch2d"),
+    ("interop.dispatch", "dispatch_part"): (2, "function of at.dispatch_part"),
+}
+# Before the last parameter, a pointer to the element.
+_DISPATCHED = {
+    "dispatch": "char** data, const int64_t* strides, int64_t n",
+    "dispatch2d": "char** data, const int64_t* strides, int64_t n, int64_t m",
+    "dispatch_part": "int64_t begin, int64_t end",
 }
 
 
@@ -145,8 +152,24 @@ def _unfit_functions(node: SimpleCallNode) -> Iterator[tuple[tuple, str]]:
             yield argument.pos, f"a {what} is a cdef function, and this is a Python object"
         elif not kind.nogil and not kind.with_gil:
             yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
+        elif first is None and _is_for_a_dtype(kind):
+            yield argument.pos, f"the last parameter of a {what} is a void*{_other(kind)}"
+        elif what.startswith("function of at.dispatch") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
+            yield argument.pos, f"a {what} has the parameters ({_DISPATCHED[entry.name]}, floating* _){_other(kind)}"
         elif what == "function of at.kernel" and (kind.exception_check or kind.exception_value is not None):
             yield argument.pos, f"a {what} must be noexcept: {_noexcept(kind)}"
+
+
+def _is_for_a_dtype(kind) -> bool:
+    """Whether this is a specialisation among which at.dispatch chooses."""
+    last = kind.args[-1].type if kind.args else None
+    return last is not None and last.is_ptr and last.base_type.is_numeric and bool(_other(kind))
+
+
+def _other(kind) -> str:
+    """What can take a function that is for a dtype."""
+    fitting = (name for name, parameters in _DISPATCHED.items() if parameters.count(",") + 2 == len(kind.args))
+    return "".join(f"; for this one there is at.{name}" for name in fitting)
 
 
 def _module_of(entry) -> str | None:

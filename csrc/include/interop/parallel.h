@@ -16,6 +16,8 @@
 
 namespace interop {
 
+using Part = void (*)(int64_t begin, int64_t end, void* data);
+
 namespace detail {
 
 inline void check_function(bool given) {
@@ -45,8 +47,7 @@ auto call_cython(F* function, Arguments... arguments) {
 
 // Calls function(b, e, data) for parts b:e of begin:end, each part on a thread of its own: one part for each `grain`
 // numbers begun, but no more than there are threads. What the first of them raises is thrown here, when all have ended.
-inline void parallel_for(
-    int64_t begin, int64_t end, int64_t grain, void (*function)(int64_t, int64_t, void*), void* data) {
+inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part function, void* data) {
   detail::check_function(function);
   detail::check_grain(grain);
   const bool below = !records_graph();
