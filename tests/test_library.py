@@ -282,6 +282,10 @@ REFUSED = {
         TypeError,
         "argument 3 's' is float in the schema, and int in the kernel; declare it double",
     ),
+    "change that is not in the schema": (
+        TypeError,
+        r"argument 1 'x' is not changed in the schema; declare it const at.Tensor&, or write Tensor\(a!\) x in the",
+    ),
     "result": (TypeError, "the schema has 1 result, and the kernel 0"),
     "int and bint": (TypeError, "argument 2 'flag' is bool .*; declare it bint, and a whole number beside it int64_t"),
     "gradients": (TypeError, "the operator takes 1 arguments, and backward returns 2 gradients"),
@@ -318,6 +322,8 @@ class TestOperator:
         x = torch.randn(3, 2)
         assert all(map(torch.equal, operators.call_pair(x), torch.max(x, 0)))
         assert operators.call_defaults() == "wow!"
+        assert all(map(torch.equal, OPS.made_pair(x), torch.max(x, 0)))
+        assert OPS.made_three(x) == (x.size(0), x.dim(), 0.5)
         doubled, undefined = operators.call_half_undefined(x)
         assert torch.equal(doubled, x * 2)
         assert undefined is None
@@ -344,6 +350,11 @@ class TestOperator:
             ("results", TypeError, "interop_test::pair returns 2 values"),
             ("result type", TypeError, r"interop_test::scaled_mm returns Tensor, and Operator\[...\] says float"),
             ("name", RuntimeError, "there is no operator interop_test::nothing"),
+            (
+                "overload",
+                RuntimeError,
+                "interop_test::scaled has no overload ''; give one of these: interop_test::scaled.out",
+            ),
         ],
     )
     def test_a_wrong_call(self, operators, how, kind, message):

@@ -141,6 +141,15 @@ cdef at.tuple2[at.Tensor, at.Tensor] pair(const at.Tensor& x) except * nogil:
     return at.max(x, 0)
 
 
+cdef at.tuple2[at.Tensor, at.Tensor] made_pair(const at.Tensor& x) except * nogil:
+    cdef at.tuple2[at.Tensor, at.Tensor] both = at.max(x, 0)
+    return at.make_tuple(at.get0(both), at.get1(both))
+
+
+cdef at.tuple3[int64_t, int64_t, double] made_three(const at.Tensor& x) except * nogil:
+    return at.make_tuple(x.size(0), x.dim(), 0.5)
+
+
 cdef double total(const at.Tensor& x) except? -1 nogil:
     return at.sum(x).item[double]()
 
@@ -165,6 +174,10 @@ define("interop_test::by_value", "(Tensor x) -> Tensor")
 impl("interop_test::by_value", "CompositeExplicit", by_value)
 define("interop_test::pair", "(Tensor x) -> (Tensor, Tensor)")
 impl("interop_test::pair", "CompositeExplicit", pair)
+define("interop_test::made_pair", "(Tensor x) -> (Tensor, Tensor)")
+impl("interop_test::made_pair", "CompositeExplicit", made_pair)
+define("interop_test::made_three", "(Tensor x) -> (int, int, float)")
+impl("interop_test::made_three", "CompositeExplicit", made_three)
 define("interop_test::total", "(Tensor x) -> float")
 impl("interop_test::total", "CompositeExplicit", total)
 
@@ -321,6 +334,8 @@ def call_wrongly(torch.Tensor x not None, how):
         Operator[at.Tensor](b"interop_test::pair").call(x.cdata)
     elif how == "result type":
         Operator[double](b"interop_test::scaled_mm").call(x.cdata, x.cdata, 1.0)
+    elif how == "overload":
+        Operator[at.Tensor](b"interop_test::scaled").call(x.cdata, 1.0)
     elif how == "name":
         Operator[at.Tensor](b"interop_test::nothing").call(x.cdata)
 

@@ -21,7 +21,13 @@ namespace interop::autograd {
 
 // Calls forward functions of any signature with values of any type: which fit is found out in the call.
 template <class F>
-struct Forward;
+struct Forward {
+  static_assert(
+      sizeof(F) == 0,
+      "forward is `cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil`: first the context, then "
+      "what "
+      "apply() is given");
+};
 
 template <class R, class... P>
 struct Forward<R(Context&, P...)> {

@@ -281,9 +281,19 @@ class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
 // A kernel and what it takes, to be compared with the schema.
 struct Candidate {
   c10::KernelFunction function;
-  bool* below_autograd;  // in the function
+  bool* below_autograd;       // in the function
+  std::vector<bool> changes;  // whether it takes an at.Tensor& and so says that it changes it; for each argument
   c10::impl::CppSignature signature;
   std::unique_ptr<c10::FunctionSchema> schema;
+};
+
+template <class F>
+struct Changes;
+template <class R, class... P>
+struct Changes<R(P...)> {
+  static std::vector<bool> list() {
+    return {std::is_same_v<P, at::Tensor&>...};
+  }
 };
 
 template <class F, class Whole>
@@ -294,6 +304,7 @@ Candidate candidate(F* function) {
   return {
       c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::move(kernel)),
       below_autograd,
+      Changes<F>::list(),
       c10::impl::CppSignature::make<typename K::Function>(),
       std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<typename K::Function>())};
 }
