@@ -36,6 +36,19 @@ class Flat {
     return result;
   }
 
+  // Puts tensors that replace those that were found to where they were.
+  void put_back(autograd::Tensors& others, c10::IValue* values) const {
+    at::Tensor* next = others.data();
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (values[i].isTensor()) {
+        values[i] = std::move(*next);
+      } else if (values[i].isTensorList()) {
+        values[i] = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(next, counts_[i]));
+      }
+      next += counts_[i];
+    }
+  }
+
   std::vector<at::Tensor> tensors;
 
  private:
@@ -60,28 +73,6 @@ class Flat {
   std::vector<size_t> counts_;
 };
 
-// Puts tensors that replace the ones that Flat found in `values` back to where they were.
-void put_back(
-    autograd::Tensors& tensors,
-    c10::ArrayRef<c10::IValue> found,
-    const std::vector<c10::Argument>& types,
-    c10::IValue* values) {
-  size_t next = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i].isTensor()) {
-      values[i] = std::move(tensors[next++]);
-    } else if (found[i].isNone() && *types[i].type() == *c10::OptionalType::ofTensor()) {
-      ++next;
-    } else if (found[i].isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (size_t left = found[i].toTensorVector().size(); left > 0; --left) {
-        list.push_back(std::move(tensors[next++]));
-      }
-      values[i] = std::move(list);
-    }
-  }
-}
-
 class WithGradient final : public c10::OperatorKernel {
  public:
   WithGradient(std::shared_ptr<const autograd::Definition> definition, std::optional<autograd::SetupContext> setup)
@@ -98,18 +89,23 @@ class WithGradient final : public c10::OperatorKernel {
       below();
       return;
     }
-    // The kernel takes the arguments off the stack, and setup_context wants them with the results.
-    Stack values(stack->end() - arguments, stack->end());
-    const std::vector<autograd::Input> inputs = given.inputs(values);
+    const std::vector<autograd::Input> inputs = given.inputs(last(*stack, arguments));
+    Stack values;  // the kernel takes the arguments off the stack, and setup_context wants them with the results
+    if (setup_) {
+      values.reserve(arguments + op.schema().returns().size());
+      values.assign(stack->end() - arguments, stack->end());
+    }
+    const std::vector<c10::Argument>& returns = op.schema().returns();
     autograd::Tensors outputs;
+    std::optional<Flat> made;
     autograd::record(
         definition_,
         inputs,
         [&](autograd::Context& context) {
           below();
-          const c10::ArrayRef<c10::IValue> results = last(*stack, op.schema().returns().size());
-          const Flat made(results, op.schema().returns());
-          outputs.append(made.tensors.begin(), made.tensors.end());
+          const c10::ArrayRef<c10::IValue> results = last(*stack, returns.size());
+          made.emplace(results, returns);
+          outputs.append(made->tensors.begin(), made->tensors.end());
           if (setup_) {
             values.insert(values.end(), results.begin(), results.end());
             const at::AutoDispatchBelowAutograd guard;
@@ -117,8 +113,7 @@ class WithGradient final : public c10::OperatorKernel {
           }
         },
         outputs);
-    const Stack results(stack->end() - op.schema().returns().size(), stack->end());
-    put_back(outputs, results, op.schema().returns(), stack->data() + stack->size() - results.size());
+    made->put_back(outputs, stack->data() + stack->size() - returns.size());
   }
 
  private:
