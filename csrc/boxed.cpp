@@ -5,6 +5,8 @@
 #include <ATen/core/stack.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 #include "autograd.h"
 
 namespace interop::boxed {
@@ -34,6 +36,19 @@ class Flat {
     return result;
   }
 
+  // Puts tensors that replace those that were found to where they were.
+  void put_back(autograd::Tensors& others, c10::IValue* values) const {
+    at::Tensor* next = others.data();
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (values[i].isTensor()) {
+        values[i] = std::move(*next);
+      } else if (values[i].isTensorList()) {
+        values[i] = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(next, counts_[i]));
+      }
+      next += counts_[i];
+    }
+  }
+
   std::vector<at::Tensor> tensors;
 
  private:
@@ -58,28 +73,6 @@ class Flat {
   std::vector<size_t> counts_;
 };
 
-// Puts tensors that replace the ones that Flat found in `values` back to where they were.
-void put_back(
-    autograd::Tensors& tensors,
-    c10::ArrayRef<c10::IValue> found,
-    const std::vector<c10::Argument>& types,
-    c10::IValue* values) {
-  size_t next = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i].isTensor()) {
-      values[i] = std::move(tensors[next++]);
-    } else if (found[i].isNone() && *types[i].type() == *c10::OptionalType::ofTensor()) {
-      ++next;
-    } else if (found[i].isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (size_t left = found[i].toTensorVector().size(); left > 0; --left) {
-        list.push_back(std::move(tensors[next++]));
-      }
-      values[i] = std::move(list);
-    }
-  }
-}
-
 class WithGradient final : public c10::OperatorKernel {
  public:
   WithGradient(std::shared_ptr<const autograd::Definition> definition, std::optional<autograd::SetupContext> setup)
@@ -96,18 +89,23 @@ class WithGradient final : public c10::OperatorKernel {
       below();
       return;
     }
-    // The kernel takes the arguments off the stack, and setup_context wants them with the results.
-    Stack values(stack->end() - arguments, stack->end());
-    const std::vector<autograd::Input> inputs = given.inputs(values);
+    const std::vector<autograd::Input> inputs = given.inputs(last(*stack, arguments));
+    Stack values;  // the kernel takes the arguments off the stack, and setup_context wants them with the results
+    if (setup_) {
+      values.reserve(arguments + op.schema().returns().size());
+      values.assign(stack->end() - arguments, stack->end());
+    }
+    const std::vector<c10::Argument>& returns = op.schema().returns();
     autograd::Tensors outputs;
+    std::optional<Flat> made;
     autograd::record(
         definition_,
         inputs,
         [&](autograd::Context& context) {
           below();
-          const c10::ArrayRef<c10::IValue> results = last(*stack, op.schema().returns().size());
-          const Flat made(results, op.schema().returns());
-          outputs.append(made.tensors.begin(), made.tensors.end());
+          const c10::ArrayRef<c10::IValue> results = last(*stack, returns.size());
+          made.emplace(results, returns);
+          outputs.append(made->tensors.begin(), made->tensors.end());
           if (setup_) {
             values.insert(values.end(), results.begin(), results.end());
             const at::AutoDispatchBelowAutograd guard;
@@ -115,8 +113,7 @@ class WithGradient final : public c10::OperatorKernel {
           }
         },
         outputs);
-    const Stack results(stack->end() - op.schema().returns().size(), stack->end());
-    put_back(outputs, results, op.schema().returns(), stack->data() + stack->size() - results.size());
+    made->put_back(outputs, stack->data() + stack->size() - returns.size());
   }
 
  private:
@@ -160,14 +157,13 @@ class WithNewVersions final : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) const {
     const std::vector<c10::Argument>& arguments = op.schema().arguments();
+    const c10::ArrayRef<c10::IValue> values = last(*stack, arguments.size());
+    refuse_gradient(op, values);
     std::vector<at::Tensor> changed;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) {
-        const c10::IValue& value = (*stack)[stack->size() - arguments.size() + i];
-        for (const at::Tensor& tensor : Flat(value, {arguments[i]}).tensors) {
-          refuse_gradient(op, arguments[i], tensor);
-          changed.push_back(tensor);
-        }
+      if (changes(arguments[i])) {
+        const Flat found(values[i], {arguments[i]});
+        changed.insert(changed.end(), found.tensors.begin(), found.tensors.end());
       }
     }
     {
@@ -182,19 +178,37 @@ class WithNewVersions final : public c10::OperatorKernel {
   }
 
  private:
-  // The graph would know nothing of the change, and give wrong gradients. A kernel for Autograd that knows what to do
-  // calls the operator with the key switched off.
-  static void refuse_gradient(const c10::OperatorHandle& op, const c10::Argument& argument, const at::Tensor& tensor) {
-    TORCH_CHECK(
-        !tensor.defined() || !tensor.requires_grad() || !at::GradMode::is_enabled() ||
-            c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU),
-        op.operator_name(),
-        " changes its argument '",
-        argument.name(),
-        "', which requires grad, and has no gradient; "
-        "call it under torch.no_grad(), or with ",
-        argument.name(),
-        ".detach()");
+  static bool changes(const c10::Argument& argument) {
+    return argument.alias_info() && argument.alias_info()->isWrite();
+  }
+
+  // The graph would know nothing of the change, nor of what it depends on, and give wrong gradients. A kernel for
+  // Autograd that knows what to do calls the operator with the key switched off.
+  static void refuse_gradient(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
+    if (!at::GradMode::is_enabled() || c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU)) {
+      return;
+    }
+    const std::vector<c10::Argument>& arguments = op.schema().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      for (const at::Tensor& tensor : Flat(values[i], {arguments[i]}).tensors) {
+        TORCH_CHECK(
+            !tensor.defined() || !tensor.requires_grad(),
+            op.operator_name(),
+            " changes its argument '",
+            changed_by(arguments, i),
+            changes(arguments[i]) ? "', which requires grad, and has no gradient; "
+                                  : "', and has no gradient for '" + arguments[i].name() + "', which requires grad; ",
+            "call it under torch.no_grad(), or with ",
+            arguments[i].name(),
+            ".detach()");
+      }
+    }
+  }
+
+  // Of the arguments that the operator changes, the one that a message about argument `index` names.
+  static const std::string& changed_by(const std::vector<c10::Argument>& arguments, size_t index) {
+    return changes(arguments[index]) ? arguments[index].name()
+                                     : std::find_if(arguments.begin(), arguments.end(), changes)->name();
   }
 };
 

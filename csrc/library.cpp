@@ -37,16 +37,40 @@ c10::OperatorName parse_name(const std::string& where, const std::string& name) 
                                   : c10::OperatorName(name.substr(0, dot), name.substr(dot + 1));
 }
 
+// Of the operators with this name before the dot, in words; "" if there are none.
+std::string overloads(const std::string& name) {
+  std::string found;
+  for (const c10::OperatorName& other : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (other.name == name) {
+      found += (found.empty() ? "" : ", ") + c10::toString(other);
+    }
+  }
+  return found;
+}
+
 c10::OperatorHandle find(const std::string& where, const std::string& name) {
-  const auto found = c10::Dispatcher::singleton().findSchema(parse_name(where, name));
-  TORCH_CHECK(
-      found,
-      where,
-      ": there is no operator ",
-      name,
-      "; define it first: define(\"",
-      name,
-      "\", \"(Tensor a) -> Tensor\")");
+  const c10::OperatorName parsed = parse_name(where, name);
+  const auto found = c10::Dispatcher::singleton().findSchema(parsed);
+  if (!found) {
+    const std::string others = overloads(parsed.name);
+    TORCH_CHECK(
+        others.empty(),
+        where,
+        ": ",
+        parsed.name,
+        " has no overload '",
+        parsed.overload_name,
+        "'; give one of these: ",
+        others);
+    TORCH_CHECK(
+        false,
+        where,
+        ": there is no operator ",
+        name,
+        "; define it first: define(\"",
+        name,
+        "\", \"(Tensor a) -> Tensor\")");
+  }
   return *found;
 }
 
@@ -76,6 +100,15 @@ c10::DispatchKey parse_key(const std::string& where, const std::string& key) {
         "'; give one such as CPU, CUDA, Meta, Autograd, AutocastCPU, CompositeImplicitAutograd, "
         "CompositeExplicitAutograd, or a device: cpu, cuda, meta, default");
   }
+}
+
+// Whether autograd comes before kernels for this key, so that they need not care for it.
+bool is_below_autograd(c10::DispatchKey key) {
+  if (c10::isAliasDispatchKey(key)) {
+    return key == c10::DispatchKey::CompositeExplicitAutograd ||
+           key == c10::DispatchKey::CompositeExplicitAutogradNonFunctional;
+  }
+  return c10::toFunctionalityKey(key) < c10::DispatchKey::AutogradOther;
 }
 
 void refuse_second(const std::string& where, const std::string& name, const std::string& key) {
@@ -150,7 +183,21 @@ void impl(const Module& module, const std::string& name, const std::string& key,
     if (different.empty()) {
       different = signature::difference(op.schema().returns(), way.schema->returns(), "result");
     }
+    for (size_t i = 0; different.empty() && i < way.changes.size(); ++i) {
+      const c10::Argument& argument = op.schema().arguments()[i];
+      if (way.changes[i] && !changes(argument)) {
+        different = c10::str(
+            "argument ",
+            i + 1,
+            " '",
+            argument.name(),
+            "' is not changed in the schema; declare it const at.Tensor&, or write Tensor(a!) ",
+            argument.name(),
+            " in the schema");
+      }
+    }
     if (different.empty()) {
+      *way.below_autograd = is_below_autograd(parsed);
       registry::add(
           module,
           name,

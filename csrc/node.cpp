@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "interop/gil.h"
+#include "interop/spelling.h"
 
 namespace interop::autograd {
 
@@ -28,9 +30,9 @@ void* ContextBase::state_of(const std::type_info& type, void* (*make)(), void (*
   TORCH_CHECK_TYPE(
       !state_.object || *state_.type == type,
       "ctx.state: this context has a state of the type ",
-      c10::demangle(state_.type ? state_.type->name() : ""),
+      state_.type ? spelled(*state_.type) : "",
       " already, and was asked for one of ",
-      c10::demangle(type.name()));
+      spelled(type));
   if (!state_.object) {
     state_ = {&type, make(), destroy};
   }
@@ -61,7 +63,7 @@ void ContextBase::bump_versions(const std::string& name, const std::vector<at::T
   }
 }
 
-at::Tensor ContextWithoutGraph::saved_tensor(size_t) {
+at::Tensor ContextWithoutGraph::saved_tensor(int64_t) {
   TORCH_CHECK(false, "ctx.saved_tensor: nothing is kept when no input requires a gradient; call it in backward");
 }
 
@@ -100,9 +102,9 @@ size_t FunctionNode::saved_tensors() {
   return in_forward_ ? to_save_.size() : saved_.size();
 }
 
-at::Tensor FunctionNode::saved_tensor(size_t index) {
+at::Tensor FunctionNode::saved_tensor(int64_t index) {
   TORCH_CHECK_INDEX(
-      index < saved_tensors(),
+      std::cmp_less(index, saved_tensors()) && index >= 0,
       name(),
       ": ctx.saved_tensor(",
       index,
@@ -116,9 +118,9 @@ at::Tensor FunctionNode::saved_tensor(size_t index) {
   return saved_[index].unpack(getptr());
 }
 
-bool FunctionNode::needs_input_grad(size_t argument) {
+bool FunctionNode::needs_input_grad(int64_t argument) {
   TORCH_CHECK_INDEX(
-      argument < ranges_.size(),
+      std::cmp_less(argument, ranges_.size()) && argument >= 0,
       name(),
       ": ctx.needs_input_grad(",
       argument,

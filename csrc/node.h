@@ -65,11 +65,11 @@ class ContextBase : public Context {
 // Of a forward that leaves no graph: there will be no backward, so nothing is kept.
 class ContextWithoutGraph final : public ContextBase {
  public:
-  at::Tensor saved_tensor(size_t index) override;
+  at::Tensor saved_tensor(int64_t index) override;
   size_t saved_tensors() override {
     return 0;
   }
-  bool needs_input_grad(size_t) override {
+  bool needs_input_grad(int64_t) override {
     return false;
   }
   void set_materialize_grads(bool) override {}
@@ -92,9 +92,9 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
 #endif
   void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override;
 
-  at::Tensor saved_tensor(size_t index) override;
+  at::Tensor saved_tensor(int64_t index) override;
   size_t saved_tensors() override;
-  bool needs_input_grad(size_t argument) override;
+  bool needs_input_grad(int64_t argument) override;
   void set_materialize_grads(bool value) override;
 
  protected:

@@ -254,6 +254,112 @@ class TestCythonize:
             (project / "m.pyx").write_text(text.format(declared=f"{declared} {held}"))
             cythonize("m.pyx")
 
+    UNFIT = (  # functions, and calls of them
+        "cdef inline at.floating one(at.floating x) {declared}: return x\n"
+        "cdef void loop(char** d, const int64_t* s, int64_t n, at.floating* _) {declared}: pass\n"
+        "cdef void loop2d(char** d, const int64_t* s, int64_t n, int64_t m, at.floating* _) {declared}: pass\n"
+        "cdef void plain(char** d, const int64_t* s, int64_t n, void* _) {declared}: pass\n"
+        "cdef void part(int64_t begin, int64_t end, void* _) {declared}: pass\n"
+        "cdef void element(at.TensorIterator& part, void* _) {declared}: pass\n",
+        "    at.elementwise(b'one', at.kernel(one[float], one[double]), x)",
+        "    x = at.add(at.elementwise_out(b'one', x, at.kernel((one[float])), x), 1)",
+        "    at.reduce(b'one', at.kernel(one[float]), x, 0)",
+        "    it.for_each(at.dispatch(at.kFloat, b'loop', loop[float], loop[double]), NULL)",
+        "    it.for_each(at.dispatch2d(at.kFloat, b'loop', loop2d[float]), NULL)",
+        "    it.for_each(plain, NULL)",
+        "    it.foreach_reduced_elt(element, NULL)",
+        "    at.parallel_for(0, 1, 1, part, NULL)",
+    )
+    BEGIN = (
+        "cimport ATen as at\nfrom libc.stdint cimport int64_t\nfrom torch.autograd cimport Context, Function\n"
+        "from torch.library cimport impl, register_autograd\n"
+    )
+
+    def refusals(self, project, capsys, *lines):
+        """The lines that Cython refuses, and why."""
+        (project / "m.pyx").write_text(self.BEGIN + "\n".join(lines) + "\n")
+        with pytest.raises(CompileError):
+            cythonize("m.pyx")
+        text = (project / "m.pyx").read_text().splitlines()
+        found = re.findall(r"^m.pyx:(\d+):\d+: (.*)", capsys.readouterr().err, re.MULTILINE)
+        return [(text[int(line) - 1], message) for line, message in found]
+
+    def test_a_function_for_torchs_threads_that_needs_the_gil(self, project, capsys):
+        """Also one specialisation of a fused function, in a call within an expression."""
+        functions, *calls = self.UNFIT
+        begin = "cdef void f(at.Tensor x, at.TensorIterator it) except *:"
+        refused = self.refusals(project, capsys, functions.format(declared="noexcept"), begin, *calls)
+        assert list(dict.fromkeys(line for line, _ in refused)) == calls
+        assert sum(line == calls[0] for line, _ in refused) == 2  # of two functions
+        assert {message for _, message in refused} == {
+            "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
+        }
+        for held in ("nogil", "with gil"):
+            lines = [self.BEGIN, functions.format(declared=f"noexcept {held}"), begin, *calls]
+            (project / "m.pyx").write_text("\n".join(lines) + "\n")
+            cythonize("m.pyx")
+
+    def test_a_function_of_a_kernel_that_is_not_noexcept(self, project, capsys):
+        """Between two elements nobody looks whether it has raised."""
+        refused = self.refusals(
+            project,
+            capsys,
+            "cdef inline float f(float x) except? -1 nogil: return x",
+            "cdef inline int64_t g(int64_t x, int64_t y) except *: return x",
+            "cdef void use(at.Tensor x):",
+            "    at.elementwise(b'f', at.kernel(f), x)",
+            "    at.reduce(b'g', at.kernel(g), x, 0)",
+        )
+        assert [message for _, message in refused] == [
+            "a function of at.kernel must be noexcept: cdef float f(float x) noexcept nogil",
+            "torch calls this function without the GIL; declare it `nogil`, or `with gil`",
+        ]
+
+    def test_a_function_of_another_kind_than_dispatched(self, project, capsys):
+        functions, *_ = self.UNFIT
+        refused = self.refusals(
+            project,
+            capsys,
+            functions.format(declared="noexcept nogil"),
+            "cdef void ranges(int64_t begin, int64_t end, at.floating* data) noexcept nogil: pass",
+            "cdef void use(at.TensorIterator it) except *:",
+            "    it.for_each(at.dispatch(at.kFloat, b'x', loop2d[float]), NULL)",
+            "    it.for_each(at.dispatch2d(at.kFloat, b'x', ranges[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, at.dispatch_part(at.kFloat, b'x', loop[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, at.dispatch(at.kFloat, b'x', ranges[float], ranges[double]), NULL)",
+            "    at.parallel_for(0, 1, 1, ranges[float], NULL)",
+        )
+        loop = (
+            "a function of at.dispatch has the parameters (char** data, const int64_t* strides, int64_t n, floating* _)"
+        )
+        found = list(dict.fromkeys(message for _, message in refused))
+        assert found[0] == f"{loop}; for this one there is at.dispatch2d"
+        assert found[1].endswith("int64_t n, int64_t m, floating* _); for this one there is at.dispatch_part")
+        assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one there is at.dispatch")
+        assert found[3] == f"{loop}; for this one there is at.dispatch_part"
+        assert found[-1] == (
+            "the last parameter of a function that torch calls is a void*; for this one there is at.dispatch_part"
+        )
+
+    def test_a_function_of_python(self, project, capsys):
+        refused = self.refusals(
+            project,
+            capsys,
+            "def f(x): return x",
+            "cdef Function[at.Tensor] function",
+            "function.define('F', f, f)",
+            "impl('a::b', 'CPU', f)",
+            "impl('a::b', 'CPU', lambda x: x)",
+            "register_autograd('a::b', f)",
+            "cdef void use(at.Tensor x): at.elementwise(b'f', at.kernel(f), x)",
+            "cdef void iterate(at.TensorIterator it): it.for_each(f, NULL)",
+        )
+        what = ["forward or backward function"] * 2 + ["kernel"] * 2
+        what += ["function of register_autograd", "function of at.kernel", "function that torch calls"]
+        assert [message for _, message in refused] == [
+            f"a {name} is a cdef function, and this is a Python object" for name in what
+        ]
+
 
 class TestSelection:
     """Cython is told of the functions alone that a source, or a file that it cimports or includes, can mean."""

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from conftest import BUILD, TESTS, import_from, install_project
 
 from interop.experiments import load
 
@@ -230,6 +231,108 @@ class TestStreams:
             close(fused(*given)[1], reference(*on_cpu(given))[1], torch.float32, 8)
         with pytest.raises(ValueError, match="must be on the device of argument"):
             ops.hypotenuse(torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1"))
+
+
+class TestMirrors:
+    """Streams, events, guards, properties and statistics, as c10, c10.cuda and ATen.cuda have them, against torch's own."""
+
+    @pytest.fixture(scope="class")
+    def modules(self):
+        folder = BUILD / "streams-site"
+        install_project(TESTS / "streams", folder, extra=(os.environ["INTEROP_CUDA"],))
+        return import_from(folder, "streams"), import_from(folder, "cuda_mirrors")
+
+    def test_streams(self, modules):
+        streams, cuda = modules
+        device, side = torch.device("cuda", torch.cuda.current_device()), torch.cuda.Stream()
+        here = seen(torch.cuda.current_stream())
+        assert streams.current(device) == cuda.getCurrentCUDAStream() == here
+        assert streams.default(device) == cuda.getDefaultCUDAStream() == seen(torch.cuda.default_stream())
+        with torch.cuda.stream(side):
+            assert streams.current(device) == cuda.getCurrentCUDAStream() == seen(side)
+        assert streams.native_handle(device, side.stream_id) == side.cuda_stream
+        inside, *_ = streams.within_stream(device, side.stream_id, lambda: seen(torch.cuda.current_stream()))
+        assert inside == seen(side)
+        assert streams.current(device) == here
+
+    def test_queries(self, modules):
+        streams, _ = modules
+        device, side = torch.device("cuda", torch.cuda.current_device()), torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(500_000_000)
+        assert not streams.query(device, side.stream_id)
+        streams.synchronize_stream(device, side.stream_id)
+        assert streams.query(device, side.stream_id)
+
+    def test_events(self, modules):
+        streams, cuda = modules
+        device, side = torch.device("cuda", torch.cuda.current_device()), torch.cuda.Stream()
+
+        def sleep():
+            with torch.cuda.stream(side):
+                torch.cuda._sleep(100_000_000)
+
+        assert streams.elapsed_on(device, side.stream_id, sleep) > 1
+        assert streams.elapsed_on(device, side.stream_id, lambda: None) < 1
+        assert cuda.record() == (True, device.index)
+
+    def test_devices(self, modules):
+        streams, cuda = modules
+        assert cuda.is_available()
+        assert cuda.device_count() == streams.device_count(torch.device("cuda")) == torch.cuda.device_count()
+        last = torch.device("cuda", torch.cuda.device_count() - 1)
+        assert streams.within_device(last, torch.cuda.current_device)[0] == last.index
+        index, stream = streams.within_launch(torch.zeros(2, device=last), torch.cuda.current_device)
+        assert (index, stream) == (last.index, torch.cuda.current_stream(last).cuda_stream)
+
+    def test_properties(self, modules):
+        _, cuda = modules
+        properties = torch.cuda.get_device_properties(0)
+        listed = cuda.getDeviceProperties()
+        assert listed[:2] == (properties.name, properties.total_memory)
+        assert listed[6:9] == (properties.major, properties.minor, properties.multi_processor_count)
+        assert cuda.warp_size() == properties.warp_size
+
+    def test_statistics(self, modules):
+        streams, cuda = modules
+        device = torch.device("cuda", torch.cuda.current_device())
+        kept = torch.empty(1 << 20, device=device)
+        arrays, counts = streams.statistics(device)
+        assert arrays[4][0] == torch.cuda.memory_allocated()
+        assert cuda.getDeviceStats(device.index)[0] == torch.cuda.max_memory_allocated()
+        assert counts[1] == torch.cuda.memory_stats()["num_ooms"]
+        assert cuda.getMemoryInfo()[1] == torch.cuda.mem_get_info(0)[1]
+        assert kept.numel() == 1 << 20
+
+    def test_memory_that_a_side_stream_uses_is_kept(self, modules):
+        streams, _ = modules
+        device, side = torch.device("cuda", torch.cuda.current_device()), torch.cuda.Stream()
+        x = torch.ones(1 << 20, device=device)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(500_000_000)
+            total = x.sum()
+        streams.record_stream_on(x, side.stream_id)
+        address = x.data_ptr()
+        del x
+        assert torch.zeros(1 << 20, device=device).data_ptr() != address
+        side.synchronize()
+        assert total.item() == 1 << 20
+
+    def test_capture(self, modules):
+        _, cuda = modules
+        x = torch.zeros(2, device="cuda")
+        assert cuda.currentStreamCaptureStatus()
+        cuda.assertNotCapturing()
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x.add_(1)
+            assert not cuda.currentStreamCaptureStatus()
+        assert cuda.currentStreamCaptureStatus()
+
+
+def seen(stream):
+    """As the modules of tests/streams describe one."""
+    return f"cuda:{stream.device_index}", stream.stream_id
 
 
 class TestGraphs:

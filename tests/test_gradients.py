@@ -56,6 +56,9 @@ class TestNumerically:
         assert gradcheck(function, inputs)
         assert gradgradcheck(function, inputs)
 
+    def test_arguments_that_are_references(self, gradients):
+        assert gradcheck(lambda x, y: gradients.product([x, y]), (draw(3), draw(3)))
+
     @pytest.mark.parametrize("shift", [True, False])
     def test_lists(self, gradients, shift):
         inputs = (draw(3), draw(3), *([draw(3)] if shift else []))
@@ -413,13 +416,22 @@ class TestErrors:
             ("gradients", TypeError, "New: forward takes 1 arguments, and backward returns 2 gradients"),
             ("gradients of results", TypeError, "New: forward returns 1 output, and backward takes .* of 2 outputs"),
             ("arguments", TypeError, "Identity: forward takes 1 arguments, got 2"),
-            ("type", TypeError, "OfANumber: argument 2 of forward is an int, got at::Tensor"),
+            ("type", TypeError, "OfANumber: argument 2 of forward is an int, got at.Tensor"),
             ("float for int", TypeError, "OfANumber: argument 2 of forward is an int, got double"),
             ("object for int", TypeError, "OfANumber: argument 2 of forward is an int, got a Python object"),
             ("mark_dirty", RuntimeError, "Marking.*mark_dirty was given a tensor that is not an input"),
             ("mark_dirty without a graph", RuntimeError, "Marking.*mark_dirty was given a tensor that is not an input"),
             ("saving twice", RuntimeError, "SavingTwice.*save_for_backward was called twice"),
             ("two states", TypeError, "this context has a state of the type double already"),
+            (
+                "two structs",
+                TypeError,
+                r"has a state of the type Small already, and was asked for one of vector\[at.Tensor\]",
+            ),
+            ("number for a struct", TypeError, "Structured: argument 2 of forward is Small, got int64_t"),
+            ("vector for a struct", TypeError, r"argument 2 of forward is Small, got vector\[at.Tensor\]"),
+            ("saved_tensor(-1)", IndexError, r"Negative.*saved_tensor\(-1\): forward has saved 0 tensors"),
+            ("needs_input_grad(-1)", IndexError, r"Negative2.*needs_input_grad\(-1\): forward takes 1 arguments"),
             ("saved_tensor out of range", IndexError, r"OutOfRange.*saved_tensor\(3\): forward has saved 0 tensors"),
             ("gradient of a number", RuntimeError, "returned a gradient for argument 2 of forward, which is no tensor"),
         ],

@@ -161,7 +161,15 @@ def test_operators(operators_guide):
     torch.testing.assert_close(ops.scaled_mm(a, b), a @ b)
     with torch.autocast("cpu"):
         assert ops.scaled_mm(a, b).dtype == torch.bfloat16
+    assert torch.autograd.gradcheck(lambda *xs: ops.blend(xs, 2.0), (a.double(), a.double()))
+    torch.testing.assert_close(ops.blend([a, a]), 2 * a)
     x = torch.randn(3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(operators_guide.exp, (x,))
+    assert torch.autograd.gradcheck(operators_guide.sincos, (x,))
+    assert torch.autograd.gradgradcheck(operators_guide.sincos, (x,))
+    beta = torch.randn(2, 1, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(ops.swish(x, beta), x * torch.sigmoid(beta * x))
+    assert torch.autograd.gradcheck(ops.swish, (x, beta))
+    assert set(torch.library.opcheck(ops.swish.default, (x, beta)).values()) == {"SUCCESS"}
     assert torch.autograd.gradcheck(ops.sine, (x,))
     assert set(torch.library.opcheck(ops.sine.default, (x,)).values()) == {"SUCCESS"}

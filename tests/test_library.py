@@ -70,6 +70,17 @@ class TestArguments:
         if "\0" not in a + b:
             assert OPS.text(a, b) == a + b
 
+    @pytest.mark.parametrize("s", [None, 2.5])
+    @pytest.mark.parametrize("y", [None, torch.full((2, 3), 3.0)])
+    def test_references(self, s, y):
+        """Elements of a vector, what an optional has, and parameters, handed on to operators."""
+        xs, x = [torch.randn(2, 3), torch.randn(2, 3)], torch.randn(2, 3)
+        total = 4 * (xs[0] + xs[1]) + (s or 1.0) * xs[0]
+        total = total * (s or 1.0) * xs[0] - (s or 0.0)
+        total = total * (1.0 if y is None else y)
+        expected = torch.cat((total, x, xs[0], xs[0]), 0).sum(1, True).expand(8, 5)
+        torch.testing.assert_close(OPS.folded(xs, x, s, y, [0, 1, 5]), expected)
+
     def test_types(self):
         made = OPS.types(torch.float64, None, torch.device("cpu"))
         assert (made.dtype, made.device.type) == (torch.float64, "cpu")
@@ -123,6 +134,22 @@ class TestChanges:
                 OPS.add_one_(x)
             with torch.no_grad():
                 OPS.add_one_(x)
+
+    def test_a_gradient_that_would_be_lost(self):
+        """Of what the change depends on: the changed tensor would seem to be a constant."""
+        y = torch.full((3,), 2.0, requires_grad=True)
+        for call in (lambda out: OPS.scaled.out(y, 2.0, out=out), lambda out: OPS.add_all_(out, [y.detach(), y])):
+            out = torch.zeros(3)
+            with pytest.raises(
+                RuntimeError,
+                match=r"changes its argument '(out|x)', and has no gradient for '(x|ys)', which requires grad; "
+                r"call it under torch.no_grad\(\), or with (x|ys).detach\(\)",
+            ):
+                call(out)
+            assert not out.any()
+            with torch.no_grad():
+                call(out)
+            assert torch.equal(out, torch.full((3,), 4.0))
 
     def test_inference_mode(self):
         with torch.inference_mode():
@@ -255,6 +282,10 @@ REFUSED = {
         TypeError,
         "argument 3 's' is float in the schema, and int in the kernel; declare it double",
     ),
+    "change that is not in the schema": (
+        TypeError,
+        r"argument 1 'x' is not changed in the schema; declare it const at.Tensor&, or write Tensor\(a!\) x in the",
+    ),
     "result": (TypeError, "the schema has 1 result, and the kernel 0"),
     "int and bint": (TypeError, "argument 2 'flag' is bool .*; declare it bint, and a whole number beside it int64_t"),
     "gradients": (TypeError, "the operator takes 1 arguments, and backward returns 2 gradients"),
@@ -291,6 +322,8 @@ class TestOperator:
         x = torch.randn(3, 2)
         assert all(map(torch.equal, operators.call_pair(x), torch.max(x, 0)))
         assert operators.call_defaults() == "wow!"
+        assert all(map(torch.equal, OPS.made_pair(x), torch.max(x, 0)))
+        assert OPS.made_three(x) == (x.size(0), x.dim(), 0.5)
         doubled, undefined = operators.call_half_undefined(x)
         assert torch.equal(doubled, x * 2)
         assert undefined is None
@@ -317,6 +350,11 @@ class TestOperator:
             ("results", TypeError, "interop_test::pair returns 2 values"),
             ("result type", TypeError, r"interop_test::scaled_mm returns Tensor, and Operator\[...\] says float"),
             ("name", RuntimeError, "there is no operator interop_test::nothing"),
+            (
+                "overload",
+                RuntimeError,
+                "interop_test::scaled has no overload ''; give one of these: interop_test::scaled.out",
+            ),
         ],
     )
     def test_a_wrong_call(self, operators, how, kind, message):

@@ -82,6 +82,15 @@ class TestParts:
         assert import_from(site, "serial").parts(10) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_part_for_each_dtype(loops, dtype):
+    x = torch.arange(1000, dtype=dtype)
+    loops.double_(x)
+    assert torch.equal(x, 2 * torch.arange(1000, dtype=dtype))
+    with pytest.raises(NotImplementedError, match="\"double_\" not implemented for 'Short', only for Float, Long"):
+        loops.double_(x.short())
+
+
 class TestErrors:
     @pytest.mark.parametrize("hold_gil", [False, True])
     @pytest.mark.parametrize("begin", [0, 5])

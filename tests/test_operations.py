@@ -6,6 +6,8 @@ from conftest import import_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
+from torch._subclasses import FakeTensorMode
+from torch.autograd import forward_ad
 
 pytestmark = [
     pytest.mark.native,
@@ -14,13 +16,25 @@ pytestmark = [
     ),
 ]
 
+OPS = torch.ops.interop_kernels
 NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def compiles(test):
+    for by in ("asan", "ubsan", "leaks"):
+        test = pytest.mark.unchecked(by=by, reason="compiles while it runs")(test)
+    return test
 
 
 @pytest.fixture(scope="session")
 def operations(site):
     return import_from(site, "operations")
+
+
+@pytest.fixture(autouse=True)
+def _loaded(operations):
+    """The operators exist once the module is imported."""
 
 
 @pytest.fixture(autouse=True)
@@ -121,16 +135,13 @@ class TestElementwise:
         check_same(operations.binary(z.conj(), z), z.conj() * 2 + z)
         check_same(operations.binary(z.conj().imag, z.imag), z.conj().imag * 2 + z.imag)
 
-    def test_inputs_that_require_grad_give_plain_results(self, operations):
-        a = torch.ones(3, requires_grad=True)
-        for b in (a, torch.ones(3, dtype=torch.float64)):
-            assert not operations.binary(a, b).requires_grad
-
     @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor", "ignore:The PyTorch API of nested")
     @pytest.mark.parametrize("what", sorted(REFUSED.keys() - {"conj", "neg"}))
     def test_refuses_what_has_no_values(self, operations, what):
         make, error, message = REFUSED[what]
-        with pytest.raises(error, match=f"'input 1' must .*{message}"):
+        mixed = RuntimeError, "Expected all tensors to be on the same device.* meta and cpu"
+        expected = mixed if what == "meta" else (error, f"input 1'? (must|is) .*{message}")
+        with pytest.raises(expected[0], match=expected[1]):
             operations.binary(ONE, make())
         with pytest.raises(error, match=f"'out' must .*{message}"):
             operations.binary_out(ONE, ONE, make())
@@ -140,11 +151,15 @@ class TestElementwise:
             x = torch.ones(n)
             assert torch.equal(operations.checked(x), x)
             x[place] = -5
-            for without_noexcept in (False, True):
-                with pytest.raises(operations.Told) as caught:
-                    operations.checked(x, without_noexcept)
-                assert caught.value.args == ("negative", -5)
+            with pytest.raises(operations.Told) as caught:
+                operations.checked(x)
+            assert caught.value.args == ("negative", -5)
         assert capfd.readouterr().err == ""
+
+    def test_a_function_that_uses_python(self, operations):
+        """On threads that Python does not know."""
+        x = torch.arange(70_000.0)
+        assert torch.equal(operations.with_gil(x), x + 1)
 
     def test_division_by_zero(self, operations, capfd):
         x = torch.tensor([1.0, 0.0, -0.0, 4.0], dtype=torch.float64)
@@ -231,6 +246,158 @@ class TestDerivatives:
         assert (of_x.dtype, of_beta.dtype) == (torch.float32, torch.float64)
 
 
+GRAPH = r"requires grad, and what is computed here belongs to no graph, .* under NoGradGuard or on .detach\(\)$"
+
+
+def same_but_for_values(meta, real):
+    """Of strides, those count that lead anywhere."""
+    strides = [[step for step, size in zip(t.stride(), t.shape, strict=True) if size > 1] for t in (meta, real)]
+    return (meta.shape, meta.dtype) == (real.shape, real.dtype) and (strides[0] == strides[1] or not real.numel())
+
+
+def on_meta(x):
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+
+
+class TestMeta:
+    """Without values there is a result without values, so one function is the kernel for CPU and for Meta."""
+
+    @NOT_REPEATED
+    @settings(deadline=None, max_examples=200)
+    @given(pairs())
+    def test_elementwise(self, pair):
+        a, b = pair
+        for op in (OPS.combine, OPS.close):
+            try:
+                real = op(a, b)
+            except NotImplementedError:
+                continue
+            assert same_but_for_values(op(on_meta(a), on_meta(b)), real)
+            with FakeTensorMode() as mode:
+                made = op(mode.from_tensor(a), mode.from_tensor(b))
+            assert same_but_for_values(made, real)
+            assert made.device.type == "cpu"
+
+    @pytest.mark.parametrize("keepdim", [False, True])
+    @pytest.mark.parametrize("dims", [[], [0], [0, -1]])
+    def test_reduction(self, dims, keepdim):
+        x = torch.randn(2, 3, 4).permute(2, 0, 1)
+        assert same_but_for_values(OPS.total(on_meta(x), dims, keepdim), OPS.total(x, dims, keepdim))
+
+    def test_out_and_numbers(self, operations):
+        x = torch.empty(2, 3, device="meta")
+        out = torch.empty(0, device="meta", dtype=torch.float64)
+        assert operations.binary_out(x, x, out) is out
+        assert (out.shape, out.dtype) == (x.shape, torch.float64)
+        out = torch.empty(0, device="meta")
+        assert operations.close(x, x, out).shape == x.shape
+        assert operations.with_number(x, 2).shape == operations.with_number(x, 2.5).shape == x.shape
+        assert operations.binary(x, torch.tensor(2.0)).shape == x.shape
+        with pytest.raises(TypeError, match="'out' must have memory, got a tensor on the meta device"):
+            operations.binary_out(ONE, ONE, out)
+        with pytest.raises(RuntimeError, match="same device"):
+            operations.binary_out(x, x, ONE)
+
+    @pytest.mark.parametrize(("backend", "dynamic"), [("aot_eager", False), ("aot_eager", True), ("inductor", True)])
+    @compiles
+    @pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
+    def test_compiled(self, backend, dynamic):
+        """With sizes that are symbols, too."""
+        for function in (
+            lambda x: OPS.combine(x, x[0]) * 2,
+            lambda x: OPS.close(x.t(), x.t()[:1]),
+            lambda x: OPS.total(x.t(), [-1], False) + 1,
+        ):
+            torch._dynamo.reset()
+            compiled = torch.compile(function, backend=backend, dynamic=dynamic, fullgraph=True)
+            for n in (3, 5):
+                x = torch.randn(n, 4)
+                torch.testing.assert_close(compiled(x), function(x))
+
+    @compiles
+    def test_opcheck(self):
+        x = torch.randn(3, 4)
+        for op, arguments in ((OPS.combine, (x, x[0])), (OPS.close, (x, x)), (OPS.total, (x, [0], True))):
+            assert set(torch.library.opcheck(op.default, arguments).values()) == {"SUCCESS"}
+
+    @compiles
+    def test_where_torch_compile_traces(self):
+        """In an implicit kernel the operation itself would be traced."""
+        compiled = torch.compile(OPS.squared_implicit, backend="aot_eager", fullgraph=True)
+        with pytest.raises(
+            RuntimeError, match=r"squared: input 0 is a FakeTensor, .* torch.export is tracing here. Make"
+        ):
+            compiled(torch.ones(3))
+
+
+class TestGraphs:
+    """What a loop computes has no gradient: wherever one would be recorded, it is an error and not a constant."""
+
+    def test_inputs_that_require_grad(self, operations):
+        a, b = torch.ones(3, dtype=torch.float64), torch.ones(3, requires_grad=True)
+        for call in (
+            lambda: operations.binary(a, b),
+            lambda: operations.binary_out(a, b, torch.empty(3, dtype=torch.float64)),
+            lambda: operations.with_number(b, 2),
+        ):
+            with pytest.raises(RuntimeError, match=f"^combine: input [01] {GRAPH}"):
+                call()
+            with torch.no_grad():
+                assert not call().requires_grad
+        for call in (lambda: operations.total(b, 0, False), lambda: operations.total_of_both(b[None])):
+            with pytest.raises(RuntimeError, match=f"^total: input {GRAPH}"):
+                call()
+            with torch.inference_mode():
+                assert call().numel() > 0
+
+    def test_truth_values_have_no_gradient(self, operations):
+        a = torch.ones(3, requires_grad=True)
+        assert operations.close(a, a).all()
+        assert operations.close(a, a, torch.empty(3)).all()
+
+    @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+    def test_forward_gradients(self, operations):
+        with forward_ad.dual_level():
+            x = forward_ad.make_dual(torch.ones(3), torch.ones(3))
+            for call in (lambda: operations.binary(x, x), lambda: operations.total(x, 0, False)):
+                with pytest.raises(NotImplementedError, match="has a forward gradient, which would be lost"):
+                    call()
+
+    @pytest.mark.parametrize("way", ["operator", "function"])
+    def test_a_backward_is_not_differentiated_as_a_constant(self, operations, way):
+        x = torch.randn(3, requires_grad=True)
+        y = OPS.cubed(x) if way == "operator" else operations.cubed(x)
+        torch.testing.assert_close(y, x**3)
+        (grad,) = torch.autograd.grad(y.sum(), x, retain_graph=True)
+        torch.testing.assert_close(grad, 3 * x**2)
+        with pytest.raises(RuntimeError, match=f"^cubed_backward: input 1 {GRAPH}"):
+            torch.autograd.grad(y.sum(), x, create_graph=True)
+
+    def test_kernels_below_autograd(self):
+        """They need not care, also where the operator has no gradient, of which torch warns."""
+        x = torch.randn(5000, 20, requires_grad=True)
+        for name in ("squared", "squared_explicit", "squared_in_parts"):
+            y = getattr(OPS, name)(x)
+            torch.testing.assert_close(y.detach(), x.detach() ** 2)
+            with pytest.warns(UserWarning, match=f"interop_kernels::{name}: an autograd kernel was not registered"):
+                y.sum().backward()
+            assert x.grad is None
+
+    def test_kernels_above_autograd(self):
+        x = torch.randn(3, requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"^squared: input 0 {GRAPH}"):
+            OPS.squared_implicit(x)
+        torch.testing.assert_close(OPS.squared_implicit(x.detach()), x.detach() ** 2)
+
+    def test_parts_of_a_loop(self, operations):
+        """Whatever thread they run on."""
+        x = torch.randn(5000, 20, requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"^squared: input 0 {GRAPH}"):
+            operations.squared_in_parts(x)
+        with torch.no_grad():
+            torch.testing.assert_close(operations.squared_in_parts(x), x**2)
+
+
 class TestReductions:
     @NOT_REPEATED
     @settings(deadline=None, max_examples=200)
@@ -271,8 +438,8 @@ class TestReductions:
             operations.total(torch.ones(2, 2), [0, -2], False)
         with pytest.raises(NotImplementedError, match="not implemented for 'Short', only for Float, Double"):
             operations.largest(ONE.short())
-        with pytest.raises(TypeError, match=r"'input' must .*meta"):
-            operations.largest(torch.ones(3, device="meta"))
+        with pytest.raises(TypeError, match=r"'input' must have layout torch.strided"):
+            operations.largest(ONE.to_sparse())
         with pytest.raises(TypeError, match="dims"):
             operations.total(ONE, "x", False)
 

@@ -79,9 +79,17 @@ def load(name: str, module: str = "run") -> ModuleType:
         raise CommandError(f"the experiments need {missing}; run: pip install matplotlib pybind11 rich") from error
 
 
+class _ExperimentParser(Parser):
+    def parse_args(self, args=None, namespace=None):
+        options = super().parse_args(args, namespace)
+        if options.quick and options.record:
+            self.error("--record wants the whole run: leave --quick out")
+        return options
+
+
 def parser(name: str, description: str) -> Parser:
     """A parser with the options that every experiment has. Add the experiment's own to it."""
-    result = Parser(prog=f"python -m interop experiments {name}", description=description)
+    result = _ExperimentParser(prog=f"python -m interop experiments {name}", description=description)
     result.add_argument("--quick", action="store_true", help="less of everything, to see that it works")
     result.add_argument(
         "--record", action="store_true", help="write the result into docs/experiments, to be committed, not into build"

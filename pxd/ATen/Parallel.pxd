@@ -24,10 +24,12 @@ cdef extern from "ATen/Parallel.h" namespace "at" nogil:
     cbool in_parallel_region() except +translate_exception
 
 cdef extern from "interop/parallel.h" namespace "interop" nogil:
+    # One part of a loop: of a fused function, at.dispatch_part() chooses.
+    ctypedef void (*Part)(int64_t begin, int64_t end, void* data) except * nogil
+
     # Calls function(b, e, data) for parts b:e of begin:end, on several threads if there are more than `grain` numbers.
     void parallel_for(
-        int64_t begin, int64_t end, int64_t grain, void (*function)(int64_t, int64_t, void*) except * nogil,
-        void* data) except +translate_exception
+        int64_t begin, int64_t end, int64_t grain, Part function, void* data) except +translate_exception
 
     # combine() of what function(b, e, identity, data) returns for each part, in their order. T is that of `identity`.
     T parallel_reduce[T](

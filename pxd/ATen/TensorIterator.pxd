@@ -14,7 +14,7 @@
 # for parts of the tensors, without the GIL, on several threads; what they raise reaches the caller (ATen/Parallel.pxd).
 #
 # An iterator owns its tensors. Making one refuses tensors that are not on the CPU or whose memory does not hold their
-# values, and outputs that autograd would have to know of; it counts as an in-place operation on outputs that exist.
+# values, and tensors that autograd would have to know of; it counts as an in-place operation on outputs that exist.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector

@@ -16,7 +16,7 @@ from ATen.core.TensorBase cimport TensorBase
 from ATen.core.TensorBody cimport BoolArray2, BoolArray3, BoolArray4, OptionalTensorList, Tensor, TensorIndex
 from ATen.Functions cimport *
 from ATen.Parallel cimport (
-    get_num_interop_threads, get_num_threads, get_thread_num, in_parallel_region, parallel_for, parallel_reduce,
+    Part, get_num_interop_threads, get_num_threads, get_thread_num, in_parallel_region, parallel_for, parallel_reduce,
     set_num_threads,
 )
 from ATen.TensorIndexing cimport Ellipsis, None_, Slice, add_index, indices, newaxis
@@ -32,7 +32,7 @@ from c10.util.ArrayRef cimport ArrayRef, IntArrayRef
 from c10.util.BFloat16 cimport BFloat16
 from c10.util.Half cimport Half
 from interop.dispatch cimport (
-    all_types, complex_, dispatch, dispatch2d, floating, floating_and_reduced, integral,
+    all_types, complex_, dispatch, dispatch2d, dispatch_part, floating, floating_and_reduced, integral,
 )
 from interop.elementwise cimport elementwise, elementwise_out, kernel, unbroadcast
 from interop.generator cimport get_state, set_state

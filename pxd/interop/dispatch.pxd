@@ -4,11 +4,16 @@
 #
 #     it.for_each(at.dispatch(it.dtype(0), b"twice", loop[float], loop[double]), NULL)
 #
-# The last parameter says which dtype a specialisation is for; it is the context that for_each() was given. (Cython
-# wants a fused type among the parameters.) Where there is none for the dtype: NotImplementedError, as torch words it.
+# For at.parallel_for it is at.dispatch_part(dtype, name, part[float], ...), of `cdef void part(int64_t begin, int64_t
+# end, at.floating* data)`.
+#
+# The last parameter says which dtype a specialisation is for; it is the context that for_each() was given, or the data
+# of parallel_for(). (Cython wants a fused type among the parameters.) Where there is none for the dtype:
+# NotImplementedError, as torch words it.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 
+from ATen.Parallel cimport Part
 from ATen.TensorIterator cimport Loop, Loop2d
 from c10.core.ScalarType cimport ScalarType
 from c10.util.BFloat16 cimport BFloat16
@@ -48,4 +53,5 @@ ctypedef fused all_types:
 
 cdef extern from "interop/dispatch.h" nogil:
     Loop dispatch "INTEROP_DISPATCH"(ScalarType dtype, const char* name, ...) except +translate_exception
+    Part dispatch_part "INTEROP_DISPATCH"(ScalarType dtype, const char* name, ...) except +translate_exception
     Loop2d dispatch2d "INTEROP_DISPATCH"(ScalarType dtype, const char* name, ...) except +translate_exception

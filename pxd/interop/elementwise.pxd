@@ -15,7 +15,10 @@
 # kernel() must stand in the call itself. The functions must be `noexcept`, because nobody looks at them between two
 # elements; what one raises reaches the caller all the same, when a part is done. The compiler inlines what is `inline`.
 #
-# The result knows nothing of autograd: see docs/kernels-guide.md for derivatives.
+# Of meta tensors the result is one, with the right sizes, strides and dtype: the same function is a Meta kernel.
+#
+# The result belongs to no graph: where autograd records one, an input that requires grad is an error. See
+# docs/kernels-guide.md for derivatives.
 from ATen.core.TensorBody cimport CTensor, Tensor
 from interop.exceptions cimport translate_exception
 

@@ -1,4 +1,6 @@
 # std::tuple, which ATen returns for several results: r = at.max(x, 1); values = at.get0(r); indices = at.get1(r).
+from interop.exceptions cimport translate_exception
+
 cdef extern from "interop/tuple.h" namespace "interop" nogil:
     cppclass tuple2 "interop::tuple2"[A, B]:
         pass
@@ -14,6 +16,25 @@ cdef extern from "interop/tuple.h" namespace "interop" nogil:
         pass
     cppclass tuple9 "interop::tuple9"[A, B, C, D, E, F, G, H, I]:
         pass
+
+    # Of tensors, numbers and the like: return at.make_tuple(a, b). (at.tuple2[...](a, b) crashes Cython's compiler.)
+    tuple2[A, B] make_tuple[A, B](const A& a, const B& b) except +translate_exception
+    tuple3[A, B, C] make_tuple[A, B, C](const A& a, const B& b, const C& c) except +translate_exception
+    tuple4[A, B, C, D] make_tuple[A, B, C, D](
+        const A& a, const B& b, const C& c, const D& d,
+    ) except +translate_exception
+    tuple5[A, B, C, D, E] make_tuple[A, B, C, D, E](
+        const A& a, const B& b, const C& c, const D& d, const E& e,
+    ) except +translate_exception
+    tuple6[A, B, C, D, E, F] make_tuple[A, B, C, D, E, F](
+        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
+    ) except +translate_exception
+    tuple7[A, B, C, D, E, F, G] make_tuple[A, B, C, D, E, F, G](
+        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
+    ) except +translate_exception
+    tuple9[A, B, C, D, E, F, G, H, I] make_tuple[A, B, C, D, E, F, G, H, I](
+        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h, const I& i,
+    ) except +translate_exception
 
     # Copies of the parts (a tensor's copy shares its memory).
     A get0[A, B](const tuple2[A, B]& t) noexcept

@@ -4,6 +4,7 @@
 #     cdef Function[at.Tensor] exp
 #     exp.define("Exp", exp_forward, exp_backward)
 # and exp.apply(x.cdata) is what Exp.apply(x) is in Python.
+from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
@@ -27,10 +28,10 @@ cdef extern from "interop/autograd.h" namespace "interop::autograd" nogil:
         ) except +translate_exception
         void save_for_backward(const vector[Tensor]& tensors) except +translate_exception
         # A saved tensor, owned; raises if it was changed in place since, or if the graph was freed.
-        Tensor saved_tensor(size_t index) except +translate_exception
+        Tensor saved_tensor(int64_t index) except +translate_exception
         size_t saved_tensors() except +translate_exception  # how many there are
         # Whether the gradient of this argument of forward, counted from 0, is wanted.
-        cbool needs_input_grad(size_t argument) except +translate_exception
+        cbool needs_input_grad(int64_t argument) except +translate_exception
         void mark_dirty(const Tensor& input) except +translate_exception
         void mark_non_differentiable(const Tensor& output) except +translate_exception
         # With False, gradients that are not there come as undefined tensors and not as zeros.

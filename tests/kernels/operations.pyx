@@ -5,6 +5,8 @@ cimport torch
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
+from torch.autograd cimport Context, Function
+from torch.library cimport define, impl, register_autograd
 
 
 class Told(Exception):
@@ -30,6 +32,11 @@ cdef at.Tensor combine(const at.Tensor& a, const at.Tensor& b) except * nogil:
             _combine[float], _combine[double], _combine[int8_t], _combine[int16_t], _combine[int32_t],
             _combine[int64_t], _combine[uint8_t], _combine[floatcomplex], _combine[doublecomplex]),
         a, b)
+
+
+define("interop_kernels::combine", "(Tensor a, Tensor b) -> Tensor")
+impl("interop_kernels::combine", "CPU", combine)
+impl("interop_kernels::combine", "Meta", combine)
 
 
 def binary(torch.Tensor a not None, torch.Tensor b not None):
@@ -106,6 +113,86 @@ def swish_backward(torch.Tensor grad not None, torch.Tensor x not None, torch.Te
     return torch.wrap(of_x), torch.wrap(of_beta)
 
 
+# Where autograd records, a loop is an error.
+
+cdef inline at.floating _cubed(at.floating x) noexcept nogil:
+    return x * x * x
+
+
+cdef inline at.floating _by_cubed(at.floating grad, at.floating x) noexcept nogil:
+    return grad * 3 * x * x
+
+
+cdef at.Tensor cubed_(const at.Tensor& x) except * nogil:
+    return at.elementwise(b"cubed", at.kernel(_cubed[float], _cubed[double]), x)
+
+
+cdef at.Tensor cubed_forward(Context& ctx, const at.Tensor& x) except * nogil:
+    ctx.save_for_backward(x)
+    return cubed_(x)
+
+
+cdef void cubed_setup(Context& ctx, const at.Tensor& x, const at.Tensor& y) except * nogil:
+    ctx.save_for_backward(x)
+
+
+cdef at.Tensor cubed_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return at.elementwise(
+        b"cubed_backward", at.kernel(_by_cubed[float], _by_cubed[double]), grad, ctx.saved_tensor(0))
+
+
+cdef Function[at.Tensor] cubed_function
+cubed_function.define("Cubed", cubed_forward, cubed_backward)
+define("interop_kernels::cubed", "(Tensor x) -> Tensor")
+impl("interop_kernels::cubed", "CPU", cubed_)
+register_autograd("interop_kernels::cubed", cubed_backward, cubed_setup)
+
+
+def cubed(torch.Tensor x not None):
+    return torch.wrap(cubed_function.apply(x.cdata))
+
+
+cdef inline float _squared(float x) noexcept nogil:
+    return x * x
+
+
+cdef at.Tensor squared(const at.Tensor& x) except * nogil:
+    return at.elementwise(b"squared", at.kernel(_squared), x)
+
+
+cdef struct Parts:
+    const at.Tensor* x
+    at.Tensor* y
+
+
+cdef void _square_rows(int64_t begin, int64_t end, void* data) except * nogil:
+    cdef Parts* parts = <Parts*> data
+    cdef at.Tensor row = at.elementwise(b"squared", at.kernel(_squared), parts.x.narrow(0, begin, end - begin))
+    parts.y.narrow(0, begin, end - begin).copy_(row)
+
+
+cdef at.Tensor squared_parts(const at.Tensor& x) except * nogil:
+    cdef at.Tensor y = at.empty(x.sizes())
+    cdef Parts parts
+    parts.x, parts.y = &x, &y
+    at.parallel_for(0, x.size(0), 1, _square_rows, &parts)
+    return y
+
+
+define("interop_kernels::squared", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared", "CPU", squared)
+define("interop_kernels::squared_explicit", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared_explicit", "CompositeExplicitAutograd", squared)
+define("interop_kernels::squared_implicit", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared_implicit", "CompositeImplicitAutograd", squared)
+define("interop_kernels::squared_in_parts", "(Tensor x) -> Tensor")
+impl("interop_kernels::squared_in_parts", "CPU", squared_parts)
+
+
+def squared_in_parts(torch.Tensor x not None):
+    return torch.wrap(squared_parts(x.cdata))
+
+
 # Truth values: made of numbers, and of themselves.
 
 cdef inline cbool _close(at.all_types a, at.all_types b) noexcept nogil:
@@ -118,6 +205,15 @@ def close(torch.Tensor a not None, torch.Tensor b not None, torch.Tensor out=Non
             b"close", at.kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
     return torch.wrap(at.elementwise_out(
         b"close", out.cdata, at.kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
+
+
+cdef at.Tensor _close_of(const at.Tensor& a, const at.Tensor& b) except * nogil:
+    return at.elementwise(b"close", at.kernel(_close[float], _close[double], _close[int64_t]), a, b)
+
+
+define("interop_kernels::close", "(Tensor a, Tensor b) -> Tensor")
+impl("interop_kernels::close", "CPU", _close_of)
+impl("interop_kernels::close", "Meta", _close_of)
 
 
 cdef inline cbool _alike(cbool a, cbool b) noexcept nogil:
@@ -167,21 +263,24 @@ cdef inline float _checked(float x) noexcept nogil:
     return x
 
 
-cdef inline float _checked_except(float x) except? -1 nogil:
-    if x < 0:
-        with gil:
-            raise Told("negative", x)
-    return x
-
-
-def checked(torch.Tensor x not None, bint without_noexcept=False):
+def checked(torch.Tensor x not None):
     cdef at.Tensor t = x.cdata, result
     with nogil:
-        if without_noexcept:
-            result = at.elementwise(b"checked", at.kernel(_checked_except), t)
-        else:
-            result = at.elementwise(b"checked", at.kernel(_checked), t)
+        result = at.elementwise(b"checked", at.kernel(_checked), t)
     return torch.wrap(result)
+
+
+objects = [1]
+
+
+cdef inline float _with_gil(float x) noexcept with gil:
+    objects.append(x)
+    return x + objects[0]
+
+
+def with_gil(torch.Tensor x not None):
+    """A function that uses Python, on torch's threads."""
+    return torch.wrap(at.elementwise(b"with_gil", at.kernel(_with_gil), x.cdata))
 
 
 # Reductions.
@@ -215,6 +314,15 @@ def total(torch.Tensor x not None, dims, bint keepdim):
             _plus[float], _plus[double], _plus[int32_t], _plus[int64_t], _plus[floatcomplex], _plus[doublecomplex]),
         x.cdata, 0, dims, keepdim)
     return torch.wrap(result)
+
+
+cdef at.Tensor _total_of(const at.Tensor& x, at.IntArrayRef dims, bint keepdim) except * nogil:
+    return at.reduce(b"total", at.kernel(_plus[float], _plus[double]), x, 0, dims, keepdim)
+
+
+define("interop_kernels::total", "(Tensor x, int[] dims, bool keepdim) -> Tensor")
+impl("interop_kernels::total", "CPU", _total_of)
+impl("interop_kernels::total", "Meta", _total_of)
 
 
 cdef inline float _raising(float total, float value) noexcept nogil:

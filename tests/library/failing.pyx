@@ -3,6 +3,7 @@ cimport ATen as at
 cimport torch
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetString
 from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
 from torch.autograd cimport Context, Function
 from torch.library cimport Operator, define, impl, register_autocast, register_autograd
 
@@ -137,6 +138,10 @@ cdef void nothing(const at.Tensor& x) except * nogil:
     pass
 
 
+cdef at.Tensor changing(at.Tensor& x) except * nogil:
+    return x.add_(1)
+
+
 cdef at.Tensor one(const at.Tensor& x) except * nogil:
     return x.clone()
 
@@ -196,6 +201,8 @@ def refused(what):
         impl("interop_test::given", "CUDA", three)
     elif what == "type of an argument":
         impl("interop_test::given3", "CPU", three)
+    elif what == "change that is not in the schema":
+        impl("interop_test::given", "CUDA", changing)
     elif what == "result":
         impl("interop_test::given", "CUDA", nothing)
     elif what == "int and bint":
@@ -255,7 +262,34 @@ cdef at.Tensor marks_another(Context& ctx, const at.Tensor& x) except * nogil:
     return at.mul(x, 2)
 
 
-cdef Function[at.Tensor] undefined_function, marking
+cdef struct Small:
+    int64_t n
+
+
+cdef at.Tensor two_structs(Context& ctx, const at.Tensor& x) except * nogil:
+    ctx.state[Small]()
+    ctx.state[vector[at.Tensor]]()
+    return x.clone()
+
+
+cdef at.Tensor structured(Context& ctx, const at.Tensor& x, Small s) except * nogil:
+    return x.clone()
+
+
+cdef at.Tensor saved_negative(Context& ctx, const at.Tensor& grad) except * nogil:
+    return ctx.saved_tensor(-1)
+
+
+cdef at.Tensor needs_negative(Context& ctx, const at.Tensor& grad) except * nogil:
+    ctx.needs_input_grad(-1)
+    return grad
+
+
+cdef Function[at.Tensor] undefined_function, marking, structs, with_struct, negative, negative2
+structs.define("Structs", two_structs, good_backward)
+with_struct.define("Structured", structured, gradient_of_a_number)
+negative.define("Negative", forward, saved_negative)
+negative2.define("Negative2", forward, needs_negative)
 marking.define("Marking", marks_another, good_backward)
 cdef Function[at.Tensor] identity, saving_twice, out_of_range, states, of_a_number
 cdef Function[at.tuple2[at.Tensor, at.Tensor]] pair
@@ -286,6 +320,16 @@ def refused_function(torch.Tensor x not None, what):
         saving_twice.apply(x.cdata)
     elif what == "two states":
         states.apply(x.cdata)
+    elif what == "two structs":
+        structs.apply(x.cdata)
+    elif what == "number for a struct":
+        with_struct.apply(x.cdata, <int64_t> 2)
+    elif what == "vector for a struct":
+        with_struct.apply(x.cdata, at.tensors(x.cdata))
+    elif what == "saved_tensor(-1)":
+        return torch.wrap(negative.apply(x.cdata))
+    elif what == "needs_input_grad(-1)":
+        return torch.wrap(negative2.apply(x.cdata))
     elif what == "object for int":
         of_a_number.apply(x.cdata, what)
     elif what == "mark_dirty":

@@ -91,6 +91,17 @@ def power(torch.Tensor x not None, double p, torch.Tensor y not None, int64_t ti
     return torch.wrap(at.get0(both)), torch.wrap(at.get1(both))
 
 
+# Arguments that are references to Cython: their gradient must not be lost.
+
+def product(list tensors):
+    cdef vector[at.Tensor] all
+    for tensor in tensors:
+        all.push_back(torch.unpack(tensor))
+    cdef optional[double] two = optional[double](2.0)
+    cdef at.tuple2[at.Tensor, at.Tensor] both = power_function.apply(all.at(0), two.value(), all[1], 1, True)
+    return torch.wrap(at.get0(both))
+
+
 # Changes its input in place.
 
 cdef at.Tensor double_forward(Context& ctx, at.Tensor& x) except * nogil:

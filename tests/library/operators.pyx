@@ -141,6 +141,15 @@ cdef at.tuple2[at.Tensor, at.Tensor] pair(const at.Tensor& x) except * nogil:
     return at.max(x, 0)
 
 
+cdef at.tuple2[at.Tensor, at.Tensor] made_pair(const at.Tensor& x) except * nogil:
+    cdef at.tuple2[at.Tensor, at.Tensor] both = at.max(x, 0)
+    return at.make_tuple(at.get0(both), at.get1(both))
+
+
+cdef at.tuple3[int64_t, int64_t, double] made_three(const at.Tensor& x) except * nogil:
+    return at.make_tuple(x.size(0), x.dim(), 0.5)
+
+
 cdef double total(const at.Tensor& x) except? -1 nogil:
     return at.sum(x).item[double]()
 
@@ -165,6 +174,10 @@ define("interop_test::by_value", "(Tensor x) -> Tensor")
 impl("interop_test::by_value", "CompositeExplicit", by_value)
 define("interop_test::pair", "(Tensor x) -> (Tensor, Tensor)")
 impl("interop_test::pair", "CompositeExplicit", pair)
+define("interop_test::made_pair", "(Tensor x) -> (Tensor, Tensor)")
+impl("interop_test::made_pair", "CompositeExplicit", made_pair)
+define("interop_test::made_three", "(Tensor x) -> (int, int, float)")
+impl("interop_test::made_three", "CompositeExplicit", made_three)
 define("interop_test::total", "(Tensor x) -> float")
 impl("interop_test::total", "CompositeExplicit", total)
 
@@ -189,6 +202,12 @@ cdef at.Tensor scaled_out(const at.Tensor& x, double s, at.Tensor& out) except *
     return out
 
 
+cdef void add_all_(at.Tensor& x, const vector[at.Tensor]& ys) except * nogil:
+    x.add_(at.sum(at.stack(ys), 0))
+
+
+define("interop_test::add_all_", "(Tensor(a!) x, Tensor[] ys) -> ()")
+impl("interop_test::add_all_", "CPU", add_all_)
 define("interop_test::add_one_", "(Tensor(a!) x) -> ()", Tag.pt2_compliant_tag)
 impl("interop_test::add_one_", "CPU", add_one_)
 impl("interop_test::add_one_", "Meta", add_one_meta)
@@ -224,6 +243,36 @@ cdef vector[at.Tensor] weighted_backward(Context& ctx, const at.Tensor& grad) ex
 define("interop_test::weighted", "(Tensor[] xs, Tensor w) -> Tensor", Tag.pt2_compliant_tag)
 impl("interop_test::weighted", "CompositeExplicit", weighted)
 register_autograd("interop_test::weighted", weighted_backward, weighted_setup)
+
+
+# Elements of lists, values of optionals and parameters are references to Cython: in calls of every kind.
+
+cdef at.Tensor folded(
+        const vector[at.Tensor]& xs, const at.Tensor& x, const optional[double]& s, const optional[at.Tensor]& y,
+        const vector[int64_t]& dims) except * nogil:
+    cdef Operator[at.Tensor] add = Operator[at.Tensor](b"aten::add.Tensor")
+    cdef vector[at.Tensor] own = xs
+    cdef at.Tensor total = at.zeros_like(x), cat
+    cdef size_t i
+    for i in range(xs.size()):
+        total = at.add(total, xs[i])
+        total = at.add(xs[i], total, 1)
+        total = total.add(own[i])
+        total = total + own[i]
+    total = add.call(total, xs.at(0), s.value_or(1.0))
+    total = at.mul(total, s.value_or(1.0))
+    total = at.mul(total, own.at(0))
+    if s.has_value():
+        total = at.sub(total, s.value())
+    if y.has_value():
+        total = at.mul(total, y.value())
+    cat = at.cat((total, x, own[0], xs[0]), dims[0])
+    cat = cat.sum(dims[1], True)
+    return cat.expand((cat.size(0), dims[2]))
+
+
+define("interop_test::folded", "(Tensor[] xs, Tensor x, float? s, Tensor? y, int[] dims) -> Tensor")
+impl("interop_test::folded", "CompositeImplicit", folded)
 
 
 # Several results, one of them an integer, and a kernel that reads data: the gradient needs an operator of its own.
@@ -285,6 +334,8 @@ def call_wrongly(torch.Tensor x not None, how):
         Operator[at.Tensor](b"interop_test::pair").call(x.cdata)
     elif how == "result type":
         Operator[double](b"interop_test::scaled_mm").call(x.cdata, x.cdata, 1.0)
+    elif how == "overload":
+        Operator[at.Tensor](b"interop_test::scaled").call(x.cdata, 1.0)
     elif how == "name":
         Operator[at.Tensor](b"interop_test::nothing").call(x.cdata)
 

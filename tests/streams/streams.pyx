@@ -330,3 +330,20 @@ def record_stream(torch.Tensor x not None, torch.device where not None):
 def record_no_tensor(torch.device where not None):
     cdef at.Tensor x
     record_stream_(x, stream_of(where, 1))
+
+
+# On streams that there are: for tests on a GPU.
+
+def elapsed_on(torch.device where not None, StreamId number, action):
+    """Milliseconds that what `action` gives to the stream takes."""
+    cdef Event a = Event(where.device.type(), EventFlag.BACKEND_DEFAULT), b = Event(
+        where.device.type(), EventFlag.BACKEND_DEFAULT)
+    a.record(stream_of(where, number))
+    action()
+    b.record(stream_of(where, number))
+    b.synchronize()
+    return a.elapsedTime(b)
+
+
+def record_stream_on(torch.Tensor x not None, StreamId number):
+    record_stream_(x.cdata, Stream.unpack3(number, x.cdata.get_device(), x.cdata.device().type()))

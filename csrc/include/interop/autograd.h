@@ -13,6 +13,7 @@
 
 #include "interop/convert.h"
 #include "interop/gradient.h"
+#include "interop/reference.h"
 #include "interop/runtime.h"
 #include "interop/value.h"
 
@@ -20,7 +21,13 @@ namespace interop::autograd {
 
 // Calls forward functions of any signature with values of any type: which fit is found out in the call.
 template <class F>
-struct Forward;
+struct Forward {
+  static_assert(
+      sizeof(F) == 0,
+      "forward is `cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil`: first the context, then "
+      "what "
+      "apply() is given");
+};
 
 template <class R, class... P>
 struct Forward<R(Context&, P...)> {
@@ -48,9 +55,7 @@ struct Forward<R(Context&, P...)> {
       std::index_sequence<I...>) {
     Callback call;
     R result = function(context, values[I].template as<P>(name, I)...);
-    if (call.failed()) [[unlikely]] {
-      raise(call);
-    }
+    raise_if_failed(call);
     append(outputs, std::move(result));
   }
 };
@@ -97,8 +102,8 @@ class Function {
         definition_->arguments,
         " arguments, got ",
         sizeof...(A));
-    const Value values[sizeof...(A) + 1] = {Value(arguments)..., Value()};
-    const Input inputs[sizeof...(A) + 1] = {input(arguments)..., Input()};
+    const Value values[sizeof...(A) + 1] = {Value(seen(arguments))..., Value()};
+    const Input inputs[sizeof...(A) + 1] = {input(seen(arguments))..., Input()};
     Tensors outputs;
     runtime().apply(
         definition_,

@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/ScalarType.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
 #include <complex>
@@ -30,6 +31,7 @@ enum class Copes : unsigned {
   with_conj = 1U << 0,        // the bytes are the conjugate of the values
   with_neg = 1U << 1,         // the bytes are the negative of the values
   with_any_device = 1U << 2,  // the pointer is not for the CPU
+  with_meta = 1U << 3,        // there is no memory, and none is needed: only sizes, strides and dtype are asked for
 };
 
 constexpr Copes operator|(Copes a, Copes b) noexcept {
@@ -80,6 +82,14 @@ inline std::string class_name(const at::TensorBase& tensor) {
   return name;
 }
 
+// Whether a tensor has sizes, strides and dtype alone, and this is a Meta kernel if it is torch.compile's: a fake
+// tensor is one on the meta device to the kernels that are called for it, with the key Python switched off.
+inline bool is_meta(const at::TensorBase& tensor) {
+  const bool in_python = tensor.key_set().has(c10::DispatchKey::Python) &&
+                         !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Python);
+  return tensor.defined() && !in_python && tensor.is_meta();
+}
+
 // Bytes from the start of the storage to the end of the last element.
 inline size_t bytes_reached(const at::TensorBase& tensor) {
   int64_t last = tensor.storage_offset();
@@ -91,9 +101,31 @@ inline size_t bytes_reached(const at::TensorBase& tensor) {
 
 }  // namespace detail
 
+// Raises if torch.compile or torch.export is tracing, with a tensor that stands for one with values.
+inline void check_not_traced(const at::TensorBase& tensor, const char* operation, const std::string& input) {
+  const c10::DispatchKeySet keys = tensor.key_set();
+  if (keys.has(c10::DispatchKey::Python) || keys.has(c10::DispatchKey::Functionalize)) [[unlikely]] {
+    const std::string name =
+        keys.has(c10::DispatchKey::Functionalize) ? "FunctionalTensor" : detail::class_name(tensor);
+    TORCH_CHECK_TYPE(
+        name != "FakeTensor" && name != "FunctionalTensor",
+        operation,
+        ": ",
+        input,
+        " is a ",
+        name,
+        ", which has no values: torch.compile or torch.export is tracing here. Make this an operator with kernels for "
+        "CPU "
+        "and Meta (define and impl of torch.library), and call that with Operator");
+  }
+}
+
 // Raises unless there is memory, laid out by sizes and strides, that holds the tensor's values.
 inline void check_data(const at::TensorBase& tensor, const char* argument, Copes copes = Copes::with_nothing) {
   TORCH_CHECK_TYPE(tensor.defined(), "argument '", argument, "' must be a tensor, got an undefined one (None)");
+  if (detail::copes(copes, Copes::with_meta) && detail::is_meta(tensor)) {
+    return;
+  }
   const c10::DispatchKeySet keys = tensor.key_set();
   TORCH_CHECK_TYPE(
       !keys.has(c10::DispatchKey::Python),

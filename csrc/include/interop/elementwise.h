@@ -6,8 +6,11 @@
 
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/add_ops.h>
+#include <ATen/ops/empty_like_ops.h>
 #include <ATen/ops/empty_ops.h>
 #include <ATen/ops/full_ops.h>
+#include <ATen/ops/mul_ops.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 #include <type_traits>
 
 #include "interop/dispatch.h"
+#include "interop/graph.h"
 #include "interop/iterator.h"
 #include "interop/reference.h"
 #include "interop/vectorised.h"
@@ -119,29 +123,49 @@ at::Tensor operand(const A& argument) {
   }
 }
 
-inline void check_operand(at::Tensor& tensor, const std::string& name) {
-  check_data(tensor, name.c_str(), Copes::with_conj | Copes::with_neg);
-  if (tensor.is_conj() || tensor.is_neg()) {
-    tensor = tensor.resolve_conj().resolve_neg();
+inline void check_operand(const Description& operation, const at::Tensor& tensor, const std::string& name) {
+  if (!is_meta(tensor)) {
+    check_not_traced(tensor, operation.name, name);
+  }
+  check_data(tensor, name.c_str(), Copes::with_conj | Copes::with_neg | Copes::with_meta);
+  if (!operation.is_predicate) {  // a truth value has no gradient
+    check_no_graph(tensor, operation.name, name);
   }
 }
 
-// The iterator of an operation, and the dtype to compute with.
-inline std::pair<at::TensorIterator, c10::ScalarType> make_iterator(
-    const Description& operation, const at::Tensor& out, at::Tensor* inputs, size_t count) {
-  const at::AutoDispatchBelowADInplaceOrView below;  // copies made here belong to no graph
-  at::native::ResultTypeState state;
-  for (size_t i = 0; i < count; ++i) {
-    check_operand(inputs[i], "input " + std::to_string(i));
-    state = at::native::update_result_type_state(inputs[i], state);
+// What an operation is about to do.
+struct Plan {
+  c10::ScalarType common, computed;  // the dtype that inputs are promoted to, and the one to compute with
+  bool is_meta = false;              // there are no values: this is a Meta kernel
+  bool is_symbolic = false;          // and the sizes are no numbers
+
+  Plan(const Description& operation, const at::Tensor* inputs, size_t count) {
+    at::native::ResultTypeState state;
+    for (size_t i = 0; i < count; ++i) {
+      check_operand(operation, inputs[i], "input " + std::to_string(i));
+      state = at::native::update_result_type_state(inputs[i], state);
+      is_meta |= detail::is_meta(inputs[i]);
+      is_symbolic |= inputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+    }
+    std::tie(common, computed) = operation.choose(at::native::result_type(state));
   }
-  const auto [common, computed] = operation.choose(at::native::result_type(state));
+};
+
+inline at::TensorIterator make_iterator(
+    const Description& operation, const Plan& plan, const at::Tensor& out, at::Tensor* inputs, size_t count) {
+  const at::AutoDispatchBelowADInplaceOrView below;  // copies made here belong to no graph
+  for (size_t i = 0; i < count; ++i) {
+    if (inputs[i].is_conj() || inputs[i].is_neg()) {
+      inputs[i] = inputs[i].resolve_conj().resolve_neg();
+    }
+  }
   if (out.defined()) {
-    check_data(out, "out");
+    check_data(out, "out", plan.is_meta ? Copes::with_meta : Copes::with_nothing);
     check_write(out, "out");
   }
   at::TensorIteratorConfig config;
   config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(operation.makes_floats());
+  config.allow_cpu_scalars(plan.is_meta);
   if (operation.is_predicate) {
     config.declare_static_dtype(at::kBool);
   } else {
@@ -151,7 +175,18 @@ inline std::pair<at::TensorIterator, c10::ScalarType> make_iterator(
   for (size_t i = 0; i < count; ++i) {
     config.add_owned_const_input(inputs[i]);
   }
-  return {config.build(), computed};
+  return config.build();
+}
+
+// torch's iterator takes numbers for sizes; its operators know what to do. Of these no one cares for the values.
+inline at::Tensor symbolic_result(const Plan& plan, bool is_predicate, const at::Tensor* inputs, size_t count) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  at::Tensor result = at::_ops::mul_Scalar::call(inputs[0], 1);
+  for (size_t i = 1; i < count; ++i) {
+    result = at::_ops::add_Tensor::call(result, inputs[i], 1);
+  }
+  return at::_ops::empty_like::call(
+      result, is_predicate ? at::kBool : plan.common, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 inline at::Tensor finish(at::TensorIterator& iterator, const at::Tensor& out) {
@@ -195,8 +230,15 @@ at::Tensor elementwise(const char* name, const at::Tensor& out, const Arguments&
   using D = Described<functions...>;
   static_assert(sizeof...(Arguments) == D::First::arguments, "a kernel takes as many arguments as its functions");
   std::array<at::Tensor, sizeof...(Arguments)> inputs{operand(arguments)...};
-  auto [iterator, computed] = make_iterator(D::with_name(name), out, inputs.data(), inputs.size());
-  (run_if<functions>(computed, iterator) || ...);
+  const Description operation = D::with_name(name);
+  const Plan plan(operation, inputs.data(), inputs.size());
+  if (plan.is_symbolic && !out.defined()) [[unlikely]] {
+    return symbolic_result(plan, operation.is_predicate, inputs.data(), inputs.size());
+  }
+  at::TensorIterator iterator = make_iterator(operation, plan, out, inputs.data(), inputs.size());
+  if (!plan.is_meta) {
+    (run_if<functions>(plan.computed, iterator) || ...);
+  }
   return finish(iterator, out);
 }
 
@@ -214,9 +256,9 @@ at::Tensor elementwise_out(
   TORCH_CHECK_TYPE(out.defined(), "argument 'out' must be a tensor, got an undefined one (None)");
   using First = typename detail::Described<functions...>::First;
   if (First::is_predicate && out.scalar_type() != at::kBool) {
-    check_data(out, "out");
-    check_write(out, "out");
     const at::Tensor result = elementwise(name, kernel, arguments...);
+    check_data(out, "out", result.is_meta() ? Copes::with_meta : Copes::with_nothing);
+    check_write(out, "out");
     const at::AutoDispatchBelowADInplaceOrView below;
     out.resize_(result.sizes());
     return out.copy_(result), out;
@@ -226,7 +268,7 @@ at::Tensor elementwise_out(
 
 // The gradient of an input: summed over what broadcasting had repeated, with the input's dtype.
 inline at::Tensor unbroadcast(const at::Tensor& gradient, const at::Tensor& input) {
-  return gradient.sum_to_size(input.sizes()).to(input.scalar_type());
+  return gradient.sum_to_size_symint(input.sym_sizes()).to(input.scalar_type());
 }
 
 }  // namespace interop

@@ -35,11 +35,11 @@ class Context {
     }
     save(list.data(), list.size());
   }
-  virtual at::Tensor saved_tensor(size_t index) = 0;
+  virtual at::Tensor saved_tensor(int64_t index) = 0;
   virtual size_t saved_tensors() = 0;
 
   // Whether the gradient of this argument of forward is wanted.
-  virtual bool needs_input_grad(size_t argument) = 0;
+  virtual bool needs_input_grad(int64_t argument) = 0;
 
   // In forward: this input was changed in place, this output has no gradient, undefined gradients stay undefined.
   virtual void mark_dirty(const at::Tensor& input) = 0;
@@ -130,7 +130,13 @@ struct Backward {
 };
 
 template <class B>
-struct Gradient;
+struct Gradient {
+  static_assert(
+      sizeof(B) == 0,
+      "backward is `cdef at.Tensor backward(Context& ctx, const at.Tensor& grad) except * nogil`, with a gradient for "
+      "each "
+      "output of forward, and returns one for each of its arguments");
+};
 
 template <class R, class... G>
 struct Gradient<R(Context&, G...)> {
@@ -159,9 +165,7 @@ struct Gradient<R(Context&, G...)> {
       }
     };
     R result = run();
-    if (call.failed()) [[unlikely]] {
-      raise(call);
-    }
+    raise_if_failed(call);
     append(results, std::move(result));
   }
 };

@@ -8,6 +8,7 @@
 #include <ATen/TensorIterator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "interop/check.h"
+#include "interop/graph.h"
 #include "interop/parallel.h"
 
 namespace interop {
@@ -174,7 +176,8 @@ class TensorIterator {
   // Calls function(part, context) with an iterator for each element of the output, on several threads.
   void foreach_reduced_elt(void (*function)(TensorIterator&, void*), void* context) {
     run(function, [&](at::TensorIteratorBase& it) {
-      it.foreach_reduced_elt([=](at::TensorIteratorBase& part) {
+      it.foreach_reduced_elt([=, below = !records_graph()](at::TensorIteratorBase& part) {
+        const BelowAutograd mode(below);
         TensorIterator owned(at::TensorIterator(part), true);
         detail::call_cython(function, std::ref(owned), context);
       });
@@ -315,7 +318,11 @@ class TensorIteratorConfig {
       config.add_owned_output(outputs_[i]);
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
+      check_not_traced(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
       check(inputs_[i], "input", i);
+      if (has_gradient()) {
+        check_no_graph(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
+      }
       config.add_owned_const_input(inputs_[i]);
       // What the elements of an output are to be made of, torch asserts that it knows.
       TORCH_CHECK_TYPE(
@@ -339,6 +346,14 @@ class TensorIteratorConfig {
   }
 
  private:
+  // Whether there is an output that could have a gradient: of numbers, not of truth values or whole numbers.
+  bool has_gradient() const {
+    return std::any_of(outputs_.begin(), outputs_.end(), [&](const at::TensorBase& output) {
+      const auto dtype = output.defined() ? output.scalar_type() : dtype_.value_or(at::kFloat);
+      return c10::isFloatingType(dtype) || c10::isComplexType(dtype);
+    });
+  }
+
   void check(const at::TensorBase& tensor, const char* kind, size_t index) const {
     const std::string name = kind + (" " + std::to_string(index));
     check_data(tensor, name.c_str());

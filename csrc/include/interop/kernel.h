@@ -20,6 +20,7 @@
 #include "interop/callback.h"
 #include "interop/convert.h"
 #include "interop/device.h"
+#include "interop/graph.h"
 #include "interop/raise.h"
 
 namespace interop::kernel {
@@ -257,18 +258,18 @@ class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
 
   explicit Kernel(R (*function)(P...)) : function_(function) {}
 
+  // Whether it is registered for a key below autograd.
+  bool below_autograd = false;
+
   Dispatched operator()(typename Parameter<P, Whole>::Dispatched... arguments) {
+    const BelowAutograd mode(below_autograd);
     Callback call;
     if constexpr (std::is_void_v<R>) {
       function_(Parameter<P, Whole>(std::forward<decltype(arguments)>(arguments)).get()...);
-      if (call.failed()) [[unlikely]] {
-        raise(call);
-      }
+      raise_if_failed(call);
     } else {
       R result = function_(Parameter<P, Whole>(std::forward<decltype(arguments)>(arguments)).get()...);
-      if (call.failed()) [[unlikely]] {
-        raise(call);
-      }
+      raise_if_failed(call);
       return Result<R, Whole>::give(std::move(result));
     }
   }
@@ -280,15 +281,30 @@ class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
 // A kernel and what it takes, to be compared with the schema.
 struct Candidate {
   c10::KernelFunction function;
+  bool* below_autograd;       // in the function
+  std::vector<bool> changes;  // whether it takes an at.Tensor& and so says that it changes it; for each argument
   c10::impl::CppSignature signature;
   std::unique_ptr<c10::FunctionSchema> schema;
+};
+
+template <class F>
+struct Changes;
+template <class R, class... P>
+struct Changes<R(P...)> {
+  static std::vector<bool> list() {
+    return {std::is_same_v<P, at::Tensor&>...};
+  }
 };
 
 template <class F, class Whole>
 Candidate candidate(F* function) {
   using K = Kernel<F, Whole>;
+  auto kernel = std::make_unique<K>(function);
+  bool* below_autograd = &kernel->below_autograd;
   return {
-      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::make_unique<K>(function)),
+      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::move(kernel)),
+      below_autograd,
+      Changes<F>::list(),
       c10::impl::CppSignature::make<typename K::Function>(),
       std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<typename K::Function>())};
 }

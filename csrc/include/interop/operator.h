@@ -15,6 +15,7 @@
 #include "interop/convert.h"
 #include "interop/device.h"
 #include "interop/gil.h"
+#include "interop/reference.h"
 #include "interop/runtime.h"
 
 namespace interop {
@@ -109,7 +110,7 @@ class Operator {
   R call(const A&... arguments) const {
     std::vector<c10::IValue> stack;
     stack.reserve(sizeof...(A));
-    (stack.push_back(detail::to_ivalue(arguments)), ...);
+    (stack.push_back(detail::to_ivalue(seen(arguments))), ...);
     runtime().call(name_, stack);
     return detail::from_stack<R>(stack, name_);
   }

@@ -11,8 +11,12 @@
 #include <type_traits>
 
 #include "interop/callback.h"
+#include "interop/gil.h"
+#include "interop/graph.h"
 
 namespace interop {
+
+using Part = void (*)(int64_t begin, int64_t end, void* data);
 
 namespace detail {
 
@@ -43,12 +47,15 @@ auto call_cython(F* function, Arguments... arguments) {
 
 // Calls function(b, e, data) for parts b:e of begin:end, each part on a thread of its own: one part for each `grain`
 // numbers begun, but no more than there are threads. What the first of them raises is thrown here, when all have ended.
-inline void parallel_for(
-    int64_t begin, int64_t end, int64_t grain, void (*function)(int64_t, int64_t, void*), void* data) {
+inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part function, void* data) {
   detail::check_function(function);
   detail::check_grain(grain);
+  const bool below = !records_graph();
   const NoGil no_gil;  // a part that takes the GIL would wait for the caller, who waits for it
-  at::parallel_for(begin, end, grain, [=](int64_t b, int64_t e) { detail::call_cython(function, b, e, data); });
+  at::parallel_for(begin, end, grain, [=](int64_t b, int64_t e) {
+    const BelowAutograd mode(below);
+    detail::call_cython(function, b, e, data);
+  });
 }
 
 // What combine() makes of the results of function(b, e, identity, data) for all parts, in their order.
@@ -63,13 +70,17 @@ T parallel_reduce(
     void* data) {
   detail::check_function(function && combine);
   detail::check_grain(grain);
+  const bool below = !records_graph();
   const NoGil no_gil;
   return at::parallel_reduce(
       begin,
       end,
       grain,
       identity,
-      [=](int64_t b, int64_t e, T start) { return detail::call_cython(function, b, e, start, data); },
+      [=](int64_t b, int64_t e, T start) {
+        const BelowAutograd mode(below);
+        return detail::call_cython(function, b, e, start, data);
+      },
       [=](T x, T y) { return detail::call_cython(combine, x, y); });
 }
 

@@ -9,11 +9,13 @@
 
 namespace interop {
 
-// Throws the error of `call` as torch's python_error, which torch hands on to its caller in Python.
-[[noreturn]] inline void raise(Callback& call) {
-  Gil gil;
-  call.take().restore();
-  std::rethrow_exception(runtime().take_python_error());
+// Throws the error of `call`, if there is one, as torch's python_error, which torch hands on to its caller in Python.
+inline void raise_if_failed(Callback& call) {
+  if (call.failed()) [[unlikely]] {
+    Gil gil;
+    call.take().restore();
+    std::rethrow_exception(runtime().take_python_error());
+  }
 }
 
 }  // namespace interop

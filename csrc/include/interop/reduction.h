@@ -1,6 +1,9 @@
 // A reduction of a tensor out of one scalar function written in Cython that folds a value into a total.
 #pragma once
 
+#include <bitset>
+#include <vector>
+
 #include "interop/convert.h"
 #include "interop/elementwise.h"
 
@@ -63,6 +66,19 @@ bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::
   return true;
 }
 
+// The result without values, in a Meta kernel.
+inline at::Tensor reduced_meta(
+    const at::Tensor& tensor, const std::bitset<64>& reduced, bool keepdim, c10::ScalarType dtype) {
+  const at::AutoDispatchBelowADInplaceOrView below;
+  std::vector<c10::SymInt> sizes;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (keepdim || !reduced[d]) {
+      sizes.push_back(reduced[d] ? c10::SymInt(1) : tensor.sym_size(d));
+    }
+  }
+  return at::_ops::empty_memory_format::call(sizes, dtype, at::kStrided, at::kMeta, std::nullopt, std::nullopt);
+}
+
 template <auto... functions>
 at::Tensor reduce(
     const char* name,
@@ -72,19 +88,21 @@ at::Tensor reduce(
     bool keepdim) {
   using D = Described<functions...>;
   static_assert(D::First::arguments == 2 && !D::First::is_predicate, "a reduction's function is T f(T total, T value)");
-  at::Tensor input = tensor;
-  check_operand(input, "input");
-  const auto [result_dtype, computed] = D::with_name(name).choose(input.scalar_type());
-  const auto reduced = at::dim_list_to_bitset(dims, input.dim());
+  check_operand(D::with_name(name), tensor, "input");
+  const auto [result_dtype, computed] = D::with_name(name).choose(tensor.scalar_type());
+  const auto reduced = at::dim_list_to_bitset(dims, tensor.dim());
+  if (is_meta(tensor)) [[unlikely]] {
+    return reduced_meta(tensor, reduced, keepdim, result_dtype);
+  }
   std::vector<int64_t> kept_sizes, sizes;
-  for (int64_t d = 0; d < input.dim(); ++d) {
-    kept_sizes.push_back(reduced[d] ? 1 : input.size(d));
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    kept_sizes.push_back(reduced[d] ? 1 : tensor.size(d));
     if (keepdim || !reduced[d]) {
       sizes.push_back(kept_sizes.back());
     }
   }
   const at::AutoDispatchBelowADInplaceOrView below;  // nothing here belongs to a graph
-  input = input.to(computed);
+  const at::Tensor input = tensor.resolve_conj().resolve_neg().to(computed);
   at::Tensor result = at::_ops::full::call(
       c10::fromIntArrayRefSlow(kept_sizes), identity, computed, at::kStrided, at::kCPU, std::nullopt);
   at::TensorIteratorConfig config;

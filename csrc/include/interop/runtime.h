@@ -38,7 +38,7 @@ using Tensors = c10::SmallVector<at::Tensor, 4>;
 
 // Changes of anything below change the name, and the attribute: what a module inlines it must not share with a module
 // that was built with another version.
-inline namespace runtime_2 {
+inline namespace runtime_3 {
 
 // Who registers. A module that is executed again, perhaps from another file, has the same name and another object.
 struct Module {
@@ -50,7 +50,7 @@ class Runtime {
  public:
   // Where a capsule points to it.
   static constexpr const char* module = "interop._core";
-  static constexpr const char* attribute = "_runtime_2";
+  static constexpr const char* attribute = "_runtime_3";
 
   virtual void define(
       const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
@@ -113,6 +113,6 @@ inline Runtime& runtime() {
   return found;
 }
 
-}  // namespace runtime_2
+}  // namespace runtime_3
 
 }  // namespace interop

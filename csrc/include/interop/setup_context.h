@@ -21,7 +21,12 @@ struct SetupContext {
 namespace detail {
 
 template <class F, class Whole>
-struct Setup;
+struct Setup {
+  static_assert(
+      sizeof(F) == 0,
+      "setup_context is `cdef void setup_context(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * "
+      "nogil`: first the context, then the operator's arguments, then its results");
+};
 
 template <class... P, class Whole>
 struct Setup<void(Context&, P...), Whole> {
@@ -45,9 +50,7 @@ struct Setup<void(Context&, P...), Whole> {
         kernel::Parameter<P, Whole>(
             c10::impl::ivalue_to_arg<typename kernel::Parameter<P, Whole>::Dispatched, false>::call(values[I]))
             .get()...);
-    if (call.failed()) [[unlikely]] {
-      raise(call);
-    }
+    raise_if_failed(call);
   }
 };
 

@@ -1,4 +1,4 @@
-// Reaching the parts of a std::tuple from Cython, which cannot write std::get<0>(t).
+// Making a std::tuple and reaching its parts from Cython, which cannot write std::get<0>(t).
 #pragma once
 
 #include <tuple>
@@ -19,6 +19,11 @@ template <class A, class B, class C, class D, class E, class F, class G>
 using tuple7 = std::tuple<A, B, C, D, E, F, G>;
 template <class A, class B, class C, class D, class E, class F, class G, class H, class I>
 using tuple9 = std::tuple<A, B, C, D, E, F, G, H, I>;
+
+template <class... T>
+std::tuple<T...> make_tuple(const T&... parts) {
+  return {parts...};
+}
 
 template <class... T>
 auto get0(const std::tuple<T...>& t) noexcept {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "interop/convert.h"
+#include "interop/spelling.h"
 
 namespace interop::autograd {
 
@@ -52,7 +53,7 @@ class Value {
               std::is_same_v<D, at::Tensor>,
           "a parameter of forward is a value, a constant reference or a tensor");
       if (*type_ != typeid(D)) {
-        refuse<int>(function, index, c10::demangle(typeid(D).name()).c_str());
+        refuse<int>(function, index, spelled(typeid(D)).c_str());
       }
       return const_cast<std::conditional_t<std::is_lvalue_reference_v<P>, P, const D&>>(exact<D>());
     }
@@ -87,7 +88,7 @@ class Value {
         " of forward is ",
         wanted,
         ", got ",
-        is_object_ ? "a Python object; give it a C type, and write x.cdata of a tensor" : c10::demangle(type_->name()));
+        is_object_ ? "a Python object; give it a C type, and write x.cdata of a tensor" : spelled(*type_));
   }
 
   const void* address_ = nullptr;

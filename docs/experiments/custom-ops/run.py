@@ -11,13 +11,10 @@ from . import measure, report, ways
 
 def main(arguments: list[str]) -> None:
     """Run the experiment with the command line `arguments`."""
-    command = parser(ways.NAME, __doc__)
-    options = command.parse_args(arguments)
+    options = parser(ways.NAME, __doc__).parse_args(arguments)
     if options.render:
         results.render(ways.NAME, report)
         return
-    if options.quick and options.record:
-        command.error("--record wants the whole run: leave --quick out")
     started = environment()  # before compiling, which adds to the load
     building.build_once(ways.NAME, "a minute")
     ways.check()

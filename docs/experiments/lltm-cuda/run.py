@@ -36,8 +36,6 @@ def main(arguments: list[str]) -> None:
     if options.render:
         results.render(ways.NAME, report)
         return
-    if options.quick and options.record:
-        command.error("--record wants the whole run: leave --quick out")
     if not torch.cuda.is_available():
         raise CommandError(
             f"this experiment needs a CUDA device, and torch {torch.__version__} finds none; what its kernels compute "

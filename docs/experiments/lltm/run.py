@@ -40,8 +40,6 @@ def main(arguments: list[str]) -> None:
     if options.render:
         results.render(ways.NAME, report)
         return
-    if options.quick and options.record:
-        command.error("--record wants the whole run: leave --quick out")
     text = data.read(options.text) if options.text is not None else data.default()
     settings = Settings(**(QUICK if options.quick else {}) | ({"steps": options.steps} if options.steps else {}))
 

@@ -11,13 +11,10 @@ from .ways import FLAGS, NAME
 
 def main(arguments: list[str]) -> None:
     """Run the experiment with the command line `arguments`."""
-    command = parser(NAME, __doc__)
-    options = command.parse_args(arguments)
+    options = parser(NAME, __doc__).parse_args(arguments)
     if options.render:
         results.render(NAME, report)
         return
-    if options.quick and options.record:
-        command.error("--record wants the whole run: leave --quick out")
     started = environment()  # before compiling, which adds to the load
     building.build_once(NAME, "a quarter of a minute")
     cases, rounds, number = (CASES[-2:], 2, 1) if options.quick else (CASES, 30, 5)

@@ -147,7 +147,8 @@ class Elementwise {
   }
 
   const at::Tensor& output() const {
-    TORCH_CHECK_VALUE(output_.defined(), "an Elementwise must be assigned before its output is taken: e = Elementwise(x)");
+    TORCH_CHECK_VALUE(
+        output_.defined(), "an Elementwise must be assigned before its output is taken: e = Elementwise(x)");
     return output_;
   }
 

@@ -5,8 +5,8 @@
 
 namespace interop::cuda {
 
-// What a launcher returns beside cudaError_t, which is never negative: it has no kernel for the element type; it was given
-// an operation without operands, or with another number of inputs than the functor takes.
+// What a launcher returns beside cudaError_t, which is never negative: it has no kernel for the element type; it was
+// given an operation without operands, or with another number of inputs than the functor takes.
 constexpr int unsupported_dtype = -1;
 constexpr int no_operands = -2;
 constexpr int wrong_number_of_inputs = -3;

@@ -1,0 +1,62 @@
+"""Mends, while Cython translates, what it gets wrong about references."""
+
+import contextlib
+from collections.abc import Iterator
+
+from Cython.Compiler.PyrexTypes import CppRvalueReferenceType, CReferenceType, TemplatePlaceholderType
+from Cython.Compiler.Symtab import ModuleScope
+
+from interop.codegen.patch import replaced
+
+
+@contextlib.contextmanager
+def mend_references() -> Iterator[None]:
+    """While this lasts, what is a reference is a value to templates, as in C++, and in tuples of C values.
+
+    An element of a vector, what ``optional.value()`` returns, and a parameter ``const T&`` are references. Of these
+    Cython makes an explicit template argument ``T&``, which C++ itself never deduces for a parameter ``T`` or ``const
+    T&``, and structs with members that are references, which do not compile.
+    """
+    with (
+        replaced(TemplatePlaceholderType, "deduce_template_params", _deduce),
+        replaced(CReferenceType, "deduce_template_params", _deduce_of_reference),
+        replaced(CppRvalueReferenceType, "deduce_template_params", _deduce_of_forwarding),
+        replaced(ModuleScope, "declare_tuple_type", _declare_tuple),
+    ):
+        yield
+
+
+# Later versions of Cython tell it whether the parameter is a value: is_value_type.
+
+
+def _deduce(original):
+    def deduce(self, actual, **options):
+        return original(self, _value(actual) if options.get("is_value_type", True) else actual, **options)
+
+    return deduce
+
+
+def _deduce_of_reference(original):
+    return lambda self, actual, **options: original(self, _value(actual), **options)
+
+
+def _deduce_of_forwarding(original):
+    """Of ``T&&``, for which C++ does deduce a reference."""
+
+    def deduce(self, actual, **options):
+        is_template = isinstance(self.ref_base_type, TemplatePlaceholderType)
+        return {self.ref_base_type: actual} if is_template else original(self, actual, **options)
+
+    return deduce
+
+
+def _declare_tuple(original):
+    return lambda self, pos, components: original(self, pos, [_value(component) for component in components])
+
+
+def _value(kind):
+    """The type that a reference refers to, without const; any other type as it is."""
+    if not kind.is_reference:
+        return kind
+    referred = kind.ref_base_type
+    return referred.cv_base_type if referred.is_cv_qualified else referred
