@@ -234,7 +234,7 @@ class TestStreams:
 
 
 class TestMirrors:
-    """Streams, events, guards, properties and statistics, as c10, c10.cuda and ATen.cuda have them, against torch's own."""
+    """c10, c10.cuda and ATen.cuda, as Cython has them, against torch's own."""
 
     @pytest.fixture(scope="class")
     def modules(self):
