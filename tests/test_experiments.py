@@ -176,6 +176,19 @@ class TestBuilding:
             file.write("\n")
         assert not building.is_built("lltm")
 
+    def test_what_python_writes_beside_the_helper_does_not_count(self, monkeypatch, tmp_path):
+        """As it does the first time, unless PYTHONDONTWRITEBYTECODE is set."""
+        helper = tmp_path / "interop" / "build"
+        helper.mkdir(parents=True)
+        (helper / "flags.py").write_text("FLAGS = 1\n")
+        monkeypatch.setattr(building, "CHECKOUT", tmp_path)
+        before = building._fingerprint(LLTM)
+        (helper / "__pycache__").mkdir()
+        (helper / "__pycache__" / "flags.cpython-311.pyc").write_bytes(b"compiled")
+        assert building._fingerprint(LLTM) == before
+        (helper / "flags.py").write_text("FLAGS = 2\n")
+        assert building._fingerprint(LLTM) != before
+
     def test_a_failure_names_the_error_and_the_log(self, monkeypatch, tmp_path):
         monkeypatch.setattr(building, "FOLDER", tmp_path)
         monkeypatch.setattr(building, "BUILD", tmp_path / "build")

@@ -110,7 +110,8 @@ def _fingerprint(folder: Path) -> str:
         for path in sorted(place.rglob("*")):
             # The Python files of an experiment other than its setup.py are not compiled.
             compiled = path.suffix in {".pyx", ".pxd", ".h", ".cpp", ".cu", ".cuh"}
-            if compiled or path.name == "setup.py" or path.parent.name == "build":
+            helper = path.parent.name == "build" and path.suffix == ".py"
+            if compiled or path.name == "setup.py" or helper:
                 digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
     return digest.hexdigest()
 
