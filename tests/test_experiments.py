@@ -374,6 +374,61 @@ class TestTraining:
             assert torch.equal(batch[1:], batch[:-1] + 1)
 
 
+class TestLltmOnAGpu:
+    """The experiment lltm-cuda, as far as it goes without one."""
+
+    @pytest.fixture
+    def lltm_cuda(self, toolkit, monkeypatch):
+        modules = {
+            name: experiments.load("lltm-cuda", name) for name in ("agreement", "bandwidth", "report", "timing", "ways")
+        }
+
+        def without_the_compiler(*sizes, **options):
+            cells = modules["ways"].same_cells(*sizes, **options)
+            return cells | {"torch.compile": cells["C++"]}
+
+        monkeypatch.setattr(modules["timing"], "same_cells", without_the_compiler)
+        return SimpleNamespace(**modules)
+
+    def test_it_wants_a_gpu(self, interop):
+        if torch.cuda.is_available():
+            pytest.skip("there is a CUDA device")
+        status, _, error = interop("experiments", "lltm-cuda")
+        assert (status, error.count("\n")) == (1, 1)
+        assert "needs a CUDA device" in error
+
+    def test_agreement(self, lltm_cuda, monkeypatch):
+        """With the operator's kernel for the CPU, which takes no float16."""
+        tolerance = {d: t for d, t in lltm_cuda.agreement.TOLERANCE.items() if d != torch.float16}
+        monkeypatch.setattr(lltm_cuda.agreement, "TOLERANCE", tolerance)
+        torch.manual_seed(0)
+        found = lltm_cuda.agreement.check(torch.device("cpu"))
+        assert set(found) == {"float64", "float32", "bfloat16"}
+        monkeypatch.setattr(lltm_cuda.agreement, "TOLERANCE", {torch.float32: 1e-12})
+        with pytest.raises(CommandError, match="the CUDA cell disagrees with Python: "):
+            lltm_cuda.agreement.check(torch.device("cpu"))
+
+    def test_what_it_measures_it_reports(self, lltm_cuda, tmp_path):
+        times = lltm_cuda.timing.measure(2, 3, 4, 2, 1, torch.device("cpu"), lambda _: None)
+        assert set(times) == {"forward", "backward", "both"}
+        for ways in times.values():
+            assert set(ways) == set(lltm_cuda.ways.WAYS)
+            assert all(clock["median"] > 0 for clocks in ways.values() for clock in clocks.values())
+        speeds = {"copy": 2000.0, "forward": 1900.0, "backward": 1500.0}
+        result = environment.environment() | {
+            "gpu": {"name": "a GPU", "capability": "9.0", "multiprocessors": 1, "memory_bytes": 1, "cuda": "13.0"},
+            "settings": {"batch": 2, "features": 3, "state": 4, "large_batch": 5, "large_state": 6},
+            "agreement": {"float32": 1e-6},
+            "times": times | {"graph": times["both"]},
+            "bandwidth": {"float32": speeds},
+        }
+        lltm_cuda.report.draw(result, tmp_path / "a.png")
+        assert (tmp_path / "a.png").stat().st_size > 10000
+        section = lltm_cuda.report.section("a-gpu", result)
+        assert "| float32 | 2000 | 1900 | 1500 | 0.95 | 0.75 |" in section
+        assert len(lltm_cuda.report.rows(result)) == 8
+
+
 class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_the_readme_is_what_render_makes(self, name):
@@ -386,6 +441,9 @@ class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_each_result_is_complete_and_has_its_plot(self, name):
         recorded = results.read_recorded(name)
+        if name == "lltm-cuda" and not recorded:  # which needs a GPU, and says so
+            assert "Nothing is recorded yet." in (experiments.FOLDER / name / "README.md").read_text(encoding="utf-8")
+            return
         assert recorded
         for machine, result in recorded.items():
             assert {"date", "machine", "versions", "git", "flags", "settings"} <= result.keys()

@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
     started = environment()
     building.build_once("lltm", "a minute or so")
     building.build_once(ways.NAME, "half a minute")
-    result = started | {"gpu": ways.gpu(device)} | experiment(settings, device)
+    result = started | {"gpu": ways.gpu(device), "flags": ways.FLAGS} | experiment(settings, device)
     table("microseconds", list(report.HEAD), report.rows(result))
     table("bytes moved, against a copy on the device", list(report.BANDWIDTH_HEAD), report.bandwidth_rows(result))
     say(report.agreement(result))

@@ -8,6 +8,9 @@ import torch
 from interop.experiments import building, load
 
 NAME = "lltm-cuda"
+FLAGS = ["-O3"]
+"""Of nvcc; what interop.build gives it."""
+
 WAYS = ("Python", "torch.compile", "C++", "Cython", "Cython CUDA")
 
 
