@@ -59,6 +59,13 @@ class TestArguments:
         assert (y.shape, y.dtype, y.device.type) == ((4, 2, 3), torch.float16, "meta")
         assert cuda_operators.elementwise_output(x, x).dtype == torch.float32
 
+    def test_a_gradient_that_would_be_lost(self, cuda_operators):
+        x = fake(2).requires_grad_()
+        with pytest.raises(RuntimeError, match="Elementwise: input 0 requires grad, and what is computed here belongs"):
+            cuda_operators.call_swish(x, 1.0)
+        with torch.no_grad(), pytest.raises(TypeError, match="must be a tensor with memory of its own"):
+            cuda_operators.call_swish(x, 1.0)
+
     def test_a_number_may_come_first(self, cuda_operators):
         with pytest.raises(TypeError, match="argument 'input 1' must be a tensor with memory of its own"):
             cuda_operators.call_hypotenuse(torch.tensor(1.0), fake(2))

@@ -5,7 +5,8 @@
 #     return swished.output()
 # Inputs are broadcast, and promoted as in torch, integers to the default dtype; one of another dtype is copied first. A
 # tensor of the CPU without dimensions counts as a number. Of meta tensors the output is a meta tensor, so that
-# `Elementwise(x).output()` is a Meta kernel.
+# `Elementwise(x).output()` is a Meta kernel. The output belongs to no graph of autograd, so an input that requires grad
+# is refused where one is recorded: make it an operator.
 from ATen.core.TensorBody cimport Tensor
 from interop.exceptions cimport translate_exception
 

@@ -18,6 +18,7 @@
 
 #include "interop/cuda/check.h"
 #include "interop/cuda/elementwise_arguments.h"
+#include "interop/graph.h"
 
 namespace interop::cuda {
 
@@ -54,6 +55,9 @@ void check_places(const std::array<at::Tensor, count>& inputs) {
     if (i == reference || !is_number(inputs[i])) {
       check_same_device(inputs[i], names[i].c_str(), inputs[reference], names[reference].c_str());
     }
+  }
+  for (size_t i = 0; i < count; ++i) {
+    check_no_graph(inputs[i], "Elementwise", names[i]);
   }
   for (size_t i = 0; i < count; ++i) {
     const Copes device = is_number(inputs[i]) ? Copes::with_nothing : Copes::with_any_device;
