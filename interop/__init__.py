@@ -31,11 +31,16 @@ if _build_info.ABI != abi.NAME:
 
 __version__ = _build_info.VERSION
 
-__all__ = ["__version__", "get_include", "get_pxd_dir"]
+_CONVERTERS = ("from_numpy", "to_numpy")
+
+__all__ = ["__version__", "get_include", "get_pxd_dir", *_CONVERTERS]
 
 
 def __getattr__(name):
-    """`interop.cuda`, which is imported when it is asked for."""
+    """`interop.cuda` and the converters, which are imported when they are asked for."""
     if name == "cuda":
         return importlib.import_module("interop.cuda")
+    if name in _CONVERTERS:
+        found = globals()[name] = getattr(importlib.import_module("interop._bridges"), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
