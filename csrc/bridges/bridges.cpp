@@ -1,11 +1,17 @@
 // The one Bridges there is, and what interop/_bridges.pyx calls. See interop/bridges.h.
 #include "interop/bridges.h"
 
+#include <c10/util/SmallVector.h>
+
 #include <string_view>
 
+#include "buffer.h"
+#include "exporter.h"
+#include "interop/python_types.h"
 #include "interop/tensor.h"
 #include "numpy.h"
 #include "owner_object.h"
+#include "protocol.h"
 #include "python.h"
 
 namespace interop::bridges {
@@ -19,6 +25,12 @@ class Compiled final : public Bridges {
   }
   PyObject* to_numpy(const at::Tensor& tensor, bool force, bool readonly) override {
     return array_of_tensor(tensor, force, readonly);
+  }
+  PyObject* as_memoryview(const at::Tensor& tensor, bool readonly) override {
+    return memoryview_of_tensor(tensor, readonly);
+  }
+  at::Tensor from_buffer(PyObject* exporter, const BufferView& view, Readonly readonly) override {
+    return tensor_of_buffer(exporter, view, readonly);
   }
 };
 
@@ -47,6 +59,39 @@ Readonly readonly_of(PyObject* text) {
   throw PythonError();
 }
 
+int64_t integer_of(PyObject* object, const char* argument, const char* accepted) {
+  const long long value = PyIndex_Check(object) ? PyLong_AsLongLong(object) : -1;
+  if (!PyIndex_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, got %.200s", argument, accepted, Py_TYPE(object)->tp_name);
+  }
+  if (PyErr_Occurred()) {
+    throw PythonError();
+  }
+  return value;
+}
+
+c10::SmallVector<int64_t, 8> shape_of(PyObject* object) {
+  constexpr const char* accepted = "a sequence of integers, or one";
+  if (PyIndex_Check(object)) {
+    return {integer_of(object, "shape", accepted)};
+  }
+  PyObject* sequence = PySequence_Fast(object, "argument 'shape' must be a sequence of integers, or one");
+  if (!sequence) {
+    throw PythonError();
+  }
+  c10::SmallVector<int64_t, 8> shape;
+  try {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
+      shape.push_back(integer_of(PySequence_Fast_GET_ITEM(sequence, i), "shape", accepted));
+    }
+  } catch (...) {
+    Py_DECREF(sequence);
+    throw;
+  }
+  Py_DECREF(sequence);
+  return shape;
+}
+
 const at::Tensor& tensor_of(PyObject* object) {
   if (!is_tensor(object)) [[unlikely]] {
     PyErr_Format(
@@ -70,9 +115,45 @@ PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept {
   return guarded([&] { return array_of_tensor(tensor_of(tensor), force, readonly); });
 }
 
+PyObject* from_buffer(
+    PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* readonly) noexcept {
+  return guarded([&] {
+    BufferView view;
+    if (dtype != Py_None) {
+      if (!is_dtype(dtype)) {
+        PyErr_Format(
+            PyExc_TypeError, "argument 'dtype' must be a torch.dtype or None, got %.200s", Py_TYPE(dtype)->tp_name);
+        throw PythonError();
+      }
+      view.dtype = dtype_of(dtype);
+    }
+    const auto sizes = shape == Py_None ? c10::SmallVector<int64_t, 8>() : shape_of(shape);
+    view.has_shape = shape != Py_None;
+    view.shape = sizes;
+    view.offset = integer_of(offset, "offset", "an integer");
+    return wrap(tensor_of_buffer(exporter, view, readonly_of(readonly)));
+  });
+}
+
+PyObject* as_memoryview(PyObject* tensor, bool readonly) noexcept {
+  return guarded([&] { return memoryview_of_tensor(tensor_of(tensor), readonly); });
+}
+
+PyObject* tensor_buffer_type() noexcept {
+  return Py_XNewRef(reinterpret_cast<PyObject*>(ready_tensor_buffer()));
+}
+
+int enable_protocol(bool enable) noexcept {
+  return bridges::enable_protocol(enable);
+}
+
+bool protocol_is_enabled() noexcept {
+  return bridges::protocol_is_enabled();
+}
+
 PyObject* make_capsule() noexcept {
   static Compiled compiled;
-  if (ready_owner_object() < 0) {
+  if (ready_owner_object() < 0 || ready_buffer_owner() < 0) {
     return nullptr;
   }
   return PyCapsule_New(static_cast<Bridges*>(&compiled), Bridges::attribute, nullptr);

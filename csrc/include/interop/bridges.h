@@ -16,6 +16,14 @@ inline namespace bridges_1 {
 // What becomes of memory that is read-only: torch has no read-only tensors.
 enum class Readonly { raise, share, copy };
 
+// As what a buffer is to be seen, where it is not as what it says.
+struct BufferView {
+  c10::ScalarType dtype = c10::ScalarType::Undefined;  // that of its format
+  bool has_shape = false;
+  at::IntArrayRef shape;  // borrowed
+  int64_t offset = 0;     // bytes
+};
+
 class Bridges {
  public:
   // Where a capsule points to it.
@@ -23,8 +31,10 @@ class Bridges {
   static constexpr const char* attribute = "_bridges_1";
 
   virtual at::Tensor from_numpy(PyObject* array, Readonly readonly) = 0;
-  // New references.
+  // The objects are new references.
   virtual PyObject* to_numpy(const at::Tensor& tensor, bool force, bool readonly) = 0;
+  virtual PyObject* as_memoryview(const at::Tensor& tensor, bool readonly) = 0;
+  virtual at::Tensor from_buffer(PyObject* exporter, const BufferView& view, Readonly readonly) = 0;
 
  protected:
   ~Bridges() = default;
@@ -47,13 +57,27 @@ inline Bridges& bridges() {
   return found;
 }
 
-// As interop.from_numpy and interop.to_numpy. All of these need the GIL.
+// As the functions of `interop` with these names. All of them need the GIL.
 
 inline at::Tensor from_numpy(PyObject* array, Readonly readonly = Readonly::raise) {
   return bridges().from_numpy(array, readonly);
 }
 inline PyObject* to_numpy(const at::Tensor& tensor, bool force = false, bool readonly = false) {
   return bridges().to_numpy(tensor, force, readonly);
+}
+inline PyObject* as_memoryview(const at::Tensor& tensor, bool readonly = false) {
+  return bridges().as_memoryview(tensor, readonly);
+}
+inline at::Tensor from_buffer(PyObject* exporter, Readonly readonly = Readonly::raise) {
+  return bridges().from_buffer(exporter, {}, readonly);
+}
+inline at::Tensor from_buffer(
+    PyObject* exporter,
+    c10::ScalarType dtype,
+    at::IntArrayRef shape,
+    int64_t offset = 0,
+    Readonly readonly = Readonly::raise) {
+  return bridges().from_buffer(exporter, {dtype, true, shape, offset}, readonly);
 }
 
 }  // namespace bridges_1
