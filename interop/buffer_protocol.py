@@ -30,7 +30,7 @@ def enable_buffer_protocol():
     What can be exported is what `as_memoryview` takes, and the memory is owned and kept in its place in the same way. A
     tensor that requires grad is refused, outside of ``torch.no_grad()``: pass ``as_memoryview(tensor, readonly=True)``.
     Who asks for memory that can be written to, as Cython does unless the type is ``const float[:]``, counts up the
-    tensor's version at the beginning and at the end, so that autograd finds out. memoryview and NumPy do not say
+    tensor's version, so that autograd finds out. memoryview and NumPy do not say
     whether they will write; call ``torch.autograd.graph.increment_version(tensor)`` if you do through them.
 
     Returns

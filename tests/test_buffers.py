@@ -470,7 +470,7 @@ def test_the_version_counts_writes():
     interop.as_memoryview(tensor)
     assert tensor._version == 1
     exported(interop.TensorBuffer(tensor), _testbuffer.PyBUF_WRITABLE)
-    assert tensor._version == 3
+    assert tensor._version == 2
     x = torch.ones(3, requires_grad=True)
     y = x.exp()
     interop.as_memoryview(y.detach())[0] = 5
@@ -523,6 +523,8 @@ def test_the_protocol_on_tensors(tmp_path):
         with pytest.raises(RuntimeError, match="requires grad"):
             np.asarray(torch.ones(2, requires_grad=True))
         outliving = memoryview(tensor)
+        assert memoryview(outliving.obj).tolist() == tensor.tolist()
+        assert exported(outliving.obj, _testbuffer.PyBUF_WRITABLE) is BufferError
         after = Later
     for one in (tensor, tensor.as_subclass(Sub), tensor.as_subclass(after)):
         with pytest.raises(TypeError, match="bytes-like"):
@@ -587,6 +589,110 @@ print("done")
     assert bare(code) == "done\n"
 
 
+class _Described:
+    """A broken exporter: a buffer that says something else of itself than it is."""
+
+    def __init__(self, tensor, **lies):
+        self.view = interop.as_memoryview(tensor)
+        self.lies = lies
+
+    def __getattr__(self, name):
+        return self.lies[name](self.view) if name in self.lies else getattr(self.view, name)
+
+
+def is_the_tensor(convert, tensor):
+    """What a memoryview says is what the tensor is, and its bytes are the tensor's."""
+    view = convert(tensor)
+    assert view.format == memoryview(tensor.detach().numpy()).format
+    assert (view.itemsize, view.ndim) == (tensor.element_size(), tensor.dim())
+    assert view.shape == tuple(tensor.shape)
+    assert view.strides == tuple(stride * tensor.element_size() for stride in tensor.stride())
+    assert view.nbytes == tensor.numel() * tensor.element_size()
+    assert view.readonly == (0 in tensor.stride())
+    assert view.tobytes() == bytes_of(tensor)
+
+
+def is_the_buffer(convert, exporter):
+    """The tensor is the exporter's memory: address, shape, bytes; and the export is held while the tensor lives."""
+    tensor = convert(exporter)
+    view = memoryview(exporter)
+    assert tuple(tensor.shape) == view.shape
+    assert tensor.data_ptr() == np.asarray(view).ctypes.data
+    assert bytes_of(tensor) == view.tobytes()
+    view.release()
+    if type(exporter) is bytearray:
+        refuses(lambda owner: owner.append(1), exporter, BufferError, [])
+        del tensor
+        exporter.append(1)
+
+
+def view_checks(convert):
+    base = torch.arange(24, dtype=torch.int32)
+    for tensor in (base, base[5], base.view(4, 6).T, base.view(2, 3, 4)[:, 1:, ::2], base[:3].expand(2, 3)):
+        is_the_tensor(convert, tensor)
+    is_the_tensor(convert, torch.arange(6).to(torch.uint16))
+
+
+def buffer_checks(convert):
+    for exporter in (memory(16), array.array("H", [1, 2, 3]), memoryview(memory(16))[::3], np.ones((2, 3), "f4").T):
+        is_the_buffer(convert, exporter)
+    refuses(convert, memoryview(memory(8))[::-1], ValueError, ["negative"])
+    refuses(convert, np.ones(2, ">f4"), TypeError, ["byte order"])
+    refuses(convert, b"abc", ValueError, ["read-only"])
+
+
+BROKEN_VIEWS = {
+    "0-d as 1-d": {"shape": lambda v: v.shape or (1,)},
+    "format of bytes": {"format": lambda v: "B"},
+    "signed for unsigned": {"format": lambda v: v.format.lower()},
+    "itemsize 1": {"itemsize": lambda v: 1},
+    "strides in elements": {"strides": lambda v: tuple(step // v.itemsize for step in v.strides)},
+    "strides of a contiguous tensor": {"strides": lambda v: memoryview(np.zeros(v.shape, "i4")).strides},
+    "shape reversed": {"shape": lambda v: v.shape[::-1]},
+    "always writable": {"readonly": lambda v: False},
+    "never writable": {"readonly": lambda v: True},
+    "bytes of the storage": {"tobytes": lambda v: lambda: bytes(v.nbytes)},
+    "length in elements": {"nbytes": lambda v: v.nbytes // v.itemsize},
+    "swapped": {"format": lambda v: ">" + v.format},
+}
+BROKEN_BUFFERS = {
+    "copies": lambda obj: interop.from_buffer(obj).clone(),
+    "takes bytes": lambda obj: interop.from_buffer(obj, dtype=torch.uint8, shape=(-1,)),
+    "drops the owner": lambda obj: (
+        torch.frombuffer(obj, dtype=torch.uint8) if len(obj) == 16 else interop.from_buffer(obj)
+    ),
+    "read-only ignored": lambda obj: interop.from_buffer(obj, readonly="share"),
+    "read-only copied": lambda obj: interop.from_buffer(obj, readonly="copy"),
+    "byte order ignored": lambda obj: interop.from_buffer(
+        obj, dtype=torch.float32 if isinstance(obj, np.ndarray) and not obj.dtype.isnative else None
+    ),
+    "negative strides copied": lambda obj: interop.from_buffer(
+        bytearray(obj) if isinstance(obj, memoryview) and obj.strides[0] < 0 else obj
+    ),
+    "flattens": lambda obj: interop.from_buffer(obj).reshape(-1),
+    "leaks": lambda obj: _leaked.append(interop.from_buffer(obj)) or _leaked[-1],
+}
+_leaked = []
+
+
+def test_ours_pass_the_checks_of_buffers():
+    view_checks(interop.as_memoryview)
+    buffer_checks(interop.from_buffer)
+
+
+@pytest.mark.parametrize("name", BROKEN_VIEWS)
+def test_the_checks_catch_a_broken_exporter(name):
+    with pytest.raises(AssertionError):
+        view_checks(lambda tensor: _Described(tensor, **BROKEN_VIEWS[name]))
+
+
+@pytest.mark.unchecked(by="leaks", reason="one of the broken converters leaks, on purpose")
+@pytest.mark.parametrize("name", BROKEN_BUFFERS)
+def test_the_checks_catch_a_broken_from_buffer(name):
+    with pytest.raises((AssertionError, BufferError, ValueError)):
+        buffer_checks(BROKEN_BUFFERS[name])
+
+
 # From Cython.
 
 
@@ -621,7 +727,7 @@ def test_typed_memoryviews(bridged, name):
         bridged.total(tensor[0])
         assert tensor._version == version
         bridged.shift(tensor, 1)
-        assert tensor._version == version + 2
+        assert tensor._version == version + 1
 
 
 def test_typed_memoryviews_refuse(bridged):

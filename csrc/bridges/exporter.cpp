@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "interop/bridges/dtypes.h"
 #include "interop/bridges/export.h"
@@ -21,14 +22,14 @@ namespace {
 // no Python object but those that own memory, so a tensor may hold its own buffer without making a cycle.
 struct TensorBuffer {
   PyObject_VAR_HEAD Pin pin;
-  c10::VariableVersion version;
+  c10::VariableVersion version;  // disabled in a buffer that was made for one export of a tensor
   void* data;
   const Dtype* dtype;
   Py_ssize_t nbytes;
   int ndim;
   bool read_only;
   bool c_contiguous;
-  bool f_contiguous;
+  bool of_tensor;  // made for one export
 
   // Behind the struct.
   Py_ssize_t* shape() noexcept {
@@ -53,16 +54,33 @@ TensorBuffer* cast(PyObject* self) noexcept {
   return reinterpret_cast<TensorBuffer*>(self);
 }
 
-void dealloc(PyObject* self) {
-  cast(self)->pin.~Pin();
-  cast(self)->version.~VariableVersion();
-  Py_TYPE(self)->tp_free(self);
+// The last one that died, with room for `kept_dim` dimensions: most live for one call. With the GIL.
+constexpr int kept_dim = 4;
+TensorBuffer* kept = nullptr;
+
+TensorBuffer* allocate(int ndim, PyTypeObject* type) {
+  if (kept && ndim <= kept_dim) {
+    TensorBuffer* buffer = std::exchange(kept, nullptr);
+    return reinterpret_cast<TensorBuffer*>(PyObject_InitVar(reinterpret_cast<PyVarObject*>(buffer), type, kept_dim));
+  }
+  return PyObject_NewVar(TensorBuffer, type, std::max(ndim, kept_dim));
 }
 
-// Whether the elements lie one after the other, the axis `first` varying fastest, and then those that follow it.
-bool is_contiguous(TensorBuffer* buffer, int first, int next) noexcept {
+void dealloc(PyObject* self) {
+  TensorBuffer* buffer = cast(self);
+  buffer->pin.~Pin();
+  buffer->version.~VariableVersion();
+  if (!kept && Py_SIZE(self) == kept_dim) {
+    kept = buffer;
+  } else {
+    PyObject_Free(self);
+  }
+}
+
+// Whether the elements lie one after the other, the first axis varying fastest.
+bool is_f_contiguous(TensorBuffer* buffer) noexcept {
   Py_ssize_t step = buffer->dtype->size;
-  for (int d = first; 0 <= d && d < buffer->ndim; d += next) {
+  for (int d = 0; d < buffer->ndim && buffer->nbytes != 0; ++d) {
     if (buffer->shape()[d] != 1 && buffer->strides()[d] != step) {
       return false;
     }
@@ -71,6 +89,7 @@ bool is_contiguous(TensorBuffer* buffer, int first, int next) noexcept {
   return true;
 }
 
+// Gives the buffer the strides of a contiguous one, the axis `first` varying fastest, and then those that follow it.
 void set_contiguous(TensorBuffer* buffer, int first, int next) noexcept {
   Py_ssize_t step = buffer->dtype->size;
   for (int d = first; 0 <= d && d < buffer->ndim; d += next) {
@@ -87,12 +106,6 @@ int refuse(Py_buffer* view, const char* message) noexcept {
 
 constexpr bool asks_for(int flags, int all) noexcept {
   return (flags & all) == all;
-}
-
-void release(PyObject* self, Py_buffer* view) {
-  if (view->internal) {  // it was exported to be written to
-    cast(self)->written();
-  }
 }
 
 PyObject* make(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
@@ -137,7 +150,9 @@ PyGetSetDef attributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 #undef INTEROP_DESCRIBED
 
-PyBufferProcs procs = {fill_buffer, release};
+int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept;
+
+PyBufferProcs procs = {export_buffer, nullptr};
 
 PyTypeObject tensor_buffer_type = {
     .ob_base = {.ob_base = {.ob_refcnt = 1, .ob_type = nullptr}, .ob_size = 0},
@@ -157,8 +172,8 @@ PyTypeObject tensor_buffer_type = {
         "    On the CPU, of up to 64 dimensions, of a dtype that has a format: all but bfloat16, float8, complex32.\n"
         "readonly : bool\n"
         "    Export read-only memory. Then the tensor may require grad.\n\n"
-        "An export that is asked for to be written to (PyBUF_WRITABLE) counts up the tensor's version, at its\n"
-        "beginning and at its end. Memory whose elements overlap, or whose owner is read-only, is read-only.\n\n"
+        "An export that is asked for to be written to (PyBUF_WRITABLE) counts up the tensor's version. Memory whose "
+        "elements overlap, or whose owner is read-only, is read-only.\n\n"
         "Raises\n------\n"
         "TypeError, ValueError, RuntimeError\n    As to_numpy does.\n"
         "BufferError\n    From an export that cannot be as it was asked for.\n"),
@@ -166,20 +181,17 @@ PyTypeObject tensor_buffer_type = {
     .tp_new = make,
 };
 
-}  // namespace
-
-int fill_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
-  TensorBuffer* buffer = cast(self);
+int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
   if (asks_for(flags, PyBUF_WRITABLE) && buffer->read_only) {
     return refuse(view, "the tensor's memory is exported read-only; copy the tensor with .clone() to write to it");
   }
   if (asks_for(flags, PyBUF_C_CONTIGUOUS) && !buffer->c_contiguous) {
     return refuse(view, "the tensor is not C-contiguous; copy it with .contiguous()");
   }
-  if (asks_for(flags, PyBUF_F_CONTIGUOUS) && !buffer->f_contiguous) {
+  if (asks_for(flags, PyBUF_F_CONTIGUOUS) && !is_f_contiguous(buffer)) {
     return refuse(view, "the tensor is not Fortran-contiguous; copy it with .mT.contiguous().mT");
   }
-  if (asks_for(flags, PyBUF_ANY_CONTIGUOUS) && !buffer->c_contiguous && !buffer->f_contiguous) {
+  if (asks_for(flags, PyBUF_ANY_CONTIGUOUS) && !buffer->c_contiguous && !is_f_contiguous(buffer)) {
     return refuse(view, "the tensor is not contiguous; copy it with .contiguous()");
   }
   if (!asks_for(flags, PyBUF_STRIDES) && !buffer->c_contiguous) {
@@ -191,7 +203,7 @@ int fill_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   }
   const bool dimensions = shaped && buffer->ndim > 0;
   view->buf = buffer->data;
-  view->obj = Py_NewRef(self);
+  view->obj = Py_NewRef(reinterpret_cast<PyObject*>(buffer));
   view->len = buffer->nbytes;
   view->itemsize = buffer->dtype->size;
   view->readonly = buffer->read_only;
@@ -201,14 +213,23 @@ int fill_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->strides = dimensions && asks_for(flags, PyBUF_STRIDES) ? buffer->strides() : nullptr;
   view->suboffsets = nullptr;
   view->internal = nullptr;
-  if (asks_for(flags, PyBUF_WRITABLE)) {
-    buffer->written();
-    view->internal = buffer;
-  }
   return 0;
 }
 
-PyObject* buffer_of_tensor(const at::Tensor& tensor, bool read_only) {
+int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const bool writes = asks_for(flags, PyBUF_WRITABLE);
+  if (writes && cast(self)->of_tensor) {
+    return refuse(view, "this buffer belongs to one export of a tensor; ask the tensor for memory to write to");
+  }
+  const int result = fill_buffer(cast(self), view, flags);
+  if (writes && result == 0) {
+    cast(self)->written();
+  }
+  return result;
+}
+
+// `tensor`'s, with its version or for one export.
+TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor) {
   const Exported exported = check_export(tensor, "tensor", read_only);
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
@@ -229,12 +250,12 @@ PyObject* buffer_of_tensor(const at::Tensor& tensor, bool read_only) {
       " dimensions, the limit of buffers, got ",
       sizes.size(),
       "; join some with .flatten()");
-  auto* buffer = PyObject_NewVar(TensorBuffer, &tensor_buffer_type, static_cast<Py_ssize_t>(sizes.size()));
+  TensorBuffer* buffer = allocate(static_cast<int>(sizes.size()), &tensor_buffer_type);
   if (!buffer) {
     throw PythonError();
   }
-  // NewVar leaves memory as it is; nothing below throws until both are constructed.
-  new (&buffer->version) c10::VariableVersion(tensor.unsafeGetTensorImpl()->version_counter());
+  // The memory is raw: nothing may throw until both are constructed.
+  new (&buffer->version) c10::VariableVersion(c10::VariableVersion::DISABLED);
   try {
     new (&buffer->pin) Pin(*exported.storage);
   } catch (...) {
@@ -246,6 +267,10 @@ PyObject* buffer_of_tensor(const at::Tensor& tensor, bool read_only) {
   buffer->dtype = dtype;
   buffer->ndim = static_cast<int>(sizes.size());
   buffer->read_only = !exported.writable;
+  buffer->of_tensor = of_tensor;
+  if (!of_tensor) {
+    buffer->version = tensor.unsafeGetTensorImpl()->version_counter();
+  }
   const Py_ssize_t itemsize = dtype->size;
   const Py_ssize_t numel = tensor.numel();
   buffer->nbytes = numel * itemsize;
@@ -256,14 +281,30 @@ PyObject* buffer_of_tensor(const at::Tensor& tensor, bool read_only) {
     steps[d] = strides[d] * itemsize;
   }
   // Of an axis of size 1, consumers want the stride of a contiguous buffer where it is one, as from NumPy.
-  buffer->f_contiguous = numel == 0 || is_contiguous(buffer, 0, 1);
-  buffer->c_contiguous = numel == 0 || is_contiguous(buffer, buffer->ndim - 1, -1);
+  buffer->c_contiguous = numel == 0 || tensor.is_contiguous();
   if (buffer->c_contiguous) {
     set_contiguous(buffer, buffer->ndim - 1, -1);
-  } else if (buffer->f_contiguous) {
+  } else if (is_f_contiguous(buffer)) {
     set_contiguous(buffer, 0, 1);
   }
-  return reinterpret_cast<PyObject*>(buffer);
+  return buffer;
+}
+
+}  // namespace
+
+PyObject* buffer_of_tensor(const at::Tensor& tensor, bool read_only) {
+  return reinterpret_cast<PyObject*>(buffer_of(tensor, read_only, false));
+}
+
+int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  TensorBuffer* buffer = buffer_of(tensor, false, true);
+  const int result = fill_buffer(buffer, view, flags);
+  Py_DECREF(buffer);
+  if (result == 0 && asks_for(flags, PyBUF_WRITABLE) && tensor.unsafeGetTensorImpl()->version_counter().enabled()) {
+    tensor.unsafeGetTensorImpl()->bump_version();
+  }
+  return result;
 }
 
 PyObject* memoryview_of_tensor(const at::Tensor& tensor, bool read_only) {

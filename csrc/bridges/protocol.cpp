@@ -30,19 +30,14 @@ void make_buffer_error() noexcept {
   Py_XDECREF(traceback);
 }
 
-int export_tensor(PyObject* self, Py_buffer* view, int flags) noexcept {
-  view->obj = nullptr;
-  PyObject* buffer = nullptr;
+int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   try {
-    buffer = buffer_of_tensor(reinterpret_cast<THPVariable*>(self)->cdata, false);
+    return export_tensor(reinterpret_cast<THPVariable*>(self)->cdata, view, flags);
   } catch (...) {
     translate_exception();
     make_buffer_error();
     return -1;
   }
-  const int result = fill_buffer(buffer, view, flags);
-  Py_DECREF(buffer);
-  return result;
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -54,7 +49,7 @@ int set_slots(bool enable) noexcept {
   if (!enable) {
     return PyObject_SetAttrString(THPVariableClass, "__buffer__", nullptr);
   }
-  static PyBufferProcs procs = {export_tensor, nullptr};
+  static PyBufferProcs procs = {getbuffer, nullptr};
   static PyTypeObject pattern = {
       .ob_base = {.ob_base = {.ob_refcnt = 1, .ob_type = nullptr}, .ob_size = 0},
       .tp_name = "interop._bridges.Pattern",
@@ -72,7 +67,7 @@ int set_slots(bool enable) noexcept {
   PyObject* ours = PyDescr_NewWrapper(
       reinterpret_cast<PyTypeObject*>(THPVariableClass),
       reinterpret_cast<PyWrapperDescrObject*>(wrapper)->d_base,
-      reinterpret_cast<void*>(export_tensor));
+      reinterpret_cast<void*>(getbuffer));
   Py_DECREF(wrapper);
   const int result = ours ? PyObject_SetAttrString(THPVariableClass, "__buffer__", ours) : -1;
   Py_XDECREF(ours);
@@ -85,8 +80,8 @@ int set_slots(bool enable) noexcept {
 int set_slots(PyTypeObject* type, bool enable) noexcept {
   if (PyBufferProcs* procs = type->tp_as_buffer) {
     if (enable && !procs->bf_getbuffer) {
-      procs->bf_getbuffer = export_tensor;
-    } else if (!enable && procs->bf_getbuffer == export_tensor) {
+      procs->bf_getbuffer = getbuffer;
+    } else if (!enable && procs->bf_getbuffer == getbuffer) {
       procs->bf_getbuffer = nullptr;
     }
     PyType_Modified(type);

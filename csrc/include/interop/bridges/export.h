@@ -34,6 +34,12 @@ struct Extent {
 };
 
 inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcept {
+  if (tensor.is_contiguous()) {
+    int64_t last;
+    const bool overflows = __builtin_add_overflow(tensor.storage_offset(), tensor.numel(), &last) ||
+                           __builtin_mul_overflow(last, static_cast<int64_t>(tensor.itemsize()), &last);
+    return {tensor.numel() == 0 || (!overflows && static_cast<size_t>(last) <= storage_bytes), false};
+  }
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
   int64_t last = tensor.storage_offset();
@@ -66,7 +72,8 @@ inline Exported check_export(const at::Tensor& tensor, const char* argument, boo
   if (!ordinary) [[unlikely]] {
     check_data(tensor, argument);
   }
-  if (!read_only) {
+  // What autograd knows of a tensor is in its metadata, which most have not got.
+  if (!read_only && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
     check_unwatched(tensor, argument);
   }
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
