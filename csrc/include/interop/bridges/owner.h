@@ -47,6 +47,28 @@ inline void drop(void* object) noexcept {
   Py_DECREF(static_cast<PyObject*>(object));
 }
 
+// The thread that holds the GIL, or null.
+inline PyThreadState* running_thread() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked();
+#else
+  return _PyThreadState_UncheckedGet();
+#endif
+}
+
+// On a thread of Python's that has given up the GIL, as torch's destructor of a tensor just has: the short way back.
+inline void drop_on(PyThreadState* thread, void* object) noexcept {
+  try {
+    PyEval_RestoreThread(thread);
+  } catch (...) {  // the interpreter has ended meanwhile: see Gil
+    for (;;) {
+      pause();
+    }
+  }
+  drop(object);
+  PyEval_SaveThread();
+}
+
 }  // namespace detail
 
 // The deleter of a c10::DataPtr whose context is a reference to the Python object that owns the memory.
@@ -54,11 +76,14 @@ inline void drop_owner(void* object) noexcept {
   if (!interpreter_is_alive()) {
     return;
   }
-  if (PyGILState_Check()) {
-    detail::drop(object);
-  } else {
+  PyThreadState* thread = PyGILState_GetThisThreadState();
+  if (thread == nullptr) {
     const Gil gil;
     detail::drop(object);
+  } else if (thread == detail::running_thread()) {
+    detail::drop(object);
+  } else {
+    detail::drop_on(thread, object);
   }
 }
 
