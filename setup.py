@@ -38,6 +38,10 @@ def torch_problem() -> str | None:
         import yaml  # noqa: F401  torchgen reads torch's own description of its operators with it
     except ImportError:
         return "torch-interop needs PyYAML to read torch's list of operators. Run: pip install pyyaml"
+    try:
+        import numpy  # noqa: F401  the converters are compiled with its headers
+    except ImportError:
+        return "torch-interop needs NumPy to compile its converters. Run: pip install 'numpy>=2'"
     return None
 
 

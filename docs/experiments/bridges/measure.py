@@ -1,4 +1,4 @@
-"""Measures conversions between tensors, arrays and buffers, in nanoseconds and in instructions, of 1 to 4 dimensions."""
+"""Measures conversions between tensors, arrays and buffers of 1 to 4 dimensions: nanoseconds and instructions."""
 
 from collections.abc import Callable
 
