@@ -38,6 +38,10 @@ def torch_problem() -> str | None:
         import yaml  # noqa: F401  torchgen reads torch's own description of its operators with it
     except ImportError:
         return "torch-interop needs PyYAML to read torch's list of operators. Run: pip install pyyaml"
+    try:
+        import numpy  # noqa: F401  the converters are compiled with its headers
+    except ImportError:
+        return "torch-interop needs NumPy to compile its converters. Run: pip install 'numpy>=2'"
     return None
 
 
@@ -75,6 +79,7 @@ def torch_dependent() -> dict:
     """The arguments of setup() that need torch to be there. Without it, only an sdist can be made."""
     if torch_problem():
         return {"install_requires": ["torch>=2.10"]}
+    import numpy
     import torch
 
     from interop.build import BuildExtension, Extension
@@ -94,10 +99,17 @@ def torch_dependent() -> dict:
         define_macros=[("INTEROP_TORCH_MAJOR", major), ("INTEROP_TORCH_MINOR", minor)],
         depends=[str(header) for header in (ROOT / "csrc/include/interop").rglob("*.h")],
     )
+    bridges = Extension(
+        "interop._bridges",
+        ["interop/_bridges.pyx", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("csrc/bridges/*.cpp"))],
+        bootstrap=False,
+        include_dirs=["csrc", numpy.get_include()],
+        depends=[str(header) for folder in ("csrc/bridges", "csrc/include") for header in (ROOT / folder).rglob("*.h")],
+    )
     return {
         # What is compiled for one minor release does not fit another.
         "install_requires": [f"torch=={major}.{minor}.*"],
-        "ext_modules": [core],
+        "ext_modules": [core, bridges],
         "cmdclass": {"build_ext": BuildExtension},
     }
 

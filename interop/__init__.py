@@ -31,11 +31,17 @@ if _build_info.ABI != abi.NAME:
 
 __version__ = _build_info.VERSION
 
-__all__ = ["__version__", "get_include", "get_pxd_dir"]
+_WHERE = dict.fromkeys(("TensorBuffer", "as_memoryview", "from_buffer", "from_numpy", "to_numpy"), "interop._bridges")
+_WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
+
+__all__ = ["__version__", "get_include", "get_pxd_dir", *_WHERE]
 
 
 def __getattr__(name):
-    """`interop.cuda`, which is imported when it is asked for."""
+    """`interop.cuda` and the converters, which are imported when they are asked for."""
     if name == "cuda":
         return importlib.import_module("interop.cuda")
+    if name in _WHERE:
+        found = globals()[name] = getattr(importlib.import_module(_WHERE[name]), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

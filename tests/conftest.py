@@ -20,6 +20,7 @@ from interop.paths import get_source_dir
 TESTS = Path(__file__).resolve().parent
 BUILD = TESTS.parent / "build" / "tests"
 PROJECTS = (
+    "bridges",
     "consumer",
     "handwritten",
     "kernels",
@@ -168,6 +169,12 @@ def emulated(cuda_site):
 def cuda_operators(cuda_site):
     """The module with CUDA kernels; its operators are torch.ops.interop_cuda_test."""
     return import_from(cuda_site, "cuda_operators")
+
+
+@pytest.fixture(scope="session")
+def bridged(site):
+    """The module that uses the converters from Cython."""
+    return import_from(site, "bridged")
 
 
 @pytest.fixture(scope="session")

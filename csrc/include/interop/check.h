@@ -246,15 +246,10 @@ inline void check_data(
   check_dim(tensor, argument, ndim);
 }
 
-// Raises unless a pointer may be written through, and notes the write in the tensor's version, so that autograd finds
-// out if it had saved the old values. Call it after check_data(), once for each time that memory is handed out.
-//
-// torch's own in-place operations allow more: with gradients recorded, they refuse leaves and views of leaves alone,
-// because they record themselves in the graph of any other tensor. A write through a pointer cannot, and gradients
-// would be silently wrong. Tensors with elements that share memory (of expand()) are refused as torch refuses them.
-inline void check_write(const at::TensorBase& tensor, const char* argument) {
+// Raises if autograd watches the tensor, and would not see that it is written to through a pointer.
+inline void check_unwatched(const at::TensorBase& tensor, const char* argument) {
   TORCH_CHECK(
-      !(c10::GradMode::is_enabled() && tensor.requires_grad()),
+      !(tensor.requires_grad() && c10::GradMode::is_enabled()),
       "argument '",
       argument,
       "' must not require grad to be written to: autograd cannot see the write; ",
@@ -265,6 +260,16 @@ inline void check_write(const at::TensorBase& tensor, const char* argument) {
       argument,
       "' must not be a dual tensor to be written to: forward-mode autograd cannot see the write; ",
       "write to the primal of torch.autograd.forward_ad.unpack_dual()");
+}
+
+// Raises unless a pointer may be written through, and notes the write in the tensor's version, so that autograd finds
+// out if it had saved the old values. Call it after check_data(), once for each time that memory is handed out.
+//
+// torch's own in-place operations allow more: with gradients recorded, they refuse leaves and views of leaves alone,
+// because they record themselves in the graph of any other tensor. A write through a pointer cannot, and gradients
+// would be silently wrong. Tensors with elements that share memory (of expand()) are refused as torch refuses them.
+inline void check_write(const at::TensorBase& tensor, const char* argument) {
+  check_unwatched(tensor, argument);
   for (int64_t d = 0; d < tensor.dim(); ++d) {
     TORCH_CHECK(
         tensor.stride(d) != 0 || tensor.size(d) <= 1,

@@ -9,11 +9,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
+
 #include "interop/exceptions.h"
 
 // Exported by libtorch_python.
 extern PyObject* THPVariableClass;  // torch.Tensor
 PyObject* THPVariable_Wrap(const at::TensorBase& var);
+PyObject* THPVariable_Wrap(at::TensorBase&& var);
 
 namespace interop {
 
@@ -46,6 +49,15 @@ inline at::Tensor unpack(PyObject* obj) {
 // new one. An undefined tensor is None. Needs the GIL.
 inline PyObject* wrap(const at::TensorBase& tensor) {
   PyObject* obj = THPVariable_Wrap(tensor);
+  if (obj == nullptr) {
+    throw PythonError();
+  }
+  return obj;
+}
+
+// The same for a tensor that is not needed any more: nothing is counted up and down again.
+inline PyObject* wrap(at::Tensor&& tensor) {
+  PyObject* obj = THPVariable_Wrap(std::move(tensor));
   if (obj == nullptr) {
     throw PythonError();
   }

@@ -1,0 +1,240 @@
+// See numpy.h. NumPy is loaded when it is first needed.
+#include "numpy.h"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
+#include <ATen/ops/clone_ops.h>
+#include <c10/core/MemoryFormat.h>
+
+#include <string>
+
+#include "interop/bridges/export.h"
+#include "interop/bridges/foreign.h"
+#include "interop/bridges/owner.h"
+#include "interop/tensor.h"
+#include "ml_dtypes.h"
+#include "owner_object.h"
+
+namespace interop::bridges {
+
+namespace {
+
+static_assert(sizeof(npy_intp) == sizeof(int64_t) && NPY_MAXDIMS == max_dim);
+
+void need_numpy() {
+  if (PyArray_API == nullptr && _import_array() < 0) [[unlikely]] {
+    throw PythonError();
+  }
+}
+
+// What NumPy calls the types of the table, by their rows.
+constexpr auto type_numbers = [] {
+  std::array<int, dtypes.size()> numbers{};
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    const int log_size = static_cast<int>(detail::log2(dtypes[i].size));
+    constexpr int b[] = {NPY_BOOL}, u[] = {NPY_UINT8, NPY_UINT16, NPY_UINT32, NPY_UINT64};
+    constexpr int s[] = {NPY_INT8, NPY_INT16, NPY_INT32, NPY_INT64}, f[] = {-1, NPY_FLOAT16, NPY_FLOAT32, NPY_FLOAT64};
+    constexpr int c[] = {-1, -1, -1, NPY_COMPLEX64, NPY_COMPLEX128};
+    switch (dtypes[i].kind) {
+      case 'b':
+        numbers[i] = b[0];
+        break;
+      case 'u':
+        numbers[i] = u[log_size];
+        break;
+      case 'i':
+        numbers[i] = s[log_size];
+        break;
+      case 'f':
+        numbers[i] = f[log_size];
+        break;
+      case 'c':
+        numbers[i] = c[log_size];
+        break;
+      default:
+        numbers[i] = -1;
+    }
+  }
+  return numbers;
+}();
+
+std::string text_of(PyObject* object) {
+  PyObject* text = PyObject_Str(object);
+  const char* characters = text ? PyUnicode_AsUTF8(text) : nullptr;
+  std::string result = characters ? characters : "?";
+  Py_XDECREF(text);
+  PyErr_Clear();
+  return result;
+}
+
+// Why an array of this dtype has no tensor, and what to do.
+[[noreturn]] void refuse_dtype(PyArray_Descr* descr, const Subject& subject) {
+  const char* advice;
+  if (PyDataType_HASFIELDS(descr)) {
+    advice = "take its fields one by one, array[name]";
+  } else {
+    switch (descr->kind) {
+      case 'O':
+        advice = "convert it with array.astype(dtype); Python objects have no place in a tensor";
+        break;
+      case 'U':
+      case 'S':
+      case 'T':
+        advice = "torch has no strings";
+        break;
+      case 'M':
+      case 'm':
+        advice = "take the numbers with array.view(numpy.int64)";
+        break;
+      case 'f':
+        advice = "convert it with array.astype(numpy.float64)";
+        break;
+      case 'c':
+        advice = "convert it with array.astype(numpy.complex128)";
+        break;
+      default:
+        advice = "convert it with array.astype(dtype), or take its bits with array.view(dtype)";
+    }
+  }
+  TORCH_CHECK_TYPE(
+      false,
+      "argument '",
+      subject.argument,
+      "' must have a dtype that torch has, got ",
+      text_of(reinterpret_cast<PyObject*>(descr)),
+      "; ",
+      advice);
+}
+
+const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
+  const Dtype* dtype = nullptr;
+  if (descr->type_num >= 0 && descr->type_num < NPY_USERDEF) [[likely]] {
+    dtype = find_dtype(descr->kind, PyDataType_ELSIZE(descr));
+  } else {
+    dtype = find_ml_dtype(reinterpret_cast<PyObject*>(descr->typeobj));
+  }
+  if (!dtype) [[unlikely]] {
+    refuse_dtype(descr, subject);
+  }
+  TORCH_CHECK_VALUE(
+      PyArray_ISNBO(descr->byteorder),
+      "argument '",
+      subject.argument,
+      "' must have the byte order of this machine, got ",
+      text_of(reinterpret_cast<PyObject*>(descr)),
+      "; copy it with array.astype(array.dtype.newbyteorder('='))");
+  return *dtype;
+}
+
+// The dtype that an ndarray of this tensor has, a new reference.
+PyArray_Descr* descr_of(const at::Tensor& tensor) {
+  const Dtype* dtype = find_dtype(tensor.scalar_type());
+  TORCH_CHECK_TYPE(
+      dtype != nullptr && (dtype->kind != 'V' || dtype->ml_name),
+      "argument 'tensor' must have a dtype that NumPy has, got ",
+      interop::detail::dtype_name(tensor.scalar_type()),
+      tensor.scalar_type() == c10::ScalarType::ComplexHalf
+          ? "; convert it with .to(torch.complex64), or take its parts with torch.view_as_real(tensor)"
+          : "; convert it with .to(dtype), or take its bits with .view(torch.uint8)");
+  const int number = type_numbers[dtype - dtypes.data()];
+  if (number >= 0) [[likely]] {
+    return PyArray_DescrFromType(number);
+  }
+  PyArray_Descr* descr = nullptr;
+  PyObject* type = ml_dtype_type(*dtype, tensor);
+  if (!PyArray_DescrConverter(type, &descr)) {
+    throw PythonError();
+  }
+  return descr;
+}
+
+// What torch's force=True does: a tensor on the CPU with its values in memory, a copy only if it must be one.
+at::Tensor plain(const at::Tensor& tensor) {
+  return tensor.detach().cpu().resolve_conj().resolve_neg();
+}
+
+}  // namespace
+
+at::Tensor tensor_of_array(PyObject* object, Readonly readonly) {
+  need_numpy();
+  if (!PyArray_Check(object)) [[unlikely]] {
+    PyErr_Format(
+        PyExc_TypeError,
+        "argument 'array' must be a numpy.ndarray, got %.200s; make one with numpy.asarray(array)",
+        Py_TYPE(object)->tp_name);
+    throw PythonError();
+  }
+  auto* array = reinterpret_cast<PyArrayObject*>(object);
+  const Subject subject{"array", "copy it with array.copy()"};
+  const Dtype& dtype = dtype_of_descr(PyArray_DESCR(array), subject);
+  const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
+  TORCH_CHECK_VALUE(
+      writable || readonly != Readonly::raise,
+      "argument 'array' must be writable, got a read-only array, and torch has no read-only tensors; pass "
+      "readonly='copy', or readonly='share' if nothing will write to the tensor");
+  const Layout layout(subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
+  void* data = PyArray_DATA(array);
+  check_pointer(subject, data, dtype, layout);
+  at::Tensor tensor =
+      tensor_over({data, Py_NewRef(object), writable ? &drop_owner : &drop_read_only_owner, c10::kCPU}, layout, dtype);
+  if (!writable && readonly == Readonly::copy) {
+    return at::_ops::clone::call(tensor, c10::MemoryFormat::Contiguous);
+  }
+  return tensor;
+}
+
+PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
+  need_numpy();
+  const at::Tensor forced = force ? plain(given) : at::Tensor();
+  const at::Tensor& tensor = force ? forced : given;
+  const Exported exported = check_export(tensor, "tensor", read_only);
+  const at::IntArrayRef sizes = tensor.sizes();
+  TORCH_CHECK_VALUE(
+      sizes.size() <= max_dim,
+      "argument 'tensor' must have at most ",
+      max_dim,
+      " dimensions, which is NumPy's limit, got ",
+      sizes.size(),
+      "; join some with .flatten()");
+  PyArray_Descr* descr = descr_of(tensor);
+  npy_intp strides[max_dim];
+  const int64_t* steps = tensor.strides().data();
+  const auto itemsize = static_cast<npy_intp>(PyDataType_ELSIZE(descr));
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    strides[d] = steps[d] * itemsize;
+  }
+  PyObject* array = PyArray_NewFromDescr(
+      &PyArray_Type,
+      descr,
+      static_cast<int>(sizes.size()),
+      reinterpret_cast<const npy_intp*>(sizes.data()),
+      strides,
+      exported.data,
+      exported.writable ? NPY_ARRAY_WRITEABLE : 0,
+      nullptr);
+  if (!array) {
+    throw PythonError();
+  }
+  auto* result = reinterpret_cast<PyArrayObject*>(array);
+  if (exported.data) {  // else NumPy has allocated what it needs for no elements
+    PyObject* owner = nullptr;
+    try {
+      owner = owner_object(*exported.storage);
+    } catch (...) {
+      Py_DECREF(array);
+      throw;
+    }
+    if (PyArray_SetBaseObject(result, owner) < 0) {
+      Py_DECREF(array);
+      throw PythonError();
+    }
+    pin_for_good(*exported.storage);
+  } else if (!exported.writable) {
+    PyArray_CLEARFLAGS(result, NPY_ARRAY_WRITEABLE);
+  }
+  return array;
+}
+
+}  // namespace interop::bridges

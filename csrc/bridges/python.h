@@ -1,0 +1,22 @@
+// What interop/_bridges.pyx calls: Python objects in and out, new references, null where an error is set.
+#pragma once
+
+#include <Python.h>
+
+namespace interop::bridges::python {
+
+PyObject* from_numpy(PyObject* array, PyObject* readonly) noexcept;
+PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept;
+PyObject* from_buffer(
+    PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* readonly) noexcept;
+PyObject* as_memoryview(PyObject* tensor, bool readonly) noexcept;
+PyObject* tensor_buffer_type() noexcept;
+
+// See protocol.h.
+int enable_protocol(bool enable) noexcept;
+bool protocol_is_enabled() noexcept;
+
+// The capsule for interop/bridges.h. Call it first: it also readies the types.
+PyObject* make_capsule() noexcept;
+
+}  // namespace interop::bridges::python

@@ -1,0 +1,106 @@
+// The element types that torch shares with NumPy, with the buffer protocol and with ml_dtypes: the one table of them.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <array>
+#include <cstdint>
+
+namespace interop::bridges {
+
+struct Dtype {
+  c10::ScalarType type;
+  char kind;            // as NumPy has it: b, i, u, f, c; V for what has a size and a name only
+  uint8_t size;         // bytes
+  uint8_t alignment;    // bytes; for complex numbers that of a part
+  const char* format;   // as the buffer protocol has it, or null
+  const char* ml_name;  // of the type in ml_dtypes, or null
+};
+
+// long and long long are the same to a reader, and NumPy writes the first that fits.
+inline constexpr const char* signed_64 = sizeof(long) == 8 ? "l" : "q";
+inline constexpr const char* unsigned_64 = sizeof(long) == 8 ? "L" : "Q";
+
+inline constexpr std::array dtypes = {
+    Dtype{c10::ScalarType::Bool, 'b', 1, 1, "?", nullptr},
+    Dtype{c10::ScalarType::Byte, 'u', 1, 1, "B", nullptr},
+    Dtype{c10::ScalarType::Char, 'i', 1, 1, "b", nullptr},
+    Dtype{c10::ScalarType::Short, 'i', 2, 2, "h", nullptr},
+    Dtype{c10::ScalarType::Int, 'i', 4, 4, "i", nullptr},
+    Dtype{c10::ScalarType::Long, 'i', 8, alignof(int64_t), signed_64, nullptr},
+    Dtype{c10::ScalarType::UInt16, 'u', 2, 2, "H", nullptr},
+    Dtype{c10::ScalarType::UInt32, 'u', 4, 4, "I", nullptr},
+    Dtype{c10::ScalarType::UInt64, 'u', 8, alignof(uint64_t), unsigned_64, nullptr},
+    Dtype{c10::ScalarType::Half, 'f', 2, 2, "e", nullptr},
+    Dtype{c10::ScalarType::Float, 'f', 4, 4, "f", nullptr},
+    Dtype{c10::ScalarType::Double, 'f', 8, alignof(double), "d", nullptr},
+    Dtype{c10::ScalarType::ComplexFloat, 'c', 8, 4, "Zf", nullptr},
+    Dtype{c10::ScalarType::ComplexDouble, 'c', 16, alignof(double), "Zd", nullptr},
+    // NumPy and the buffer protocol have no such complex numbers.
+    Dtype{c10::ScalarType::ComplexHalf, 'V', 4, 2, nullptr, nullptr},
+    Dtype{c10::ScalarType::BFloat16, 'V', 2, 2, nullptr, "bfloat16"},
+    Dtype{c10::ScalarType::Float8_e5m2, 'V', 1, 1, nullptr, "float8_e5m2"},
+    Dtype{c10::ScalarType::Float8_e4m3fn, 'V', 1, 1, nullptr, "float8_e4m3fn"},
+    Dtype{c10::ScalarType::Float8_e5m2fnuz, 'V', 1, 1, nullptr, "float8_e5m2fnuz"},
+    Dtype{c10::ScalarType::Float8_e4m3fnuz, 'V', 1, 1, nullptr, "float8_e4m3fnuz"},
+    Dtype{c10::ScalarType::Float8_e8m0fnu, 'V', 1, 1, nullptr, "float8_e8m0fnu"},
+};
+
+namespace detail {
+
+inline constexpr size_t types = static_cast<size_t>(c10::ScalarType::NumOptions);
+inline constexpr uint8_t none = 0xFF;
+
+// Rows of the table by the number of the ScalarType.
+inline constexpr auto rows_by_type = [] {
+  std::array<uint8_t, types> rows{};
+  rows.fill(none);
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    rows[static_cast<size_t>(dtypes[i].type)] = static_cast<uint8_t>(i);
+  }
+  return rows;
+}();
+
+// Where kind and size lead to. Sizes are powers of two up to 16.
+constexpr size_t slot(char kind, unsigned log_size) noexcept {
+  return (static_cast<size_t>(kind) & 0x1F) * 5 + log_size;
+}
+
+constexpr unsigned log2(size_t size) noexcept {
+  return static_cast<unsigned>(__builtin_ctzll(size));
+}
+
+inline constexpr auto rows_by_kind = [] {
+  std::array<uint8_t, slot('\x1F', 5)> rows{};
+  rows.fill(none);
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    if (dtypes[i].kind != 'V') {
+      rows[slot(dtypes[i].kind, log2(dtypes[i].size))] = static_cast<uint8_t>(i);
+    }
+  }
+  return rows;
+}();
+
+}  // namespace detail
+
+// The row of a type, or null.
+constexpr const Dtype* find_dtype(c10::ScalarType type) noexcept {
+  const auto number = static_cast<size_t>(type);
+  const uint8_t row = number < detail::types ? detail::rows_by_type[number] : detail::none;
+  return row == detail::none ? nullptr : &dtypes[row];
+}
+
+// The row of a kind and a size in bytes, or null. Not by numbers of types: long and long long have two, and are one.
+constexpr const Dtype* find_dtype(char kind, size_t size) noexcept {
+  if (size == 0 || size > 16 || (size & (size - 1)) != 0) {
+    return nullptr;
+  }
+  const uint8_t row = detail::rows_by_kind[detail::slot(kind, detail::log2(size))];
+  return row == detail::none || dtypes[row].kind != kind ? nullptr : &dtypes[row];
+}
+
+static_assert(find_dtype('f', 4)->type == c10::ScalarType::Float);
+static_assert(find_dtype('c', 16)->type == c10::ScalarType::ComplexDouble);
+static_assert(find_dtype('f', 16) == nullptr && find_dtype('V', 2) == nullptr && find_dtype('O', 8) == nullptr);
+
+}  // namespace interop::bridges

@@ -1,0 +1,107 @@
+// Whether a tensor's memory may be shown to others, and as what.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+
+#include "interop/bridges/memory.h"
+#include "interop/check.h"
+
+namespace interop::bridges {
+
+// What was found out about memory that may be shown.
+struct Exported {
+  c10::StorageImpl* storage;  // borrowed from the tensor
+  void* data;                 // of the first element; null if there is none
+  bool writable;
+};
+
+namespace detail {
+
+// With no other key than these, a tensor is what it seems to be: its memory holds its values.
+inline constexpr c10::DispatchKeySet ordinary_keys({
+    c10::DispatchKey::CPU,
+    c10::DispatchKey::AutogradCPU,
+    c10::DispatchKey::ADInplaceOrView,
+    c10::DispatchKey::AutocastCPU,
+});
+
+struct Extent {
+  bool inside;    // of the storage
+  bool overlaps;  // elements share memory, as those of expand() do
+};
+
+inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcept {
+  if (tensor.is_contiguous()) {
+    int64_t last;
+    const bool overflows = __builtin_add_overflow(tensor.storage_offset(), tensor.numel(), &last) ||
+                           __builtin_mul_overflow(last, static_cast<int64_t>(tensor.itemsize()), &last);
+    return {tensor.numel() == 0 || (!overflows && static_cast<size_t>(last) <= storage_bytes), false};
+  }
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  int64_t last = tensor.storage_offset();
+  bool overflows = last < 0;
+  bool overlaps = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) {
+      return {true, false};
+    }
+    int64_t reach;
+    overflows |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
+    overflows |= __builtin_add_overflow(last, reach, &last);
+    overlaps |= sizes[d] > 1 && strides[d] == 0;
+  }
+  overflows |= __builtin_add_overflow(last, 1, &last);
+  overflows |= __builtin_mul_overflow(last, static_cast<int64_t>(tensor.itemsize()), &last);
+  return {!overflows && static_cast<size_t>(last) <= storage_bytes, overlaps};
+}
+
+}  // namespace detail
+
+// Raises unless the memory of a tensor on the CPU may be shown. Reading alone is asked for with `read_only`; else the
+// tensor must be one that autograd does not watch, or writes would make gradients wrong. Memory of expand(), and that
+// of a read-only owner, is shown read-only in either case. Memory that is copied on write is copied now.
+//
+// The version is not counted up: nothing has been written yet.
+inline Exported check_export(const at::Tensor& tensor, const char* argument, bool read_only) {
+  const bool ordinary = tensor.defined() && tensor.has_storage() &&
+                        (tensor.key_set().raw_repr() & ~detail::ordinary_keys.raw_repr()) == 0;
+  if (!ordinary) [[unlikely]] {
+    check_data(tensor, argument);
+  }
+  // What autograd knows of a tensor is in its metadata, which most have not got.
+  if (!read_only && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
+    check_unwatched(tensor, argument);
+  }
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  TORCH_CHECK_TYPE(storage != nullptr, "argument '", argument, "' must have a storage, got a tensor that has none");
+  const detail::Extent extent = detail::extent(tensor, storage->nbytes());
+  TORCH_CHECK_VALUE(
+      extent.inside,
+      "argument '",
+      argument,
+      "' must lie within its storage of ",
+      storage->nbytes(),
+      " bytes, got sizes ",
+      tensor.sizes(),
+      ", strides ",
+      tensor.strides(),
+      " and offset ",
+      tensor.storage_offset(),
+      "; its storage was resized");
+  char* data = static_cast<char*>(storage->mutable_data());
+  TORCH_CHECK_VALUE(
+      data != nullptr || tensor.numel() == 0,
+      "argument '",
+      argument,
+      "' must have memory, got a storage without; copy the tensor with .clone()");
+  if (data) {
+    data += tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+  }
+  return {storage, data, !read_only && !extent.overlaps && !is_read_only(*storage)};
+}
+
+}  // namespace interop::bridges

@@ -1,0 +1,189 @@
+// Tensors over memory that somebody else owns: what may become one, and how it is made.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/Exception.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "interop/bridges/dtypes.h"
+
+namespace interop::bridges {
+
+// What NumPy and memoryview have at most. torch has no limit.
+inline constexpr int max_dim = 64;
+
+// What a message is about: the argument's name, and what to call instead where its memory cannot be shared.
+struct Subject {
+  const char* argument;
+  const char* advice;
+};
+
+// What strides count.
+enum class Unit { bytes, elements };
+
+// Sizes and strides of a tensor, in elements, made of those that an exporter gives, which are not trusted.
+//
+// An axis of size <= 1 is never stepped along, so any stride is fine there; where torch would refuse it, it becomes the
+// stride of a contiguous tensor. The same goes for all axes of an empty tensor.
+class Layout {
+ public:
+  // `strides` may be null: then the elements lie one after the other, the last axis first.
+  template <class Int>
+  Layout(const Subject& subject, int ndim, const Int* sizes, const Int* strides, const Dtype& dtype, Unit unit) {
+    static_assert(sizeof(Int) == sizeof(int64_t));
+    TORCH_CHECK_VALUE(
+        0 <= ndim && ndim <= max_dim,
+        "argument '",
+        subject.argument,
+        "' must have 0 to ",
+        max_dim,
+        " dimensions, got ",
+        ndim);
+    TORCH_CHECK_VALUE(ndim == 0 || sizes, "argument '", subject.argument, "' must have a shape, got none");
+    ndim_ = static_cast<unsigned>(ndim);
+    for (int d = 0; d < ndim; ++d) {
+      TORCH_CHECK_VALUE(
+          sizes[d] >= 0, "argument '", subject.argument, "' must have sizes >= 0, got ", sizes[d], " on axis ", d);
+      sizes_[d] = sizes[d];
+      overflows_ |= __builtin_mul_overflow(numel_, sizes[d], &numel_);
+    }
+    // Of several large sizes and a 0, the product may have overflown on the way.
+    for (int d = 0; d < ndim; ++d) {
+      if (sizes[d] == 0) {
+        numel_ = 0;
+        overflows_ = false;
+      }
+    }
+    const int64_t step = unit == Unit::bytes ? dtype.size : 1;
+    const unsigned shift = unit == Unit::bytes ? detail::log2(dtype.size) : 0;
+    int64_t last = 0;  // the number of the last element
+    int64_t dense = 1;
+    for (int d = ndim - 1; d >= 0; --d) {
+      const bool stepped = sizes_[d] > 1 && numel_ != 0;
+      if (strides == nullptr) {
+        strides_[d] = dense;
+      } else if (strides[d] >= 0 && (strides[d] & (step - 1)) == 0) [[likely]] {
+        strides_[d] = strides[d] >> shift;
+      } else if (stepped) {
+        refuse(subject, strides[d], step, d);
+      } else {
+        strides_[d] = dense;
+      }
+      if (stepped) {
+        int64_t reach;
+        overflows_ |= __builtin_mul_overflow(sizes_[d] - 1, strides_[d], &reach);
+        overflows_ |= __builtin_add_overflow(last, reach, &last);
+      }
+      // Of an empty tensor, the strides of a tensor with sizes of at least 1, as in torch.
+      if (sizes_[d] > 1 && __builtin_mul_overflow(strides_[d], sizes_[d], &dense)) {
+        dense = std::numeric_limits<int64_t>::max();
+      } else if (sizes_[d] <= 1) {
+        dense = strides_[d];
+      }
+    }
+    overflows_ |= __builtin_add_overflow(last, 1, &last);
+    overflows_ |= __builtin_mul_overflow(last, static_cast<int64_t>(dtype.size), &last);
+    TORCH_CHECK_VALUE(
+        !overflows_ || numel_ == 0,
+        "argument '",
+        subject.argument,
+        "' must fit into the address space, got sizes ",
+        this->sizes(),
+        " of ",
+        static_cast<int>(dtype.size),
+        " bytes each");
+    nbytes_ = numel_ == 0 ? 0 : last;
+  }
+
+  at::IntArrayRef sizes() const noexcept {
+    return {sizes_, ndim_};
+  }
+  at::IntArrayRef strides() const noexcept {
+    return {strides_, ndim_};
+  }
+  int64_t numel() const noexcept {
+    return numel_;
+  }
+  // From the first element to the end of the last one.
+  int64_t nbytes() const noexcept {
+    return nbytes_;
+  }
+
+ private:
+  [[noreturn]] static void refuse(const Subject& subject, int64_t stride, int64_t step, int axis) {
+    TORCH_CHECK_VALUE(
+        stride >= 0,
+        "argument '",
+        subject.argument,
+        "' must not have negative strides, which torch does not have, got ",
+        stride,
+        " on axis ",
+        axis,
+        "; ",
+        subject.advice);
+    TORCH_CHECK_VALUE(
+        false,
+        "argument '",
+        subject.argument,
+        "' must have strides that are multiples of its item size, ",
+        step,
+        " bytes, got ",
+        stride,
+        " on axis ",
+        axis,
+        "; ",
+        subject.advice);
+  }
+
+  int64_t sizes_[max_dim];
+  int64_t strides_[max_dim];
+  int64_t numel_ = 1;
+  int64_t nbytes_ = 0;
+  unsigned ndim_ = 0;
+  bool overflows_ = false;
+};
+
+// Raises unless `data` can be read as elements of `dtype`.
+inline void check_pointer(const Subject& subject, const void* data, const Dtype& dtype, const Layout& layout) {
+  if (layout.numel() == 0) {
+    return;
+  }
+  TORCH_CHECK_VALUE(
+      data != nullptr,
+      "argument '",
+      subject.argument,
+      "' must have memory, got a null pointer for ",
+      layout.numel(),
+      " elements");
+  TORCH_CHECK_VALUE(
+      (reinterpret_cast<uintptr_t>(data) & (dtype.alignment - 1U)) == 0,
+      "argument '",
+      subject.argument,
+      "' must be aligned to ",
+      static_cast<int>(dtype.alignment),
+      " bytes, got the address ",
+      data,
+      "; ",
+      subject.advice);
+}
+
+// A tensor over the memory of `memory`, whose deleter is called when the storage dies: then no tensor, view or storage
+// object of it is left. The storage cannot be resized. Check the pointer and the layout before.
+inline at::Tensor tensor_over(c10::DataPtr memory, const Layout& layout, const Dtype& dtype) {
+  const c10::DispatchKey key = memory.device().is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), layout.nbytes(), std::move(memory), nullptr, false);
+  auto impl = c10::make_intrusive<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(dtype.type));
+  impl->set_sizes_and_strides(layout.sizes(), layout.strides());
+  return at::Tensor(std::move(impl));
+}
+
+}  // namespace interop::bridges

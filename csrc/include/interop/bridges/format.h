@@ -1,0 +1,297 @@
+// The format strings of the buffer protocol (PEP 3118, and the struct module that it extends): what their elements are.
+#pragma once
+
+#include <c10/util/SmallVector.h>
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+#include "interop/bridges/dtypes.h"
+
+namespace interop::bridges {
+
+// What a format says. Either `dtype` is set, or `reason`.
+struct Format {
+  const Dtype* dtype = nullptr;
+  c10::SmallVector<int64_t, 4> sizes;  // of a subarray in each item: (2,3)f has 2 and 3, 4f has 4
+  int64_t itemsize = 0;                // bytes; of a whole subarray
+  const char* reason = nullptr;        // why there is no dtype
+  bool pointers = false;               // its bytes are addresses, and no view may show them as something else
+};
+
+namespace detail {
+
+class FormatReader {
+ public:
+  explicit FormatReader(const char* text) noexcept : text_(text ? text : "B") {}
+
+  Format read() {
+    fields(0);
+    if (!format_.reason && count_ != 1) {
+      fail(count_ == 0 ? "it has no elements" : "it has several fields");
+    }
+    if (!format_.reason && structs_ > 0) {
+      fail("it is a struct");
+    }
+    if (format_.reason) {
+      format_.dtype = nullptr;
+    }
+    return std::move(format_);
+  }
+
+ private:
+  static constexpr int deepest = 16;
+
+  void fail(const char* reason) noexcept {
+    if (!format_.reason) {
+      format_.reason = reason;
+    }
+  }
+
+  char peek() const noexcept {
+    return text_.empty() ? '\0' : text_.front();
+  }
+
+  char next() noexcept {
+    const char c = peek();
+    text_.remove_prefix(text_.empty() ? 0 : 1);
+    return c;
+  }
+
+  void spaces() noexcept {
+    while (peek() == ' ' || (peek() >= '\t' && peek() <= '\r')) {
+      next();
+    }
+  }
+
+  bool digits() const noexcept {
+    return peek() >= '0' && peek() <= '9';
+  }
+
+  int64_t number() noexcept {
+    int64_t value = 0;
+    while (digits()) {
+      if (__builtin_mul_overflow(value, int64_t{10}, &value) ||
+          __builtin_add_overflow(value, int64_t{next() - '0'}, &value)) {
+        fail("it has a number that is too large");
+        return 0;
+      }
+    }
+    return value;
+  }
+
+  // Up to the end, or to the brace that ends a struct.
+  void fields(int depth) {
+    if (depth > deepest) {
+      fail("it is nested too deeply");
+      text_ = {};
+    }
+    for (spaces(); !text_.empty() && peek() != '}'; spaces()) {
+      field(depth);
+    }
+    if (depth == 0 && peek() == '}') {
+      fail("it cannot be parsed: a brace is too many");
+    }
+  }
+
+  void field(int depth) {
+    order();
+    c10::SmallVector<int64_t, 4> sizes;
+    if (peek() == '(') {
+      next();
+      do {
+        spaces();
+        if (!digits()) {
+          return broken();
+        }
+        sizes.push_back(number());
+        spaces();
+      } while (next() == ',');
+      spaces();
+    }
+    order();
+    const bool counted = digits();
+    const int64_t count = counted ? number() : 1;
+    spaces();
+    order();
+    const char code = next();
+    if (code == 'x') {
+      fail("it has padding");
+      return;
+    }
+    element(code, depth);
+    ++count_;
+    if (counted && count != 1) {
+      sizes.push_back(count);
+    }
+    for (const int64_t size : sizes) {
+      if (__builtin_mul_overflow(format_.itemsize, size, &format_.itemsize)) {
+        fail("it has a number that is too large");
+      }
+    }
+    format_.sizes = sizes;
+    spaces();
+    if (peek() == ':') {
+      next();
+      while (!text_.empty() && peek() != ':') {
+        next();
+      }
+      if (next() != ':') {
+        broken();
+      }
+    }
+  }
+
+  void order() noexcept {
+    while (peek() != '\0' && std::string_view("@=<>!^").find(peek()) != std::string_view::npos) {
+      const char c = next();
+      native_sizes_ = c == '@' || c == '^';
+      const bool big = c == '>' || c == '!';
+      const bool little = c == '<';
+      swapped_ = std::endian::native == std::endian::little ? big : little;
+      spaces();
+    }
+  }
+
+  void broken() noexcept {
+    fail("it cannot be parsed");
+    text_ = {};
+  }
+
+  void element(char code, int depth) {
+    switch (code) {
+      case '?':
+        return scalar('b', 1);
+      case 'c':
+      case 'B':
+        return scalar('u', 1);
+      case 'b':
+        return scalar('i', 1);
+      case 'h':
+        return scalar('i', 2);
+      case 'H':
+        return scalar('u', 2);
+      case 'i':
+        return scalar('i', 4);
+      case 'I':
+        return scalar('u', 4);
+      case 'l':
+        return scalar('i', native_sizes_ ? sizeof(long) : 4);
+      case 'L':
+        return scalar('u', native_sizes_ ? sizeof(long) : 4);
+      case 'q':
+        return scalar('i', 8);
+      case 'Q':
+        return scalar('u', 8);
+      case 'n':
+        return native_sizes_ ? scalar('i', sizeof(void*)) : broken();
+      case 'N':
+        return native_sizes_ ? scalar('u', sizeof(void*)) : broken();
+      case 'e':
+        return scalar('f', 2);
+      case 'f':
+        return scalar('f', 4);
+      case 'd':
+        return scalar('f', 8);
+      case 'g':
+        return other("torch has no long double", sizeof(long double));
+      case 'F':  // struct's, since Python 3.14
+        return scalar('c', 8);
+      case 'D':
+        return scalar('c', 16);
+      case 'Z': {
+        const char part = next();
+        if (part == 'f' || part == 'd') {
+          return scalar('c', part == 'f' ? 8 : 16);
+        }
+        return part == 'g' ? other("torch has no complex long double", 2 * sizeof(long double)) : broken();
+      }
+      case 's':
+      case 'p':
+        return other("torch has no strings", 1);
+      case 'u':
+        return other("torch has no characters", 2);
+      case 'w':
+        return other("torch has no characters", 4);
+      case 't':
+        return other("torch has no bits", 1);
+      case 'O':
+      case 'P':
+        return pointer("its elements are pointers");
+      case '&':
+        order();
+        element(next(), depth + 1 > deepest ? depth : depth + 1);
+        return pointer("its elements are pointers");
+      case 'X':
+        if (next() != '{') {
+          return broken();
+        }
+        for (int open = 1; open > 0;) {
+          const char c = next();
+          if (c == '\0') {
+            return broken();
+          }
+          open += c == '{' ? 1 : c == '}' ? -1 : 0;
+        }
+        return pointer("its elements are pointers to functions");
+      case 'T':
+        if (next() != '{') {
+          return broken();
+        }
+        ++structs_;
+        fields(depth + 1);
+        if (next() != '}') {
+          return broken();
+        }
+        return fail("it is a struct");
+      default:
+        return broken();
+    }
+  }
+
+  void scalar(char kind, size_t size) noexcept {
+    format_.dtype = find_dtype(kind, size);
+    format_.itemsize = static_cast<int64_t>(size);
+    if (swapped_ && size > 1) {
+      fail("it has the byte order of other machines");
+    }
+  }
+
+  void other(const char* reason, size_t size) noexcept {
+    format_.itemsize = static_cast<int64_t>(size);
+    fail(reason);
+  }
+
+  void pointer(const char* reason) noexcept {
+    format_.pointers = true;
+    other(reason, sizeof(void*));
+  }
+
+  std::string_view text_;
+  Format format_;
+  int count_ = 0;
+  int structs_ = 0;
+  bool native_sizes_ = true;
+  bool swapped_ = false;
+};
+
+}  // namespace detail
+
+// Reads a format; null is that of bytes. Whoever made it is not trusted.
+inline Format read_format(const char* text) {
+  // What almost all exporters say.
+  if (text && text[0] != '\0' && text[1] == '\0') {
+    for (const Dtype& dtype : dtypes) {
+      if (dtype.format && dtype.format[0] == text[0] && dtype.format[1] == '\0') {
+        Format format;
+        format.dtype = &dtype;
+        format.itemsize = dtype.size;
+        return format;
+      }
+    }
+  }
+  return detail::FormatReader(text).read();
+}
+
+}  // namespace interop::bridges

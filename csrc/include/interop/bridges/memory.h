@@ -1,0 +1,178 @@
+// Memory of tensors that others look into: what keeps it alive and in its place.
+//
+// To keep the storage would not be enough. share_memory_() puts other memory into the storage that it has, and frees
+// the old; so does whoever resizes it. So what owns the memory, the storage's DataPtr, is made to count its owners.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <atomic>
+#include <utility>
+
+#include "interop/bridges/owner.h"
+
+namespace interop::bridges {
+
+// What counts the owners of memory that torch's allocator made: its storage, and those who look into it.
+class Shared {
+ public:
+  // The one behind this memory, or null. Any thread.
+  static Shared* find(const c10::DataPtr& memory) noexcept {
+    return memory.get_deleter() == &drop ? static_cast<Shared*>(memory.get_context()) : nullptr;
+  }
+
+  // The same, put there if it can be. It can not be put behind memory with a deleter that means something to torch, as
+  // that of shared memory does. Needs the GIL, so that it happens once.
+  //
+  // Other threads may be reading the pointer to the data; it is the same before, after and meanwhile.
+  static Shared* find_or_make(c10::StorageImpl& storage) {
+    c10::DataPtr& memory = storage._mutable_data_ptr_no_checks();
+    if (Shared* found = find(memory)) {
+      return found;
+    }
+    void* data = memory.get();
+    const bool ordinary = data != nullptr && memory.get_context() == data && memory.device().is_cpu() &&
+                          storage.allocator() != nullptr && storage.allocator()->raw_deleter() == memory.get_deleter();
+    if (!ordinary) {
+      return nullptr;
+    }
+    auto* made = new Shared(data, memory.get_deleter());
+    const c10::Device device = memory.device();
+    memory.release_context();
+    memory = c10::DataPtr(data, made, &drop, device);
+    return made;
+  }
+
+  void keep() noexcept {
+    owners_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // Whoever looks into it stays, so a Pin that ends must not make it resizable again.
+  void keep_pinned() noexcept {
+    was_resizable_ = false;
+  }
+
+  // The deleter: one owner less.
+  static void drop(void* shared) noexcept {
+    auto* self = static_cast<Shared*>(shared);
+    if (self->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      self->deleter_(self->context_);
+      delete self;
+    }
+  }
+
+ private:
+  friend class Pin;
+
+  Shared(void* context, c10::DeleterFnPtr deleter) noexcept : context_(context), deleter_(deleter) {}
+
+  std::atomic<size_t> owners_{1};
+  void* context_;
+  c10::DeleterFnPtr deleter_;
+  // Of those who look into it for a while; with the GIL.
+  unsigned pins_ = 0;
+  bool was_resizable_ = false;
+};
+
+// Keeps memory alive: by its count of owners, by its Python owner, or else by its storage.
+class Hold {
+ public:
+  Hold() noexcept = default;
+
+  // Of the memory that `storage` has now. Needs the GIL.
+  static Hold of(c10::StorageImpl& storage) {
+    const c10::DataPtr& memory = storage._mutable_data_ptr_no_checks();
+    const c10::DeleterFnPtr deleter = memory.get_deleter();
+    if (deleter == &drop_owner || deleter == &drop_read_only_owner) {
+      return Hold(Py_NewRef(static_cast<PyObject*>(memory.get_context())), &drop_owner);
+    }
+    if (Shared* shared = Shared::find_or_make(storage)) {
+      shared->keep();
+      return Hold(shared, &Shared::drop);
+    }
+    c10::raw::intrusive_ptr::incref(&storage);
+    return Hold(&storage, &drop_storage);
+  }
+
+  Hold(Hold&& other) noexcept : what_(std::exchange(other.what_, nullptr)), drop_(other.drop_) {}
+  Hold& operator=(Hold&& other) noexcept {
+    std::swap(what_, other.what_);
+    std::swap(drop_, other.drop_);
+    return *this;
+  }
+  ~Hold() {
+    if (what_) {
+      drop_(what_);
+    }
+  }
+
+  // The Python object that owns the memory, borrowed; null if it is not owned by one.
+  PyObject* object() const noexcept {
+    return drop_ == &drop_owner ? static_cast<PyObject*>(what_) : nullptr;
+  }
+
+  // A DataPtr over `data`, which is somewhere in that memory, that takes over the hold.
+  c10::DataPtr into_data_ptr(void* data, c10::Device device) && noexcept {
+    return {data, std::exchange(what_, nullptr), drop_, device};
+  }
+
+ private:
+  Hold(void* what, c10::DeleterFnPtr drop) noexcept : what_(what), drop_(drop) {}
+
+  static void drop_storage(void* storage) noexcept {
+    c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(storage));
+  }
+
+  void* what_ = nullptr;
+  c10::DeleterFnPtr drop_ = nullptr;
+};
+
+// Whether the memory came from an owner that does not want it to be written to.
+inline bool is_read_only(c10::StorageImpl& storage) noexcept {
+  return storage._mutable_data_ptr_no_checks().get_deleter() == &drop_read_only_owner;
+}
+
+// The memory of `storage`, kept alive and not resized for as long as this lives. With the GIL.
+class Pin {
+ public:
+  Pin() noexcept = default;
+  explicit Pin(c10::StorageImpl& storage)
+      : storage_(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&storage)), hold_(Hold::of(storage)) {
+    Shared* shared = Shared::find(storage._mutable_data_ptr_no_checks());
+    if (shared && shared->pins_++ == 0) {
+      shared->was_resizable_ = storage.resizable();
+    }
+    if (storage.resizable()) {
+      storage.set_resizable(false);
+    }
+    shared_ = shared;
+  }
+  ~Pin() {
+    if (shared_ && --shared_->pins_ == 0 && shared_->was_resizable_ &&
+        Shared::find(storage_->_mutable_data_ptr_no_checks()) == shared_) {
+      storage_->set_resizable(true);
+    }
+  }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+ private:
+  c10::intrusive_ptr<c10::StorageImpl> storage_;
+  Hold hold_;
+  Shared* shared_ = nullptr;
+};
+
+// The same for good, as torch does it for its ndarrays.
+inline void pin_for_good(c10::StorageImpl& storage) {
+  if (storage.resizable()) {
+    storage.set_resizable(false);
+  }
+  if (Shared* shared = Shared::find(storage._mutable_data_ptr_no_checks())) {
+    shared->keep_pinned();
+  }
+}
+
+}  // namespace interop::bridges

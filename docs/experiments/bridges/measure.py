@@ -1,0 +1,88 @@
+"""Measures conversions between tensors, arrays and buffers of 1 to 4 dimensions: nanoseconds and instructions."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+import interop
+from interop.build import CXX_FLAGS
+from interop.experiments import building, calls
+
+NAME = "bridges"
+FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
+SHAPES = {1: (3,), 2: (2, 3), 3: (2, 3, 4), 4: (2, 3, 4, 5)}
+CALLS = {  # what is done, and how: the function, and its argument
+    ("tensor from array", "torch"): ("torch.from_numpy", "a"),
+    ("tensor from array", "interop"): ("interop.from_numpy", "a"),
+    ("array from tensor", "torch"): ("torch.Tensor.numpy", "t"),
+    ("array from tensor", "interop"): ("interop.to_numpy", "t"),
+    ("memoryview", "of an array"): ("memoryview", "a"),
+    ("memoryview", "of a tensor"): ("memoryview", "t"),
+    ("memoryview", "as_memoryview"): ("interop.as_memoryview", "t"),
+    ("typed memoryview", "of an array"): ("bridges_typed.rows{ndim}", "a"),
+    ("typed memoryview", "of a tensor"): ("bridges_typed.rows{ndim}", "t"),
+    ("tensor from bytearray", "torch"): ("frombuffer", "b"),
+    ("tensor from bytearray", "interop"): ("interop.from_buffer", "b"),
+}
+BARS = {  # what is done, how, against what, and the ratio that it must not exceed
+    "tensor from array": ("interop", "torch", 0.45),
+    "array from tensor": ("interop", "torch", 0.15),
+    "memoryview": ("of a tensor", "of an array", 1.0),
+    "typed memoryview": ("of a tensor", "of an array", 1.0),
+}
+
+
+def cases() -> list[tuple[str, str]]:
+    """The calls for each number of dimensions, as they go into a result."""
+    return [(f"{what}, {ndim}-d", how) for ndim in SHAPES for what, how in CALLS]
+
+
+def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
+    """Nanoseconds of each call, by what it does and how: see `calls.times`."""
+    timers = {}
+    names = {"interop": interop, "torch": torch, "bridges_typed": building.native(NAME, "bridges_typed")}
+    names |= {"frombuffer": lambda b: torch.frombuffer(b, dtype=torch.uint8)}
+    for ndim, shape in SHAPES.items():
+        values = {"a": np.ones(shape, np.float32), "t": torch.ones(shape), "b": bytearray(24)}
+        for (what, how), (function, argument) in CALLS.items():
+            # One name for the function, so that looking up a module's attribute is not part of the call.
+            bound = eval(function.format(ndim=ndim), names | {"memoryview": memoryview})
+            timers[f"{what}, {ndim}-d", how] = calls.timer("f(x)", {"f": bound, "x": values[argument]})
+    with interop.enable_buffer_protocol():
+        return calls.times(timers, rounds, number, shown)
+
+
+COUNTED = """
+import importlib.machinery, importlib.util
+from collections import deque
+from itertools import repeat
+import numpy as np, torch, interop
+loader = importlib.machinery.ExtensionFileLoader("bridges_typed", {path!r})
+spec = importlib.util.spec_from_file_location("bridges_typed", {path!r}, loader=loader)
+bridges_typed = importlib.util.module_from_spec(spec)
+loader.exec_module(bridges_typed)
+interop.enable_buffer_protocol()
+def frombuffer(b):
+    return torch.frombuffer(b, dtype=torch.uint8)
+b = bytearray(24)
+{loops}
+"""
+LOOP = """
+a, t = np.ones({shape}, np.float32), torch.ones({shape})
+deque(map({function}, repeat({argument}, 100)), 0)
+torch._C._valgrind_toggle()
+deque(map({function}, repeat({argument}, {count})), 0)
+torch._C._valgrind_toggle_and_dump_stats()
+"""
+
+
+def instructions(count: int = 5_000) -> dict[str, dict[str, float]]:
+    """Instructions of each call, and of the end of what it made: see `calls.instructions`."""
+    loops = [
+        LOOP.format(shape=shape, function=function.format(ndim=ndim), argument=argument, count=count)
+        for ndim, shape in SHAPES.items()
+        for function, argument in CALLS.values()
+    ]
+    path = building.native(NAME, "bridges_typed").__spec__.origin
+    return calls.instructions(COUNTED.format(path=path, loops="".join(loops)), cases(), count)

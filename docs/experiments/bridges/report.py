@@ -1,0 +1,71 @@
+"""Shows a result: as a table, as a plot, and as the text of README.md. All three are made from the JSON alone."""
+
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from interop.experiments import results
+
+from . import measure
+
+HEAD = ("", "nanoseconds", "instructions")
+COLOURS = {"torch": "#8a8f98", "of an array": "#8a8f98"}
+
+
+def rows(result: dict) -> list[list[str]]:
+    """The lines of the table."""
+    lines = []
+    for what, how in measure.cases():
+        count = result["instructions"].get(what, {}).get(how)
+        time = result["times"][what][how]["median"]
+        lines.append([f"{what}: {how}", f"{time:.0f}", "-" if count is None else f"{count:.0f}"])
+    return lines
+
+
+def ratios(result: dict) -> str:
+    """Each bar, and the range of what was found for 1 to 4 dimensions, in sentences."""
+    parts = []
+    for what, (ours, theirs, bar) in measure.BARS.items():
+        found = []
+        for unit, table in results.units(result):
+            each = [table[f"{what}, {n}-d"][ours] / table[f"{what}, {n}-d"][theirs] for n in measure.SHAPES]
+            found.append(f"{min(each):.2f} to {max(each):.2f} times the {unit}")
+        parts.append(f"{what.capitalize()}, {ours}: {', '.join(found)} of {theirs} (bar: {bar}).")
+    return " ".join(parts)
+
+
+def section(machine: str, result: dict) -> str:
+    """The part of README.md about the result of one machine."""
+    head = [f"| one conversion | {' | '.join(HEAD[1:])} |", "|---|--:|--:|"]
+    lines = [f"| {' | '.join(line)} |" for line in rows(result)]
+    plot = f"![Nanoseconds of each conversion](results/{machine}.png)"
+    return "\n\n".join([results.conditions(result), "\n".join(head + lines), plot, ratios(result)])
+
+
+def draw(result: dict, path: Path) -> None:
+    """Plot the times of `result`, of 2 dimensions, into the file `path`."""
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    shown = [(what, how) for what, how in measure.cases() if what.endswith("2-d")]
+    times = [result["times"][what][how] for what, how in shown]
+    medians = [time["median"] for time in times]
+    spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]
+    bars = axes.barh(
+        [f"{what.removesuffix(', 2-d')}: {how}" for what, how in shown],
+        medians,
+        color=[COLOURS.get(how, "#e08a1e") for _, how in shown],
+        xerr=spread,
+        ecolor="#444444",
+        capsize=3,
+    )
+    axes.bar_label(bars, [f"{value:.0f}" for value in medians], padding=6, fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlabel("nanoseconds, median and quartiles")
+    axes.set_title("One conversion of two dimensions", loc="left", fontsize=11)
+    axes.margins(x=0.1)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    figure.savefig(path, dpi=120, metadata={"Software": None})

@@ -1,0 +1,157 @@
+"""The converters that are compiled: see the names of the same functions in `interop`."""
+
+cdef extern from "bridges/python.h" namespace "interop::bridges::python":
+    object _from_numpy "interop::bridges::python::from_numpy"(object array, object readonly)
+    object _to_numpy "interop::bridges::python::to_numpy"(object tensor, bint force, bint readonly)
+    object _from_buffer "interop::bridges::python::from_buffer"(
+        object obj, object dtype, object shape, object offset, object readonly)
+    object _as_memoryview "interop::bridges::python::as_memoryview"(object tensor, bint readonly)
+    object tensor_buffer_type()
+    int _enable_protocol "interop::bridges::python::enable_protocol"(bint enable) except -1
+    bint _protocol_is_enabled "interop::bridges::python::protocol_is_enabled"() noexcept
+    object make_capsule()
+
+
+# Other modules find the converters here: see interop/bridges.h, which has the name.
+_bridges_1 = make_capsule()
+
+TensorBuffer = tensor_buffer_type()
+
+
+def enable_protocol(bint enable):
+    """Whether torch.Tensor exports buffers from now on; returns whether it did before. See interop.buffer_protocol."""
+    before = _protocol_is_enabled()
+    _enable_protocol(enable)
+    return before
+
+
+def from_numpy(array, *, readonly="raise"):
+    """A tensor over the memory of a NumPy array.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Of any rank up to 64, with any strides that are not negative and are multiples of the item size; 0 as well. An
+        axis of length 0 or 1 may have any stride. Of a dtype that torch has: bool, int8 to int64, uint8 to uint64,
+        float16, float32, float64, complex64, complex128, and bfloat16 and the float8 types of ml_dtypes.
+    readonly : {"raise", "share", "copy"}
+        What becomes of an array that is read-only. torch has no read-only tensors, and a write to such memory is a
+        crash, or a change of what others take for constant. "share" is a promise that nothing writes to the tensor;
+        what is made of it by `to_numpy` or as a memoryview is read-only again.
+
+    Returns
+    -------
+    torch.Tensor
+        On the CPU, with the sizes and strides of the array. It shares the array's memory, and owns a reference to the
+        array, until its storage dies. The storage cannot be resized. With "copy", and of a read-only array, it owns
+        memory of its own and is contiguous.
+
+    Raises
+    ------
+    TypeError
+        If it is not an array, or torch has no such dtype.
+    ValueError
+        If it is read-only; has negative strides, or strides that are no multiples of its item size; is not aligned; or
+        has the byte order of other machines. The message says how to copy it.
+    """
+    return _from_numpy(array, readonly)
+
+
+def to_numpy(tensor, *, bint force=False, bint readonly=False):
+    """A NumPy array over the memory of a tensor.
+
+    Writes through the array are not seen by autograd. Where it may have saved the tensor for a gradient, call
+    ``torch.autograd.graph.increment_version(tensor)`` after writing, or ask for a read-only array.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        On the CPU, of up to 64 dimensions, of a dtype that NumPy has; bfloat16 and float8 are those of ml_dtypes.
+    force : bool
+        Take ``tensor.detach().cpu().resolve_conj().resolve_neg()``, so that the array may have copied memory.
+    readonly : bool
+        Make the array read-only. Then the tensor may require grad.
+
+    Returns
+    -------
+    numpy.ndarray
+        With the sizes and strides of the tensor. It shares the tensor's memory and owns a reference to it, not to the
+        tensor; the storage can no longer be resized. It is read-only where elements share memory, as those of
+        ``expand()`` do, and where the memory is that of a read-only array.
+
+    Raises
+    ------
+    TypeError
+        If it is not a tensor; has no memory of its own on the CPU, or not as a strided tensor; or NumPy has no such
+        dtype.
+    ValueError
+        If its conjugation or negation is pending, or it reaches beyond its storage.
+    RuntimeError
+        If it requires grad (outside of ``torch.no_grad()``) and the array would be writable.
+    """
+    return _to_numpy(tensor, force, readonly)
+
+
+def from_buffer(obj, *, dtype=None, shape=None, offset=0, readonly="raise"):
+    """A tensor over the memory of an object that exports a buffer (PEP 3118).
+
+    Such objects are bytes, bytearray, array.array, mmap, memoryviews, arrays of ctypes and of NumPy, and more.
+
+    Parameters
+    ----------
+    obj
+        The exporter. If it says that it is strided, of several dimensions, or of subarrays, so is the tensor.
+    dtype : torch.dtype, optional
+        What its bytes are, if not what its format says. Also bfloat16 and float8, for which there is no format. Where
+        it has another item size than the buffer, the buffer must be contiguous, and becomes one dimension.
+    shape : int or sequence of int, optional
+        The shape, of the buffer's contiguous memory; it may be smaller than that. One size may be -1: what is left.
+    offset : int
+        Where to begin, in bytes; the buffer must be contiguous.
+    readonly : {"raise", "share", "copy"}
+        What becomes of a read-only buffer, as in `from_numpy`.
+
+    Returns
+    -------
+    torch.Tensor
+        On the CPU. It shares the memory and holds the export until its storage dies: meanwhile a bytearray cannot be
+        resized, nor a mmap be closed. The storage cannot be resized. With "copy", and of a read-only buffer, it owns
+        memory of its own.
+
+    Raises
+    ------
+    TypeError
+        If the object exports no buffer, or its elements have no dtype and none is given; and always for pointers.
+    ValueError
+        If the buffer is read-only; has negative strides, or strides that are no multiples of its item size; is not
+        aligned; leads through pointers; contradicts itself; or does not fit dtype, shape and offset.
+    BufferError
+        From the exporter.
+    """
+    return _from_buffer(obj, dtype, shape, offset, readonly)
+
+
+def as_memoryview(tensor, *, bint readonly=False):
+    """A memoryview of a tensor's memory, with the tensor's shape and strides.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        On the CPU, of up to 64 dimensions, of a dtype that has a format: all but bfloat16, float8 and complex32.
+    readonly : bool
+        Make it read-only. Then the tensor may require grad. Else the tensor's version is counted up, once, so that
+        autograd takes it for changed.
+
+    Returns
+    -------
+    memoryview
+        It shares the memory and owns it together with the tensor; it does not keep the tensor's own object. Until it is
+        released the storage cannot be resized. It is read-only where elements share memory, as those of ``expand()``
+        do, and where the memory is that of a read-only object.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError
+        As `to_numpy` does.
+    """
+    return _as_memoryview(tensor, readonly)

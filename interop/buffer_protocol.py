@@ -1,0 +1,64 @@
+"""The buffer protocol on torch.Tensor itself, as a setting of the process."""
+
+import torch
+
+from interop._bridges import enable_protocol
+
+__all__ = ["disable_buffer_protocol", "enable_buffer_protocol"]
+
+
+class _Setting:
+    """What a change of the setting returns: used in `with`, it takes the change back at the end."""
+
+    def __init__(self, enabled: bool):
+        self._before = _set(enabled)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        _set(self._before)
+
+
+def enable_buffer_protocol():
+    """Let torch.Tensor and its subclasses export their memory: ``memoryview(tensor)``, and all that takes buffers.
+
+    That is ``bytes(tensor)``, ``file.write(tensor)``, ``socket.send(tensor)``, ``numpy.asarray(tensor)``, and arguments
+    of compiled Cython code that are typed memoryviews, ``float[:, ::1]``. It holds for the whole process, until
+    `disable_buffer_protocol`; in ``with enable_buffer_protocol():`` until the end of the block.
+
+    What can be exported is what `as_memoryview` takes, and the memory is owned and kept in its place in the same way. A
+    tensor that requires grad is refused, outside of ``torch.no_grad()``: pass ``as_memoryview(tensor, readonly=True)``.
+    Who asks for memory that can be written to, as Cython does unless the type is ``const float[:]``, counts up the
+    tensor's version, so that autograd finds out. memoryview and NumPy do not say
+    whether they will write; call ``torch.autograd.graph.increment_version(tensor)`` if you do through them.
+
+    Returns
+    -------
+    A context manager, which need not be used.
+
+    Raises
+    ------
+    BufferError
+        Not from here, but from exports that cannot be: see `as_memoryview`.
+    """
+    return _Setting(True)
+
+
+def disable_buffer_protocol():
+    """Take back `enable_buffer_protocol`; in ``with``, until the end of the block. Buffers that are out stay valid."""
+    return _Setting(False)
+
+
+def _bytes(tensor):
+    """The bytes of the elements, in C order. Left to itself, bytes() takes a tensor with one integer for a length."""
+    return memoryview(tensor).tobytes()
+
+
+def _set(enabled: bool) -> bool:
+    before = enable_protocol(enabled)
+    if enabled and not before:
+        torch.Tensor.__bytes__ = _bytes
+    elif before and not enabled:
+        del torch.Tensor.__bytes__
+    return before

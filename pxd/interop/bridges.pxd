@@ -1,0 +1,36 @@
+# The converters of `interop` in Cython, without the Python objects of tensors:
+# `from interop.bridges cimport from_numpy, to_numpy`. They need the GIL.
+from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+from ATen.core.TensorBody cimport Tensor
+from c10.core.ScalarType cimport ScalarType
+from interop.exceptions cimport translate_exception
+
+cdef extern from "interop/bridges.h" namespace "interop::bridges":
+    # What becomes of read-only memory: torch has no read-only tensors. Only call it `share` if nothing will write.
+    enum class Readonly "interop::bridges::Readonly":
+        raise_ "interop::bridges::Readonly::raise"
+        share
+        copy
+    # A tensor over the memory of a numpy.ndarray, which it keeps alive.
+    Tensor from_numpy(object array) except +translate_exception
+    Tensor from_numpy(object array, Readonly readonly) except +translate_exception
+    # A numpy.ndarray over the memory of a tensor, which it keeps alive.
+    object to_numpy(const Tensor& tensor) except +translate_exception
+    object to_numpy(const Tensor& tensor, cbool force) except +translate_exception
+    object to_numpy(const Tensor& tensor, cbool force, cbool readonly) except +translate_exception
+    # A memoryview of a tensor's memory, which it keeps alive.
+    object as_memoryview(const Tensor& tensor) except +translate_exception
+    object as_memoryview(const Tensor& tensor, cbool readonly) except +translate_exception
+    # A tensor over the memory of whatever exports a buffer, which it holds.
+    Tensor from_buffer(object exporter) except +translate_exception
+    Tensor from_buffer(object exporter, Readonly readonly) except +translate_exception
+    Tensor from_buffer(object exporter, ScalarType dtype, const vector[int64_t]& shape) except +translate_exception
+    Tensor from_buffer(
+        object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset,
+    ) except +translate_exception
+    Tensor from_buffer(
+        object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset, Readonly readonly,
+    ) except +translate_exception

@@ -1,0 +1,237 @@
+"""What a converter must do, as checks that take the converter. Ours pass all; each of the broken ones fails one."""
+
+import gc
+import sys
+import weakref
+
+import numpy as np
+import torch
+
+PLAIN = {
+    "bool": torch.bool,
+    "int8": torch.int8,
+    "int16": torch.int16,
+    "int32": torch.int32,
+    "int64": torch.int64,
+    "uint8": torch.uint8,
+    "uint16": torch.uint16,
+    "uint32": torch.uint32,
+    "uint64": torch.uint64,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "complex64": torch.complex64,
+    "complex128": torch.complex128,
+}
+"""The dtypes that NumPy and torch share."""
+
+
+class Owner(np.ndarray):
+    """An array that a weak reference can follow; slices of it keep it as their base."""
+
+
+def bytes_of(tensor):
+    """The bytes of a tensor's elements in C order, read by torch alone."""
+    return bytes(tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8).tolist())
+
+
+def filled(dtype, size):
+    """`size` elements whose bytes all differ from their neighbours', and no NaN, which bytes could not be told by."""
+    count = size * np.dtype(dtype).itemsize
+    raw = (np.arange(count) % 113 + 1).astype(np.uint8)
+    return (raw % 2 if np.dtype(dtype) == bool else raw).view(dtype)
+
+
+def steps(sizes, strides):
+    """The strides that mean something."""
+    return [] if 0 in sizes else [stride for size, stride in zip(sizes, strides, strict=True) if size > 1]
+
+
+def shares_an_array(convert, array, dtype=None):
+    """The tensor is the array: type, shape, strides, address, bytes. A write to it is seen; it owns the array."""
+    before, count = array.tobytes(), sys.getrefcount(array)
+    tensor = convert(array)
+    assert type(tensor) is torch.Tensor
+    assert tensor.dtype == (dtype or PLAIN[array.dtype.name])
+    assert tuple(tensor.shape) == array.shape
+    assert steps(tensor.shape, [s * tensor.element_size() for s in tensor.stride()]) == steps(
+        array.shape, array.strides
+    )
+    assert not tensor.requires_grad
+    assert bytes_of(tensor) == before
+    if array.size:
+        assert tensor.data_ptr() == array.ctypes.data
+    assert sys.getrefcount(array) == count + 1
+    if array.size and array.flags.writeable and 0 not in steps(array.shape, array.strides):
+        (tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor).zero_()
+        assert not any(array.tobytes())
+        array[...] = np.frombuffer(before, array.dtype).reshape(array.shape)
+        assert bytes_of(tensor) == before
+    view = tensor.detach()
+    del tensor
+    assert sys.getrefcount(array) == count + 1
+    del view
+    assert sys.getrefcount(array) == count
+
+
+def owns_its_array(convert):
+    """The array lives as long as the last view of the tensor, and no longer."""
+    array = filled("float32", 24).reshape(4, 6).view(Owner)
+    follow, expected = weakref.ref(array), array[1:, ::2].tobytes()
+    tensor = convert(array[1:, ::2])
+    view = tensor[:]
+    del array, tensor
+    gc.collect()
+    assert follow() is not None
+    assert bytes_of(view) == expected
+    del view
+    assert follow() is None
+
+
+def stays_in_place(convert):
+    """The storage over an array cannot be resized."""
+    tensor = convert(np.ones(3))
+    try:
+        tensor.untyped_storage().resize_(1024)
+    except RuntimeError:
+        return
+    raise AssertionError("the storage was resized")
+
+
+def shares_a_tensor(convert, tensor, dtype=None):
+    """The array is the tensor: type, shape, strides, address, bytes. A write to it is seen."""
+    before = bytes_of(tensor)
+    array = convert(tensor)
+    assert type(array) is np.ndarray
+    assert array.dtype == (dtype or {torch_type: name for name, torch_type in PLAIN.items()}[tensor.dtype])
+    assert array.shape == tuple(tensor.shape)
+    assert steps(array.shape, array.strides) == steps(
+        tensor.shape, [s * tensor.element_size() for s in tensor.stride()]
+    )
+    assert array.tobytes() == before
+    if tensor.numel():
+        assert array.ctypes.data == tensor.data_ptr()
+    overlaps = 0 in steps(array.shape, array.strides)
+    assert array.flags.writeable != overlaps
+    if tensor.numel() and not overlaps:
+        array.view(f"V{array.itemsize}")[...] = bytes(array.itemsize)
+        assert not any(bytes_of(tensor))
+        tensor.copy_(torch.frombuffer(bytearray(before), dtype=tensor.dtype).view(tensor.shape))
+        assert array.tobytes() == before
+
+
+def array_owns_the_memory(convert):
+    """The memory lives as long as the array, without the tensor, and no longer."""
+    owner = filled("int64", 8).view(Owner)
+    follow, expected = weakref.ref(owner), owner.tobytes()
+    tensor = torch.from_numpy(owner)
+    array = convert(tensor)
+    view = array[:]
+    del owner, tensor, array
+    gc.collect()
+    assert follow() is not None
+    assert view.tobytes() == expected
+    del view
+    gc.collect()
+    assert follow() is None
+    # The tensor's own object is not needed.
+    tensor = torch.arange(8)
+    follow = weakref.ref(tensor)
+    array = convert(tensor)
+    del tensor
+    assert follow() is None
+    assert array.tolist() == list(range(8))
+
+
+def stays_under_an_array(convert):
+    """A tensor whose memory an array has is not resized, and the array survives share_memory_() and set_()."""
+    tensor = torch.arange(64)
+    array = convert(tensor)
+    for resize in (lambda: tensor.untyped_storage().resize_(0), lambda: tensor.resize_(100_000)):
+        try:
+            resize()
+        except RuntimeError:
+            continue
+        raise AssertionError("the storage was resized")
+    tensor = torch.arange(64)
+    array = convert(tensor)
+    tensor.set_(torch.zeros(64, dtype=torch.int64))
+    gc.collect()
+    assert array.tolist() == list(range(64))
+    tensor = torch.arange(64)
+    array = convert(tensor)
+    tensor.share_memory_()
+    churn = [torch.full((64,), -1) for _ in range(64)]
+    assert array.tolist() == list(range(64)), churn
+
+
+def refuses(convert, given, kind, words):
+    """`convert(given)` raises exactly `kind` with each of `words` in its message."""
+    raised = None
+    try:
+        convert(given)
+    except Exception as error:
+        raised = error
+    assert type(raised) is kind, f"{type(raised).__name__}: {raised}"
+    for word in words:
+        assert word in str(raised), f"{word!r} is not in {raised}"
+
+
+def misaligned():
+    """Four float32 that start at an odd address."""
+    return np.frombuffer(bytearray(17), np.uint8, 16, 1).view(np.float32)
+
+
+ARRAY_REFUSALS = {  # what it is called: how it is made, the class of the error, and words of the message
+    "a list": (lambda: [1.0], TypeError, ["'array'", "numpy.ndarray", "list", "numpy.asarray"]),
+    "a scalar": (lambda: np.float32(1), TypeError, ["float32", "numpy.asarray"]),
+    "negative strides": (lambda: np.ones(3)[::-1], ValueError, ["negative", "-8", "axis 0", "array.copy()"]),
+    "an inner negative stride": (lambda: np.ones((2, 3))[:, ::-1], ValueError, ["negative", "axis 1"]),
+    "byte-swapped": (lambda: np.ones(3, ">f4"), ValueError, ["byte order", ">f4", "newbyteorder"]),
+    "odd strides": (
+        lambda: np.ndarray((2,), "f4", bytearray(16), strides=(6,)),
+        ValueError,
+        ["multiples", "4 bytes", "6", "array.copy()"],
+    ),
+    "misaligned": (misaligned, ValueError, ["aligned", "array.copy()"]),
+    "misaligned complex": (lambda: np.frombuffer(bytearray(18), np.uint8, 16, 2).view("c8"), ValueError, ["aligned"]),
+    "read-only": (lambda: np.broadcast_to(1.0, 3), ValueError, ["read-only", "'copy'", "'share'"]),
+    "structured": (lambda: np.zeros(2, "f4,i4"), TypeError, ["fields", "array[name]"]),
+    "objects": (lambda: np.array([None]), TypeError, ["object", "astype"]),
+    "strings": (lambda: np.array(["a"]), TypeError, ["<U1", "strings"]),
+    "empty strings": (lambda: np.zeros(3, "S0"), TypeError, ["|S", "strings"]),
+    "string dtype": (lambda: np.array(["a"], np.dtypes.StringDType()), TypeError, ["strings"]),
+    "datetimes": (lambda: np.array(["2020"], "M8[s]"), TypeError, ["datetime64", "view(numpy.int64)"]),
+    "durations": (lambda: np.array([1], "m8[s]"), TypeError, ["timedelta64", "view(numpy.int64)"]),
+    "longdouble": (lambda: np.ones(2, np.longdouble), TypeError, ["float128", "float64"]),
+    "clongdouble": (lambda: np.ones(2, np.clongdouble), TypeError, ["complex256", "complex128"]),
+    "void": (lambda: np.zeros(2, "V4"), TypeError, ["V4"]),
+}
+
+
+def resized():
+    """A tensor whose storage has become too small for it."""
+    tensor = torch.ones(8)
+    tensor.untyped_storage().resize_(4)
+    return tensor
+
+
+def meta():
+    return torch.ones(2, device="meta")
+
+
+TENSOR_REFUSALS = {
+    "a list": (lambda: [1.0], TypeError, ["'tensor'", "torch.Tensor", "list", "torch.as_tensor"]),
+    "None": (lambda: None, TypeError, ["NoneType"]),
+    "requires grad": (lambda: torch.ones(2, requires_grad=True), RuntimeError, ["require grad", ".detach()"]),
+    "in a graph": (lambda: torch.ones(2, requires_grad=True) * 2, RuntimeError, ["require grad", ".detach()"]),
+    "conj": (lambda: torch.ones(2, dtype=torch.complex64).conj(), ValueError, ["resolve_conj"]),
+    "neg": (lambda: torch.ones(2, dtype=torch.complex64).conj().imag, ValueError, ["resolve_neg"]),
+    "sparse": (lambda: torch.eye(2).to_sparse(), TypeError, ["to_dense"]),
+    "sparse csr": (lambda: torch.ones(2, 2).to_sparse_csr(), TypeError, ["to_dense"]),
+    "quantized": (lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), TypeError, ["int_repr"]),
+    "meta": (meta, TypeError, ["meta"]),
+    "nested": (lambda: torch.nested.nested_tensor([torch.ones(1)]), TypeError, ["unbind"]),
+    "resized": (resized, ValueError, ["storage"]),
+    "complex32": (lambda: torch.zeros(2, dtype=torch.complex32), TypeError, ["complex32", "view_as_real"]),
+}

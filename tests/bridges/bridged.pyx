@@ -1,0 +1,99 @@
+# distutils: language = c++
+# cython: boundscheck=True
+"""Uses the converters from Cython, and takes typed memoryviews of every element type that Cython has."""
+
+cimport ATen as at
+cimport torch
+from interop.bridges cimport Readonly, as_memoryview, from_buffer, from_numpy, to_numpy
+
+ctypedef fused Element:
+    signed char
+    short
+    int
+    long
+    unsigned char
+    unsigned short
+    unsigned int
+    unsigned long
+    float
+    double
+    float complex
+    double complex
+
+
+def numpy_and_back(array):
+    cdef at.Tensor tensor = from_numpy(array)
+    return to_numpy(at.mul(tensor, tensor))
+
+
+def shared(array):
+    return torch.wrap(from_numpy(array, Readonly.share)), torch.wrap(from_numpy(array, Readonly.copy))
+
+
+def forced(torch.Tensor tensor not None):
+    return to_numpy(tensor.cdata, True), to_numpy(tensor.cdata, False, True)
+
+
+def viewed(torch.Tensor tensor not None):
+    return as_memoryview(tensor.cdata), as_memoryview(tensor.cdata, True)
+
+
+def buffered(obj):
+    return torch.wrap(from_buffer(obj)), torch.wrap(from_buffer(obj, at.kByte, (2, 2), 1, Readonly.share))
+
+
+def shift(Element[:, :] values, Element by):
+    """Adds to each element, in place."""
+    cdef Py_ssize_t i, j
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] = <Element> (values[i, j] + by)
+
+
+def total(const Element[:] values):
+    """Reads only."""
+    cdef Py_ssize_t i
+    cdef Element result = 0
+    for i in range(values.shape[0]):
+        result = <Element> (result + values[i])
+    return result
+
+
+def contiguous(float[:, ::1] values):
+    return values.shape[0], values.shape[1]
+
+
+cdef class Keeper:
+    """Keeps a view of a tensor's memory."""
+    cdef float[:] values
+
+    def __init__(self, values):
+        self.values = values
+
+    def read(self):
+        return [self.values[i] for i in range(self.values.shape[0])]
+
+
+cdef extern from *:
+    """
+    #include "interop/bridges/format.h"
+    #include "interop/python_types.h"
+    static PyObject* bridged_parsed(const char* text) {
+      const interop::bridges::Format format = interop::bridges::read_format(text);
+      PyObject* sizes = PyList_New(0);
+      for (int64_t size : format.sizes) {
+        PyObject* number = PyLong_FromLongLong(size);
+        PyList_Append(sizes, number);
+        Py_DECREF(number);
+      }
+      PyObject* dtype = format.dtype ? interop::wrap_dtype(format.dtype->type) : Py_NewRef(Py_None);
+      return Py_BuildValue("(NNLzO)", dtype, sizes, static_cast<long long>(format.itemsize), format.reason,
+                           format.pointers ? Py_True : Py_False);
+    }
+    """
+    object bridged_parsed(const char* text)
+
+
+def parsed(bytes text):
+    """What a format says: dtype, sizes of a subarray, item size, the reason if there is no dtype, if it is pointers."""
+    return bridged_parsed(text)

@@ -1,0 +1,754 @@
+"""interop.from_buffer, as_memoryview, TensorBuffer and the buffer protocol on torch.Tensor."""
+
+import _testbuffer
+import array
+import ctypes
+import gc
+import io
+import itertools
+import mmap
+import random
+import re
+import socket
+import struct
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from bridge_checks import PLAIN, Owner, bytes_of, filled, refuses
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import interop
+
+pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore:.*Triggered internally:UserWarning")]
+
+FORMATS = {  # native formats, and what they are
+    **dict.fromkeys("?", torch.bool),
+    **dict.fromkeys(["b", "@b", "=b", "<b", ">b"], torch.int8),
+    **dict.fromkeys(["B", "c", ">c", None], torch.uint8),
+    **dict.fromkeys(["h", "=h", "<h"], torch.int16),
+    **dict.fromkeys(["H", "<H"], torch.uint16),
+    **dict.fromkeys(["i", "=i", "=l", "<l"], torch.int32),
+    **dict.fromkeys(["I", "<L", "< L"], torch.uint32),
+    **dict.fromkeys(["l", "q", "n", "@n", "=q", "<q"], torch.int64),
+    **dict.fromkeys(["L", "Q", "N", "<Q"], torch.uint64),
+    **dict.fromkeys(["e", "<e"], torch.float16),
+    **dict.fromkeys(["f", "=f", "f:name:"], torch.float32),
+    **dict.fromkeys(["d", "^d", " d "], torch.float64),
+}
+REFUSED_FORMATS = {  # and the reason that is given
+    ">i": "byte order",
+    "!d": "byte order",
+    "g": "long double",
+    "Zg": "long double",
+    "5s": "strings",
+    "w": "characters",
+    "u": "characters",
+    "O": "pointers",
+    "P": "pointers",
+    "&d": "pointers",
+    "X{}": "pointers",
+    "t": "bits",
+    "if": "several fields",
+    "T{f:x:}": "struct",
+    "T{T{f:a:i:b:}:x:}": "struct",
+    "xB": "padding",
+    "0f": "too large|item size|elements",
+    "": "no elements",
+    "ZZ": "cannot be parsed",
+    "T{f": "cannot be parsed",
+    "f}": "cannot be parsed|brace",
+    "(2,f": "cannot be parsed",
+    "(f)": "cannot be parsed",
+    "f:name": "cannot be parsed",
+    "=n": "cannot be parsed",
+    "99999999999999999999f": "too large",
+    "T{" * 40 + "f" + "}" * 40: "struct|deeply",
+}
+
+
+class Buffer(ctypes.Structure):
+    """Py_buffer."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def memory(count=64, readonly=False):
+    """Bytes as an exporter."""
+    data = bytes(range(1, count + 1))
+    return data if readonly else bytearray(data)
+
+
+@pytest.mark.parametrize("text", [text for text in FORMATS if text and not set(text) & set("^: c")])
+def test_formats_of_struct(text):
+    exporter = _testbuffer.ndarray([1, 0, 1, 1], shape=[4], format=text, flags=_testbuffer.ND_WRITABLE)
+    tensor = interop.from_buffer(exporter)
+    assert tensor.dtype == FORMATS[text]
+    assert tensor.tolist() == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize("text", [text for text in FORMATS if text])
+def test_formats_are_parsed(bridged, text):
+    dtype, sizes, itemsize, reason, pointers = bridged.parsed(text.encode())
+    assert (dtype, reason, pointers) == (FORMATS[text], None, False)
+    assert itemsize == dtype.itemsize
+    assert sizes == []
+
+
+@pytest.mark.parametrize("text", ["Zf", "F"])
+def test_complex_formats_are_parsed(bridged, text):
+    assert bridged.parsed(text.encode())[0] == torch.complex64
+
+
+@pytest.mark.parametrize("text", REFUSED_FORMATS)
+def test_formats_without_a_dtype(bridged, text):
+    dtype, _, itemsize, reason, pointers = bridged.parsed(text.encode())
+    if text == "0f":
+        assert itemsize == 0
+        return
+    assert dtype is None
+    assert re.search(REFUSED_FORMATS[text], reason), reason
+    assert pointers == ("pointers" in reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"), [("(2,3)f", [2, 3]), ("4f", [4]), ("( 2 , 3 )=d:x:", [2, 3]), ("(2)3i", [2, 3])]
+)
+def test_subarrays_are_axes(bridged, text, sizes):
+    dtype, found, itemsize, reason, _ = bridged.parsed(text.encode())
+    assert (reason, found) == (None, sizes)
+    assert itemsize == dtype.itemsize * int(np.prod(sizes))
+
+
+@settings(deadline=None, max_examples=1000)
+@given(text=st.text("?bBhilqefdgZFDcsuwOPtTX{}()&:,<>=!@^ x0123456789n", max_size=12))
+def test_any_format_is_parsed_or_refused(bridged, text):
+    dtype, _, _, reason, _ = bridged.parsed(text.encode())
+    assert (dtype is None) != (reason is None)
+
+
+def test_exporters_of_the_standard_library(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(memory(64))
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        exporters = {
+            "bytearray": (memory(), torch.uint8, (64,)),
+            "array": (array.array("d", [1, 2, 3]), torch.float64, (3,)),
+            "array of longs": (array.array("l", [1, 2]), torch.int64, (2,)),
+            "ctypes": ((ctypes.c_int * 3 * 2)(), torch.int32, (2, 3)),
+            "ctypes scalar": (ctypes.c_double(2.5), torch.float64, ()),
+            "ctypes bytes": (ctypes.create_string_buffer(8), torch.uint8, (8,)),
+            "memoryview": (memoryview(memory())[3:40:3], torch.uint8, (13,)),
+            "cast": (memoryview(memory()).cast("H", [4, 8]), torch.uint16, (4, 8)),
+            "ndarray": (np.arange(24.0).reshape(2, 3, 4)[:, 1:, ::2], torch.float64, (2, 2, 2)),
+            "transposed": (np.ones((2, 3), "c8").T, torch.complex64, (3, 2)),
+            "mmap": (mapped, torch.uint8, (64,)),
+            "empty": (bytearray(), torch.uint8, (0,)),
+        }
+        for name, (exporter, dtype, shape) in exporters.items():
+            tensor = interop.from_buffer(exporter)
+            assert (tensor.dtype, tuple(tensor.shape)) == (dtype, shape), name
+            view = memoryview(exporter)
+            assert bytes_of(tensor) == view.tobytes(), name
+            if view.nbytes:
+                tensor.zero_()
+                assert not any(view.tobytes()), name
+            view.release()
+            with pytest.raises(BufferError):
+                mapped.close() if name == "mmap" else bytearray_grows(tensor, exporter)
+            del tensor
+        gc.collect()
+
+
+def bytearray_grows(tensor, exporter):
+    """Raises BufferError while `exporter` is exported, if it is one that can grow."""
+    if isinstance(exporter, (bytearray, array.array)) and len(exporter):
+        exporter.extend(exporter[:1])
+    else:
+        raise BufferError
+
+
+def test_an_owner_that_would_move_is_held():
+    owner = bytearray(8)
+    tensor = interop.from_buffer(owner, dtype=torch.int64)
+    view = tensor[0:1]
+    del tensor
+    with pytest.raises(BufferError):
+        owner.extend(b"more")
+    del view
+    owner.extend(b"more")
+    mapped = mmap.mmap(-1, 16)
+    tensor = interop.from_buffer(mapped)
+    with pytest.raises(BufferError):
+        mapped.close()
+    del tensor
+    mapped.close()
+
+
+def test_dtype_shape_and_offset():
+    data = memory(64)
+    whole = torch.frombuffer(data, dtype=torch.uint8)
+    for dtype in (torch.int16, torch.float32, torch.bfloat16, torch.float8_e5m2, torch.complex64):
+        tensor = interop.from_buffer(data, dtype=dtype, offset=16, shape=(2, -1))
+        assert bytes_of(tensor) == bytes(data[16:])
+        assert tensor.data_ptr() == whole.data_ptr() + 16
+    truth = interop.from_buffer(bytearray([0, 1, 2, 255]), dtype=torch.bool)
+    assert (truth.view(torch.uint8) != 0).tolist() == truth.tolist() == [False, True, True, True]
+    assert interop.from_buffer(data, shape=(2, 3)).tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert interop.from_buffer(data, shape=4, offset=60).tolist() == [61, 62, 63, 64]
+    assert interop.from_buffer(data, shape=(), offset=63).tolist() == 64
+    assert interop.from_buffer(data, shape=(0, 5), offset=64).shape == (0, 5)
+    assert interop.from_buffer(data, offset=64).shape == (0,)
+    bits = np.arange(12, dtype=np.uint16).reshape(3, 4)[:, ::2]
+    tensor = interop.from_buffer(bits, dtype=torch.bfloat16)
+    assert tensor.stride() == (4, 2)
+    assert tensor.view(torch.uint16).tolist() == bits.tolist()
+    structs = np.zeros(3, "f4,f4")
+    assert interop.from_buffer(structs, dtype=torch.complex64).shape == (3,)
+    assert interop.from_buffer(structs, dtype=torch.float32, shape=(-1, 2)).shape == (3, 2)
+
+
+WRONG = {
+    "a list": ({"obj": [1]}, TypeError, ["'obj'", "buffer protocol", "list"]),
+    "read-only": ({"obj": b"abc"}, ValueError, ["read-only", "'copy'", "'share'"]),
+    "negative strides": ({"obj": memoryview(memory())[::-1]}, ValueError, ["negative", "dtype="]),
+    "a part of an element": (
+        {"obj": memory(7), "dtype": torch.int16},
+        ValueError,
+        ["whole number", "2 bytes", "7 bytes"],
+    ),
+    "misaligned": ({"obj": memory(64), "dtype": torch.int64, "offset": 4, "shape": 2}, ValueError, ["aligned to 8"]),
+    "offset too large": ({"obj": memory(8), "offset": 9}, ValueError, ["'offset'", "0 to 8", "9"]),
+    "offset negative": ({"obj": memory(8), "offset": -1}, ValueError, ["'offset'", "-1"]),
+    "offset a float": ({"obj": memory(8), "offset": 1.0}, TypeError, ["'offset'", "float"]),
+    "shape too large": ({"obj": memory(8), "shape": (3, 3)}, ValueError, ["'shape'", "[3, 3]", "8 bytes"]),
+    "shape overflows": ({"obj": memory(8), "dtype": torch.int64, "shape": 2**61 + 1}, ValueError, ["'shape'", "fit"]),
+    "product overflows": ({"obj": memory(8), "shape": (2**32, 2**32)}, ValueError, ["'shape'", "fit"]),
+    "huge": ({"obj": memory(8), "shape": 2**70}, OverflowError, []),
+    "two open sizes": ({"obj": memory(8), "shape": (-1, -1)}, ValueError, ["one -1"]),
+    "negative size": ({"obj": memory(8), "shape": (-2,)}, ValueError, [">= 0"]),
+    "open beside 0": ({"obj": memory(8), "shape": (0, -1)}, ValueError, ["divide"]),
+    "does not divide": ({"obj": memory(8), "shape": (3, -1)}, ValueError, ["divide"]),
+    "65 axes": ({"obj": memory(8), "shape": [1] * 65}, ValueError, ["64", "65"]),
+    "shape a string": ({"obj": memory(8), "shape": "ab"}, TypeError, ["'shape'", "str"]),
+    "dtype of NumPy": ({"obj": memory(8), "dtype": np.float32}, TypeError, ["'dtype'", "torch.dtype"]),
+    "quantized": ({"obj": memory(8), "dtype": torch.qint8}, TypeError, ["'dtype'", "QInt8", "uint8"]),
+    "not contiguous": ({"obj": memoryview(memory())[::2], "dtype": torch.int16}, ValueError, ["contiguous"]),
+    "objects": ({"obj": np.array([None])}, TypeError, ["pointers"]),
+    "objects as numbers": ({"obj": np.array([None]), "dtype": torch.int64}, TypeError, ["pointers"]),
+    "swapped": ({"obj": np.ones(2, ">f4")}, TypeError, [">f", "byte order"]),
+    "structs": ({"obj": np.zeros(2, "f4,i4")}, TypeError, ["struct", "dtype="]),
+    "characters": ({"obj": np.array(["a"])}, TypeError, ["characters"]),
+    "longdouble": ({"obj": np.ones(2, np.longdouble)}, TypeError, ["long double"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_from_buffer_refuses(name):
+    given, kind, words = WRONG[name]
+    arguments = dict(given)
+    refuses(lambda obj: interop.from_buffer(obj, **arguments), arguments.pop("obj"), kind, words)
+
+
+def test_read_only_buffers():
+    shared = interop.from_buffer(b"abcd", readonly="share")
+    assert interop.as_memoryview(shared).readonly
+    assert not interop.to_numpy(shared).flags.writeable
+    assert interop.from_buffer(b"abcd", readonly="copy").fill_(1).tolist() == [1] * 4
+    assert not interop.as_memoryview(interop.from_buffer(bytearray(b"abcd"), readonly="share")).readonly
+
+
+def test_hostile_exporters():
+    """Thousands of CPython's own: every format, prefix, shape, stride, with pointers, without a shape."""
+    draw = random.Random(6)
+    shared, refusals = 0, []
+    for _ in range(4000):
+        ndim = draw.randint(0, 4)
+        shape = [draw.randint(0 if draw.random() < 0.1 else 1, 4) for _ in range(ndim)]
+        text = draw.choice(["", "", "@", "=", "<", ">", "!"]) + draw.choice(
+            ["b", "B", "h", "i", "q", "d", "f", "?", "l", "2h"]
+        )
+        count = int(np.prod(shape))
+        flags = draw.choice([0, _testbuffer.ND_WRITABLE, _testbuffer.ND_FORTRAN, _testbuffer.ND_PIL])
+        item = (1, 2) if text.endswith("2h") else draw.randint(0, 1)
+        try:
+            exporter = _testbuffer.ndarray(
+                [item] * max(count, 1) if ndim else item, shape=shape, format=text, flags=flags
+            )
+            for axis in range(ndim):
+                if draw.random() < 0.3 and shape[axis]:
+                    key = [slice(None)] * ndim
+                    key[axis] = slice(None, None, draw.choice([-1, 2, -2]))
+                    exporter = exporter[tuple(key) if ndim > 1 else key[0]]
+        except (ValueError, NotImplementedError, TypeError, BufferError):
+            continue
+        view = memoryview(exporter)
+        try:
+            tensor = interop.from_buffer(exporter, readonly="share")
+        except (ValueError, TypeError) as error:
+            refusals.append(str(error))
+            continue
+        shared += 1
+        assert bytes_of(tensor) == view.tobytes()
+        assert tuple(tensor.shape) == (*view.shape, *([2] if text.endswith("2h") else []))
+    assert shared > 1000
+    reasons = re.compile("byte order|negative|pointers|multiples|aligned")
+    assert [message for message in refusals if not reasons.search(message)] == []
+
+
+def test_buffers_of_dead_objects_on_other_threads():
+    owner = bytearray(8)
+    tensors = [interop.from_buffer(owner)]
+    thread = threading.Thread(target=tensors.clear)
+    thread.start()
+    thread.join()
+    owner.append(1)
+
+
+# What tensors export.
+
+NAMES = """
+    SIMPLE WRITABLE FORMAT ND STRIDES C_CONTIGUOUS F_CONTIGUOUS ANY_CONTIGUOUS INDIRECT FULL FULL_RO RECORDS RECORDS_RO
+    STRIDED STRIDED_RO CONTIG CONTIG_RO
+"""
+FLAGS = [getattr(_testbuffer, f"PyBUF_{name}") for name in NAMES.split()]
+ALL_FLAGS = sorted({a | b | c for a, b, c in itertools.product(FLAGS, repeat=3)})
+
+
+def exported(exporter, flags):
+    """What an exporter gives for the flags, or BufferError."""
+    view = Buffer()
+    try:
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(exporter), ctypes.byref(view), flags)
+    except BufferError:
+        return BufferError
+    dims = range(view.ndim)
+    result = (
+        view.len,
+        view.itemsize,
+        view.readonly,
+        view.ndim,
+        view.format,
+        [view.shape[d] for d in dims] if view.shape else None,
+        [view.strides[d] for d in dims] if view.strides else None,
+        bool(view.suboffsets),
+    )
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    return result
+
+
+def layouts():
+    base = torch.arange(24, dtype=torch.int32)
+    yield from (base, base[5], base[::3], base.view(4, 6), base.view(4, 6).T, base.view(2, 3, 4)[:, 1:, ::2])
+    yield from (base.view(2, 3, 4).permute(2, 0, 1), base[:0], base[:0].view(3, 0, 2), base.view(1, 24)[:, ::2])
+    yield from (base[:3].expand(2, 3), torch.empty(0, dtype=torch.int32), base.view(24, 1).T)
+
+
+@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("readonly", [False, True])
+def test_every_combination_of_flags(number, readonly):
+    """As CPython's memoryview of an array with the same memory."""
+    tensor = list(layouts())[number]
+    like = tensor.numpy()
+    if readonly or (0 in tensor.stride() and tensor.numel()):
+        like.flags.writeable = False
+    reference, ours = memoryview(like), interop.TensorBuffer(tensor, readonly=readonly)
+    for flags in ALL_FLAGS:
+        expected, found = exported(reference, flags), exported(ours, flags)
+        if BufferError not in (expected, found) and tensor.numel() == 0:
+            expected, found = (*expected[:6], None), (*found[:6], None)  # nobody steps along these
+        assert found == expected, hex(flags)
+
+
+@pytest.mark.parametrize("name", sorted(PLAIN))
+def test_memoryviews_are_those_of_numpy(name):
+    tensor = torch.from_numpy(filled(name, 24)).view(2, 3, 4)[:, 1:, ::2]
+    ours, theirs = interop.as_memoryview(tensor), memoryview(tensor.numpy())
+    for attribute in ("format", "itemsize", "ndim", "shape", "strides", "readonly", "nbytes", "c_contiguous"):
+        assert getattr(ours, attribute) == getattr(theirs, attribute)
+    assert ours.tobytes() == theirs.tobytes()
+    described = interop.TensorBuffer(tensor)
+    assert (described.format, described.shape, described.strides) == (theirs.format, theirs.shape, theirs.strides)
+
+
+def test_exports_that_are_refused():
+    for make, kind, words in [
+        (lambda: [1], TypeError, ["'tensor'", "list"]),
+        (lambda: torch.ones(2, requires_grad=True), RuntimeError, ["require grad"]),
+        (lambda: torch.ones(2, dtype=torch.bfloat16), TypeError, ["torch.bfloat16", "uint16"]),
+        (lambda: torch.ones(2).to(torch.float8_e5m2), TypeError, ["float8_e5m2", "uint8"]),
+        (lambda: torch.ones(2, dtype=torch.complex64).conj(), ValueError, ["resolve_conj"]),
+        (lambda: torch.ones(2, device="meta"), TypeError, ["meta"]),
+        (lambda: torch.ones([1] * 65), ValueError, ["64", "65"]),
+    ]:
+        refuses(interop.as_memoryview, make(), kind, words)
+        refuses(interop.TensorBuffer, make(), kind, words)
+    view = interop.as_memoryview(torch.ones(2, requires_grad=True), readonly=True)
+    assert view.readonly
+    assert view.tolist() == [1, 1]
+    with pytest.raises(BufferError, match="contiguous"):
+        exported_simple(interop.TensorBuffer(torch.ones(3, 2).T))
+
+
+def exported_simple(exporter):
+    io.BytesIO().write(exporter)
+
+
+def test_exported_memory_stays():
+    tensor = torch.arange(64)
+    view = interop.as_memoryview(tensor)
+    with pytest.raises(RuntimeError, match="resizable"):
+        tensor.resize_(10_000)
+    with pytest.raises(RuntimeError, match="resizable"):
+        tensor.untyped_storage().resize_(0)
+    tensor.set_(torch.zeros(3, dtype=torch.int64))
+    gc.collect()
+    assert view.tolist() == list(range(64))
+    tensor = torch.arange(64)
+    view = interop.as_memoryview(tensor)
+    tensor.share_memory_()
+    tensor.t_()
+    churn = [torch.full((64,), -1) for _ in range(64)]
+    assert view.tolist() == list(range(64)), churn
+    follow = weakref.ref(tensor)
+    del tensor
+    assert follow() is None
+    assert view.tolist() == list(range(64))
+
+
+def test_storages_can_be_resized_after_the_last_export():
+    tensor = torch.arange(8)
+    first, second = interop.as_memoryview(tensor), interop.TensorBuffer(tensor)
+    first.release()
+    del first
+    assert not tensor.untyped_storage().resizable()
+    del second
+    tensor.resize_(100)
+    view = interop.as_memoryview(tensor)
+    kept = interop.to_numpy(tensor)  # an array stays, as torch's
+    del view
+    assert not tensor.untyped_storage().resizable()
+    assert kept.shape == (100,)
+
+
+def test_no_cycles():
+    tensor = torch.ones(3)
+    tensor.view_of_it = interop.as_memoryview(tensor)
+    follow = weakref.ref(tensor)
+    del tensor
+    assert follow() is None
+    owner = np.ones(3).view(Owner)
+    follow = weakref.ref(owner)
+    view = interop.as_memoryview(interop.from_numpy(owner))
+    del owner
+    assert follow() is not None
+    view.release()
+    del view
+    assert follow() is None
+
+
+def test_the_version_counts_writes():
+    tensor = torch.ones(3)
+    interop.as_memoryview(tensor, readonly=True)
+    memoryview(interop.TensorBuffer(tensor))
+    assert tensor._version == 0
+    interop.as_memoryview(tensor)
+    assert tensor._version == 1
+    exported(interop.TensorBuffer(tensor), _testbuffer.PyBUF_WRITABLE)
+    assert tensor._version == 2
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    interop.as_memoryview(y.detach())[0] = 5
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with torch.inference_mode():
+        unwatched = torch.ones(3)
+    interop.as_memoryview(unwatched)[0] = 2.0
+    assert unwatched.tolist() == [2, 1, 1]
+
+
+class Sub(torch.Tensor):
+    pass
+
+
+def test_the_protocol_on_tensors(tmp_path):
+    tensor = torch.arange(6, dtype=torch.float32).view(2, 3)
+    with interop.enable_buffer_protocol():
+
+        class Later(torch.Tensor):
+            pass
+
+        for kind in (torch.Tensor, Sub, Later):
+            one = tensor.as_subclass(kind)
+            assert memoryview(one).tolist() == tensor.tolist()
+            assert bytes(one) == tensor.numpy().tobytes()
+        assert memoryview(torch.nn.Parameter(tensor, requires_grad=False)).shape == (2, 3)
+        assert np.asarray(tensor).ctypes.data == tensor.data_ptr()
+        assert np.frombuffer(tensor, np.float32).tolist() == tensor.view(-1).tolist()
+        assert bytes(torch.tensor(3, dtype=torch.uint8)) == b"\x03"
+        assert bytes(tensor.T) == tensor.T.contiguous().numpy().tobytes()
+        (tmp_path / "file").write_bytes(tensor)
+        with (tmp_path / "file").open("r+b") as file:
+            file.readinto(tensor)
+            file.write(tensor)
+        assert (tmp_path / "file").read_bytes() == bytes(tensor) * 2
+        left, right = socket.socketpair()
+        with left, right:
+            assert left.send(tensor) == 24
+            received = torch.zeros(6)
+            assert right.recv_into(received) == 24
+        assert received.tolist() == tensor.view(-1).tolist()
+        assert struct.unpack_from("f", tensor, 4) == (1.0,)
+        with pytest.raises(BufferError, match="require grad"):
+            memoryview(torch.ones(2, requires_grad=True))
+        with pytest.raises(BufferError, match="bfloat16"):
+            memoryview(torch.ones(2, dtype=torch.bfloat16))
+        with pytest.raises(BufferError, match="meta"):
+            memoryview(torch.ones(2, device="meta"))
+        with pytest.raises(RuntimeError, match="requires grad"):
+            np.asarray(torch.ones(2, requires_grad=True))
+        outliving = memoryview(tensor)
+        assert memoryview(outliving.obj).tolist() == tensor.tolist()
+        assert exported(outliving.obj, _testbuffer.PyBUF_WRITABLE) is BufferError
+        after = Later
+    for one in (tensor, tensor.as_subclass(Sub), tensor.as_subclass(after)):
+        with pytest.raises(TypeError, match="bytes-like"):
+            memoryview(one)
+    assert not hasattr(torch.Tensor, "__bytes__")
+    assert not tensor.untyped_storage().resizable()
+    assert outliving.tolist() == tensor.tolist()
+
+
+def test_enabling_and_disabling():
+    tensor = torch.ones(2)
+
+    def works():
+        try:
+            memoryview(tensor).release()
+        except TypeError:
+            return False
+        return True
+
+    assert not works()
+    with interop.enable_buffer_protocol():
+        with interop.enable_buffer_protocol():
+            assert works()
+        assert works()
+        with interop.disable_buffer_protocol():
+            assert not works()
+        assert works()
+    assert not works()
+    interop.disable_buffer_protocol()
+    interop.enable_buffer_protocol()
+    assert works()
+    interop.disable_buffer_protocol()
+    assert not works()
+
+
+def test_a_subclass_with_a_buffer_of_its_own_keeps_it(bare):
+    code = """
+import sys, torch, interop
+if sys.version_info >= (3, 12):
+    class Own(torch.Tensor):
+        def __buffer__(self, flags):
+            return memoryview(b"own")
+    with interop.enable_buffer_protocol():
+        assert bytes(memoryview(torch.ones(2).as_subclass(Own))) == b"own"
+    assert bytes(memoryview(torch.ones(2).as_subclass(Own))) == b"own"
+print("kept")
+"""
+    assert bare(code) == "kept\n"
+
+
+def test_exports_at_the_end_of_the_interpreter(bare):
+    code = """
+import atexit, torch, interop
+interop.enable_buffer_protocol()
+tensor = torch.ones(100)
+tensor.kept = memoryview(tensor)
+held = interop.from_buffer(bytearray(100))
+views = [interop.as_memoryview(held), memoryview(torch.ones(3))]
+atexit.register(lambda: bytes(views[0]))
+print("done")
+"""
+    assert bare(code) == "done\n"
+
+
+class _Described:
+    """A broken exporter: a buffer that says something else of itself than it is."""
+
+    def __init__(self, tensor, **lies):
+        self.view = interop.as_memoryview(tensor)
+        self.lies = lies
+
+    def __getattr__(self, name):
+        return self.lies[name](self.view) if name in self.lies else getattr(self.view, name)
+
+
+def is_the_tensor(convert, tensor):
+    """What a memoryview says is what the tensor is, and its bytes are the tensor's."""
+    view = convert(tensor)
+    assert view.format == memoryview(tensor.detach().numpy()).format
+    assert (view.itemsize, view.ndim) == (tensor.element_size(), tensor.dim())
+    assert view.shape == tuple(tensor.shape)
+    assert view.strides == tuple(stride * tensor.element_size() for stride in tensor.stride())
+    assert view.nbytes == tensor.numel() * tensor.element_size()
+    assert view.readonly == (0 in tensor.stride())
+    assert view.tobytes() == bytes_of(tensor)
+
+
+def is_the_buffer(convert, exporter):
+    """The tensor is the exporter's memory: address, shape, bytes; and the export is held while the tensor lives."""
+    tensor = convert(exporter)
+    view = memoryview(exporter)
+    assert tuple(tensor.shape) == view.shape
+    assert tensor.data_ptr() == np.asarray(view).ctypes.data
+    assert bytes_of(tensor) == view.tobytes()
+    view.release()
+    if type(exporter) is bytearray:
+        refuses(lambda owner: owner.append(1), exporter, BufferError, [])
+        del tensor
+        exporter.append(1)
+
+
+def view_checks(convert):
+    base = torch.arange(24, dtype=torch.int32)
+    for tensor in (base, base[5], base.view(4, 6).T, base.view(2, 3, 4)[:, 1:, ::2], base[:3].expand(2, 3)):
+        is_the_tensor(convert, tensor)
+    is_the_tensor(convert, torch.arange(6).to(torch.uint16))
+
+
+def buffer_checks(convert):
+    for exporter in (memory(16), array.array("H", [1, 2, 3]), memoryview(memory(16))[::3], np.ones((2, 3), "f4").T):
+        is_the_buffer(convert, exporter)
+    refuses(convert, memoryview(memory(8))[::-1], ValueError, ["negative"])
+    refuses(convert, np.ones(2, ">f4"), TypeError, ["byte order"])
+    refuses(convert, b"abc", ValueError, ["read-only"])
+
+
+BROKEN_VIEWS = {
+    "0-d as 1-d": {"shape": lambda v: v.shape or (1,)},
+    "format of bytes": {"format": lambda v: "B"},
+    "signed for unsigned": {"format": lambda v: v.format.lower()},
+    "itemsize 1": {"itemsize": lambda v: 1},
+    "strides in elements": {"strides": lambda v: tuple(step // v.itemsize for step in v.strides)},
+    "strides of a contiguous tensor": {"strides": lambda v: memoryview(np.zeros(v.shape, "i4")).strides},
+    "shape reversed": {"shape": lambda v: v.shape[::-1]},
+    "always writable": {"readonly": lambda v: False},
+    "never writable": {"readonly": lambda v: True},
+    "bytes of the storage": {"tobytes": lambda v: lambda: bytes(v.nbytes)},
+    "length in elements": {"nbytes": lambda v: v.nbytes // v.itemsize},
+    "swapped": {"format": lambda v: ">" + v.format},
+}
+BROKEN_BUFFERS = {
+    "copies": lambda obj: interop.from_buffer(obj).clone(),
+    "takes bytes": lambda obj: interop.from_buffer(obj, dtype=torch.uint8, shape=(-1,)),
+    "drops the owner": lambda obj: (
+        torch.frombuffer(obj, dtype=torch.uint8) if len(obj) == 16 else interop.from_buffer(obj)
+    ),
+    "read-only ignored": lambda obj: interop.from_buffer(obj, readonly="share"),
+    "read-only copied": lambda obj: interop.from_buffer(obj, readonly="copy"),
+    "byte order ignored": lambda obj: interop.from_buffer(
+        obj, dtype=torch.float32 if isinstance(obj, np.ndarray) and not obj.dtype.isnative else None
+    ),
+    "negative strides copied": lambda obj: interop.from_buffer(
+        bytearray(obj) if isinstance(obj, memoryview) and obj.strides[0] < 0 else obj
+    ),
+    "flattens": lambda obj: interop.from_buffer(obj).reshape(-1),
+    "leaks": lambda obj: _leaked.append(interop.from_buffer(obj)) or _leaked[-1],
+}
+_leaked = []
+
+
+def test_ours_pass_the_checks_of_buffers():
+    view_checks(interop.as_memoryview)
+    buffer_checks(interop.from_buffer)
+
+
+@pytest.mark.parametrize("name", BROKEN_VIEWS)
+def test_the_checks_catch_a_broken_exporter(name):
+    with pytest.raises(AssertionError):
+        view_checks(lambda tensor: _Described(tensor, **BROKEN_VIEWS[name]))
+
+
+@pytest.mark.unchecked(by="leaks", reason="one of the broken converters leaks, on purpose")
+@pytest.mark.parametrize("name", BROKEN_BUFFERS)
+def test_the_checks_catch_a_broken_from_buffer(name):
+    with pytest.raises((AssertionError, BufferError, ValueError)):
+        buffer_checks(BROKEN_BUFFERS[name])
+
+
+# From Cython.
+
+
+def test_converters_in_cython(bridged):
+    array = np.arange(4.0)
+    assert bridged.numpy_and_back(array).tolist() == [0, 1, 4, 9]
+    shared, copied = bridged.shared(np.broadcast_to(array, (2, 4)))
+    assert (shared.data_ptr(), copied.is_contiguous()) == (array.ctypes.data, True)
+    forced, read_only = bridged.forced(torch.ones(2, requires_grad=True))
+    assert (forced.tolist(), read_only.flags.writeable) == ([1, 1], False)
+    writable, read_only = bridged.viewed(torch.ones(2))
+    assert (writable.readonly, read_only.readonly) == (False, True)
+    whole, part = bridged.buffered(bytearray(b"abcdef"))
+    assert (whole.tolist(), part.tolist()) == (list(b"abcdef"), [[98, 99], [100, 101]])
+    with pytest.raises(ValueError, match="read-only"):
+        bridged.buffered(b"abcdef")
+    with pytest.raises(TypeError, match="argument 'array'"):
+        bridged.numpy_and_back([1])
+
+
+@pytest.mark.parametrize("name", sorted(set(PLAIN) - {"bool", "float16"}))
+def test_typed_memoryviews(bridged, name):
+    tensor = torch.arange(6).to(PLAIN[name]).view(2, 3)
+    expected = (tensor.numpy() + 1).T
+    with interop.enable_buffer_protocol():
+        for one in (tensor.T, interop.as_memoryview(tensor.T), interop.TensorBuffer(tensor.T)):
+            bridged.shift(one, 1)
+            assert tensor.numpy().T.tolist() == expected.tolist()
+            assert bridged.total(tensor[0]) == tensor[0].numpy().sum()
+            expected = expected + 1
+        version = tensor._version
+        bridged.total(tensor[0])
+        assert tensor._version == version
+        bridged.shift(tensor, 1)
+        assert tensor._version == version + 1
+
+
+def test_typed_memoryviews_refuse(bridged):
+    with interop.enable_buffer_protocol():
+        assert bridged.contiguous(torch.ones(2, 3)) == (2, 3)
+        with pytest.raises(BufferError, match="contiguous"):
+            bridged.contiguous(torch.ones(3, 2).T)
+        with pytest.raises(ValueError, match="mismatch"):
+            bridged.contiguous(torch.ones(2, 3, dtype=torch.float64))
+        with pytest.raises(BufferError, match="require grad"):
+            bridged.contiguous(torch.ones(2, 3, requires_grad=True))
+        with pytest.raises(BufferError, match="read-only"):
+            bridged.contiguous(torch.ones(3).expand(2, 3))
+
+
+def test_a_typed_memoryview_that_is_kept(bridged):
+    with interop.enable_buffer_protocol():
+        tensor = torch.arange(3.0)
+        keeper = bridged.Keeper(tensor)
+    assert not tensor.untyped_storage().resizable()
+    tensor.set_(torch.zeros(5))
+    del tensor
+    gc.collect()
+    assert keeper.read() == [0, 1, 2]
