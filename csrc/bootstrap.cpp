@@ -48,16 +48,17 @@ std::string native_path() {
 }
 
 PyObject* fail(const std::string& path, const std::string& reason) {
-  const auto symbol = reason.find("undefined symbol: ");
+  const auto found = reason.find("undefined symbol: ");
+  const std::string symbol = found == std::string::npos ? "" : reason.substr(found);
   // torch's own, which another build of it may lack, are in namespaces of these names.
-  const bool of_torch = reason.find("c10") != std::string::npos || reason.find("2at") != std::string::npos ||
-                        reason.find("torch") != std::string::npos;
+  const bool of_torch = symbol.find("c10") != std::string::npos || symbol.find("2at") != std::string::npos ||
+                        symbol.find("torch") != std::string::npos;
   PyErr_Format(
       PyExc_ImportError,
       "module '" STRING(INTEROP_MODULE) "' cannot load its compiled half %s (%s). %s",
       path.c_str(),
       reason.c_str(),
-      symbol != std::string::npos && !of_torch
+      !symbol.empty() && !of_torch
           ? "No source of the module defines that function: is its file among the sources of the Extension, and is it "
             "declared the same way in both files?"
           : "Rebuild it, in its project: pip install --no-build-isolation --force-reinstall --no-deps .");
