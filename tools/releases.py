@@ -176,6 +176,12 @@ def torch_version_macros(version: str) -> list[str]:
     return [f"-DINTEROP_TORCH_MAJOR={major}", f"-DINTEROP_TORCH_MINOR={minor}"]
 
 
+def _own(result: dict) -> str:
+    if "own" not in result:
+        return "not tried"
+    return f"{len(result['own'])} errors" if result["own"] else "compiles"
+
+
 def page(results: dict) -> str:
     """The page for these results."""
     ordered = [results[version] for version in sorted(results, key=lambda v: [int(part) for part in v.split(".")])]
@@ -184,7 +190,7 @@ def page(results: dict) -> str:
         parts.append(
             f"| {r['torch']} | {r['schemas']} | {r['declared']} | {r['left out']} | {r['calls']} | {r['compiled']} | "
             f"{len(r['errors'])} | {'differs' if r['layout.cpp'] else 'agrees'} | "
-            f"{'compiles' if not r['own'] else str(len(r['own'])) + ' errors'} |\n"
+            f"{_own(r)} |\n"
         )
     (base,) = (r["torch"] for r in ordered if not r["gone"] and not r["new"])
     for r in ordered:
