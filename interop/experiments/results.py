@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +15,9 @@ from interop.experiments.environment import machine_name
 
 __all__ = [
     "conditions",
+    "date_and_commit",
     "keep",
+    "markdown_table",
     "read",
     "read_recorded",
     "refresh_readme",
@@ -96,15 +98,27 @@ def with_section(name: str, readme: str, section: Callable[[str, dict], str]) ->
 
 
 def conditions(result: dict) -> str:
-    """What a result of single calls was measured with, for its README.md."""
+    """What a result was measured with, for its README.md."""
     machine, versions = result["machine"], result["versions"]
-    commit = result["git"]
-    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
     return (
         f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start); torch {versions['torch']}, "
         f"Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
-        f"{' '.join(result['flags'])}; {result['date']}{source}."
+        f"{' '.join(result['flags'])}; {date_and_commit(result)}."
     )
+
+
+def date_and_commit(result: dict) -> str:
+    """When a result was measured, and with which sources."""
+    commit = result["git"]
+    if not commit:
+        return result["date"]
+    return f"{result['date']}, commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}"
+
+
+def markdown_table(head: Sequence[str], rows: list[list[str]]) -> str:
+    """A table for README.md, whose first column is words and whose others are numbers."""
+    lines = [f"| {' | '.join(line)} |" for line in (head, *rows)]
+    return "\n".join([lines[0], "|---|" + "--:|" * (len(head) - 1), *lines[1:]])
 
 
 def units(result: dict) -> list[tuple[str, dict[str, dict[str, float]]]]:

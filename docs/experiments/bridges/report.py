@@ -37,10 +37,9 @@ def ratios(result: dict) -> str:
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    head = [f"| one conversion | {' | '.join(HEAD[1:])} |", "|---|--:|--:|"]
-    lines = [f"| {' | '.join(line)} |" for line in rows(result)]
+    lines = results.markdown_table(("one conversion", *HEAD[1:]), rows(result))
     plot = f"![Nanoseconds of each conversion](results/{machine}.png)"
-    return "\n\n".join([results.conditions(result), "\n".join(head + lines), plot, ratios(result)])
+    return "\n\n".join([results.conditions(result), lines, plot, ratios(result)])
 
 
 def draw(result: dict, path: Path) -> None:

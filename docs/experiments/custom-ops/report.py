@@ -69,10 +69,9 @@ def ratios(result: dict) -> str:
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    head = [f"| one call | {' | '.join(HEAD[1:])} |", "|---|--:|--:|"]
-    lines = [f"| {' | '.join(line)} |" for line in rows(result)]
+    lines = results.markdown_table(("one call", *HEAD[1:]), rows(result))
     plot = f"![Nanoseconds of each call](results/{machine}.png)"
-    return "\n\n".join([results.conditions(result), "\n".join(head + lines), plot, ratios(result)])
+    return "\n\n".join([results.conditions(result), lines, plot, ratios(result)])
 
 
 def draw(result: dict, path: Path) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from interop.experiments import results
+
 from .ways import WAYS
 
 OTHERS = tuple(way for way in WAYS if way != "Cython CUDA")
@@ -50,13 +52,12 @@ def agreement(result: dict) -> str:
 
 def conditions(result: dict) -> str:
     """What it was measured with."""
-    gpu, versions, shapes, commit = result["gpu"], result["versions"], result["settings"], result["git"]
-    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
+    gpu, versions, shapes = result["gpu"], result["versions"], result["settings"]
     return (
         f"{gpu['name']} (capability {gpu['capability']}), {result['machine']['cpu']}; torch {versions['torch']}, CUDA "
         f"{gpu['cuda']}, Cython {versions['Cython']}, Python {versions['Python']}; batch {shapes['batch']}, features "
         f"{shapes['features']}, state {shapes['state']}; bandwidth at batch {shapes['large_batch']}, state "
-        f"{shapes['large_state']}; {result['date']}{source}."
+        f"{shapes['large_state']}; {results.date_and_commit(result)}."
     )
 
 
@@ -65,17 +66,11 @@ def section(machine: str, result: dict) -> str:
     return "\n\n".join(
         [
             conditions(result),
-            _table(("microseconds, median", *HEAD[1:]), rows(result)),
-            _table(BANDWIDTH_HEAD, bandwidth_rows(result)),
+            results.markdown_table(("microseconds, median", *HEAD[1:]), rows(result)),
+            results.markdown_table(BANDWIDTH_HEAD, bandwidth_rows(result)),
             f"![Times of the cell on a GPU](results/{machine}.png)",
             agreement(result),
         ]
-    )
-
-
-def _table(head: tuple[str, ...], lines: list[list[str]]) -> str:
-    return "\n".join(
-        [f"| {' | '.join(head)} |", "|---|" + "--:|" * (len(head) - 1), *(f"| {' | '.join(line)} |" for line in lines)]
     )
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from interop.experiments import results
+
 from .ways import WAYS
 
 BASELINES = ("Python", "torch.compile", "C++")
@@ -29,13 +31,11 @@ def rows(result: dict) -> list[list[str]]:
 def conditions(result: dict) -> str:
     """What it was measured with, in a line or two."""
     machine, versions, shapes = result["machine"], result["versions"], result["settings"]
-    commit = result["git"]
-    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
     return (
         f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start), one thread used; "
         f"torch {versions['torch']}, Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
         f"{' '.join(result['flags'])}; batch {shapes['batch']}, features {shapes['features']}, "
-        f"state {shapes['state']}; {result['date']}{source}."
+        f"state {shapes['state']}; {results.date_and_commit(result)}."
     )
 
 
@@ -63,12 +63,10 @@ def training(result: dict) -> str:
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    head = [f"| microseconds, median | {' | '.join(HEAD[1:])} |", "|---|" + "--:|" * (len(HEAD) - 1)]
-    lines = [f"| {' | '.join(line)} |" for line in rows(result)]
     return "\n\n".join(
         [
             conditions(result),
-            "\n".join(head + lines),
+            results.markdown_table(("microseconds, median", *HEAD[1:]), rows(result)),
             f"![The losses of the models, and the times of their cells](results/{machine}.png)",
             agreement(result),
             training(result),

@@ -5,6 +5,8 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from interop.experiments import results
+
 ROUTE, OURS = "NumPy route", "Cython"
 COLOURS = {
     "NumPy route": "#2f6db5",
@@ -47,26 +49,10 @@ def sentences(result: dict) -> str:
     return " ".join(parts)
 
 
-def conditions(result: dict) -> str:
-    """What it was measured with."""
-    machine, versions = result["machine"], result["versions"]
-    commit = result["git"]
-    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
-    return (
-        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start); torch {versions['torch']}, "
-        f"Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
-        f"{' '.join(result['flags'])}; {result['date']}{source}."
-    )
-
-
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    parts = [conditions(result)]
-    for title, head, lines in tables(result):
-        rule = "|---|" + "--:|" * (len(head) - 1)
-        parts.append(
-            "\n".join([f"| {title} | {' | '.join(head[1:])} |", rule, *(f"| {' | '.join(x)} |" for x in lines)])
-        )
+    parts = [results.conditions(result)]
+    parts += [results.markdown_table((title, *head[1:]), lines) for title, head, lines in tables(result)]
     return "\n\n".join([*parts, f"![Milliseconds of each way](results/{machine}.png)", sentences(result)])
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from interop.experiments import results
+
 from .measure import FUNCTIONS, SIZES, WAYS
 
 COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98"), strict=True))
@@ -36,12 +38,12 @@ def ratios(result: dict) -> str:
 
 def conditions(result: dict) -> str:
     """What it was measured with."""
-    machine, versions, commit = result["machine"], result["versions"], result["git"]
-    source = f", commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}" if commit else ""
+    machine, versions = result["machine"], result["versions"]
     return (
         f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start), "
         f"{result['settings']['threads']} threads; torch {versions['torch']}, Cython {versions['Cython']}, "
-        f"Python {versions['Python']}, {versions['compiler']}, {' '.join(result['flags'])}; {result['date']}{source}."
+        f"Python {versions['Python']}, {versions['compiler']}, {' '.join(result['flags'])}; "
+        f"{results.date_and_commit(result)}."
     )
 
 
@@ -49,8 +51,7 @@ def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
     parts = [conditions(result)]
     for what, text in FUNCTIONS.items():
-        head = [f"| {text}, microseconds | {' | '.join(SIZES)} |", "|---|" + "--:|" * len(SIZES)]
-        parts.append("\n".join(head + [f"| {' | '.join(line)} |" for line in rows(result, what)]))
+        parts.append(results.markdown_table((f"{text}, microseconds", *SIZES), rows(result, what)))
     return "\n\n".join([*parts, f"![Microseconds of each way](results/{machine}.png)", ratios(result)])
 
 
