@@ -1,6 +1,7 @@
 """Measures single calls: their nanoseconds, in blocks that take turns, and their instructions, with callgrind."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,9 @@ from statistics import median, quantiles
 
 from torch.utils.benchmark import Timer
 
-__all__ = ["instructions", "timer", "times"]
+from interop.experiments.display import say, waiting
+
+__all__ = ["count_if_possible", "instructions", "timer", "times"]
 
 Key = tuple[str, str]
 """What a call does, and how."""
@@ -54,3 +57,12 @@ def instructions(code: str, keys: list[Key], count: int) -> dict[str, dict[str, 
             total = re.search(r"^(?:totals|summary): (\d+)", Path(folder, f"out.{number}").read_text(), re.MULTILINE)
             result[what][how] = round(int(total[1]) / count, 1)
     return result
+
+
+def count_if_possible(count: Callable[[], dict], how_long: str) -> dict:
+    """What `count`, which runs callgrind, gives; nothing where there is no valgrind, and says which."""
+    if not shutil.which("valgrind"):
+        say("instructions are not counted: valgrind is not installed")
+        return {}
+    with waiting(f"counting instructions with callgrind: {how_long}"):
+        return count()

@@ -1,9 +1,7 @@
 """What it costs to go from arrays and buffers to tensors and back, against torch and against the buffers of NumPy."""
 
-import shutil
-
-from interop.experiments import building, parser, results
-from interop.experiments.display import progress, say, table, waiting
+from interop.experiments import building, calls, parser, results
+from interop.experiments.display import progress, say, table
 from interop.experiments.environment import environment
 
 from . import measure, report
@@ -16,8 +14,6 @@ def main(arguments: list[str]) -> None:
     if options.render:
         results.render(measure.NAME, report)
         return
-    if options.quick and options.record:
-        command.error("--record wants the whole run: leave --quick out")
     started = environment()  # before compiling, which adds to the load
     building.build_once(measure.NAME, "a few seconds")
     rounds, number = (5, 5_000) if options.quick else (40, 50_000)
@@ -25,13 +21,8 @@ def main(arguments: list[str]) -> None:
         times = measure.times(rounds, number, shown)
     settings = {"rounds": rounds, "calls": number}
     result = started | {"settings": settings, "flags": measure.FLAGS, "times": times, "instructions": {}}
-    if options.quick:
-        pass
-    elif shutil.which("valgrind"):
-        with waiting("counting instructions with callgrind: two minutes"):
-            result["instructions"] = measure.instructions()
-    else:
-        say("instructions are not counted: valgrind is not installed")
+    if not options.quick:
+        result["instructions"] = calls.count_if_possible(measure.instructions, "two minutes")
     table("one conversion", list(report.HEAD), report.rows(result))
     say(report.ratios(result))
     results.keep(measure.NAME, result, report, record=options.record)

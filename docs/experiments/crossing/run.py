@@ -1,9 +1,7 @@
 """What one call from Python into compiled code costs, with and without a tensor in it, and what compiling it costs."""
 
-import shutil
-
-from interop.experiments import building, parser, results
-from interop.experiments.display import progress, say, table, waiting
+from interop.experiments import building, calls, parser, results
+from interop.experiments.display import progress, say, table
 from interop.experiments.environment import environment
 
 from . import measure, report
@@ -23,13 +21,8 @@ def main(arguments: list[str]) -> None:
     settings = {"rounds": rounds, "calls": number, "compilations": compilations}
     result = started | {"settings": settings, "flags": measure.FLAGS, "times": times}
     result["instructions"] = {}
-    if options.quick:
-        pass
-    elif shutil.which("valgrind"):
-        with waiting("counting instructions with callgrind: a minute"):
-            result["instructions"] = measure.instructions()
-    else:
-        say("instructions are not counted: valgrind is not installed")
+    if not options.quick:
+        result["instructions"] = calls.count_if_possible(measure.instructions, "a minute")
     with progress("compiling", 2 * compilations) as shown:
         result["compiling"] = measure.compiling(compilations, shown)
     with progress("translating", 2 * compilations) as shown:

@@ -1,9 +1,7 @@
 """What a registered operator costs, and a function with a gradient: in Cython, in C++ and in Python."""
 
-import shutil
-
-from interop.experiments import building, parser, results
-from interop.experiments.display import progress, say, table, waiting
+from interop.experiments import building, calls, parser, results
+from interop.experiments.display import progress, say, table
 from interop.experiments.environment import environment
 
 from . import measure, report, ways
@@ -23,13 +21,8 @@ def main(arguments: list[str]) -> None:
         times = measure.times(rounds, number, shown)
     settings = {"rounds": rounds, "calls": number}
     result = started | {"settings": settings, "flags": building.FLAGS, "times": times, "instructions": {}}
-    if options.quick:
-        pass
-    elif shutil.which("valgrind"):
-        with waiting("counting instructions with callgrind: some minutes"):
-            result["instructions"] = measure.instructions()
-    else:
-        say("instructions are not counted: valgrind is not installed")
+    if not options.quick:
+        result["instructions"] = calls.count_if_possible(measure.instructions, "some minutes")
     table("one call", list(report.HEAD), report.rows(result))
     say(report.ratios(result))
     results.keep(ways.NAME, result, report, record=options.record)
