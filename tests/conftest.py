@@ -258,3 +258,12 @@ def bare():
         return done.stdout if check else done
 
     return run_bare
+
+
+@pytest.fixture
+def two_threads():
+    """torch computes on two threads, also on a machine with one core."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)

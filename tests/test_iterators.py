@@ -13,6 +13,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 
 pytestmark = [
     pytest.mark.native,
+    pytest.mark.usefixtures("two_threads"),
     pytest.mark.unchecked(
         by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
     ),
@@ -28,14 +29,6 @@ DTYPES = (
 @pytest.fixture(scope="session")
 def iterators(site):
     return import_from(site, "iterators")
-
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 def values(shape, dtype):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 pytestmark = [
     pytest.mark.native,
+    pytest.mark.usefixtures("two_threads"),
     pytest.mark.unchecked(
         by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
     ),
@@ -23,14 +24,6 @@ pytestmark = [
 @pytest.fixture(scope="session")
 def loops(site):
     return import_from(site, "loops")
-
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 
 pytestmark = [
     pytest.mark.native,
+    pytest.mark.usefixtures("two_threads"),
     pytest.mark.unchecked(
         by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
     ),
@@ -35,14 +36,6 @@ def operations(site):
 @pytest.fixture(autouse=True)
 def _loaded(operations):
     """The operators exist once the module is imported."""
-
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 class TestElementwise:
