@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "interop/error_in_flight.h"
+
 namespace interop::registry {
 
 namespace {
@@ -24,15 +26,13 @@ std::map<std::string, std::vector<Registration>>& modules() {
 
 // As torch.library does it: torch.ops keeps what it has looked up, which would outlive the operator.
 void forget_in_python(const std::string& operator_name) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const ErrorInFlight error;
   PyObject* module = PyImport_ImportModule("torch.library");
   PyObject* done =
       module ? PyObject_CallMethod(module, "_clear_torch_ops_cache", "([s])", operator_name.c_str()) : nullptr;
   Py_XDECREF(done);
   Py_XDECREF(module);
   PyErr_Clear();
-  PyErr_Restore(type, value, traceback);
 }
 
 // A mark in the module object, which each execution of a module has anew: also the one after an import that failed, in

@@ -86,6 +86,42 @@ cdef int join(Launch& launch, const at.Tensor& h, const at.Tensor& x, const at.T
     return 0
 
 
+cdef int forward_pass(
+    Launch& launch, const at.Tensor& gates, const at.Tensor& c, const at.Tensor& new_h, const at.Tensor& new_c
+) except -1 nogil:
+    """All elementwise work; `gates` holds what the product gave, and then its activations."""
+    cdef Rows old_c
+    read(c, old_c)
+    launch.check(
+        lltm_forward(
+            dtype_of(c), c.size(0), c.size(1), gates.mutable_data_ptr(), old_c, new_h.mutable_data_ptr(),
+            new_c.mutable_data_ptr(), launch.stream()),
+        b"lltm_forward")
+    return 0
+
+
+cdef int backward_pass(
+    Launch& launch,
+    const at.Tensor& grad_h,
+    const at.Tensor& grad_c,
+    const at.Tensor& gates,
+    const at.Tensor& new_c,
+    const at.Tensor& d_gates,
+    const at.Tensor& d_c,
+) except -1 nogil:
+    cdef Rows from_h, from_c, activations, c
+    read(grad_h, from_h)
+    read(grad_c, from_c)
+    read(gates, activations)
+    read(new_c, c)
+    launch.check(
+        lltm_backward(
+            dtype_of(new_c), new_c.size(0), new_c.size(1), from_h, from_c, activations, c, d_gates.mutable_data_ptr(),
+            d_c.mutable_data_ptr(), launch.stream()),
+        b"lltm_backward")
+    return 0
+
+
 cdef int sum_columns(Launch& launch, const at.Tensor& matrix, at.Tensor& sums) except -1 nogil:
     if matrix.size(0) > FEW_ROWS:
         sums = at.sum(matrix, (0,))
@@ -106,17 +142,11 @@ cdef (at.Tensor, at.Tensor, at.Tensor) cuda_forward(
     check_forward(x, h, c, weight, bias, True)
     check_places(h, x, weight, b"c", c, b"bias", bias)
     cdef Launch launch = Launch(h)
-    cdef Rows old_c
     cdef at.Tensor joined = at.empty((h.size(0), weight.size(1)), h.options())
     cdef at.Tensor new_h = at.empty(h.sizes(), h.options()), new_c = at.empty(h.sizes(), h.options())
     join(launch, h, x, joined)
     cdef at.Tensor gates = at.addmm(bias, joined, weight.t())
-    read(c, old_c)
-    launch.check(
-        lltm_forward(
-            dtype_of(h), h.size(0), h.size(1), gates.mutable_data_ptr(), old_c, new_h.mutable_data_ptr(),
-            new_c.mutable_data_ptr(), launch.stream()),
-        b"lltm_forward")
+    forward_pass(launch, gates, c, new_h, new_c)
     return new_h, new_c, gates
 
 
@@ -138,19 +168,10 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) cuda_backward(
     check_places(h, x, weight, b"grad_h", grad_h, b"grad_c", grad_c)
     check_places(h, x, weight, b"gates", gates, b"new_c", new_c)
     cdef Launch launch = Launch(h)
-    cdef Rows from_h, from_c, activations, c
     cdef int64_t batch = h.size(0), state = h.size(1)
     cdef at.Tensor d_x, d_h, d_weight, d_bias, joined
     cdef at.Tensor d_gates = at.empty((batch, 3 * state), h.options()), d_c = at.empty(h.sizes(), h.options())
-    read(grad_h, from_h)
-    read(grad_c, from_c)
-    read(gates, activations)
-    read(new_c, c)
-    launch.check(
-        lltm_backward(
-            dtype_of(h), batch, state, from_h, from_c, activations, c, d_gates.mutable_data_ptr(),
-            d_c.mutable_data_ptr(), launch.stream()),
-        b"lltm_backward")
+    backward_pass(launch, grad_h, grad_c, gates, new_c, d_gates, d_c)
     if need_h:
         d_h = at.mm(d_gates, weight.narrow(1, 0, state))
     if need_x:
@@ -189,13 +210,7 @@ def pointwise_forward(
 ):
     check_all(gates, c, new_h, new_c)
     cdef Launch launch = Launch(gates.cdata)
-    cdef Rows old_c
-    read(c.cdata, old_c)
-    launch.check(
-        lltm_forward(
-            dtype_of(c.cdata), c.cdata.size(0), c.cdata.size(1), gates.cdata.mutable_data_ptr(), old_c,
-            new_h.cdata.mutable_data_ptr(), new_c.cdata.mutable_data_ptr(), launch.stream()),
-        b"lltm_forward")
+    forward_pass(launch, gates.cdata, c.cdata, new_h.cdata, new_c.cdata)
 
 
 def pointwise_backward(
@@ -209,16 +224,7 @@ def pointwise_backward(
     check_all(gates, grad_h, grad_c, new_c, d_c)
     check_all(d_gates, d_c)
     cdef Launch launch = Launch(gates.cdata)
-    cdef Rows from_h, from_c, activations, c
-    read(grad_h.cdata, from_h)
-    read(grad_c.cdata, from_c)
-    read(gates.cdata, activations)
-    read(new_c.cdata, c)
-    launch.check(
-        lltm_backward(
-            dtype_of(new_c.cdata), new_c.cdata.size(0), new_c.cdata.size(1), from_h, from_c, activations, c,
-            d_gates.cdata.mutable_data_ptr(), d_c.cdata.mutable_data_ptr(), launch.stream()),
-        b"lltm_backward")
+    backward_pass(launch, grad_h.cdata, grad_c.cdata, gates.cdata, new_c.cdata, d_gates.cdata, d_c.cdata)
 
 
 def check_all(torch.Tensor gates, *others):

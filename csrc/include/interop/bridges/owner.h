@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include "interop/error_in_flight.h"
 #include "interop/gil.h"
 
 namespace interop::bridges {
@@ -17,28 +18,6 @@ inline bool interpreter_is_alive() noexcept {
   return Py_IsInitialized() && !_Py_IsFinalizing();
 #endif
 }
-
-// Keeps the error that is set, if any, from the Python code in its scope. Needs the GIL.
-class ErrorInFlight {
- public:
-  ErrorInFlight() noexcept {
-    if (PyErr_Occurred()) {
-      PyErr_Fetch(&type_, &value_, &traceback_);
-    }
-  }
-  ~ErrorInFlight() {
-    if (type_) {
-      PyErr_Restore(type_, value_, traceback_);
-    }
-  }
-  ErrorInFlight(const ErrorInFlight&) = delete;
-  ErrorInFlight& operator=(const ErrorInFlight&) = delete;
-
- private:
-  PyObject* type_ = nullptr;
-  PyObject* value_ = nullptr;
-  PyObject* traceback_ = nullptr;
-};
 
 namespace detail {
 

@@ -133,28 +133,20 @@ int elementwise(const ElementwiseArguments& arguments, const F& function, void* 
     return launch(elementwise_contiguous<T, F, inputs>, blocks, threads_per_block, stream, data, count, function);
   }
   const int64_t blocks = parts(count, threads_per_block);
-  if (arguments.fits_32_bit) {
-    const Offsets<uint32_t, Divisor, inputs + 1> offsets(arguments);
+  const auto strided = [&]<class Index, class Divider>(std::type_identity<Index>, std::type_identity<Divider>) {
+    const Offsets<Index, Divider, inputs + 1> offsets(arguments);
     return launch(
-        elementwise_strided<T, F, inputs, uint32_t, Divisor>,
+        elementwise_strided<T, F, inputs, Index, Divider>,
         blocks,
         threads_per_block,
         stream,
         data,
-        static_cast<uint32_t>(count),
+        static_cast<Index>(count),
         offsets,
         function);
-  }
-  const Offsets<int64_t, WideDivisor, inputs + 1> offsets(arguments);
-  return launch(
-      elementwise_strided<T, F, inputs, int64_t, WideDivisor>,
-      blocks,
-      threads_per_block,
-      stream,
-      data,
-      count,
-      offsets,
-      function);
+  };
+  return arguments.fits_32_bit ? strided(std::type_identity<uint32_t>(), std::type_identity<Divisor>())
+                               : strided(std::type_identity<int64_t>(), std::type_identity<WideDivisor>());
 }
 
 // How many values a functor takes: the fewest that it can be called with.

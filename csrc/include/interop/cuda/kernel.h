@@ -312,9 +312,7 @@ class KernelState {
   std::string explain(const std::string& error, const Dim3& grid, const Dim3& block, size_t shared_bytes) const {
     return "CUDA error at the launch of " + name_ + " (compiled for " + arch_ + ") with grid " + grid.describe() +
            ", block " + block.describe() + ", " + std::to_string(shared_bytes) + " bytes of shared memory: " + error +
-           ". Kernels run after their launch has returned, so an earlier one may have caused it; "
-           "CUDA_LAUNCH_BLOCKING=1 "
-           "shows which";
+           perhaps_an_earlier_kernel;
   }
 
   std::string name_;

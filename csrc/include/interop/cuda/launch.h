@@ -28,6 +28,11 @@ namespace interop::cuda {
 
 using interop::detail::no_device;
 
+// What to say of an error that need not be the fault of the launch that reports it.
+constexpr const char* perhaps_an_earlier_kernel =
+    ". Kernels run after their launch has returned, so an earlier one may have caused it; CUDA_LAUNCH_BLOCKING=1 shows "
+    "which";
+
 // cudaErrorIllegalAddress: from here on, the errors of cudaError_t come from kernels that run.
 constexpr int first_of_running_kernels = 700;
 
@@ -104,11 +109,7 @@ class Launch {
         std::string("CUDA error at the launch of ") + kernel + ": " +
             (known ? std::string(interop_cuda_error_text(error)) + " (" + interop_cuda_error_name(error) + ", "
                    : std::string("see cudaError_t in CUDA's documentation (")) +
-            std::to_string(error) + ")" +
-            (error < first_of_running_kernels
-                 ? ""
-                 : ". Kernels run after their launch has returned, so an earlier one may have caused it; "
-                   "CUDA_LAUNCH_BLOCKING=1 shows which"));
+            std::to_string(error) + ")" + (error < first_of_running_kernels ? "" : perhaps_an_earlier_kernel));
   }
 
  private:
