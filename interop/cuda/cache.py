@@ -29,7 +29,7 @@ def folder() -> Path:
     return Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "torch-interop", "nvrtc")
 
 
-def key(*parts) -> str:
+def key(*parts: object) -> str:
     """The name of the entry that is made from `parts`, which have a `repr` that tells them apart."""
     return hashlib.sha256(repr((FORMAT, parts)).encode()).hexdigest()
 
