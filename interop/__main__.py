@@ -8,11 +8,13 @@ from interop.cli import CommandError, Parser
 
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
+    "config": ("interop.config", "print what other build systems compile and link modules with"),
+    "cythonize": ("interop.cythonize", "translate one source to C++, for other build systems"),
     "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
 }
 
-WITHOUT_CHECK = {"doctor"}
+WITHOUT_CHECK = {"config", "doctor"}
 """Those for which it is not checked that this package was built for the running torch, and torch is not imported."""
 
 

@@ -21,6 +21,11 @@ def get_source_dir() -> str:
     return _find("csrc", "csrc")
 
 
+def get_cmake_dir() -> str:
+    """The folder with the CMake package, for ``interop_DIR``."""
+    return _find("share/cmake/interop", "interop/share/cmake/interop")
+
+
 def _find(installed: str, in_checkout: str) -> str:
     for folder in (_PACKAGE / installed, _CHECKOUT / in_checkout):
         if folder.is_dir():

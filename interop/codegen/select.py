@@ -41,7 +41,7 @@ def select(pxd: Path, include: Path, sources: Iterable[str], include_path: Itera
     The copy's name is a hash of what it holds, so a build that needs the same ones again finds the files unchanged.
     """
     names, not_theirs = set(), (pxd, Path(Cython.__file__).parent)
-    for path in _read_by(sources, [str(pxd), *include_path]):
+    for path in read_by(sources, [str(pxd), *include_path]):
         if not any(map(Path(path).is_relative_to, not_theirs)):
             names.update(_NAME.findall(read_source(path)))
     texts = {Path("pxd") / path.relative_to(pxd): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
@@ -60,7 +60,7 @@ def select(pxd: Path, include: Path, sources: Iterable[str], include_path: Itera
     return Selection(chosen / "pxd", chosen / "include")
 
 
-def _read_by(sources: Iterable[str], include_path: list[str]) -> set[str]:
+def read_by(sources: Iterable[str], include_path: list[str]) -> set[str]:
     """The sources, and all files that Cython will read for them."""
     context = Context([".", *include_path], get_directive_defaults(), options=CompilationOptions(default_options))
     tree = DependencyTree(context, quiet=True)
