@@ -165,6 +165,22 @@ def stays_under_an_array(convert):
     assert array.tolist() == list(range(64)), churn
 
 
+def owns_what_torch_borrowed(convert, borrow):
+    """An array of a tensor over foreign memory keeps that memory's owner, also when the storage moves elsewhere."""
+    owner = Owner(64, np.int64)  # and no view, of which NumPy would keep the base alone
+    owner[:] = range(64)
+    follow = weakref.ref(owner)
+    tensor = borrow(owner)
+    del owner
+    array = convert(tensor)
+    tensor.share_memory_()
+    del tensor
+    assert follow() is not None
+    assert array.tolist() == list(range(64))
+    del array
+    assert follow() is None
+
+
 def refuses(convert, given, kind, words):
     """`convert(given)` raises exactly `kind` with each of `words` in its message."""
     raised = None

@@ -330,6 +330,16 @@ def test_chains_keep_one_allocation():
     assert (chain.data_ptr(), chain.tolist()) == (address, [0, 1, 2, 3])
 
 
+@pytest.mark.parametrize(
+    "borrow",
+    [torch.from_numpy, torch.from_dlpack, lambda owner: torch.frombuffer(owner, dtype=torch.int64), interop.from_numpy],
+    ids=["from_numpy", "from_dlpack", "frombuffer", "ours"],
+)
+@pytest.mark.parametrize("convert", [interop.to_numpy, interop.as_memoryview])
+def test_memory_that_torch_borrowed_outlives_its_storage(borrow, convert):
+    checks.owns_what_torch_borrowed(convert, borrow)
+
+
 def test_memmaps_keep_their_file(tmp_path):
     path = tmp_path / "numbers"
     mapped = np.memmap(path, np.int32, "w+", shape=(8,))
