@@ -25,6 +25,7 @@ PROJECTS = (
     "handwritten",
     "kernels",
     "library",
+    "memviews",
     "mirrors",
     "nvrtc",
     "plain_cxx",

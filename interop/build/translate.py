@@ -10,7 +10,7 @@ import setuptools
 
 from interop.build.extension import Extension
 from interop.build.guards import refuse_idle_guards
-from interop.codegen.mend import mend_references
+from interop.codegen.mend import mend_memoryviews, mend_references
 from interop.codegen.refuse import refuse_in_place_operators, refuse_unfit_functions, refuse_unknown_names
 from interop.codegen.select import select, write_whole
 from interop.paths import get_include, get_pxd_dir
@@ -53,7 +53,7 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> 
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     # Cython compares dates alone, and the declarations may be older than C++ that was made from others.
     changed = _note_declarations(folder / "used.json", sources, selection.pxd.parent.name)
-    with refuse_in_place_operators(), refuse_unfit_functions(), mend_references():
+    with refuse_in_place_operators(), refuse_unfit_functions(), mend_references(), mend_memoryviews():
         # With line numbers of the .pyx in the C++, errors of g++ name them.
         translated = cython_cythonize(extensions, **{"force": changed, "emit_linenums": True} | kwargs)
     for extension in translated:
