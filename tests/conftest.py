@@ -245,6 +245,15 @@ def import_from(site, name):
     return importlib.import_module(name)
 
 
+@pytest.fixture(scope="session")
+def jit_cache():
+    """The folder of modules that are compiled while tests run. What has not changed is found there the next time."""
+    folder = BUILD / "jit"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTEROP_CACHE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def bare():
     """Runs Python code in a new process, in which nothing is imported yet; returns what it prints."""

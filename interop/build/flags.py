@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 
 import torch
 from torch.utils import cpp_extension
@@ -13,7 +14,6 @@ CXX_FLAGS = ("-std=c++20",)
 """What torch's headers need: required from torch 2.14 on, accepted since 2.10."""
 
 
-@functools.cache
 def openmp_flags() -> tuple[str, ...]:
     """The flag with which ATen's loops run on several threads. Without it, ATen/Parallel.h makes them serial.
 
@@ -24,12 +24,22 @@ def openmp_flags() -> tuple[str, ...]:
     """
     if not torch.backends.openmp.is_available():
         return ()
-    command = [*shlex.split(cpp_extension.get_cxx_compiler()), "-dM", "-E", "-x", "c++", os.devnull]
+    return ("-fopenmp",) if is_gcc() and sys.platform == "linux" else ()
+
+
+def is_gcc() -> bool:
+    """Whether the compiler is g++ itself, and not one that says so as well, as clang does."""
     try:
-        macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        macros = _macros(cpp_extension.get_cxx_compiler())
     except (OSError, subprocess.CalledProcessError):
-        return ()  # what is wrong with the compiler, building will say
-    return ("-fopenmp",) if "__GNUC__" in macros and "__linux__" in macros and "__clang__" not in macros else ()
+        return False  # what is wrong with the compiler, building will say
+    return "__GNUC__" in macros and "__clang__" not in macros
+
+
+@functools.cache
+def _macros(compiler: str) -> str:
+    command = [*shlex.split(compiler), "-dM", "-E", "-x", "c++", os.devnull]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def with_default_flags(flags, defaults=()):
