@@ -31,7 +31,13 @@ if _build_info.ABI != abi.NAME:
 
 __version__ = _build_info.VERSION
 
-_WHERE = dict.fromkeys(("TensorBuffer", "as_memoryview", "from_buffer", "from_numpy", "to_numpy"), "interop._bridges")
+_WHERE = dict.fromkeys(
+    (
+        *("TensorBuffer", "as_memoryview", "from_buffer", "from_numpy", "to_numpy"),
+        *("from_cuda_array_interface", "from_dlpack", "to_cuda_array_interface", "to_dlpack"),
+    ),
+    "interop._bridges",
+)
 _WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
 _WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
 

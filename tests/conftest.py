@@ -22,6 +22,7 @@ BUILD = TESTS.parent / "build" / "tests"
 PROJECTS = (
     "bridges",
     "consumer",
+    "dlpack",
     "handwritten",
     "kernels",
     "library",
@@ -176,6 +177,12 @@ def cuda_operators(cuda_site):
 def bridged(site):
     """The module that uses the converters from Cython."""
     return import_from(site, "bridged")
+
+
+@pytest.fixture(scope="session")
+def dlpacked(site):
+    """The module that uses DLPack from Cython."""
+    return import_from(site, "dlpacked")
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import bridge_checks as checks
 import numpy as np
 import pytest
 import torch
+from bridge_checks import laid_out, shapes
 from broken_converters import FROM, TO
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,22 +28,6 @@ ML = {
     "float8_e4m3fnuz": torch.float8_e4m3fnuz,
     "float8_e8m0fnu": torch.float8_e8m0fnu,
 }
-
-
-@st.composite
-def shapes(draw):
-    """Sizes, an order of the axes, and for each axis a start and a step."""
-    sizes = draw(st.lists(st.integers(0, 3), max_size=5))
-    order = draw(st.permutations(range(len(sizes))))
-    slices = [slice(draw(st.integers(0, 2)), None, draw(st.integers(1, 3))) for _ in sizes]
-    return sizes, order, slices
-
-
-def laid_out(name, sizes, order, slices):
-    """An array of that dtype, with strides and an offset."""
-    grown = [size * part.step + part.start for size, part in zip(sizes, slices, strict=True)]
-    flat = checks.filled(name, int(np.prod(grown)))
-    return flat.reshape(grown)[(..., *slices)].transpose(order)
 
 
 @settings(deadline=None, max_examples=300)
