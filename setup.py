@@ -115,13 +115,14 @@ def torch_dependent() -> dict:
 
 
 arguments = torch_dependent()
-arguments["install_requires"] += ["numpy>=2", "Cython>=3.1", "setuptools"]
+arguments["install_requires"] += ["numpy>=2", "Cython>=3.1", "setuptools", "pyelftools"]
 arguments["cmdclass"] = {"build_py": BuildPy} | arguments.get("cmdclass", {})
 setup(
     version=VERSION,
     packages=[*find_packages(ROOT, include=["interop", "interop.*"]), *PACKAGE_DIR],
     package_dir=PACKAGE_DIR,
     package_data={
+        "interop": ["py.typed", "*.pyi"],
         "interop.pxd": ["**/*.pxd"],
         "interop.include": ["**/*.h", "**/*.cuh"],
         "interop.csrc": ["bootstrap.cpp"],

@@ -4,33 +4,15 @@ Importing this package imports torch, checks that the compiled parts were built 
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
-import torch  # first: it loads the libraries that every compiled part is linked to
-
-from interop import abi
-
-try:
-    from interop import _build_info
-except ImportError as error:
-    raise ImportError(
-        "this is a checkout of torch-interop without its compiled half: leave this folder, or build it here with "
-        "`make demo` or `pip install --no-build-isolation -e .`",
-        name=__name__,
-    ) from error
-
+from interop._startup import is_command
 from interop.paths import get_include, get_pxd_dir
 
-if _build_info.ABI != abi.NAME:
-    raise ImportError(
-        f"torch-interop was built for torch {_build_info.TORCH}, but torch {torch.__version__} is running. "
-        "Rebuild it against the running torch: "
-        "pip install --no-build-isolation --force-reinstall --no-deps torch-interop "
-        "(in a checkout: ... --no-deps -e .), then rebuild the modules that cimport it.",
-        name=__name__,
-    )
+if not is_command():
+    from interop._check import __version__
 
-__version__ = _build_info.VERSION
-
+# Where the other names come from when they are asked for. Type checkers and editors read the block below instead.
 _WHERE = dict.fromkeys(
     (
         *("TensorBuffer", "as_memoryview", "from_buffer", "from_numpy", "to_numpy"),
@@ -43,12 +25,31 @@ _WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
 
 __all__ = ["__version__", "get_include", "get_pxd_dir", *_WHERE]
 
+if TYPE_CHECKING:
+    from interop import cuda as cuda
+    from interop._bridges import TensorBuffer as TensorBuffer
+    from interop._bridges import as_memoryview as as_memoryview
+    from interop._bridges import from_buffer as from_buffer
+    from interop._bridges import from_cuda_array_interface as from_cuda_array_interface
+    from interop._bridges import from_dlpack as from_dlpack
+    from interop._bridges import from_numpy as from_numpy
+    from interop._bridges import to_cuda_array_interface as to_cuda_array_interface
+    from interop._bridges import to_dlpack as to_dlpack
+    from interop._bridges import to_numpy as to_numpy
+    from interop._check import __version__ as __version__
+    from interop.buffer_protocol import disable_buffer_protocol as disable_buffer_protocol
+    from interop.buffer_protocol import enable_buffer_protocol as enable_buffer_protocol
+    from interop.jit import load as load
+    from interop.jit import load_inline as load_inline
+else:  # where it would make checkers accept every name
 
-def __getattr__(name):
-    """`interop.cuda` and the converters, which are imported when they are asked for."""
-    if name == "cuda":
-        return importlib.import_module("interop.cuda")
-    if name in _WHERE:
-        found = globals()[name] = getattr(importlib.import_module(_WHERE[name]), name)
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        """`interop.cuda` and the converters, which are imported when they are asked for."""
+        if name == "cuda":
+            return importlib.import_module("interop.cuda")
+        if name == "__version__" or name in _WHERE:
+            check = importlib.import_module("interop._check")
+            found = check.__version__ if name == "__version__" else getattr(importlib.import_module(_WHERE[name]), name)
+            globals()[name] = found
+            return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

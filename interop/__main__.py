@@ -8,26 +8,38 @@ from interop.cli import CommandError, Parser
 
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
-    "doctor": ("interop.doctor", "say what this build was made for, and what it declares"),
+    "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
 }
 
+WITHOUT_CHECK = {"doctor"}
+"""Those for which it is not checked that this package was built for the running torch, and torch is not imported."""
+
 
 def main(arguments: list[str]) -> int:
-    """Run the command that `arguments` begin with, and return the exit status."""
+    """Run the command that `arguments` begin with, and return the exit status: what its main() returns, 0 for None."""
     try:
         command = parser()
         options = command.parse_args(arguments)
         if options.command not in COMMANDS:
             wrong = f"there is no command {options.command!r}" if options.command else "a command is missing"
             command.error(f"{wrong}; there are: {', '.join(COMMANDS)}")
-        importlib.import_module(COMMANDS[options.command][0]).main(options.arguments)
+        if options.command not in WITHOUT_CHECK:
+            check()
+        return importlib.import_module(COMMANDS[options.command][0]).main(options.arguments) or 0
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
         return 130  # as a shell reports a process that ended by SIGINT
-    return 0
+
+
+def check() -> None:
+    """Import torch, and make sure that this package was built for it, which interop/__init__.py leaves to commands."""
+    try:
+        importlib.import_module("interop._check")
+    except ImportError as error:
+        raise CommandError(f"{error} See also: python -m interop doctor") from error
 
 
 def parser() -> Parser:

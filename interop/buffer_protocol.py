@@ -1,5 +1,7 @@
 """The buffer protocol on torch.Tensor itself, as a setting of the process."""
 
+from typing import Self
+
 import torch
 
 from interop._bridges import enable_protocol
@@ -13,14 +15,14 @@ class _Setting:
     def __init__(self, enabled: bool):
         self._before = _set(enabled)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         _set(self._before)
 
 
-def enable_buffer_protocol():
+def enable_buffer_protocol() -> _Setting:
     """Let torch.Tensor and its subclasses export their memory: ``memoryview(tensor)``, and all that takes buffers.
 
     That is ``bytes(tensor)``, ``file.write(tensor)``, ``socket.send(tensor)``, ``numpy.asarray(tensor)``, and arguments
@@ -45,20 +47,20 @@ def enable_buffer_protocol():
     return _Setting(True)
 
 
-def disable_buffer_protocol():
+def disable_buffer_protocol() -> _Setting:
     """Take back `enable_buffer_protocol`; in ``with``, until the end of the block. Buffers that are out stay valid."""
     return _Setting(False)
 
 
-def _bytes(tensor):
+def _bytes(tensor: torch.Tensor) -> bytes:
     """The bytes of the elements, in C order. Left to itself, bytes() takes a tensor with one integer for a length."""
-    return memoryview(tensor).tobytes()
+    return memoryview(tensor).tobytes()  # type: ignore[arg-type]  # it is a buffer while the protocol is enabled
 
 
 def _set(enabled: bool) -> bool:
     before = enable_protocol(enabled)
     if enabled and not before:
-        torch.Tensor.__bytes__ = _bytes
+        torch.Tensor.__bytes__ = _bytes  # type: ignore[attr-defined]
     elif before and not enabled:
-        del torch.Tensor.__bytes__
+        del torch.Tensor.__bytes__  # type: ignore[attr-defined]
     return before

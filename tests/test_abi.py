@@ -19,6 +19,7 @@ from torch.utils.cpp_extension import include_paths
 import interop
 from interop import abi
 from interop.abi.names import abi_name, abi_version
+from interop.doctor.module import examine_module
 
 OTHER = "2.99.0"
 VERSION_HEADER = "include/torch/headeronly/version.h"
@@ -141,6 +142,18 @@ class TestModuleForAnotherTorch:
         assert "was compiled for torch 2.99" in message
         assert f"torch {torch.__version__} is running" in message
         assert "pip install --no-build-isolation" in message
+
+    @pytest.mark.parametrize("module", MODULES)
+    def test_the_doctor(self, for_other, module):
+        """With the bootstrap, where symbols are missing as well, and without."""
+        for path in for_other["modules"].glob(f"*{module}*.so"):
+            wrong = {one.subject: f"{one.text} {one.fix}" for one in examine_module(path) if one.fix}
+            assert "built for torch 2.99" in wrong["torch"]
+            assert f"but torch {torch.__version__} is installed" in wrong["torch"]
+            assert "pip install --no-build-isolation" in wrong["torch"]
+            if module == "uses_gone":
+                assert "nothing defines c10::gone_in_the_next_release()" in wrong["symbols"]
+                assert "compiled for another release" in wrong["symbols"]
 
     def test_interop_itself(self, bare, for_other):
         message = import_error(bare, "import interop", for_other["site"])

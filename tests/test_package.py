@@ -61,7 +61,7 @@ def test_the_wheel_has_every_declaration_and_header(distributions):
     wanted = {f"interop/{name}" for name in tracked("pxd") | GENERATED}
     wanted |= {f"interop/{name.removeprefix('csrc/')}" for name in tracked("csrc/include")}
     wanted |= {"interop/include/interop/functions.h", "interop/csrc/bootstrap.cpp", "interop/_build_info.py"}
-    wanted |= {name for name in tracked("interop") if name.endswith(".py")}
+    wanted |= {name for name in tracked("interop") if name.endswith((".py", ".pyi", "py.typed"))}
     assert wanted <= names, wanted - names
     compiled = {name.split(".")[0] for name in names if name.endswith(".so")}
     assert compiled == {"interop/_core", "interop/_bridges"}

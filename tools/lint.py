@@ -23,6 +23,7 @@ def commands(fix: bool) -> list[list[str]]:
     return [
         [*python, "ruff", "check", *(["--fix"] if fix else []), "."],
         [*python, "ruff", "format", *([] if fix else ["--check"]), "."],
+        [*python, "mypy"],
         [str(Path(sys.executable).with_name("cython-lint")), *cython],
         [str(Path(sys.executable).with_name("clang-format")), *(["-i"] if fix else ["--dry-run", "--Werror"]), *cxx],
     ]

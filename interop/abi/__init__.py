@@ -9,9 +9,11 @@ Inlined accessors read fields of TensorImpl at offsets that differ from one mino
 module compiled for another one does not crash, it reads wrong numbers; see docs/design.md.
 """
 
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 import torch
@@ -52,21 +54,21 @@ class _Finder:
     """Finds ``interop.abi.torch_*``: one module that exists, and a readable ImportError for all others."""
 
     @staticmethod
-    def find_spec(fullname, path=None, target=None):
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         parent, _, name = fullname.rpartition(".")
         if parent != __name__ or not name.startswith(PREFIX):
             return None
         require(name)
-        return importlib.util.spec_from_loader(fullname, _Loader)
+        return importlib.util.spec_from_loader(fullname, _Loader())
 
 
-class _Loader:
-    @staticmethod
-    def create_module(spec):
+class _Loader(importlib.abc.Loader):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return ModuleType(spec.name, "The mirrored Python types of the running torch.")
 
-    @staticmethod
-    def exec_module(module):
+    def exec_module(self, module: ModuleType) -> None:
         for name in MIRRORED:
             setattr(module, name, getattr(torch, name))
 

@@ -21,12 +21,12 @@ class BuildExtension(cpp_extension.BuildExtension):
     It compiles ``.cu`` sources itself, as the environment variable INTEROP_CUDA says: see `interop.build.cuda`.
     """
 
-    def finalize_options(self):
+    def finalize_options(self) -> None:
         extensions = []
         for extension in self.distribution.ext_modules or []:
             # Only Cython knows which modules a pattern stands for; other sources wait until they are built.
             extensions += cythonize(extension) if "*" in extension.name else [extension]
-        self._cuda = None
+        self._cuda: Cuda | None = None
         with_cuda = [extension for extension in extensions if any(map(is_cuda, extension.sources))]
         self._left_out = with_cuda if with_cuda and not self._state().toolkit else []
         for extension in self._left_out:
@@ -38,7 +38,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         ]
         super().finalize_options()
 
-    def build_extensions(self):
+    def build_extensions(self) -> None:
         for extension in self.extensions:
             if any(map(is_cython, extension.sources)):
                 _translate(extension)
@@ -70,13 +70,13 @@ class BuildExtension(cpp_extension.BuildExtension):
             if path.name != native:
                 path.unlink()
 
-    def _define_torch_extension_name(self, extension):
+    def _define_torch_extension_name(self, extension: setuptools.Extension) -> None:
         # TORCH_EXTENSION_NAME is for PyInit_, so it is the module's name and not the file's.
         name, extension.name = extension.name, getattr(extension, "module_name", extension.name)
         super()._define_torch_extension_name(extension)
         extension.name = name
 
-    def get_source_files(self):
+    def get_source_files(self) -> list[str]:
         """What goes into the project's sdist: not the bootstrap, which is ours, but also what is not built here."""
         left_out = [source for extension in self._left_out for source in extension.sources]
         return [source for source in super().get_source_files() if source != BOOTSTRAP] + left_out

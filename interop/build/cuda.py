@@ -167,29 +167,32 @@ def compile_cuda(extension: setuptools.Extension, state: Cuda, folder: Path, ver
     missing = [source for source in sources if not os.path.exists(source)]
     if missing:
         raise setuptools.errors.CompileError(f"{missing[0]}, a source of {extension.name}, does not exist")
+    toolkit = state.toolkit
+    if toolkit is None:
+        raise setuptools.errors.CompileError(f"there is no CUDA to compile {extension.name} with: {state}")
     if state.with_torch:
         extension.define_macros.append(("INTEROP_WITH_CUDA", None))
-        extension.include_dirs.append(str(state.toolkit.home / "include"))
+        extension.include_dirs.append(str(toolkit.home / "include"))
         extension.libraries += ["c10_cuda", "torch_cuda"]
     if not sources:
         if state.with_torch:
-            _link_runtime(extension, state)
+            _link_runtime(extension, toolkit, with_torch=True)
         return
     objects = [folder / Path(source).with_suffix(".cu.o").name for source in sources]
     if len(set(objects)) != len(objects):
         raise setuptools.errors.CompileError(f"the .cu files of {extension.name} must have different names")
-    _run_ninja(_rules(extension, state.toolkit, sources, objects), folder, verbose)
+    _run_ninja(_rules(extension, toolkit, sources, objects), folder, verbose)
     extension.sources = [source for source in extension.sources if not is_cuda(source)]
     extension.extra_objects = [*extension.extra_objects, *map(str, objects)]
     extension.depends = [*extension.depends, *map(str, objects)]  # else setuptools would not link again
-    _link_runtime(extension, state)
+    _link_runtime(extension, toolkit, state.with_torch)
 
 
-def _link_runtime(extension: setuptools.Extension, state: Cuda) -> None:
+def _link_runtime(extension: setuptools.Extension, toolkit: Toolkit, with_torch: bool) -> None:
     """Links CUDA's runtime: the one that torch has loaded, or a copy in the module where torch has none."""
     for folder in ("lib64", "lib"):
-        extension.library_dirs.append(str(state.toolkit.home / folder))
-    extension.libraries += ["cudart"] if state.with_torch else ["cudart_static", "dl", "rt", "pthread"]
+        extension.library_dirs.append(str(toolkit.home / folder))
+    extension.libraries += ["cudart"] if with_torch else ["cudart_static", "dl", "rt", "pthread"]
 
 
 def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[str], objects: Sequence[Path]) -> str:
@@ -306,7 +309,7 @@ def _supported(toolkit: Toolkit) -> set[str]:
 
 
 def _number(arch: str) -> int:
-    return int(re.match(r"\d+", arch)[0])
+    return int(re.findall(r"\d+", arch)[0])
 
 
 def _text(version: tuple[int, int]) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import setuptools
 import torch
@@ -19,7 +20,7 @@ class _Bootstrapped(setuptools.Extension):
     """An extension that gets a bootstrap. Cython keeps the class when it makes a new extension of one."""
 
 
-def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kwargs) -> setuptools.Extension:  # noqa: N802
+def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kwargs: Any) -> setuptools.Extension:  # noqa: N802
     """A `setuptools.Extension` for Cython or C++ that uses torch's tensors.
 
     Parameters

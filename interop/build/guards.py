@@ -49,9 +49,9 @@ def refuse_idle_guards(source: str) -> None:
         kind = guard["kind"]
         line = text.count("\n", 0, guard.start()) + 1
         where = (source, line, 1, guard[0])
-        before = [block.end() for block in _NEXT_BLOCK.finditer(text, 0, guard.start())]
+        ends = [block.end() for block in _NEXT_BLOCK.finditer(text, 0, guard.start())]
         after = _NEXT_BLOCK.search(text, guard.end())
-        function = text[before[-1] if before else 0 : after.start() if after else None]
+        function = text[ends[-1] if ends else 0 : after.start() if after else None]
         for name in re.findall(r"\w+", guard["names"]):
             # The last two: guards of devices and streams begin with these as well.
             begins = rf"(?<![\w.]){name}(?:[ \t]*=[^=]|\.reset_\w+\(|\.set_\w+\()"

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import setuptools
 
@@ -26,7 +27,7 @@ DIRECTIVES = {
 """The Cython directives that `cythonize` sets unless told otherwise; a ``# cython:`` line in a source wins."""
 
 
-def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs) -> list[setuptools.Extension]:
+def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs: Any) -> list[setuptools.Extension]:
     """Translate the ``.pyx`` sources of `modules` to C++, with our declarations on the path and `DIRECTIVES` set.
 
     Parameters

@@ -25,7 +25,7 @@ def folder() -> Path:
     return get_cache_dir() / "nvrtc"
 
 
-def key(*parts) -> str:
+def key(*parts: object) -> str:
     """The name of the entry that is made from `parts`, which have a `repr` that tells them apart."""
     return hashlib.sha256(repr((FORMAT, parts)).encode()).hexdigest()
 

@@ -1,7 +1,5 @@
 """Modules of CUDA kernels made from a string, and the handles of their kernels, which Cython launches."""
 
-import ctypes
-import functools
 import threading
 import weakref
 from collections import OrderedDict
@@ -9,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from interop.cuda import cache
 from interop.cuda.nvrtc import Image, check_arch, compile_image, include_options, version
+from interop.demangle import demangle
 
 __all__ = ["Kernel", "Module", "compile"]
 
@@ -162,7 +161,9 @@ class Module:
 
     def _name(self, entry: str) -> str:
         signature = demangle(entry)
-        name = _function(signature) if signature else entry
+        if not signature:
+            return entry
+        name = _function(signature)
         return name if len(self._entries[_normal(name)]) == 1 else signature
 
     def get_kernel(self, name: str) -> "Kernel":
@@ -194,7 +195,7 @@ class Module:
 
     __getitem__ = get_kernel
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<interop.cuda.Module {self.name!r} for {self.arch}: {', '.join(self.kernels) or 'no kernels'}>"
 
 
@@ -219,35 +220,9 @@ class Kernel:
         self.name = _function(signature) if signature else lowered_name
         self.parameters = _parameters(signature) if signature else None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         parameters = "..." if self.parameters is None else ", ".join(self.parameters)
         return f"<interop.cuda.Kernel {self.name}({parameters}) of {self.module.name!r}>"
-
-
-@functools.cache
-def _demangler():
-    library = ctypes.CDLL("libstdc++.so.6")  # torch has loaded it
-    function = library.__cxa_demangle
-    function.restype = ctypes.c_void_p
-    function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
-    free = ctypes.CDLL(None).free
-    free.restype, free.argtypes = None, [ctypes.c_void_p]
-    return function, free
-
-
-def demangle(entry: str) -> str | None:
-    """The C++ declaration behind a linker's name, ``"saxpy(float*, float const*, float, long)"``; None if it is C's."""
-    if not entry.startswith("_Z"):
-        return None
-    function, free = _demangler()
-    status = ctypes.c_int()
-    text = function(entry.encode(), None, None, ctypes.byref(status))
-    if not text:
-        return None
-    try:
-        return ctypes.string_at(text).decode()
-    finally:
-        free(text)
 
 
 def _parameters_at(signature: str) -> int:

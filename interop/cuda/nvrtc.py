@@ -8,6 +8,7 @@ import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -73,7 +74,7 @@ class Image:
 
 
 @functools.cache
-def load():
+def load() -> Any:
     """The module `cuda.bindings.nvrtc`, of which the library is known to load; ImportError says how to install it."""
     major = int((torch.version.cuda or "13").partition(".")[0])
     # From CUDA 13 on, the wheels have no major version in their names.
@@ -193,7 +194,9 @@ def compile_image(
         load().nvrtcDestroyProgram(program)
 
 
-def _compile_error(result, log, name, arch, options, instances) -> CompileError:
+def _compile_error(
+    result: Any, log: str, name: str, arch: str, options: Sequence[str], instances: Sequence[str]
+) -> CompileError:
     what = f"{name}, with the instances {', '.join(instances)}," if instances else name
     given = " ".join(options) or "none"
     lines = [f"{what} does not compile for {arch} (NVRTC {version()}, options: {given}):", log or result.name]
@@ -210,7 +213,7 @@ def _compile_error(result, log, name, arch, options, instances) -> CompileError:
     return error
 
 
-def _text(program, what: str) -> bytes:
+def _text(program: Any, what: str) -> bytes:
     """One of the program's results, of which NVRTC tells the size first."""
     (size,) = _call(f"nvrtcGet{what}Size", program)
     buffer = bytearray(size)
@@ -218,7 +221,7 @@ def _text(program, what: str) -> bytes:
     return bytes(buffer)
 
 
-def _call(name: str, *arguments) -> tuple:
+def _call(name: str, *arguments: Any) -> tuple:
     """Calls a function of NVRTC that is not expected to fail; returns what it returns after the result code."""
     nvrtc = load()
     result, *values = getattr(nvrtc, name)(*arguments)

@@ -11,11 +11,11 @@ from torch.utils.cpp_extension import include_paths
 
 from interop.abi import NAME as ABI
 from interop.build.extension import BOOTSTRAP
-from interop.build.flags import CXX_FLAGS, is_gcc
 from interop.jit.cache import Entry
 from interop.jit.compiler import Compiler
 from interop.jit.recipe import key_of
 from interop.paths import get_include
+from interop.toolchain import CXX_FLAGS, is_gcc
 
 __all__ = ["BOOTSTRAPPED", "NATIVE", "precompiled", "support"]
 

@@ -1,23 +1,8 @@
-"""``python -m interop doctor``: what this build was made for, and how much of ATen it declares."""
+"""How much of ATen is declared."""
 
 from collections import Counter
 
-import torch
-
-import interop
-from interop import _build_info, _core
-from interop.cli import Parser
-
-__all__ = ["main"]
-
-
-def main(arguments: list[str]) -> None:
-    """Run ``python -m interop doctor`` with `arguments`."""
-    Parser(prog="python -m interop doctor", description=__doc__.partition(": ")[2]).parse_args(arguments)
-    built = _core.build_info()
-    print(f"torch-interop {interop.__version__}, built for torch {_build_info.TORCH} with {built['compiler']}")
-    print(f"torch {torch.__version__} is running")
-    print(coverage())
+__all__ = ["coverage"]
 
 
 def coverage() -> str:

@@ -1,0 +1,47 @@
+"""Shows findings: as a table on a terminal, as plain lines elsewhere."""
+
+import sys
+from collections.abc import Iterable
+
+from interop.doctor.finding import Finding, Level
+
+__all__ = ["show"]
+
+_STYLES = {Level.OK: ("✓", "green"), Level.WARNING: ("!", "bold yellow"), Level.PROBLEM: ("✗", "bold red")}
+
+
+def show(title: str, findings: Iterable[Finding]) -> None:
+    """Print one section of the page."""
+    findings = list(findings)
+    try:
+        from rich.console import Console
+    except ImportError:
+        console = None
+    else:
+        console = Console(highlight=False)
+    if console is not None and console.is_terminal:
+        _show_on_terminal(console, title, findings)
+        return
+    print(title)
+    width = max((len(finding.subject) for finding in findings), default=0)
+    for finding in findings:
+        print(f"  {finding.level:<8} {finding.subject:<{width}}  {finding.text}")
+        if finding.fix:
+            print(f"  {'':<8} {'':<{width}}  fix: {finding.fix}")
+    print()
+    sys.stdout.flush()  # what follows may be written by other processes
+
+
+def _show_on_terminal(console, title: str, findings: Iterable[Finding]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 1))
+    for finding in findings:
+        mark, style = _STYLES[finding.level]
+        text = Text(finding.text)
+        if finding.fix:
+            text.append("\n→ ", style=style).append(finding.fix)
+        table.add_row(Text(mark, style=style), finding.subject, text)
+    console.print(table)
+    console.print()

@@ -1,0 +1,110 @@
+"""The C++ compiler and the installed torch, found without importing torch, which takes seconds."""
+
+import functools
+import importlib.util
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "CXX_FLAGS",
+    "CXX_STANDARD",
+    "Torch",
+    "compiler",
+    "find_torch",
+    "is_gcc",
+    "openmp_flags",
+    "predefined_macros",
+]
+
+CXX_STANDARD = 20
+
+CXX_FLAGS = (f"-std=c++{CXX_STANDARD}",)
+"""What torch's headers need: required from torch 2.14 on, accepted since 2.10."""
+
+
+@dataclass(frozen=True)
+class Torch:
+    """An installed torch: its folder, its version, and the version of CUDA that it was built for, if any."""
+
+    folder: Path
+    version: str
+    cuda: str | None
+
+    @property
+    def include_dirs(self) -> list[str]:
+        """The folders of its headers."""
+        include = self.folder / "include"
+        return [str(include), str(include / "torch" / "csrc" / "api" / "include")]
+
+    @property
+    def lib_dir(self) -> str:
+        """The folder of its libraries."""
+        return str(self.folder / "lib")
+
+    @property
+    def uses_openmp(self) -> bool:
+        """Whether its loops run on OpenMP's threads, as ATen/Parallel.h asks as well."""
+        try:
+            config = (self.folder / "include" / "ATen" / "Config.h").read_text()
+        except OSError:
+            return False
+        return re.search(r"^#define AT_PARALLEL_OPENMP 1", config, re.MULTILINE) is not None
+
+
+@functools.cache
+def find_torch() -> Torch | None:
+    """The torch that ``import torch`` would find; None where there is none."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.origin:
+        return None
+    folder = Path(spec.origin).absolute().parent  # links are left as they are: what torch imports goes by them as well
+    try:
+        version = runpy.run_path(str(folder / "version.py"))
+    except OSError:
+        return None
+    return Torch(folder, str(version["__version__"]), version.get("cuda"))
+
+
+def compiler() -> list[str]:
+    """The command of the C++ compiler that builds use, as torch's do: CXX, or c++."""
+    return shlex.split(os.environ.get("CXX", "")) or ["c++"]
+
+
+def predefined_macros(*flags: str) -> dict[str, str] | None:
+    """The macros that the compiler defines by itself with these flags; None if it does not run or refuses them."""
+    return _predefined_macros(*compiler(), *flags, "-dM", "-E", "-x", "c++", os.devnull)
+
+
+@functools.cache
+def _predefined_macros(*command: str) -> dict[str, str] | None:
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
+
+
+def is_gcc() -> bool:
+    """Whether the compiler is g++ itself, and not one that says so as well, as clang does."""
+    macros = predefined_macros() or {}  # what is wrong with the compiler, building will say
+    return "__GNUC__" in macros and "__clang__" not in macros
+
+
+def openmp_flags() -> tuple[str, ...]:
+    """The flag with which ATen's loops run on several threads. Without it, ATen/Parallel.h makes them serial.
+
+    It is for the compiler and not for the linker: a module that is linked with it asks for a libgomp by name and may
+    get the system's, with threads and settings of its own. The functions that the compiled code calls are found in the
+    one that torch was linked to. clang's would be those of another library, so it does not get the flag; nor does a
+    torch whose threads are not OpenMP's.
+    """
+    torch = find_torch()
+    if torch is None or not torch.uses_openmp:
+        return ()
+    return ("-fopenmp",) if is_gcc() and sys.platform == "linux" else ()
