@@ -90,9 +90,10 @@ def to_numpy(tensor, *, bint force=False, bint readonly=False):
         If it is not a tensor; has no memory of its own on the CPU, or not as a strided tensor; or NumPy has no such
         dtype.
     ValueError
-        If its conjugation or negation is pending, or it reaches beyond its storage.
+        If it reaches beyond its storage.
     RuntimeError
-        If it requires grad (outside of ``torch.no_grad()``) and the array would be writable.
+        If its conjugation or negation is pending; or if it requires grad (outside of ``torch.no_grad()``) and the array
+        would be writable.
     """
     return _to_numpy(tensor, force, readonly)
 

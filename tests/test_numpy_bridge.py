@@ -52,6 +52,28 @@ def test_every_tensor_is_shared(name, shape, expand):
     checks.shares_a_tensor(interop.to_numpy, tensor.expand(3, *tensor.shape) if expand else tensor)
 
 
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(sorted(checks.PLAIN)), shapes(), st.booleans(), st.sampled_from(["raise", "share", "copy"]))
+def test_writeability_goes_round(name, shape, writable, readonly):
+    """array -> tensor -> array and memoryview -> tensor -> array: what could not be written to cannot be at the end."""
+    array = laid_out(name, *shape)
+    array.flags.writeable = writable
+    if not writable and readonly == "raise":
+        checks.refuses(interop.from_numpy, array, ValueError, ["read-only"])
+        return
+    tensor = interop.from_numpy(array, readonly=readonly)
+    shown, view = interop.to_numpy(tensor), interop.as_memoryview(tensor)
+    again = interop.from_buffer(view, readonly="share")
+    last = interop.to_numpy(again)
+    assert checks.bytes_of(again) == view.tobytes() == shown.tobytes() == array.tobytes()
+    assert shown.shape == last.shape == view.shape == array.shape
+    may_write = writable or readonly == "copy"
+    assert (shown.flags.writeable, last.flags.writeable, view.readonly) == (may_write, may_write, not may_write)
+    if array.size:
+        assert again.data_ptr() == tensor.data_ptr() == shown.ctypes.data
+        assert (tensor.data_ptr() == array.ctypes.data) == (writable or readonly == "share")
+
+
 def array_checks():
     """Every check of from_numpy, on arrays that are the same each time."""
     for name in checks.PLAIN:
