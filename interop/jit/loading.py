@@ -70,9 +70,9 @@ def load(
     BuildError
         If it cannot be built. The message shows the lines of the sources that are wrong.
     """
-    path = os.fspath(name_or_path)
-    sources = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
-    sources = [os.fspath(source) for source in sources]
+    path = _path("name_or_path", name_or_path, "a name or a path")
+    listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    sources = [_path("sources", source, "paths") for source in listed]
     name = path
     if path.endswith(SUFFIXES) or os.sep in path:
         sources.insert(0, path)
@@ -166,6 +166,12 @@ def _options(**options) -> dict:
     else:
         options["extra_compile_args"] = list(extra)
     return {key: value for key, value in options.items() if value}
+
+
+def _path(argument: str, given: object, wanted: str) -> str:
+    if isinstance(given, (str, os.PathLike)) and isinstance(os.fspath(given), str):
+        return os.fspath(given)
+    raise TypeError(f"{argument} must be {wanted}, got {given!r}")
 
 
 def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
