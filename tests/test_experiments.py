@@ -70,8 +70,8 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "a command is missing; there are: doctor, experiments"),
-            (["nonsense"], "there is no command 'nonsense'; there are: doctor, experiments"),
+            ([], "a command is missing; there are: cache, doctor, experiments"),
+            (["nonsense"], "there is no command 'nonsense'; there are: cache, doctor, experiments"),
             (["experiments", "nonsense"], "there is no experiment 'nonsense'; there are: "),
             (["experiments", "nonsense"], "lltm"),
             (["experiments", "../lltm"], "there is no experiment '../lltm'"),

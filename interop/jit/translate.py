@@ -125,7 +125,7 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
         with (
             replaced(Errors, "report_error", collecting),
             # In tracebacks: relative to a folder that is the current one by chance, Python would not find the line.
-            replaced(FileSourceDescriptor, "get_filenametable_entry", lambda _: lambda source: source.filename),
+            replaced(FileSourceDescriptor, "get_relative_path", lambda _: lambda source: Path(source.filename)),
         ):
             yield output
     except SyntaxError as error:
