@@ -22,6 +22,7 @@ _WHERE = dict.fromkeys(
 )
 _WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
 _WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
+_WHERE["load_ipython_extension"] = "interop.jit.magic"
 
 __all__ = ["__version__", "get_include", "get_pxd_dir", *_WHERE]
 

@@ -8,6 +8,7 @@ from interop.cli import CommandError, Parser
 
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
+    "cache": ("interop.jit.command", "say what is kept on disk, or remove it"),
     "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
 }

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+import traceback
 import uuid
 from pathlib import Path
 
@@ -158,13 +159,14 @@ class TestLoad:
 
         assert interop.load(tmp_path / "arrays.pyx").f(np.ones((2, 3))) == (2, 5)
 
-    def test_tracebacks_show_the_line(self, tmp_path, monkeypatch):
+    def test_tracebacks_show_the_line_wherever_the_program_goes(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "raising.pyx").write_text("def f():\n    raise ValueError('here')\n")
+        module = interop.load("raising.pyx")
+        monkeypatch.chdir("/")
         with pytest.raises(ValueError, match="here") as raised:
-            interop.load("raising.pyx").f()
-        assert str(raised.traceback[-1].path) == str(tmp_path / "raising.pyx")
-        assert raised.traceback[-1].lineno == 1
+            module.f()
+        assert "    raise ValueError('here')\n" in "".join(traceback.format_exception(raised.value))
 
     def test_operators_of_an_edited_module_take_the_place_of_the_earlier_ones(self):
         source = (

@@ -1,11 +1,12 @@
 """Builds a module from its recipe: translates, compiles, links, and writes the manifest last."""
 
+import errno
 import os
 import re
 import sysconfig
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,20 +15,23 @@ import setuptools
 import setuptools.errors
 import torch
 
-from interop.build.cuda import compile_cuda, cuda, is_cuda, uses_cuda
 from interop.build.extension import Extension
 from interop.build.translate import is_cython
 from interop.jit import manifest
 from interop.jit.cache import root
 from interop.jit.compiler import CommandFailedError, Compiler
 from interop.jit.diagnose import Generated, diagnose
-from interop.jit.errors import BuildError
+from interop.jit.errors import BuildError, message_of
+from interop.jit.objects import compile_cuda_sources, compile_source, included
 from interop.jit.recipe import Recipe
 from interop.jit.support import BOOTSTRAPPED, NATIVE, precompiled, support
 from interop.jit.translate import translate
 from interop.paths import get_include, get_pxd_dir
 
 __all__ = ["build"]
+
+# What compilers and linkers say where a disk or a quota is full, or a limit is reached.
+_NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|File too large|File size limit exceeded")
 
 
 def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: bool) -> None:
@@ -41,7 +45,14 @@ def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: boo
     except BuildError as error:
         raise _labelled(error, recipe, folder) from None
     except CommandFailedError as failed:
-        found = diagnose(failed.output, work.generated, work.written)
+        if _NO_ROOM.search(failed.output):
+            raise BuildError(
+                recipe.name,
+                message_of(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), root())),
+                output=failed.output,
+                command=failed.command,
+            ) from None
+        found = diagnose(failed.output, work.generated, lambda path: path in work.written or not _is_fixed(path))
         reason = "" if found else _last_words(failed)
         error = BuildError(recipe.name, reason, diagnostics=found, output=failed.output, command=failed.command)
         raise _labelled(error, recipe, folder) from None
@@ -79,22 +90,25 @@ class _Work:
             read = self._translate(prepare)
             if not prepared:
                 prepare()
-            objects = self._cuda_objects()
+            read |= compile_cuda_sources(self.extension, self.folder, self.say, self.verbose)
             header, shared = (future.result() for future in prepared)
             self.say("compiling")
             compiler = self._compiler()
+            # What the .pyx uses of ATen is chosen anew with each edit, and is not for others.
+            plain = replace(
+                compiler, folders=tuple(one for one in compiler.folders if not one.startswith(f"-I{root()}"))
+            )
             jobs = {}
             for index, source in enumerate(self.extension.sources):
                 output = self.folder / f"{index}-{Path(source).stem}.o"
-                extra = self._includes(source, header)
-                jobs[output] = pool.submit(compiler.compile, Path(source), output, *extra)
-            failures = [job.exception() for job in jobs.values()]
-            for failure in filter(None, failures):
-                raise failure
+                if source in {str(one.cpp) for one in self.generated}:
+                    jobs[output] = pool.submit(self._compile_generated, compiler, source, output, header)
+                else:
+                    jobs[output] = pool.submit(compile_source, plain, source, output)
+            wait(jobs.values())
+            read = read.union(*(job.result() for job in jobs.values()))
             self.say("linking")
-            module = self._link(compiler, [*jobs, *objects], shared)
-            for output in jobs:
-                read |= _included(Path(f"{output}.d"))
+            module = self._link(compiler, [*jobs, *self.extension.extra_objects], shared)
         files = {path for path in read | self.written if not _is_fixed(path)}
         manifest.write(self.folder, module, files, self._absent(), started)
 
@@ -112,26 +126,12 @@ class _Work:
             self.extension.sources = [str(cpp) if one == source else one for one in self.extension.sources]
         return read
 
-    def _includes(self, source: str, header: tuple[str, ...]) -> tuple[str, ...]:
-        """What is included before the first line, in C++ that Cython wrote."""
-        if source not in {str(one.cpp) for one in self.generated}:
-            return ()
+    def _compile_generated(self, compiler: Compiler, source: str, output: Path, header: tuple[str, ...]) -> set[str]:
+        """Compile what Cython wrote, with the texts that come before its first line; return the files included."""
         texts = [name for name in self.recipe.texts if name.endswith(".h")]
-        return (*header, *(word for name in texts for word in ("-include", str(self.folder / name))))
-
-    def _cuda_objects(self) -> list[str]:
-        extension = self.extension
-        wants = any(map(is_cuda, extension.sources))
-        if not wants and (torch.version.cuda is None or not uses_cuda(extension)):
-            return []
-        state = cuda()
-        if wants and not state.toolkit:
-            raise BuildError(self.recipe.name, f"it has .cu sources, and {state.reason}")
-        if state.toolkit:
-            self.say("compiling for CUDA")
-            extension.include_dirs = [os.path.abspath(folder) for folder in extension.include_dirs]
-            compile_cuda(extension, state, self.folder / "cuda", verbose=self.verbose)
-        return list(extension.extra_objects)
+        first = (word for name in texts for word in ("-include", str(self.folder / name)))
+        compiler.compile(Path(source), output, *header, *first)
+        return included(output)
 
     def _link(self, compiler: Compiler, objects: Iterable[Path | str], shared: Path) -> str:
         extension = self.extension
@@ -159,13 +159,6 @@ class _Work:
             if source not in self.recipe.texts:
                 found += [os.path.join(os.path.dirname(source), f"{self.recipe.name}.pxd")]
         return [path for path in found if not os.path.exists(path)]
-
-
-def _included(record: Path) -> set[str]:
-    """The headers in a rule for make."""
-    text = record.read_text(encoding="utf-8", errors="surrogateescape").partition(":")[2].replace("\\\n", " ")
-    words = re.findall(r"(?:\\.|\$\$|[^\s\\])+", text)
-    return {re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words}
 
 
 def _is_fixed(path: str) -> bool:

@@ -18,6 +18,7 @@ __all__ = ["KINDS", "Entry", "entries", "evict", "limit", "root"]
 
 KINDS = {
     "modules": "modules",
+    "objects": "objects of C++ and CUDA sources",
     "headers": "precompiled headers",
     "declarations": "declarations chosen for modules",
     "support": "parts that modules share",

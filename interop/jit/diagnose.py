@@ -3,7 +3,7 @@
 import fnmatch
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,11 +63,10 @@ class Generated:
         return _read(str(self.cpp))
 
 
-def diagnose(output: str, generated: Sequence[Generated], ours: Iterable[str]) -> list[Diagnostic]:
-    """The errors in the output of a compiler. `ours` are the files whose lines the user wrote."""
+def diagnose(output: str, generated: Sequence[Generated], is_users: Callable[[str], bool]) -> list[Diagnostic]:
+    """The errors in the output of a compiler. `is_users` says of a file whether its lines are the user's."""
     by_cpp = {str(one.cpp): one for one in generated}
-    ours = {*ours, *(path for one in generated for path in one.sources)}
-    found = [_diagnostic(group, by_cpp, ours) for group in _groups(output.splitlines())]
+    found = [_diagnostic(group, by_cpp, is_users) for group in _groups(output.splitlines())]
     found = list(dict.fromkeys(one for one in found if one))
     if not found:
         lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
@@ -105,18 +104,18 @@ def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
         yield group
 
 
-def _diagnostic(group: list[str], by_cpp: dict[str, Generated], ours: set[str]) -> Diagnostic | None:
+def _diagnostic(group: list[str], by_cpp: dict[str, Generated], is_users: Callable[[str], bool]) -> Diagnostic | None:
     message = _LOCATED.match(group[0])["message"]
     header = _MISSING.match(message)
     if header:
         name = header["gcc"] or header["clang"]
         message = f"there is no header {name!r} in the folders that are searched; name its folder in include_dirs"
         for one in by_cpp.values():
-            place = one.mentions(f'"{name}"') or one.mentions(f"<{name}>")
+            place = one.mentions(f'"{name}"') or one.mentions(f"'{name}'") or one.mentions(f"<{name}>")
             if place:
                 return _at(place, None, message, hint=name)
     for line in group:
-        located = _LOCATED.match(line) or _FROM.match(line)
+        located = _FROM.match(line) or _LOCATED.match(line)
         if not located:
             continue
         fields = located.groupdict()
@@ -126,7 +125,7 @@ def _diagnostic(group: list[str], by_cpp: dict[str, Generated], ours: set[str]) 
             place = by_cpp[path].origin(number)
             if place:
                 return _at(place, None, message)
-        elif path in ours:
+        elif is_users(path):
             column = fields.get("column") if line is group[0] else None
             return _at((path, number), int(column) if column else None, message)
     located = _LOCATED.match(group[0])

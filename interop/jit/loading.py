@@ -70,9 +70,9 @@ def load(
     BuildError
         If it cannot be built. The message shows the lines of the sources that are wrong.
     """
-    path = os.fspath(name_or_path)
-    sources = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
-    sources = [os.fspath(source) for source in sources]
+    path = _path("name_or_path", name_or_path, "a name or a path")
+    listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    sources = [_path("sources", source, "paths") for source in listed]
     name = path
     if path.endswith(SUFFIXES) or os.sep in path:
         sources.insert(0, path)
@@ -137,11 +137,6 @@ def load_inline(
     for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
         if not isinstance(text, str) and not (argument == "cpp_source" and text is None):
             raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files there is load()")
-    if name is None:
-        name = f"inline_{key_of(cython_source, cpp_source)[:12]}"
-    _check_name(name, name, ())
-    pyx, header = f"{name}.pyx", f"{name}_source.h"
-    texts = {pyx: cython_source} | ({} if cpp_source is None else {header: cpp_source})
     options = _options(
         include_dirs=absolute(include_dirs),
         define_macros=[tuple(macro) for macro in define_macros],
@@ -152,7 +147,27 @@ def load_inline(
         compiler_directives=compiler_directives,
         annotate=annotate,
     )
-    recipe = Recipe(name, (pyx,), texts, {pyx: "cython_source", header: "cpp_source"}, options)
+    return module_of_text(cython_source, cpp_source, name, options, force=force, verbose=verbose)
+
+
+def module_of_text(
+    cython_source: str,
+    cpp_source: str | None,
+    name: str | None,
+    options: Mapping[str, object],
+    *,
+    force: bool,
+    verbose: bool,
+    called: str = "cython_source",
+    prefix: str = "inline",
+) -> ModuleType:
+    """The module; errors call its text `called`, and without a name it is called PREFIX_HASH."""
+    if name is None:
+        name = f"{prefix}_{key_of(cython_source, cpp_source)[:12]}"
+    _check_name(name, name, ())
+    pyx, header = f"{name}.pyx", f"{name}_source.h"
+    texts = {pyx: cython_source} | ({} if cpp_source is None else {header: cpp_source})
+    recipe = Recipe(name, (pyx,), texts, {pyx: called, header: "cpp_source"}, options)
     return _module(recipe, force, verbose)
 
 
@@ -168,13 +183,20 @@ def _options(**options) -> dict:
     return {key: value for key, value in options.items() if value}
 
 
+def _path(argument: str, given: object, wanted: str) -> str:
+    if isinstance(given, (str, os.PathLike)) and isinstance(os.fspath(given), str):
+        return os.fspath(given)
+    raise TypeError(f"{argument} must be {wanted}, got {given!r}")
+
+
 def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
     if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
         instead = "".join(c if c.isascii() and c.isalnum() else "_" for c in name) if isinstance(name, str) else ""
         instead = instead if instead.isidentifier() else f"module_{instead}"
         files = [os.fspath(source) for source in sources]
         advice = f"; give one: load({instead!r}, {files!r})" if files else f", such as {instead!r}"
-        raise ValueError(f"a module's name must be an identifier in ASCII, got {name!r} from {given!r}{advice}")
+        origin = "" if given == name else f" from {given!r}"
+        raise ValueError(f"a module's name must be an identifier in ASCII, got {name!r}{origin}{advice}")
 
 
 def _check_sources(name: str, sources: Sequence[str]) -> None:
@@ -194,14 +216,20 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
 
 def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
     entry = Entry("modules", f"{recipe.name}-{recipe.key()}")
-    path = None if force else _find(entry)
-    if path is None:
+    while True:
+        path = None if force else _find(entry)
+        if path is None:
+            try:
+                path = _built(recipe, entry, force, verbose)
+            except OSError as error:
+                raise BuildError(recipe.name, message_of(error)) from error
+        entry.use()
         try:
-            path = _built(recipe, entry, force, verbose)
-        except OSError as error:
-            raise BuildError(recipe.name, message_of(error)) from error
-    entry.use()
-    return import_from(recipe.name, path)
+            return import_from(recipe.name, path)
+        except ImportError:
+            if path.exists():
+                raise
+            # Another process has made room meanwhile.
 
 
 def _find(entry: Entry) -> Path | None:
@@ -218,6 +246,7 @@ def _find(entry: Entry) -> Path | None:
 
 
 def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
+    bound = limit()
     with progress(recipe.name) as say, entry.alone(lambda: say("another process builds it")), without_collections():
         path = None if force else _find(entry)
         if path is not None:
@@ -233,9 +262,8 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        path = folder / manifest.read(folder).module
-    evict(limit())
-    return path
+        evict(bound)  # before anybody else can take this one away
+        return folder / manifest.read(folder).module
 
 
 def _sweep(folder: Path) -> None:

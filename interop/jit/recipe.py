@@ -25,9 +25,11 @@ FORMAT = 1
 VARIABLES = (
     *("CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"),
     *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
-    *("CUDA_HOME", "CUDA_PATH", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST"),
 )
 """The environment variables on which a build depends."""
+
+CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST")
+"""Those that matter where there are ``.cu`` sources."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Recipe:
     def key(self) -> str:
         """The hash of all that is known before the build; what the sources include is compared with the manifest."""
         files = [(path, digest_of_file(path)) for path in self.sources if path not in self.texts]
-        return key_of("module", self.name, self.sources, files, dict(self.texts), dict(self.options))
+        cuda = [os.environ.get(name) for name in CUDA_VARIABLES if any(path.endswith(".cu") for path in self.sources)]
+        return key_of("module", self.name, self.sources, files, dict(self.texts), dict(self.options), cuda)
 
 
 def key_of(*parts, of: Sequence[str] = ("pxd", "include", "csrc", "build", "codegen", "jit")) -> str:

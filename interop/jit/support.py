@@ -1,6 +1,7 @@
 """What modules share, made once: the precompiled header, the bootstrap, and stand-ins for torch's libraries."""
 
 import os
+import shutil
 import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -87,5 +88,9 @@ def made(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
         with entry.alone():
             if not done.exists():
                 entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                make()
+                try:
+                    make()
+                except BaseException:
+                    shutil.rmtree(entry.folder, ignore_errors=True)
+                    raise
                 done.touch()

@@ -125,11 +125,13 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
         with (
             replaced(Errors, "report_error", collecting),
             # In tracebacks: relative to a folder that is the current one by chance, Python would not find the line.
-            replaced(FileSourceDescriptor, "get_filenametable_entry", lambda _: lambda source: source.filename),
+            replaced(FileSourceDescriptor, "get_relative_path", lambda _: lambda source: Path(source.filename)),
         ):
             yield output
     except SyntaxError as error:
-        found = Diagnostic(error.msg, error.filename, error.lineno, error.offset, _line(error))
+        line = _line(error)
+        column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
+        found = Diagnostic(error.msg, error.filename, error.lineno, column, line)
         raise BuildError(name, diagnostics=[found], output=str(error)) from None
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
@@ -138,9 +140,9 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
         raise BuildError(name, diagnostics=found, output=str(output) or str(error)) from error
 
 
-def _line(error: SyntaxError) -> str | None:
+def _line(error: SyntaxError) -> str:
     try:
         with open(error.filename, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()[error.lineno - 1]
     except (OSError, IndexError, TypeError):
-        return error.text
+        return error.text or ""
