@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo test test-surface gpu-test gpu-bench lint format asan ubsan tsan leaks wheel clean
+.PHONY: demo test test-surface gpu-test gpu-bench lint format asan ubsan tsan leaks perturb wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
@@ -30,7 +30,7 @@ lint: $(READY)
 format: $(READY)
 	$(PY) tools/lint.py --fix
 
-asan ubsan tsan leaks: $(READY)
+asan ubsan tsan leaks perturb: $(READY)
 	$(PY) tests/checkers/run.py $@
 
 wheel: $(READY)

@@ -13,8 +13,16 @@ if not is_command():
     from interop._check import __version__
 
 # Where the other names come from when they are asked for. Type checkers and editors read the block below instead.
-_WHERE = dict.fromkeys(("TensorBuffer", "as_memoryview", "from_buffer", "from_numpy", "to_numpy"), "interop._bridges")
+_WHERE = dict.fromkeys(
+    (
+        *("TensorBuffer", "as_memoryview", "from_buffer", "from_numpy", "to_numpy"),
+        *("from_cuda_array_interface", "from_dlpack", "to_cuda_array_interface", "to_dlpack"),
+    ),
+    "interop._bridges",
+)
 _WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
+_WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
+_WHERE["load_ipython_extension"] = "interop.jit.magic"
 
 __all__ = ["__version__", "get_include", "get_pxd_dir", *_WHERE]
 
@@ -23,11 +31,17 @@ if TYPE_CHECKING:
     from interop._bridges import TensorBuffer as TensorBuffer
     from interop._bridges import as_memoryview as as_memoryview
     from interop._bridges import from_buffer as from_buffer
+    from interop._bridges import from_cuda_array_interface as from_cuda_array_interface
+    from interop._bridges import from_dlpack as from_dlpack
     from interop._bridges import from_numpy as from_numpy
+    from interop._bridges import to_cuda_array_interface as to_cuda_array_interface
+    from interop._bridges import to_dlpack as to_dlpack
     from interop._bridges import to_numpy as to_numpy
     from interop._check import __version__ as __version__
     from interop.buffer_protocol import disable_buffer_protocol as disable_buffer_protocol
     from interop.buffer_protocol import enable_buffer_protocol as enable_buffer_protocol
+    from interop.jit import load as load
+    from interop.jit import load_inline as load_inline
 else:  # where it would make checkers accept every name
 
     def __getattr__(name):

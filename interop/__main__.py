@@ -10,6 +10,7 @@ from interop.cli import CommandError, Parser
 COMMANDS = {
     "config": ("interop.config", "print what other build systems compile and link modules with"),
     "cythonize": ("interop.cythonize", "translate one source to C++, for other build systems"),
+    "cache": ("interop.jit.command", "say what is kept on disk, or remove it"),
     "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
     "new": ("interop.new", "write a small project that builds, tests and installs as it is"),
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),

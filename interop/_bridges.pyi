@@ -1,8 +1,8 @@
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Protocol, Self, final
 
 import numpy.typing
 import torch
-from typing_extensions import Buffer
+from typing_extensions import Buffer, CapsuleType
 
 _Readonly = Literal["raise", "share", "copy"]
 
@@ -18,6 +18,25 @@ def from_buffer(
     readonly: _Readonly = "raise",
 ) -> torch.Tensor: ...
 def as_memoryview(tensor: torch.Tensor, *, readonly: bool = False) -> memoryview: ...
+def from_dlpack(
+    obj: Any, *, device: torch.device | str | None = None, copy: bool | None = None, readonly: _Readonly = "raise"
+) -> torch.Tensor: ...
+def to_dlpack(
+    tensor: torch.Tensor,
+    *,
+    stream: int | None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+    readonly: bool = False,
+) -> CapsuleType: ...
+
+class _CudaArray(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+def from_cuda_array_interface(obj: _CudaArray, *, readonly: _Readonly = "raise") -> torch.Tensor: ...
+def to_cuda_array_interface(tensor: torch.Tensor, *, readonly: bool = False) -> _CudaArray: ...
 
 @final
 class TensorBuffer:

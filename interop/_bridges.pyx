@@ -6,6 +6,11 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
     object _from_buffer "interop::bridges::python::from_buffer"(
         object obj, object dtype, object shape, object offset, object readonly)
     object _as_memoryview "interop::bridges::python::as_memoryview"(object tensor, bint readonly)
+    object _from_dlpack "interop::bridges::python::from_dlpack"(object obj, object device, object copy, object readonly)
+    object _to_dlpack "interop::bridges::python::to_dlpack"(
+        object tensor, object stream, object max_version, object dl_device, object copy, bint readonly)
+    object _from_cuda_array_interface "interop::bridges::python::from_cuda_array_interface"(object obj, object readonly)
+    object _to_cuda_array_interface "interop::bridges::python::to_cuda_array_interface"(object tensor, bint readonly)
     object tensor_buffer_type()
     int _enable_protocol "interop::bridges::python::enable_protocol"(bint enable) except -1
     bint _protocol_is_enabled "interop::bridges::python::protocol_is_enabled"() noexcept
@@ -13,7 +18,7 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
 
 
 # Other modules find the converters here: see interop/bridges.h, which has the name.
-_bridges_1 = make_capsule()
+_bridges_2 = make_capsule()
 
 TensorBuffer = tensor_buffer_type()
 
@@ -85,9 +90,10 @@ def to_numpy(tensor, *, bint force=False, bint readonly=False):
         If it is not a tensor; has no memory of its own on the CPU, or not as a strided tensor; or NumPy has no such
         dtype.
     ValueError
-        If its conjugation or negation is pending, or it reaches beyond its storage.
+        If it reaches beyond its storage.
     RuntimeError
-        If it requires grad (outside of ``torch.no_grad()``) and the array would be writable.
+        If its conjugation or negation is pending; or if it requires grad (outside of ``torch.no_grad()``) and the array
+        would be writable.
     """
     return _to_numpy(tensor, force, readonly)
 
@@ -155,3 +161,142 @@ def as_memoryview(tensor, *, bint readonly=False):
         As `to_numpy` does.
     """
     return _as_memoryview(tensor, readonly)
+
+
+def from_dlpack(obj, *, device=None, copy=None, readonly="raise"):
+    """A tensor over the memory of an object that supports DLPack.
+
+    Parameters
+    ----------
+    obj
+        A torch.Tensor; an object with the methods ``__dlpack__`` and ``__dlpack_device__``, such as arrays of NumPy,
+        CuPy and JAX; one whose type has the C functions of ``__dlpack_c_exchange_api__``; or a capsule of DLPack 1
+        or 0, which can be used once. On the CPU or on CUDA, with up to 64 dimensions and without negative strides.
+    device : torch.device or str, optional
+        Where the tensor is to be. If `obj` is not there, its memory is copied.
+    copy : bool, optional
+        True: copy in any case. False: raise if it would have to be copied. None: copy if it has to be.
+    readonly : {"raise", "share", "copy"}
+        What becomes of read-only memory, as in `from_numpy`. What does not say that it is read-only is writable: a
+        capsule of DLPack 0 cannot say it.
+
+    Returns
+    -------
+    torch.Tensor
+        With the sizes and strides of `obj`. It owns the memory with it, until the storage dies, and that cannot be
+        resized. On CUDA, what the current stream does with it comes after what `obj` is made by. Of a torch.Tensor,
+        it has the storage and the version, so that writes to one are seen by whoever saved the other. A copy is
+        contiguous.
+
+    Raises
+    ------
+    BufferError
+        If torch cannot have its memory: another device, dtype or version of DLPack, several lanes, negative strides,
+        misaligned memory, sizes that make no sense; or it is a tensor that requires grad, is conjugated or negated
+        lazily, or is not strided.
+    ValueError
+        If it is read-only; if `copy` is False and it must be copied; if it is a capsule that was used.
+    TypeError
+        If it does not support DLPack.
+    """
+    return _from_dlpack(obj, device, copy, readonly)
+
+
+def to_dlpack(tensor, *, stream=None, max_version=None, dl_device=None, copy=None, bint readonly=False):
+    """A capsule of DLPack over the memory of a tensor: what ``__dlpack__`` is to return, with the same arguments.
+
+    Writes by those who take it are not seen by autograd: see `to_numpy`.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        On the CPU or on CUDA, strided, of any dtype but quantized ones.
+    stream : int, optional
+        On CUDA, where the consumer works: it waits for the current stream. 1 is the legacy default stream, 2 the
+        per-thread default stream, any other number a cudaStream_t; None is 1, and with -1 nothing waits. On the CPU,
+        None or -1.
+    max_version : tuple of int, optional
+        The newest version of DLPack that the consumer knows. Below (1, 0), and of None, the capsule is of DLPack 0,
+        which has no flags.
+    dl_device : tuple of int, optional
+        Where the memory is to be, as ``__dlpack_device__`` says it; copied, if the tensor is not there.
+    copy : bool, optional
+        True: copy in any case. False: raise if it would have to be copied.
+    readonly : bool
+        Export it read-only. Then the tensor may require grad. Needs DLPack 1.
+
+    Returns
+    -------
+    capsule
+        It owns the tensor's memory, not the tensor; the storage can no longer be resized. If nobody takes it, it lets
+        go of it itself. It is read-only where elements share memory, as those of ``expand()`` do, and where the memory
+        is that of a read-only object.
+
+    Raises
+    ------
+    BufferError
+        If the tensor requires grad (outside of ``torch.no_grad()``), is conjugated or negated lazily, is not strided,
+        is a wrapper without memory, reaches beyond its storage, or is on another device; and if it is read-only and
+        the capsule would be of DLPack 0.
+    ValueError
+        If `stream` cannot be one, or `copy` is False and it must be copied.
+    TypeError
+        If it is not a tensor, or another argument is of a wrong type.
+    """
+    return _to_dlpack(tensor, stream, max_version, dl_device, copy, readonly)
+
+
+def from_cuda_array_interface(obj, *, readonly="raise"):
+    """A tensor over the memory of an object that has the CUDA array interface (versions 0 to 3).
+
+    Parameters
+    ----------
+    obj
+        An object with the attribute ``__cuda_array_interface__``, such as arrays of CuPy and Numba.
+    readonly : {"raise", "share", "copy"}
+        What becomes of read-only memory, as in `from_numpy`.
+
+    Returns
+    -------
+    torch.Tensor
+        On the device where CUDA says that the memory is. It owns a reference to `obj`, until its storage dies. The
+        current stream waits for the one that the interface names.
+
+    Raises
+    ------
+    TypeError
+        If it has no such attribute, or an entry of it is of a wrong type; if torch has no such dtype.
+    ValueError
+        If it is read-only, masked, of a newer version, misaligned or of another byte order; if strides are negative
+        or no multiples of the item size; if the stream is 0, or CUDA does not know the memory.
+    torch.AcceleratorError
+        If torch finds no CUDA device.
+    """
+    return _from_cuda_array_interface(obj, readonly)
+
+
+def to_cuda_array_interface(tensor, *, bint readonly=False):
+    """An object with the attribute ``__cuda_array_interface__`` (version 3) over the memory of a tensor.
+
+    torch.Tensor has that attribute itself, of version 2: it names no stream, so nobody waits for the one on which the
+    tensor is made, and says of expanded tensors that they can be written to.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        On CUDA, strided, of a dtype that NumPy has a name for: bfloat16 and float8 go by `to_dlpack`.
+    readonly : bool
+        Say that it is read-only. Then the tensor may require grad.
+
+    Returns
+    -------
+    object
+        It owns the tensor's memory, not the tensor; the storage can no longer be resized. Whoever takes it waits for
+        what the current stream was given before this call.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError
+        As `to_numpy` does; TypeError for a tensor that is not on CUDA.
+    """
+    return _to_cuda_array_interface(tensor, readonly)

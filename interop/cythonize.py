@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from interop.cli import USAGE, CommandError, Parser
-from interop.codegen.select import read_by
+from interop.codegen.select import Dependencies
 from interop.paths import get_pxd_dir
 
 __all__ = ["main", "translate"]
@@ -87,8 +87,9 @@ def translate(
     for header in selected.rglob("*.h"):
         _update(headers / header.relative_to(selected), header)
     if depfile:
-        read = sorted(map(os.path.abspath, read_by([str(source)], [get_pxd_dir(), *include])))
-        words = [os.path.abspath(output) + ":", *read]
+        read = Dependencies([get_pxd_dir(), *include], Path(get_pxd_dir())).read_by(str(source))
+        # The note of the build, because another one may translate otherwise.
+        words = [os.path.abspath(output) + ":", *sorted(read), str(Path(__file__).with_name("_build_info.py"))]
         depfile.write_text(" \\\n  ".join(word.replace(" ", "\\ ").replace("$", "$$") for word in words) + "\n")
 
 

@@ -1,5 +1,6 @@
 """Where the declarations, headers and sources that modules are built with lie: installed, or in a checkout."""
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -24,6 +25,19 @@ def get_source_dir() -> str:
 def get_cmake_dir() -> str:
     """The folder with the CMake package, for ``interop_DIR``."""
     return _find("share/cmake/interop", "interop/share/cmake/interop")
+
+
+def get_cache_dir() -> Path:
+    """The folder for what is kept between runs: compiled modules, precompiled headers, what NVRTC made.
+
+    It is ``$INTEROP_CACHE_DIR``, else ``torch-interop`` in ``$XDG_CACHE_HOME`` or ``~/.cache``.
+    """
+    own = os.environ.get("INTEROP_CACHE_DIR")
+    if own:
+        return Path(own).absolute()
+    # The specification of these folders says that a relative one is to be ignored.
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "torch-interop")
 
 
 def _find(installed: str, in_checkout: str) -> str:

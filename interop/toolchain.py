@@ -7,10 +7,20 @@ import re
 import runpy
 import shlex
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CXX_FLAGS", "CXX_STANDARD", "Torch", "compiler", "find_torch", "openmp_flags", "predefined_macros"]
+__all__ = [
+    "CXX_FLAGS",
+    "CXX_STANDARD",
+    "Torch",
+    "compiler",
+    "find_torch",
+    "is_gcc",
+    "openmp_flags",
+    "predefined_macros",
+]
 
 CXX_STANDARD = 20
 
@@ -87,6 +97,12 @@ def _predefined_macros(*command: str) -> dict[str, str] | None:
     return dict(re.findall(r"^#define (\w+) (.*)$", text, re.MULTILINE))
 
 
+def is_gcc() -> bool:
+    """Whether the compiler is g++ itself, and not one that says so as well, as clang does."""
+    macros = predefined_macros() or {}  # what is wrong with the compiler, building will say
+    return "__GNUC__" in macros and "__clang__" not in macros
+
+
 def openmp_flags() -> tuple[str, ...]:
     """The flag with which ATen's loops run on several threads. Without it, ATen/Parallel.h makes them serial.
 
@@ -98,5 +114,4 @@ def openmp_flags() -> tuple[str, ...]:
     torch = find_torch()
     if torch is None or not torch.uses_openmp:
         return ()
-    macros = predefined_macros() or {}  # what is wrong with the compiler, building will say
-    return ("-fopenmp",) if {"__GNUC__", "__linux__"} <= macros.keys() and "__clang__" not in macros else ()
+    return ("-fopenmp",) if is_gcc() and sys.platform == "linux" else ()

@@ -22,9 +22,11 @@ BUILD = TESTS.parent / "build" / "tests"
 PROJECTS = (
     "bridges",
     "consumer",
+    "dlpack",
     "handwritten",
     "kernels",
     "library",
+    "memviews",
     "mirrors",
     "nvrtc",
     "plain_cxx",
@@ -178,6 +180,12 @@ def bridged(site):
 
 
 @pytest.fixture(scope="session")
+def dlpacked(site):
+    """The module that uses DLPack from Cython."""
+    return import_from(site, "dlpacked")
+
+
+@pytest.fixture(scope="session")
 def consumer(site):
     """The consumer module, imported into this process."""
     return import_from(site, "consumer")
@@ -242,6 +250,15 @@ def import_from(site, name):
     if str(site) not in sys.path:
         sys.path.insert(0, str(site))
     return importlib.import_module(name)
+
+
+@pytest.fixture(scope="session")
+def jit_cache():
+    """The folder of modules that are compiled while tests run. What has not changed is found there the next time."""
+    folder = BUILD / "jit"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTEROP_CACHE_DIR", str(folder))
+        yield folder
 
 
 @pytest.fixture

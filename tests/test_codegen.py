@@ -12,7 +12,7 @@ from conftest import TESTS
 import interop
 from interop import doctor
 from interop.codegen import types
-from interop.codegen.cpp import OPERATORS, cut
+from interop.codegen.cut import OPERATORS, cut
 from interop.codegen.overloads import OPEN, overloads
 from interop.codegen.surface import Declaration, Parameter, read
 from interop.codegen.write import COMMAND, generate

@@ -337,6 +337,24 @@ class TestCustomOps:
             ways.check()
 
 
+class TestMemoryviewTranspose:
+    def test_a_quick_run_measures_every_way(self, interop, monkeypatch, tmp_path):
+        monkeypatch.setattr(results, "BUILD", tmp_path)
+        status, out, error = interop("experiments", "memoryview-transpose", "--quick")
+        assert (status, error) == (0, "")
+        assert "A method that assigns with permute takes" in out
+        (result,) = results.read(tmp_path / "memoryview-transpose").values()
+        measured = {(what, way) for what, all_ways in result["times"].items() for way in all_ways}
+        assert measured == experiments.load("memoryview-transpose", "measure").METHODS.keys()
+
+    def test_the_check_finds_a_wrong_way(self, monkeypatch):
+        building.build("memoryview-transpose")
+        measure = experiments.load("memoryview-transpose", "measure")
+        monkeypatch.setitem(measure.METHODS, (measure.ASSIGN, "v.base.transpose"), "nothing")
+        with pytest.raises(CommandError, match=r"v\.base\.transpose: the member is not the array with other axes"):
+            measure.check()
+
+
 @pytest.fixture
 def one_thread():
     """Small steps on several threads wait for one another wherever other programs run as well."""

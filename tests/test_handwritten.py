@@ -228,8 +228,8 @@ REFUSED = {
     "sparse": (lambda: torch.zeros(2, 3).to_sparse(), TypeError, "must have layout torch.strided, got Sparse;"),
     "csr": (lambda: torch.eye(3).to_sparse_csr(), TypeError, "must have layout torch.strided, got SparseCsr;"),
     "mkldnn": (lambda: torch.zeros(2, 3).to_mkldnn(), TypeError, "must have layout torch.strided, got Mkldnn;"),
-    "conj": (lambda: torch.zeros(2, 3, dtype=torch.cfloat).conj(), ValueError, "apply it with .resolve_conj"),
-    "neg": (lambda: torch.zeros(2, 3, dtype=torch.cfloat).conj().imag, ValueError, "apply it with .resolve_neg"),
+    "conj": (lambda: torch.zeros(2, 3, dtype=torch.cfloat).conj(), RuntimeError, "apply it with .resolve_conj"),
+    "neg": (lambda: torch.zeros(2, 3, dtype=torch.cfloat).conj().imag, RuntimeError, "apply it with .resolve_neg"),
     "zero": (lambda: torch._efficientzerotensor((2, 3)), ValueError, "got a zero tensor, which has none"),
     "quantized": (
         lambda: torch.quantize_per_tensor(torch.zeros(2, 3), 1.0, 0, torch.qint8),

@@ -240,8 +240,8 @@ def shrunk():
 REFUSED = {  # what has no values in the memory of the CPU, and what is said of it
     "meta": (lambda: torch.ones(3, device="meta"), TypeError, "meta device"),
     "sparse": (ONE.to_sparse, TypeError, "layout torch.strided"),
-    "conj": (ONE.to(torch.complex64).conj, ValueError, "resolve_conj"),
-    "neg": (lambda: ONE.to(torch.complex64).conj().imag, ValueError, "resolve_neg"),
+    "conj": (ONE.to(torch.complex64).conj, RuntimeError, "resolve_conj"),
+    "neg": (lambda: ONE.to(torch.complex64).conj().imag, RuntimeError, "resolve_neg"),
     "zero": (lambda: torch._efficientzerotensor((3,)), ValueError, "zero tensor"),
     "quantized": (lambda: torch.quantize_per_tensor(ONE, 1.0, 0, torch.quint8), TypeError, "quantized"),
     "nested": (lambda: torch.nested.nested_tensor([ONE]), TypeError, "nested"),

@@ -11,6 +11,7 @@ import bridge_checks as checks
 import numpy as np
 import pytest
 import torch
+from bridge_checks import laid_out, shapes
 from broken_converters import FROM, TO
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,22 +28,6 @@ ML = {
     "float8_e4m3fnuz": torch.float8_e4m3fnuz,
     "float8_e8m0fnu": torch.float8_e8m0fnu,
 }
-
-
-@st.composite
-def shapes(draw):
-    """Sizes, an order of the axes, and for each axis a start and a step."""
-    sizes = draw(st.lists(st.integers(0, 3), max_size=5))
-    order = draw(st.permutations(range(len(sizes))))
-    slices = [slice(draw(st.integers(0, 2)), None, draw(st.integers(1, 3))) for _ in sizes]
-    return sizes, order, slices
-
-
-def laid_out(name, sizes, order, slices):
-    """An array of that dtype, with strides and an offset."""
-    grown = [size * part.step + part.start for size, part in zip(sizes, slices, strict=True)]
-    flat = checks.filled(name, int(np.prod(grown)))
-    return flat.reshape(grown)[(..., *slices)].transpose(order)
 
 
 @settings(deadline=None, max_examples=300)
@@ -65,6 +50,28 @@ def test_every_tensor_is_shared(name, shape, expand):
         offset = (array.ctypes.data - base.data_ptr()) // array.itemsize
         tensor = base.reshape(-1).as_strided(tensor.shape, tensor.stride(), offset)
     checks.shares_a_tensor(interop.to_numpy, tensor.expand(3, *tensor.shape) if expand else tensor)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(sorted(checks.PLAIN)), shapes(), st.booleans(), st.sampled_from(["raise", "share", "copy"]))
+def test_writeability_goes_round(name, shape, writable, readonly):
+    """array -> tensor -> array and memoryview -> tensor -> array: what could not be written to cannot be at the end."""
+    array = laid_out(name, *shape)
+    array.flags.writeable = writable
+    if not writable and readonly == "raise":
+        checks.refuses(interop.from_numpy, array, ValueError, ["read-only"])
+        return
+    tensor = interop.from_numpy(array, readonly=readonly)
+    shown, view = interop.to_numpy(tensor), interop.as_memoryview(tensor)
+    again = interop.from_buffer(view, readonly="share")
+    last = interop.to_numpy(again)
+    assert checks.bytes_of(again) == view.tobytes() == shown.tobytes() == array.tobytes()
+    assert shown.shape == last.shape == view.shape == array.shape
+    may_write = writable or readonly == "copy"
+    assert (shown.flags.writeable, last.flags.writeable, view.readonly) == (may_write, may_write, not may_write)
+    if array.size:
+        assert again.data_ptr() == tensor.data_ptr() == shown.ctypes.data
+        assert (tensor.data_ptr() == array.ctypes.data) == (writable or readonly == "share")
 
 
 def array_checks():
@@ -328,6 +335,16 @@ def test_chains_keep_one_allocation():
     del first
     gc.collect()
     assert (chain.data_ptr(), chain.tolist()) == (address, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "borrow",
+    [torch.from_numpy, torch.from_dlpack, lambda owner: torch.frombuffer(owner, dtype=torch.int64), interop.from_numpy],
+    ids=["from_numpy", "from_dlpack", "frombuffer", "ours"],
+)
+@pytest.mark.parametrize("convert", [interop.to_numpy, interop.as_memoryview])
+def test_memory_that_torch_borrowed_outlives_its_storage(borrow, convert):
+    checks.owns_what_torch_borrowed(convert, borrow)
 
 
 def test_memmaps_keep_their_file(tmp_path):

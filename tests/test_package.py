@@ -11,9 +11,18 @@ import venv
 import zipfile
 
 import pytest
-from conftest import BUILD, PROJECTS, TESTS, fingerprint, run
+from conftest import BUILD, TESTS, fingerprint, run
 
 ROOT = TESTS.parent
+# What is built against the wheel, and a use of it: what test_consumer.py imports, and a project for each compiled part
+# of the package. The others include headers that the wheel has as well; those are compared by their names.
+OF_WHEEL = {
+    "consumer": "import consumer",
+    "mirrors": "import mirrors",
+    "plain_cxx": "import plain",
+    "library": "import operators, torch; torch.ops.interop_test.scaled_mm",
+    "bridges": "import bridged, numpy; assert bridged.numpy_and_back(numpy.full(3, 2.0)).tolist() == [4, 4, 4]",
+}
 GENERATED = {"pxd/torch/_tensor.pxd", "pxd/ATen/Functions.pxd", "pxd/ATen/core/TensorBody.pxd"}
 
 
@@ -56,7 +65,8 @@ def test_the_wheel_has_every_declaration_and_header(distributions):
     wanted |= {name for name in tracked("interop") if name.endswith((".py", ".pyi", "py.typed", ".cmake"))}
     wanted |= tracked("interop/templates")
     assert wanted <= names, wanted - names
-    assert any(name.startswith("interop/_core.") and name.endswith(".so") for name in names)
+    compiled = {name.split(".")[0] for name in names if name.endswith(".so")}
+    assert compiled == {"interop/_core", "interop/_bridges"}
 
 
 def test_the_wheel_has_nothing_else(distributions):
@@ -104,12 +114,14 @@ def test_the_wheel_in_a_fresh_environment(distributions):
     variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "INTEROP_TEST_SITE")}
     site = BUILD / "fresh-site"
     shutil.rmtree(site, ignore_errors=True)
-    for name in PROJECTS:
+    for name in OF_WHEEL:
         project = BUILD / "work" / f"{name}-of-wheel"
         shutil.rmtree(project, ignore_errors=True)
         shutil.copytree(TESTS / name, project)
         pip = [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", site]
         run([*pip, project], env=variables)
+    for use in OF_WHEEL.values():
+        run([python, "-P", "-c", use], env=variables | {"PYTHONPATH": str(site)})
     tests = [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS / "test_consumer.py"]
     output = run(tests, env=variables | {"INTEROP_TEST_SITE": str(site)}, cwd=BUILD)
     assert " passed" in output

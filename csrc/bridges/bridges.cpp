@@ -3,9 +3,12 @@
 
 #include <c10/util/SmallVector.h>
 
-#include <string_view>
-
+#include "arguments.h"
 #include "buffer.h"
+#include "cuda_array.h"
+#include "dlpack.h"
+#include "dlpack_managed.h"
+#include "dlpack_owner.h"
 #include "exporter.h"
 #include "interop/python_types.h"
 #include "interop/tensor.h"
@@ -32,43 +35,28 @@ class Compiled final : public Bridges {
   at::Tensor from_buffer(PyObject* exporter, const BufferView& view, Readonly readonly) override {
     return tensor_of_buffer(exporter, view, readonly);
   }
+  at::Tensor from_dlpack(PyObject* object, const DlpackImport& wanted) override {
+    return tensor_of_dlpack(object, wanted);
+  }
+  PyObject* to_dlpack(const at::Tensor& tensor, const DlpackExport& wanted) override {
+    return capsule_of_tensor(tensor, wanted);
+  }
+  at::Tensor from_managed(DLManagedTensorVersioned* managed, const DlpackImport& wanted) override {
+    return take_managed(managed, wanted);
+  }
+  DLManagedTensorVersioned* to_managed(const at::Tensor& tensor, bool readonly) override {
+    return managed_of_tensor<DLManagedTensorVersioned>(tensor, readonly, false);
+  }
+  const DLPackExchangeAPI* exchange_api() override {
+    return checked_exchange_api();
+  }
+  at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly) override {
+    return tensor_of_cuda_array(object, readonly);
+  }
+  PyObject* to_cuda_array_interface(const at::Tensor& tensor, bool readonly) override {
+    return cuda_array_of_tensor(tensor, readonly);
+  }
 };
-
-// Runs `convert`, and turns what it throws into a Python error and null.
-template <class F>
-PyObject* guarded(F convert) noexcept {
-  try {
-    return convert();
-  } catch (...) {
-    translate_exception();
-    return nullptr;
-  }
-}
-
-Readonly readonly_of(PyObject* text) {
-  static PyObject* const raise = PyUnicode_InternFromString("raise");
-  if (text == raise) [[likely]] {
-    return Readonly::raise;
-  }
-  const char* characters = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
-  const std::string_view word = characters ? characters : "";
-  if (word == "raise" || word == "share" || word == "copy") {
-    return word == "raise" ? Readonly::raise : word == "share" ? Readonly::share : Readonly::copy;
-  }
-  PyErr_Format(PyExc_ValueError, "argument 'readonly' must be 'raise', 'share' or 'copy', got %.200R", text);
-  throw PythonError();
-}
-
-int64_t integer_of(PyObject* object, const char* argument, const char* accepted) {
-  const long long value = PyIndex_Check(object) ? PyLong_AsLongLong(object) : -1;
-  if (!PyIndex_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, got %.200s", argument, accepted, Py_TYPE(object)->tp_name);
-  }
-  if (PyErr_Occurred()) {
-    throw PythonError();
-  }
-  return value;
-}
 
 c10::SmallVector<int64_t, 8> shape_of(PyObject* object) {
   constexpr const char* accepted = "a sequence of integers, or one";
@@ -90,17 +78,6 @@ c10::SmallVector<int64_t, 8> shape_of(PyObject* object) {
   }
   Py_DECREF(sequence);
   return shape;
-}
-
-const at::Tensor& tensor_of(PyObject* object) {
-  if (!is_tensor(object)) [[unlikely]] {
-    PyErr_Format(
-        PyExc_TypeError,
-        "argument 'tensor' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(tensor)",
-        Py_TYPE(object)->tp_name);
-    throw PythonError();
-  }
-  return reinterpret_cast<THPVariable*>(object)->cdata;
 }
 
 }  // namespace
@@ -153,7 +130,7 @@ bool protocol_is_enabled() noexcept {
 
 PyObject* make_capsule() noexcept {
   static Compiled compiled;
-  if (ready_owner_object() < 0 || ready_buffer_owner() < 0) {
+  if (ready_owner_object() < 0 || ready_buffer_owner() < 0 || ready_dlpack_owner() < 0 || ready_cuda_array() < 0) {
     return nullptr;
   }
   return PyCapsule_New(static_cast<Bridges*>(&compiled), Bridges::attribute, nullptr);

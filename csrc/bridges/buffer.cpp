@@ -10,6 +10,7 @@
 #include "interop/bridges/foreign.h"
 #include "interop/bridges/format.h"
 #include "interop/bridges/owner.h"
+#include "reference.h"
 
 namespace interop::bridges {
 
@@ -33,23 +34,6 @@ PyTypeObject buffer_owner_type = {
     .tp_dealloc = dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc = "Holds the buffer of an object for a tensor that shares it.",
-};
-
-// A reference that is dropped unless it is given away.
-class Reference {
- public:
-  explicit Reference(PyObject* object) noexcept : object_(object) {}
-  ~Reference() {
-    Py_XDECREF(object_);
-  }
-  Reference(const Reference&) = delete;
-  Reference& operator=(const Reference&) = delete;
-  PyObject* give() noexcept {
-    return std::exchange(object_, nullptr);
-  }
-
- private:
-  PyObject* object_;
 };
 
 constexpr Subject subject{"obj", "copy it with bytearray(obj) and give dtype= and shape="};

@@ -11,6 +11,16 @@ PyObject* from_buffer(
     PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* readonly) noexcept;
 PyObject* as_memoryview(PyObject* tensor, bool readonly) noexcept;
 PyObject* tensor_buffer_type() noexcept;
+PyObject* from_dlpack(PyObject* object, PyObject* device, PyObject* copy, PyObject* readonly) noexcept;
+PyObject* to_dlpack(
+    PyObject* tensor,
+    PyObject* stream,
+    PyObject* max_version,
+    PyObject* dl_device,
+    PyObject* copy,
+    bool readonly) noexcept;
+PyObject* from_cuda_array_interface(PyObject* object, PyObject* readonly) noexcept;
+PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept;
 
 // See protocol.h.
 int enable_protocol(bool enable) noexcept;

@@ -34,7 +34,7 @@ from torch.utils import cpp_extension
 
 from interop.build.flags import CXX_FLAGS
 
-__all__ = ["Cuda", "compile_cuda", "cuda", "is_cuda", "uses_cuda"]
+__all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda", "uses_cuda"]
 
 MODES = ("auto", "0", "1", "compile")
 
@@ -157,8 +157,20 @@ def uses_cuda(extension: setuptools.Extension) -> bool:
     )
 
 
-def compile_cuda(extension: setuptools.Extension, state: Cuda, folder: Path, verbose: bool = True) -> None:
+class NvccError(setuptools.errors.CompileError):
+    """nvcc failed; `output` is what it said, or empty where that stands above already."""
+
+    def __init__(self, message: str, output: str = ""):
+        super().__init__(message)
+        self.output = output
+
+
+def compile_cuda(
+    extension: setuptools.Extension, state: Cuda, folder: Path, verbose: bool = True, quiet: bool = False
+) -> None:
     """Compile the ``.cu`` sources of `extension` into `folder`, and make it link what comes of them.
+
+    What nvcc says is printed; `quiet` keeps it for the NvccError, if there is one.
 
     Only what changed is compiled, all of it at once: ninja sees to both. torch's own build command would do it as well,
     but not with a torch without CUDA, and with macros that take half precision's operators away.
@@ -181,7 +193,7 @@ def compile_cuda(extension: setuptools.Extension, state: Cuda, folder: Path, ver
     objects = [folder / Path(source).with_suffix(".cu.o").name for source in sources]
     if len(set(objects)) != len(objects):
         raise setuptools.errors.CompileError(f"the .cu files of {extension.name} must have different names")
-    _run_ninja(_rules(extension, toolkit, sources, objects), folder, verbose)
+    _run_ninja(_rules(extension, toolkit, sources, objects), folder, verbose, quiet)
     extension.sources = [source for source in extension.sources if not is_cuda(source)]
     extension.extra_objects = [*extension.extra_objects, *map(str, objects)]
     extension.depends = [*extension.depends, *map(str, objects)]  # else setuptools would not link again
@@ -225,7 +237,14 @@ def _extra_flags(extension: setuptools.Extension) -> list[str]:
     return list(extra.get("nvcc", ())) if isinstance(extra, dict) else []
 
 
-def _run_ninja(rules: str, folder: Path, verbose: bool) -> None:
+def headers_of(folder: Path) -> set[str]:
+    """The files that were included by what `compile_cuda` has compiled into `folder`."""
+    command = [_ninja(), "-f", str(folder / "build.ninja"), "-t", "deps"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return {line.strip() for line in done.stdout.splitlines() if line.startswith(" ")}
+
+
+def _run_ninja(rules: str, folder: Path, verbose: bool, quiet: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "build.ninja"
     if not path.exists() or path.read_text(encoding="utf-8") != rules:
@@ -234,8 +253,12 @@ def _run_ninja(rules: str, folder: Path, verbose: bool) -> None:
     if os.environ.get("MAX_JOBS", "").isdigit():
         command += ["-j", os.environ["MAX_JOBS"]]
     sys.stdout.flush()
-    if subprocess.run(command, cwd=folder).returncode:
-        raise setuptools.errors.CompileError("nvcc failed; what it said stands above")
+    pipe = subprocess.PIPE if quiet else None
+    done = subprocess.run(
+        command, cwd=folder, stdout=pipe, stderr=subprocess.STDOUT if quiet else None, text=True, errors="replace"
+    )
+    if done.returncode:
+        raise NvccError("nvcc failed" + ("" if quiet else "; what it said stands above"), done.stdout or "")
 
 
 def _ninja() -> str:

@@ -1,9 +1,10 @@
 """`cythonize`: from .pyx to C++, with our declarations on the path."""
 
+import contextlib
 import glob
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import setuptools
 
 from interop.build.extension import Extension
 from interop.build.guards import refuse_idle_guards
-from interop.codegen.mend import mend_references
+from interop.codegen.mend import mend_memoryviews, mend_references
 from interop.codegen.refuse import refuse_in_place_operators, refuse_unfit_functions, refuse_unknown_names
 from interop.codegen.select import select, write_whole
 from interop.paths import get_include, get_pxd_dir
@@ -45,8 +46,7 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs: Any
     patterns = [pattern for extension in extensions for pattern in extension.sources if is_cython(pattern)]
     sources = [source for pattern in patterns for source in glob.glob(os.fspath(pattern), recursive=True)]
     for source in sources:
-        refuse_unknown_names(source, get_pxd_dir())
-        refuse_idle_guards(source)
+        refuse(source)
     include_path = [*kwargs.get("include_path", ()), *(folder for e in extensions for folder in e.include_dirs)]
     folder = Path(kwargs.get("build_dir") or "build", "interop-pxd").resolve()
     selection = select(Path(get_pxd_dir()), Path(get_include()), sources, include_path, folder)
@@ -54,12 +54,25 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs: Any
     kwargs["compiler_directives"] = DIRECTIVES | dict(kwargs.get("compiler_directives") or {})
     # Cython compares dates alone, and the declarations may be older than C++ that was made from others.
     changed = _note_declarations(folder / "used.json", sources, selection.pxd.parent.name)
-    with refuse_in_place_operators(), refuse_unfit_functions(), mend_references():
+    with our_rules():
         # With line numbers of the .pyx in the C++, errors of g++ name them.
         translated = cython_cythonize(extensions, **{"force": changed, "emit_linenums": True} | kwargs)
     for extension in translated:
         extension.include_dirs = [str(selection.include), *extension.include_dirs]
     return translated
+
+
+def refuse(source: str) -> None:
+    """Raise SyntaxError for what Cython would translate to something else than it says, or explain badly."""
+    refuse_unknown_names(source, get_pxd_dir())
+    refuse_idle_guards(source)
+
+
+@contextlib.contextmanager
+def our_rules() -> Iterator[None]:
+    """While this lasts, Cython refuses what would go wrong in C++, and mends what it gets wrong or lacks."""
+    with refuse_in_place_operators(), refuse_unfit_functions(), mend_references(), mend_memoryviews():
+        yield
 
 
 def is_cython(source: str) -> bool:

@@ -26,9 +26,6 @@ PRELUDE = """\
 """
 
 
-OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
-"""What all blocks need. A header that is cut down includes what its own do instead."""
-
 # Types whose headers are not among those that every function needs.
 _FURTHER_HEADERS = {"ITensorListRef": "interop/tensor_list_ref.h", "c10::List<": "ATen/core/List.h"}
 
@@ -50,15 +47,6 @@ def blocks(
     for name, definitions in wrappers.items():
         text = f"namespace interop::op {{\n{''.join(definitions.values())}}}\n{''.join(callers[name])}"
         yield f"\n// [{name}] {' '.join(headers[name])}\n{text}"
-
-
-def cut(text: str, names: set[str]) -> str:
-    """The header `text` with the blocks of `names` alone, and of ATen's headers those that these need."""
-    prelude, *found = text.split("\n// [")
-    kept = [block for block in found if block.partition("]")[0] in names]
-    headers = sorted({header for block in kept for header in block.partition("]")[2].partition("\n")[0].split()})
-    includes = "".join(f"#include <{header}>\n" for header in headers)
-    return "\n// [".join([prelude.replace(OPERATORS, includes), *kept])
 
 
 def with_truths(name: str, truths: Iterable[int]) -> str:

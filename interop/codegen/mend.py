@@ -1,9 +1,14 @@
-"""Mends, while Cython translates, what it gets wrong about references."""
+"""Mends, while Cython translates, what it gets wrong about references, and lacks about memoryviews."""
 
 import contextlib
 from collections.abc import Iterator
 
-from Cython.Compiler.PyrexTypes import CppRvalueReferenceType, CReferenceType, TemplatePlaceholderType
+from Cython.Compiler.PyrexTypes import (
+    CppRvalueReferenceType,
+    CReferenceType,
+    MemoryViewSliceType,
+    TemplatePlaceholderType,
+)
 from Cython.Compiler.Symtab import ModuleScope
 
 from interop.codegen.patch import replaced
@@ -22,6 +27,20 @@ def mend_references() -> Iterator[None]:
         replaced(CReferenceType, "deduce_template_params", _deduce_of_reference),
         replaced(CppRvalueReferenceType, "deduce_template_params", _deduce_of_forwarding),
         replaced(ModuleScope, "declare_tuple_type", _declare_tuple),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def mend_memoryviews() -> Iterator[None]:
+    """While this lasts, function templates may have memoryviews of a parameter, ``T[:, :]``: see interop/memview.pxd.
+
+    Of overloads with different numbers of dimensions the one that fits is chosen. A contiguous memoryview fits as well,
+    and becomes one with strides.
+    """
+    with (
+        replaced(MemoryViewSliceType, "valid_dtype", _valid_element),
+        replaced(MemoryViewSliceType, "deduce_template_params", _deduce_of_elements),
     ):
         yield
 
@@ -52,6 +71,20 @@ def _deduce_of_forwarding(original):
 
 def _declare_tuple(original):
     return lambda self, pos, components: original(self, pos, [_value(component) for component in components])
+
+
+def _valid_element(original):
+    return lambda self, kind, *nested: isinstance(kind, TemplatePlaceholderType) or original(self, kind, *nested)
+
+
+def _deduce_of_elements(original):
+    def deduce(self, actual, **options):
+        if not isinstance(self.dtype, TemplatePlaceholderType):
+            return original(self, actual, **options)
+        fits = actual.is_memoryviewslice and actual.ndim == self.ndim
+        return {self.dtype: actual.dtype} if fits else None
+
+    return deduce
 
 
 def _value(kind):

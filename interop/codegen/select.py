@@ -17,7 +17,7 @@ from Cython.Build.Dependencies import DependencyTree
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 
-from interop.codegen.cpp import cut
+from interop.codegen.cut import cut
 
 GENERATED = ("ATen/Functions.pxd", "ATen/core/TensorBody.pxd")
 HEADER = "interop/functions.h"
@@ -35,14 +35,43 @@ class Selection:
     include: Path
 
 
-def select(pxd: Path, include: Path, sources: Iterable[str], include_path: Iterable[str], folder: Path) -> Selection:
+class Dependencies(DependencyTree):
+    """What Cython will read for a source: like its own tree, but it knows that our declarations need nobody else's."""
+
+    def __init__(self, include_path: Iterable[str], pxd: Path):
+        options = CompilationOptions(default_options)
+        super().__init__(Context([".", *include_path], get_directive_defaults(), options=options), quiet=True)
+        self._closed = (pxd, Path(Cython.__file__).parent)
+
+    def cimported_files(self, filename):
+        return () if self.is_ours(filename) else super().cimported_files(filename)
+
+    def is_ours(self, path: str) -> bool:
+        """Whether a file is one of our declarations, or of Cython's."""
+        return any(map(Path(path).is_relative_to, self._closed))
+
+    def read_by(self, source: str) -> set[str]:
+        """The source, and what it includes and cimports, but for what our own declarations cimport."""
+        # Absolute, because Cython remembers what it read by name, also from another working directory.
+        return self.all_dependencies(os.path.abspath(source))
+
+
+def select(
+    pxd: Path,
+    include: Path,
+    sources: Iterable[str],
+    include_path: Iterable[str],
+    folder: Path,
+    tree: Dependencies | None = None,
+) -> Selection:
     """A copy of the folder `pxd` with only the declarations that `sources` can need, below `folder`; of `include` too.
 
     The copy's name is a hash of what it holds, so a build that needs the same ones again finds the files unchanged.
     """
-    names, not_theirs = set(), (pxd, Path(Cython.__file__).parent)
-    for path in read_by(sources, [str(pxd), *include_path]):
-        if not any(map(Path(path).is_relative_to, not_theirs)):
+    tree = tree or Dependencies([str(pxd), *include_path], pxd)
+    names = set()
+    for path in {path for source in sources for path in tree.read_by(source)}:
+        if not tree.is_ours(path):
             names.update(_NAME.findall(read_source(path)))
     texts = {Path("pxd") / path.relative_to(pxd): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
     # The build of this package itself has not generated them yet, and needs none.
@@ -58,14 +87,6 @@ def select(pxd: Path, include: Path, sources: Iterable[str], include_path: Itera
         if not (chosen / path).exists():
             write_whole(chosen / path, text)
     return Selection(chosen / "pxd", chosen / "include")
-
-
-def read_by(sources: Iterable[str], include_path: list[str]) -> set[str]:
-    """The sources, and all files that Cython will read for them."""
-    context = Context([".", *include_path], get_directive_defaults(), options=CompilationOptions(default_options))
-    tree = DependencyTree(context, quiet=True)
-    # Absolute, because Cython remembers what it read by name, also from another working directory.
-    return {path for source in sources for path in tree.all_dependencies(os.path.abspath(source))}
 
 
 def _needed(text: str, names: set[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from interop.abi.names import abi_name
 from interop.codegen import cpp, types
+from interop.codegen.cut import OPERATORS
 from interop.codegen.overloads import OPEN, Overload, overloads
 from interop.codegen.surface import RESERVED, Surface, read
 
@@ -183,7 +184,7 @@ def generate(pxd: Path, include: Path, version: str) -> Surface:
         pxd / "torch/_tensor.pxd": [PYTHON_TENSOR.format(**fields)],
         pxd / "ATen/core/TensorBody.pxd": [BODY.format(**fields), *_lines(methods, " " * 8)],
         pxd / "ATen/Functions.pxd": [FUNCTIONS.format(**fields), *_lines(functions, " " * 4)],
-        include / "interop/functions.h": [cpp.PRELUDE.format(**fields), cpp.OPERATORS, *blocks],
+        include / "interop/functions.h": [cpp.PRELUDE.format(**fields), OPERATORS, *blocks],
     }
     for path, parts in files.items():
         text = "".join(parts)

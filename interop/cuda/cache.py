@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from interop.cuda.nvrtc import Image
+from interop.paths import get_cache_dir
 
 __all__ = ["ENTRIES", "folder", "key", "read", "write"]
 
@@ -20,13 +21,8 @@ ENTRIES = 512
 
 
 def folder() -> Path:
-    """``$INTEROP_CACHE_DIR/nvrtc``, else ``torch-interop/nvrtc`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    own = os.environ.get("INTEROP_CACHE_DIR")
-    if own:
-        return Path(own, "nvrtc")
-    # The specification of these folders says that a relative one is to be ignored.
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "torch-interop", "nvrtc")
+    """``nvrtc`` in the folder of all that is kept: see `get_cache_dir`."""
+    return get_cache_dir() / "nvrtc"
 
 
 def key(*parts: object) -> str:

@@ -34,3 +34,8 @@ cdef extern from "interop/bridges.h" namespace "interop::bridges":
     Tensor from_buffer(
         object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset, Readonly readonly,
     ) except +translate_exception
+    # The CUDA array interface, version 3: a tensor over the memory of an object that has it, and such an object.
+    Tensor from_cuda_array_interface(object obj) except +translate_exception
+    Tensor from_cuda_array_interface(object obj, Readonly readonly) except +translate_exception
+    object to_cuda_array_interface(const Tensor& tensor) except +translate_exception
+    object to_cuda_array_interface(const Tensor& tensor, cbool readonly) except +translate_exception

@@ -1,6 +1,6 @@
 """Builds our native code with a checker's flags, shows that the checker sees planted faults, then runs the tests in it.
 
-python tests/checkers/run.py asan|ubsan|tsan|leaks [arguments of pytest, such as -k linear]
+python tests/checkers/run.py asan|ubsan|tsan|leaks|perturb [arguments of pytest, such as -k linear]
 
 Everything is written to build/checkers. README.md, beside this file, says how to read a report and how code is added.
 """
@@ -57,9 +57,11 @@ class Checker:
 
     variant: Variant
     variable: str  # the environment variable that the checker reads its options from
-    options: dict[str, str]
+    options: dict[str, str] | str  # names and values, or the text of the variable
     preload: tuple[str, ...]  # libraries that must come before Python's own
-    faults: dict[str, str]  # each function of faults/planted.h, and what the checker's report must call its fault
+    # Each function of faults/planted.h, and what the checker's report must call its fault. Without reports of its own a
+    # checker shows a fault by a test that fails, and what pytest prints is the report.
+    faults: dict[str, str]
 
 
 # Line numbers are enough of -g. With a frame pointer and no tail calls, stacks are quick to walk and whole.
@@ -79,6 +81,9 @@ UBSAN = Variant(
     b"__ubsan_handle_",
 )
 TSAN = Variant("tsan", f"{COMMON} -fsanitize=thread", b"__tsan_init")
+
+# Nothing is added to the code. It is built again so that the tests and their projects are those of the other variants.
+PLAIN = Variant("plain", COMMON, b"")
 
 # ASan looks for __cxa_throw when it starts; Python itself does not load libstdc++, and C++ exceptions would abort.
 ASAN_LIBRARIES = ("libasan.so", "libstdc++.so")
@@ -152,6 +157,9 @@ CHECKERS = {
             "leak_none": "references to None",
         },
     ),
+    # glibc fills memory that is given back with this byte, and what it gives out with its complement. So reads of it,
+    # also by NumPy and by torch's own kernels, which no sanitizer sees, give numbers that a test notices.
+    "perturb": Checker(PLAIN, "MALLOC_PERTURB_", "165", (), {"read_freed_tensor": "-2.87"}),
 }
 
 
@@ -198,7 +206,7 @@ def run_fault(name: str, fault: str) -> tuple[str, bool]:
     """Runs one planted fault as a test is run. The line of the report that names it and True; or what is wrong."""
     run = run_pytest(name, fault, [f"{FAULTS / 'planted.py'}::test_{fault}"])
     called = CHECKERS[name].faults[fault]
-    for report in run.reports:
+    for report in run.reports or [run.output]:
         line = next((line for line in report.splitlines() if called in line), None)
         if line and fault in report and run.status:
             return f"{fault} ({shortened(line)})", True
@@ -254,9 +262,11 @@ def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     # Reports go to files, since pytest keeps what is printed, and loses it when the process dies.
-    options = checker.options | {"log_path": str(folder / "report")}
+    options = checker.options
+    if not isinstance(options, str):
+        options = ":".join(f"{key}={value}" for key, value in (options | {"log_path": str(folder / "report")}).items())
     environment = os.environ | {
-        checker.variable: ":".join(f"{key}={value}" for key, value in options.items()),
+        checker.variable: options,
         "LD_PRELOAD": " ".join(library(file) for file in checker.preload),
         "PYTHONMALLOC": "malloc",  # else ASan would see Python's arenas and not the objects in them
         "OMP_NUM_THREADS": "1",

@@ -5,13 +5,21 @@
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
 
 #include "interop/exceptions.h"
+
+// DLPack's, in ATen/dlpack.h.
+struct DLManagedTensorVersioned;
+struct DLPackExchangeAPI;
 
 namespace interop::bridges {
 
 // Changes of anything below change the name, and the attribute: see interop/runtime.h.
-inline namespace bridges_1 {
+inline namespace bridges_2 {
 
 // What becomes of memory that is read-only: torch has no read-only tensors.
 enum class Readonly { raise, share, copy };
@@ -24,17 +32,44 @@ struct BufferView {
   int64_t offset = 0;     // bytes
 };
 
+// How a tensor is to be taken over by DLPack.
+struct DlpackImport {
+  Readonly readonly = Readonly::raise;
+  std::optional<bool> copy;           // true: always, false: never; else if it is needed
+  std::optional<c10::Device> device;  // where to; else where it is
+};
+
+// How a tensor is to be exported by DLPack: see interop.to_dlpack().
+struct DlpackExport {
+  bool versioned = true;  // a capsule of DLPack 1, else of DLPack 0
+  bool readonly = false;
+  std::optional<bool> copy;
+  std::optional<c10::Device> device;
+  int64_t stream = -1;  // the consumer's, as DLPack has it: -1 if nothing waits
+};
+
 class Bridges {
  public:
   // Where a capsule points to it.
   static constexpr const char* module = "interop._bridges";
-  static constexpr const char* attribute = "_bridges_1";
+  static constexpr const char* attribute = "_bridges_2";
 
   virtual at::Tensor from_numpy(PyObject* array, Readonly readonly) = 0;
   // The objects are new references.
   virtual PyObject* to_numpy(const at::Tensor& tensor, bool force, bool readonly) = 0;
   virtual PyObject* as_memoryview(const at::Tensor& tensor, bool readonly) = 0;
   virtual at::Tensor from_buffer(PyObject* exporter, const BufferView& view, Readonly readonly) = 0;
+
+  // See interop/dlpack.h.
+  virtual at::Tensor from_dlpack(PyObject* object, const DlpackImport& wanted) = 0;
+  virtual PyObject* to_dlpack(const at::Tensor& tensor, const DlpackExport& wanted) = 0;
+  virtual at::Tensor from_managed(DLManagedTensorVersioned* managed, const DlpackImport& wanted) = 0;
+  virtual DLManagedTensorVersioned* to_managed(const at::Tensor& tensor, bool readonly) = 0;
+  virtual const DLPackExchangeAPI* exchange_api() = 0;
+
+  // An object with the attribute __cuda_array_interface__, and the way back.
+  virtual at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly) = 0;
+  virtual PyObject* to_cuda_array_interface(const at::Tensor& tensor, bool readonly) = 0;
 
  protected:
   ~Bridges() = default;
@@ -79,7 +114,13 @@ inline at::Tensor from_buffer(
     Readonly readonly = Readonly::raise) {
   return bridges().from_buffer(exporter, {dtype, true, shape, offset}, readonly);
 }
+inline at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly = Readonly::raise) {
+  return bridges().from_cuda_array_interface(object, readonly);
+}
+inline PyObject* to_cuda_array_interface(const at::Tensor& tensor, bool readonly = false) {
+  return bridges().to_cuda_array_interface(tensor, readonly);
+}
 
-}  // namespace bridges_1
+}  // namespace bridges_2
 
 }  // namespace interop::bridges

@@ -179,12 +179,12 @@ inline void check_data(const at::TensorBase& tensor, const char* argument, Copes
       "argument '",
       argument,
       "' must have memory, got a zero tensor, which has none; copy it with .clone()");
-  TORCH_CHECK_VALUE(
+  TORCH_CHECK(
       !tensor.is_conj() || detail::copes(copes, Copes::with_conj),
       "argument '",
       argument,
       "' must not have its conjugation pending; apply it with .resolve_conj()");
-  TORCH_CHECK_VALUE(
+  TORCH_CHECK(
       !tensor.is_neg() || detail::copes(copes, Copes::with_neg),
       "argument '",
       argument,

@@ -1,6 +1,7 @@
-// The element types that torch shares with NumPy, with the buffer protocol and with ml_dtypes: the one table of them.
+// The element types that torch shares with NumPy, the buffer protocol, DLPack and ml_dtypes: the one table of them.
 #pragma once
 
+#include <ATen/dlpack.h>
 #include <c10/core/ScalarType.h>
 
 #include <array>
@@ -15,6 +16,7 @@ struct Dtype {
   uint8_t alignment;    // bytes; for complex numbers that of a part
   const char* format;   // as the buffer protocol has it, or null
   const char* ml_name;  // of the type in ml_dtypes, or null
+  uint8_t dl_code;      // as DLPack has it
 };
 
 // long and long long are the same to a reader, and NumPy writes the first that fits.
@@ -22,28 +24,30 @@ inline constexpr const char* signed_64 = sizeof(long) == 8 ? "l" : "q";
 inline constexpr const char* unsigned_64 = sizeof(long) == 8 ? "L" : "Q";
 
 inline constexpr std::array dtypes = {
-    Dtype{c10::ScalarType::Bool, 'b', 1, 1, "?", nullptr},
-    Dtype{c10::ScalarType::Byte, 'u', 1, 1, "B", nullptr},
-    Dtype{c10::ScalarType::Char, 'i', 1, 1, "b", nullptr},
-    Dtype{c10::ScalarType::Short, 'i', 2, 2, "h", nullptr},
-    Dtype{c10::ScalarType::Int, 'i', 4, 4, "i", nullptr},
-    Dtype{c10::ScalarType::Long, 'i', 8, alignof(int64_t), signed_64, nullptr},
-    Dtype{c10::ScalarType::UInt16, 'u', 2, 2, "H", nullptr},
-    Dtype{c10::ScalarType::UInt32, 'u', 4, 4, "I", nullptr},
-    Dtype{c10::ScalarType::UInt64, 'u', 8, alignof(uint64_t), unsigned_64, nullptr},
-    Dtype{c10::ScalarType::Half, 'f', 2, 2, "e", nullptr},
-    Dtype{c10::ScalarType::Float, 'f', 4, 4, "f", nullptr},
-    Dtype{c10::ScalarType::Double, 'f', 8, alignof(double), "d", nullptr},
-    Dtype{c10::ScalarType::ComplexFloat, 'c', 8, 4, "Zf", nullptr},
-    Dtype{c10::ScalarType::ComplexDouble, 'c', 16, alignof(double), "Zd", nullptr},
+    Dtype{c10::ScalarType::Bool, 'b', 1, 1, "?", nullptr, kDLBool},
+    Dtype{c10::ScalarType::Byte, 'u', 1, 1, "B", nullptr, kDLUInt},
+    Dtype{c10::ScalarType::Char, 'i', 1, 1, "b", nullptr, kDLInt},
+    Dtype{c10::ScalarType::Short, 'i', 2, 2, "h", nullptr, kDLInt},
+    Dtype{c10::ScalarType::Int, 'i', 4, 4, "i", nullptr, kDLInt},
+    Dtype{c10::ScalarType::Long, 'i', 8, alignof(int64_t), signed_64, nullptr, kDLInt},
+    Dtype{c10::ScalarType::UInt16, 'u', 2, 2, "H", nullptr, kDLUInt},
+    Dtype{c10::ScalarType::UInt32, 'u', 4, 4, "I", nullptr, kDLUInt},
+    Dtype{c10::ScalarType::UInt64, 'u', 8, alignof(uint64_t), unsigned_64, nullptr, kDLUInt},
+    Dtype{c10::ScalarType::Half, 'f', 2, 2, "e", nullptr, kDLFloat},
+    Dtype{c10::ScalarType::Float, 'f', 4, 4, "f", nullptr, kDLFloat},
+    Dtype{c10::ScalarType::Double, 'f', 8, alignof(double), "d", nullptr, kDLFloat},
+    Dtype{c10::ScalarType::ComplexFloat, 'c', 8, 4, "Zf", nullptr, kDLComplex},
+    Dtype{c10::ScalarType::ComplexDouble, 'c', 16, alignof(double), "Zd", nullptr, kDLComplex},
     // NumPy and the buffer protocol have no such complex numbers.
-    Dtype{c10::ScalarType::ComplexHalf, 'V', 4, 2, nullptr, nullptr},
-    Dtype{c10::ScalarType::BFloat16, 'V', 2, 2, nullptr, "bfloat16"},
-    Dtype{c10::ScalarType::Float8_e5m2, 'V', 1, 1, nullptr, "float8_e5m2"},
-    Dtype{c10::ScalarType::Float8_e4m3fn, 'V', 1, 1, nullptr, "float8_e4m3fn"},
-    Dtype{c10::ScalarType::Float8_e5m2fnuz, 'V', 1, 1, nullptr, "float8_e5m2fnuz"},
-    Dtype{c10::ScalarType::Float8_e4m3fnuz, 'V', 1, 1, nullptr, "float8_e4m3fnuz"},
-    Dtype{c10::ScalarType::Float8_e8m0fnu, 'V', 1, 1, nullptr, "float8_e8m0fnu"},
+    Dtype{c10::ScalarType::ComplexHalf, 'V', 4, 2, nullptr, nullptr, kDLComplex},
+    Dtype{c10::ScalarType::BFloat16, 'V', 2, 2, nullptr, "bfloat16", kDLBfloat},
+    Dtype{c10::ScalarType::Float8_e5m2, 'V', 1, 1, nullptr, "float8_e5m2", kDLFloat8_e5m2},
+    Dtype{c10::ScalarType::Float8_e4m3fn, 'V', 1, 1, nullptr, "float8_e4m3fn", kDLFloat8_e4m3fn},
+    Dtype{c10::ScalarType::Float8_e5m2fnuz, 'V', 1, 1, nullptr, "float8_e5m2fnuz", kDLFloat8_e5m2fnuz},
+    Dtype{c10::ScalarType::Float8_e4m3fnuz, 'V', 1, 1, nullptr, "float8_e4m3fnuz", kDLFloat8_e4m3fnuz},
+    Dtype{c10::ScalarType::Float8_e8m0fnu, 'V', 1, 1, nullptr, "float8_e8m0fnu", kDLFloat8_e8m0fnu},
+    // Two numbers in a byte, which to torch are one element.
+    Dtype{c10::ScalarType::Float4_e2m1fn_x2, 'V', 1, 1, nullptr, nullptr, kDLFloat4_e2m1fn},
 };
 
 namespace detail {
@@ -99,6 +103,26 @@ constexpr const Dtype* find_dtype(char kind, size_t size) noexcept {
   return row == detail::none || dtypes[row].kind != kind ? nullptr : &dtypes[row];
 }
 
+constexpr DLDataType to_dl(const Dtype& dtype) noexcept {
+  if (dtype.type == c10::ScalarType::Float4_e2m1fn_x2) {
+    return {kDLFloat4_e2m1fn, 4, 2};
+  }
+  return {dtype.dl_code, static_cast<uint8_t>(dtype.size * 8), 1};
+}
+
+// The row of a type of DLPack's, or null: lanes other than one are no numbers of torch's.
+constexpr const Dtype* find_dtype(const DLDataType& wanted) noexcept {
+  for (const Dtype& dtype : dtypes) {
+    const DLDataType has = to_dl(dtype);
+    if (has.code == wanted.code && has.bits == wanted.bits && has.lanes == wanted.lanes) {
+      return &dtype;
+    }
+  }
+  return nullptr;
+}
+
+static_assert(find_dtype(DLDataType{kDLFloat, 32, 1})->type == c10::ScalarType::Float);
+static_assert(find_dtype(DLDataType{kDLFloat, 32, 2}) == nullptr && find_dtype(DLDataType{kDLInt, 4, 2}) == nullptr);
 static_assert(find_dtype('f', 4)->type == c10::ScalarType::Float);
 static_assert(find_dtype('c', 16)->type == c10::ScalarType::ComplexDouble);
 static_assert(find_dtype('f', 16) == nullptr && find_dtype('V', 2) == nullptr && find_dtype('O', 8) == nullptr);

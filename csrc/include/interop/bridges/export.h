@@ -18,6 +18,9 @@ struct Exported {
   bool writable;
 };
 
+// The devices whose memory may be shown.
+enum class Where { cpu, cpu_or_cuda };
+
 namespace detail {
 
 // With no other key than these, a tensor is what it seems to be: its memory holds its values.
@@ -27,6 +30,23 @@ inline constexpr c10::DispatchKeySet ordinary_keys({
     c10::DispatchKey::ADInplaceOrView,
     c10::DispatchKey::AutocastCPU,
 });
+inline constexpr c10::DispatchKeySet ordinary_cuda_keys = ordinary_keys | c10::DispatchKeySet({
+                                                                              c10::DispatchKey::CUDA,
+                                                                              c10::DispatchKey::AutogradCUDA,
+                                                                              c10::DispatchKey::AutocastCUDA,
+                                                                          });
+
+// Of a tensor that has other keys.
+inline void check_unusual(const at::Tensor& tensor, const char* argument, Where where) {
+  check_data(tensor, argument, where == Where::cpu ? Copes::with_nothing : Copes::with_any_device);
+  TORCH_CHECK_TYPE(
+      tensor.is_cpu() || tensor.is_cuda(),
+      "argument '",
+      argument,
+      "' must be on device cpu or cuda, got ",
+      tensor.device(),
+      "; copy it with .cpu()");
+}
 
 struct Extent {
   bool inside;    // of the storage
@@ -61,16 +81,17 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
 
 }  // namespace detail
 
-// Raises unless the memory of a tensor on the CPU may be shown. Reading alone is asked for with `read_only`; else the
+// Raises unless the memory of a tensor may be shown. Reading alone is asked for with `read_only`; else the
 // tensor must be one that autograd does not watch, or writes would make gradients wrong. Memory of expand(), and that
 // of a read-only owner, is shown read-only in either case. Memory that is copied on write is copied now.
 //
 // The version is not counted up: nothing has been written yet.
-inline Exported check_export(const at::Tensor& tensor, const char* argument, bool read_only) {
-  const bool ordinary = tensor.defined() && tensor.has_storage() &&
-                        (tensor.key_set().raw_repr() & ~detail::ordinary_keys.raw_repr()) == 0;
+inline Exported check_export(const at::Tensor& tensor, const char* argument, bool read_only, Where where = Where::cpu) {
+  const c10::DispatchKeySet keys = where == Where::cpu ? detail::ordinary_keys : detail::ordinary_cuda_keys;
+  const bool ordinary =
+      tensor.defined() && tensor.has_storage() && (tensor.key_set().raw_repr() & ~keys.raw_repr()) == 0;
   if (!ordinary) [[unlikely]] {
-    check_data(tensor, argument);
+    detail::check_unusual(tensor, argument, where);
   }
   // What autograd knows of a tensor is in its metadata, which most have not got.
   if (!read_only && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {

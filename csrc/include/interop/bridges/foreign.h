@@ -54,19 +54,18 @@ class Layout {
       sizes_[d] = sizes[d];
       overflows_ |= __builtin_mul_overflow(numel_, sizes[d], &numel_);
     }
-    // Of several large sizes and a 0, the product may have overflown on the way.
+    // A product that overflows may be 0. With a 0 behind it, it would be 0, but torch counts as we do.
+    const bool countable = !overflows_;
     for (int d = 0; d < ndim; ++d) {
-      if (sizes[d] == 0) {
-        numel_ = 0;
-        overflows_ = false;
-      }
+      empty_ |= sizes[d] == 0;
     }
+    numel_ = empty_ ? 0 : numel_;
     const int64_t step = unit == Unit::bytes ? dtype.size : 1;
     const unsigned shift = unit == Unit::bytes ? detail::log2(dtype.size) : 0;
     int64_t last = 0;  // the number of the last element
     int64_t dense = 1;
     for (int d = ndim - 1; d >= 0; --d) {
-      const bool stepped = sizes_[d] > 1 && numel_ != 0;
+      const bool stepped = sizes_[d] > 1 && !empty_;
       if (strides == nullptr) {
         strides_[d] = dense;
       } else if (strides[d] >= 0 && (strides[d] & (step - 1)) == 0) [[likely]] {
@@ -91,7 +90,7 @@ class Layout {
     overflows_ |= __builtin_add_overflow(last, 1, &last);
     overflows_ |= __builtin_mul_overflow(last, static_cast<int64_t>(dtype.size), &last);
     TORCH_CHECK_VALUE(
-        !overflows_ || numel_ == 0,
+        countable && (!overflows_ || empty_),
         "argument '",
         subject.argument,
         "' must fit into the address space, got sizes ",
@@ -99,7 +98,7 @@ class Layout {
         " of ",
         static_cast<int>(dtype.size),
         " bytes each");
-    nbytes_ = numel_ == 0 ? 0 : last;
+    nbytes_ = empty_ ? 0 : last;
   }
 
   at::IntArrayRef sizes() const noexcept {
@@ -148,6 +147,7 @@ class Layout {
   int64_t nbytes_ = 0;
   unsigned ndim_ = 0;
   bool overflows_ = false;
+  bool empty_ = false;
 };
 
 // Raises unless `data` can be read as elements of `dtype`.

@@ -16,7 +16,32 @@
 
 namespace interop::bridges {
 
-// What counts the owners of memory that torch's allocator made: its storage, and those who look into it.
+namespace detail {
+
+// The deleter of memory that torch took from others: torch.from_numpy, frombuffer and from_dlpack, at::from_blob.
+inline c10::DeleterFnPtr deleter_of_others() {
+  static const c10::DeleterFnPtr found =
+      c10::InefficientStdFunctionContext::makeDataPtr(nullptr, [](void*) {}, c10::kCPU).get_deleter();
+  return found;
+}
+
+// Whether torch does no more with the memory's owner than delete it. It asks others for more: that of shared memory for
+// the name of its file.
+inline bool is_only_deleted(c10::StorageImpl& storage) {
+  const c10::DataPtr& memory = storage._mutable_data_ptr_no_checks();
+  if (memory.get() == nullptr || !memory.device().is_cpu()) {
+    return false;
+  }
+  if (memory.get_deleter() == deleter_of_others()) {
+    return true;
+  }
+  return memory.get_context() == memory.get() && storage.allocator() != nullptr &&
+         storage.allocator()->raw_deleter() == memory.get_deleter();
+}
+
+}  // namespace detail
+
+// What counts the owners of memory that torch allocated or took from others: its storage, and those who look into it.
 class Shared {
  public:
   // The one behind this memory, or null. Any thread.
@@ -24,8 +49,7 @@ class Shared {
     return memory.get_deleter() == &drop ? static_cast<Shared*>(memory.get_context()) : nullptr;
   }
 
-  // The same, put there if it can be. It can not be put behind memory with a deleter that means something to torch, as
-  // that of shared memory does. Needs the GIL, so that it happens once.
+  // The same, put there if it can be. Needs the GIL, so that it happens once.
   //
   // Other threads may be reading the pointer to the data; it is the same before, after and meanwhile.
   static Shared* find_or_make(c10::StorageImpl& storage) {
@@ -33,14 +57,12 @@ class Shared {
     if (Shared* found = find(memory)) {
       return found;
     }
-    void* data = memory.get();
-    const bool ordinary = data != nullptr && memory.get_context() == data && memory.device().is_cpu() &&
-                          storage.allocator() != nullptr && storage.allocator()->raw_deleter() == memory.get_deleter();
-    if (!ordinary) {
+    if (!detail::is_only_deleted(storage)) {
       return nullptr;
     }
-    auto* made = new Shared(data, memory.get_deleter());
+    auto* made = new Shared(memory.get_context(), memory.get_deleter());
     const c10::Device device = memory.device();
+    void* data = memory.get();
     memory.release_context();
     memory = c10::DataPtr(data, made, &drop, device);
     return made;

@@ -1,0 +1,307 @@
+// See cuda_array.h.
+#include "cuda_array.h"
+
+#include <structmember.h>
+
+#include <ATen/ops/clone_ops.h>
+#include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
+
+#include <bit>
+#include <cstddef>
+#include <string>
+
+#include "cuda_memory.h"
+#include "dlpack_stream.h"
+#include "interop/bridges/export.h"
+#include "interop/bridges/foreign.h"
+#include "interop/device_guard.h"
+#include "owner_object.h"
+#include "reference.h"
+
+namespace interop::bridges {
+
+namespace {
+
+constexpr Subject subject{"obj", "copy it where it comes from"};
+constexpr int newest = 3;
+constexpr const char* attribute = "__cuda_array_interface__";
+
+using Numbers = c10::SmallVector<int64_t, 8>;
+
+// Where the entry is missing or None, null; else borrowed.
+PyObject* entry(PyObject* interface, const char* name) noexcept {
+  PyObject* found = PyDict_GetItemString(interface, name);
+  return found == Py_None ? nullptr : found;
+}
+
+[[noreturn]] void refuse(const char* name, const char* accepted, PyObject* given) {
+  PyErr_Format(
+      PyExc_TypeError,
+      "argument 'obj' must have %s for '%s' in its %s, got %.200R",
+      accepted,
+      name,
+      attribute,
+      given ? given : Py_None);
+  throw PythonError();
+}
+
+Numbers numbers(PyObject* interface, const char* name) {
+  PyObject* given = entry(interface, name);
+  if (!given || !PyTuple_Check(given)) {
+    refuse(name, "a tuple of integers", given);
+  }
+  Numbers result;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) {
+    PyObject* number = PyTuple_GET_ITEM(given, i);
+    if (!PyIndex_Check(number)) {
+      refuse(name, "a tuple of integers", given);
+    }
+    const Reference whole(PyNumber_Index(number));
+    const long long value = whole ? PyLong_AsLongLong(whole.get()) : -1;
+    if (value == -1 && PyErr_Occurred()) {
+      throw PythonError();
+    }
+    result.push_back(value);
+  }
+  return result;
+}
+
+int64_t integer(PyObject* interface, const char* name) {
+  PyObject* given = entry(interface, name);
+  const long long value = given && PyLong_Check(given) ? PyLong_AsLongLong(given) : -1;
+  if (!given || !PyLong_Check(given)) {
+    refuse(name, "an integer", given);
+  }
+  if (value == -1 && PyErr_Occurred()) {
+    throw PythonError();
+  }
+  return value;
+}
+
+// Such as <f4: byte order, kind, bytes.
+const Dtype& dtype_of(PyObject* interface) {
+  PyObject* given = entry(interface, "typestr");
+  const char* text = given && PyUnicode_Check(given) ? PyUnicode_AsUTF8(given) : nullptr;
+  if (!text || strlen(text) < 3) {
+    PyErr_Clear();
+    refuse("typestr", "a type such as '<f4'", given);
+  }
+  char* end = nullptr;
+  const auto size = strtoul(text + 2, &end, 10);
+  const Dtype* dtype = *end == '\0' ? find_dtype(text[1], size) : nullptr;
+  TORCH_CHECK_TYPE(
+      dtype,
+      "argument 'obj' must have a dtype that torch has, got the typestr '",
+      text,
+      "'",
+      text[1] == 'V'
+          ? "; of structured elements take the fields one by one, and bfloat16 as a view of uint16, and then "
+            ".view(torch.bfloat16) of the tensor"
+          : "; convert it where it comes from");
+  constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
+  TORCH_CHECK_VALUE(
+      text[0] == ours || text[0] == '=' || (text[0] == '|' && size == 1),
+      "argument 'obj' must have the byte order of this machine, got the typestr '",
+      text,
+      "'; convert it where it comes from");
+  return *dtype;
+}
+
+struct Data {
+  void* pointer;
+  bool read_only;
+};
+
+Data data_of(PyObject* interface) {
+  PyObject* given = entry(interface, "data");
+  if (!given || !PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 2 || !PyLong_Check(PyTuple_GET_ITEM(given, 0))) {
+    refuse("data", "a tuple of an address and a truth value", given);
+  }
+  const auto address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(given, 0));
+  const int read_only = PyErr_Occurred() ? -1 : PyObject_IsTrue(PyTuple_GET_ITEM(given, 1));
+  if (read_only < 0) {
+    throw PythonError();
+  }
+  return {reinterpret_cast<void*>(static_cast<uintptr_t>(address)), read_only != 0};
+}
+
+// The stream on which it is made, or 0 if there is nothing to wait for.
+int64_t stream_of(PyObject* interface, int64_t version) {
+  if (version < 3 || !entry(interface, "stream")) {
+    return 0;
+  }
+  const int64_t stream = integer(interface, "stream");
+  check_stream(stream, "argument 'obj': the stream in its __cuda_array_interface__");
+  return stream;
+}
+
+PyObject* interface_of(PyObject* object) {
+  PyObject* interface = PyObject_GetAttrString(object, attribute);
+  if (!interface && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    PyErr_Clear();
+    PyErr_Format(
+        PyExc_TypeError,
+        "argument 'obj' must be on a GPU and have the attribute %s, got %.200s, which does not; try "
+        "interop.from_dlpack(obj)",
+        attribute,
+        Py_TYPE(object)->tp_name);
+  } else if (interface && !PyDict_Check(interface)) {
+    PyErr_Format(PyExc_TypeError, "argument 'obj': its %s must be a dict, got %.200R", attribute, interface);
+    Py_CLEAR(interface);
+  }
+  if (!interface) {
+    throw PythonError();
+  }
+  return interface;
+}
+
+// What to_cuda_array_interface() gives.
+struct CudaArray {
+  PyObject_HEAD
+  PyObject* interface;
+  PyObject* owner;
+};
+
+void dealloc(PyObject* self) {
+  auto* array = reinterpret_cast<CudaArray*>(self);
+  Py_XDECREF(array->interface);
+  Py_XDECREF(array->owner);
+  PyObject_Free(self);
+}
+
+PyMemberDef members[] = {
+    {attribute, T_OBJECT_EX, offsetof(CudaArray, interface), READONLY, "Where the memory is, and what it holds."},
+    {nullptr, 0, 0, 0, nullptr}};
+
+// Not part of garbage collection, as the owners of other arrays are not: see owner_object.cpp.
+PyTypeObject cuda_array_type = {
+    .ob_base = {.ob_base = {.ob_refcnt = 1, .ob_type = nullptr}, .ob_size = 0},
+    .tp_name = "interop._bridges.CudaArray",
+    .tp_basicsize = sizeof(CudaArray),
+    .tp_dealloc = dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "A tensor's memory for whoever takes the CUDA array interface.",
+    .tp_members = members,
+};
+
+PyObject* tuple_of(at::IntArrayRef values, int64_t factor) {
+  Reference tuple(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (size_t i = 0; tuple && i < values.size(); ++i) {
+    PyObject* number = PyLong_FromLongLong(values[i] * factor);
+    if (!number) {
+      throw PythonError();
+    }
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), number);
+  }
+  if (!tuple) {
+    throw PythonError();
+  }
+  return tuple.give();
+}
+
+}  // namespace
+
+at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
+  const Reference interface(interface_of(object));
+  const int64_t version = integer(interface.get(), "version");
+  TORCH_CHECK_VALUE(
+      0 <= version && version <= newest,
+      "argument 'obj' must have version 0 to ",
+      newest,
+      " of __cuda_array_interface__, got ",
+      version);
+  TORCH_CHECK_VALUE(
+      !entry(interface.get(), "mask"),
+      "argument 'obj' must have no mask, which torch does not have, got an array with one; fill in its values first");
+  const Dtype& dtype = dtype_of(interface.get());
+  const Numbers shape = numbers(interface.get(), "shape");
+  const bool strided = entry(interface.get(), "strides");
+  const Numbers strides = strided ? numbers(interface.get(), "strides") : Numbers();
+  TORCH_CHECK_VALUE(
+      !strided || strides.size() == shape.size(),
+      "argument 'obj' must have as many strides as sizes, got ",
+      strides.size(),
+      " and ",
+      shape.size());
+  const int ndim = static_cast<int>(std::min<size_t>(shape.size(), max_dim + 1));
+  const Layout layout(subject, ndim, shape.data(), strided ? strides.data() : nullptr, dtype, Unit::bytes);
+  const Data data = data_of(interface.get());
+  check_pointer(subject, data.pointer, dtype, layout);
+  TORCH_CHECK_VALUE(
+      !data.read_only || readonly != Readonly::raise,
+      "argument 'obj' must be writable, got read-only memory, and torch has no read-only tensors; pass "
+      "readonly='copy', "
+      "or readonly='share' if nothing will write to the tensor");
+  const int64_t stream = stream_of(interface.get(), version);
+  const auto& found = interop::detail::devices(c10::kCUDA, "argument 'obj' is on CUDA");
+  initialise_cuda();
+  void* pointer = layout.numel() == 0 ? nullptr : data.pointer;
+  const c10::Device device = pointer ? device_of_pointer(pointer) : found.getDevice();
+  if (stream != 0) {
+    wait_for_stream(device, stream);
+  }
+  at::Tensor tensor = tensor_over(
+      {pointer, Py_NewRef(object), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype);
+  if (data.read_only && readonly == Readonly::copy) {
+    return at::_ops::clone::call(tensor, c10::MemoryFormat::Contiguous);
+  }
+  return tensor;
+}
+
+PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
+  const Exported exported = check_export(tensor, "tensor", read_only, Where::cpu_or_cuda);
+  TORCH_CHECK_TYPE(
+      tensor.is_cuda(),
+      "argument 'tensor' must be on device cuda, got ",
+      tensor.device(),
+      "; copy it with .cuda(), or use interop.to_dlpack(tensor)");
+  const Dtype* dtype = find_dtype(tensor.scalar_type());
+  TORCH_CHECK_TYPE(
+      dtype && dtype->kind != 'V',
+      "argument 'tensor' must have a dtype that the CUDA array interface has a name for, got ",
+      interop::detail::dtype_name(tensor.scalar_type()),
+      "; take its bits with .view(torch.",
+      tensor.itemsize() == 1   ? "uint8"
+      : tensor.itemsize() == 2 ? "uint16"
+                               : "float16",
+      "), or use interop.to_dlpack(tensor), which has it");
+  constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
+  const std::string type = (dtype->size == 1 ? '|' : ours) + (dtype->kind + std::to_string(dtype->size));
+  auto* array = PyObject_New(CudaArray, &cuda_array_type);
+  if (!array) {
+    throw PythonError();
+  }
+  array->interface = nullptr;
+  array->owner = nullptr;
+  Reference result(reinterpret_cast<PyObject*>(array));
+  if (exported.data) {
+    array->owner = owner_object(*exported.storage);
+    pin_for_good(*exported.storage);
+  }
+  array->interface = Py_BuildValue(
+      "{s:N,s:s,s:(KO),s:i,s:N,s:L}",
+      "shape",
+      tuple_of(tensor.sizes(), 1),
+      "typestr",
+      type.c_str(),
+      "data",
+      reinterpret_cast<unsigned long long>(tensor.numel() == 0 ? nullptr : exported.data),
+      exported.writable ? Py_False : Py_True,
+      "version",
+      newest,
+      "strides",
+      tensor.is_contiguous() ? Py_NewRef(Py_None) : tuple_of(tensor.strides(), dtype->size),
+      "stream",
+      static_cast<long long>(current_stream_number(tensor.device())));
+  if (!array->interface) {
+    throw PythonError();
+  }
+  return result.give();
+}
+
+int ready_cuda_array() noexcept {
+  return PyType_Ready(&cuda_array_type);
+}
+
+}  // namespace interop::bridges

@@ -1,0 +1,45 @@
+// What nearly every module over `cimport torch` and `cimport ATen` includes, for a precompiled header.
+//
+// Only what such a module includes anyway stands here, so a module compiles to the same with it and without it.
+#pragma once
+
+#ifndef PY_SSIZE_T_CLEAN
+#define PY_SSIZE_T_CLEAN  // as Cython does before it includes Python.h
+#endif
+#include <Python.h>
+// Python.h comes first, and brings no order with it.
+#include <compile.h>
+#include <frameobject.h>
+#include <pythread.h>
+#include <structmember.h>
+#include <traceback.h>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Layout.h>
+#include <c10/core/MemoryFormat.h>
+#include <c10/core/ScalarType.h>
+#include <c10/core/TensorOptions.h>
+#include <c10/util/ArrayRef.h>
+
+#include <atomic>
+#include <cmath>
+#include <complex>
+#include <ios>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <vector>
+
+#include "interop/device.h"
+#include "interop/exceptions.h"
+#include "interop/generator.h"
+#include "interop/lists.h"
+#include "interop/manual.h"
+#include "interop/operators.h"
+#include "interop/scalar.h"
+#include "interop/storage.h"
+#include "interop/tensor.h"
+#include "interop/tuple.h"

@@ -1,0 +1,116 @@
+"""The C++ compiler: the flags for a module, and how it is run."""
+
+import os
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import setuptools
+from torch.utils import cpp_extension
+
+from interop.jit.errors import BuildError
+
+__all__ = ["CommandFailedError", "Compiler"]
+
+# Those with which setuptools compiles modules as well: C's integers wrap, and assertions are left out.
+FLAGS = ("-fPIC", "-DNDEBUG", "-fwrapv", "-pipe")
+# What a module defines stays in it. Else inline functions and their static variables, of which the process has one
+# under each name, would be those of the module that was loaded first: an earlier state of the same source.
+HIDDEN = "-fvisibility=hidden"
+
+
+class CommandFailedError(Exception):
+    """A command ended with an error; `output` is what it said."""
+
+    def __init__(self, command: Sequence[str], output: str, status: int):
+        super().__init__(output)
+        self.command, self.output, self.status = command, output, status
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Compiles and links for one module.
+
+    Attributes
+    ----------
+    name
+        The module's.
+    flags
+        For C++, without macros and folders.
+    macros, folders
+        As -D and -I.
+    verbose
+        Whether commands are shown.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    macros: tuple[str, ...]
+    folders: tuple[str, ...]
+    verbose: bool = False
+
+    @classmethod
+    def of(cls, extension: setuptools.Extension, verbose: bool = False) -> "Compiler":
+        """The compiler for an extension."""
+        extra = extension.extra_compile_args
+        extra = extra.get("cxx", ()) if isinstance(extra, dict) else extra
+        macros = [("TORCH_EXTENSION_NAME", extension.name), ("TORCH_API_INCLUDE_EXTENSION_H", None)]
+        return cls(
+            extension.name,
+            (*_words("CFLAGS"), *_words("CXXFLAGS"), *FLAGS, HIDDEN, *extra),
+            (
+                *_words("CPPFLAGS"),
+                *(f"-D{name}" if value is None else f"-D{name}={value}" for name, value in macros),
+                *(f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros),
+                *(f"-U{name}" for name in extension.undef_macros),
+            ),
+            (*(f"-I{folder}" for folder in extension.include_dirs), f"-I{sysconfig.get_path('include')}"),
+            verbose,
+        )
+
+    def compile(self, source: Path, output: Path, *extra: str) -> str:
+        """Compile `source`, write what it includes to ``OUTPUT.d``, and return what the compiler says."""
+        return self.run(
+            *self.flags,
+            *self.macros,
+            *extra,
+            *self.folders,
+            *("-MD", "-MF", f"{output}.d", "-MT", "x"),
+            *("-c", str(source), "-o", str(output)),
+        )
+
+    def link(self, objects: Sequence[Path | str], output: Path, *extra: str) -> str:
+        """Link a shared library."""
+        return self.run("-shared", *_words("LDFLAGS"), *map(str, objects), *extra, "-o", str(output))
+
+    def run(self, *arguments: str) -> str:
+        """Run the compiler; `CommandFailedError` if it fails, and `BuildError` if there is none."""
+        words = shlex.split(cpp_extension.get_cxx_compiler())
+        # Its own words are parsed, so they must be English.
+        surroundings = os.environ | {"LC_ALL": "C", "GCC_COLORS": ""}
+        command = [*words, *arguments]
+        if self.verbose:
+            print(shlex.join(command), flush=True)
+        try:
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=surroundings, errors="replace"
+            )
+        except OSError as error:
+            raise BuildError(
+                self.name,
+                f"the C++ compiler {words[0]!r} does not run ({error.strerror}); install g++ (on Debian and Ubuntu: "
+                "apt install g++), or name one in the environment variable CXX",
+                command=command,
+            ) from error
+        if done.returncode:
+            raise CommandFailedError(command, done.stdout, done.returncode)
+        if self.verbose and done.stdout:
+            print(done.stdout, end="", flush=True)
+        return done.stdout
+
+
+def _words(variable: str) -> list[str]:
+    return shlex.split(os.environ.get(variable, ""))

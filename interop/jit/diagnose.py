@@ -1,0 +1,151 @@
+"""Finds the errors in what a compiler says, and the lines of the .pyx that they are about."""
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from interop.jit.errors import Diagnostic
+
+__all__ = ["Generated", "diagnose", "undefined"]
+
+_LOCATED = re.compile(
+    r"^(?P<path>[^\n:]+?)(?::(?P<line>\d+)(?::(?P<column>\d+))?|\((?P<nvcc>\d+)\)): *"
+    r"(?:(?P<kind>fatal error|error|warning|note): )?(?P<message>.*)$"
+)
+_FROM = re.compile(r"^ *(?:In file included )?from (?P<path>[^\n:]+):(?P<line>\d+)")
+_MARK = re.compile(r'^ */\* "(?P<path>[^"]+)":(?P<line>\d+)$')
+_MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' file not found)")
+_QUOTED = re.compile(r"'([^']+)'")
+_OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
+_UNDEFINED = re.compile(r"undefined symbol: (\w+)")
+
+
+@dataclass(frozen=True)
+class Generated:
+    """C++ that Cython wrote, and the files that it wrote it from.
+
+    Cython's own ``#line`` directives are not used: the lines after one count on, so that the second line of a
+    statement's C++ would be said to be the next line of the .pyx. Its comments are exact.
+    """
+
+    cpp: Path
+    sources: Sequence[str]
+
+    def origin(self, number: int) -> tuple[str, int] | None:
+        """Where line `number` comes from: what the comment before it says."""
+        lines = self._lines()
+        for line in reversed(lines[: min(number, len(lines))]):
+            mark = _MARK.match(line)
+            if mark:
+                path = self._file(mark["path"])
+                return (path, int(mark["line"])) if path else None
+        return None
+
+    def mentions(self, text: str) -> tuple[str, int] | None:
+        """The first line of a source in which `text` stands."""
+        for path in self.sources:
+            for number, line in enumerate(_read(path), 1):
+                if text in line:
+                    return path, number
+        return None
+
+    def _file(self, written: str) -> str | None:
+        """The source that a comment names: by its last parts, or from the current folder; ? is what is not ASCII."""
+        for path in self.sources:
+            if fnmatch.fnmatch(path, f"*{os.sep}{written}") or fnmatch.fnmatch(path, os.path.abspath(written)):
+                return path
+        return None
+
+    def _lines(self) -> list[str]:
+        return _read(str(self.cpp))
+
+
+def diagnose(output: str, generated: Sequence[Generated], is_users: Callable[[str], bool]) -> list[Diagnostic]:
+    """The errors in the output of a compiler. `is_users` says of a file whether its lines are the user's."""
+    by_cpp = {str(one.cpp): one for one in generated}
+    found = [_diagnostic(group, by_cpp, is_users) for group in _groups(output.splitlines())]
+    found = list(dict.fromkeys(one for one in found if one))
+    if not found:
+        lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
+        found = [Diagnostic(line) for line in dict.fromkeys(lines)]
+    return found
+
+
+def undefined(message: str) -> str | None:
+    """The mangled name that the loader has not found, if that is what `message` is about."""
+    match = _UNDEFINED.search(message)
+    return match[1] if match else None
+
+
+def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The lines about each error: where it was included from and needed, the error itself, and notes."""
+    before, group = [], None
+    for line in lines:
+        located = _LOCATED.match(line)
+        kind = located["kind"] if located else None
+        leads_in = line.startswith("In file included from") or (kind is None and ": In " in line)
+        if kind and kind.endswith("error"):
+            if group:
+                yield group
+            group, before = [line, *before], []
+        elif kind == "warning":
+            if group:
+                yield group
+            group, before = None, []
+        elif leads_in and group:
+            yield group
+            group, before = None, [line]
+        else:
+            (before if group is None else group).append(line)
+    if group:
+        yield group
+
+
+def _diagnostic(group: list[str], by_cpp: dict[str, Generated], is_users: Callable[[str], bool]) -> Diagnostic | None:
+    message = _LOCATED.match(group[0])["message"]
+    header = _MISSING.match(message)
+    if header:
+        name = header["gcc"] or header["clang"]
+        message = f"there is no header {name!r} in the folders that are searched; name its folder in include_dirs"
+        for one in by_cpp.values():
+            place = one.mentions(f'"{name}"') or one.mentions(f"'{name}'") or one.mentions(f"<{name}>")
+            if place:
+                return _at(place, None, message, hint=name)
+    for line in group:
+        located = _FROM.match(line) or _LOCATED.match(line)
+        if not located:
+            continue
+        fields = located.groupdict()
+        number = int(fields.get("line") or fields.get("nvcc"))
+        path = os.path.abspath(located["path"].strip())
+        if path in by_cpp:
+            place = by_cpp[path].origin(number)
+            if place:
+                return _at(place, None, message)
+        elif is_users(path):
+            column = fields.get("column") if line is group[0] else None
+            return _at((path, number), int(column) if column else None, message)
+    located = _LOCATED.match(group[0])
+    return Diagnostic(message, located["path"], int(located["line"] or located["nvcc"]))
+
+
+def _at(place: tuple[str, int], column: int | None, message: str, hint: str | None = None) -> Diagnostic:
+    """The column is that of the first name in the message which stands in the line, where the compiler's is no use."""
+    path, number = place
+    lines = _read(path)
+    text = lines[number - 1] if 0 < number <= len(lines) else ""
+    if column is None:
+        names = [name for quoted in _QUOTED.findall(message) for name in (quoted, *re.findall(r"\w+", quoted))]
+        at = next((text.find(name) for name in (hint, *names) if name and name in text), -1)
+        column = 1 + (at if at >= 0 else len(text) - len(text.lstrip()))
+    return Diagnostic(message, path, number, column, text)
+
+
+def _read(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,276 @@
+"""`load` and `load_inline`: find the build of a module, or make it, and import it."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from interop.jit import manifest
+from interop.jit.cache import Entry, evict, limit
+from interop.jit.errors import BuildError, message_of
+from interop.jit.importing import import_from
+from interop.jit.pause import without_collections
+from interop.jit.progress import progress
+from interop.jit.recipe import Recipe, absolute, key_of
+
+__all__ = ["load", "load_inline"]
+
+SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
+KEPT = 4
+"""So many builds of one recipe are kept, which differ in what the sources include."""
+
+
+def load(
+    name_or_path: str | os.PathLike,
+    sources: str | os.PathLike | Sequence[str | os.PathLike] = (),
+    *,
+    include_dirs: Sequence[str | os.PathLike] = (),
+    define_macros: Sequence[tuple[str, str | None]] = (),
+    libraries: Sequence[str] = (),
+    library_dirs: Sequence[str | os.PathLike] = (),
+    extra_compile_args: Sequence[str] | Mapping[str, Sequence[str]] = (),
+    extra_link_args: Sequence[str] = (),
+    compiler_directives: Mapping[str, object] | None = None,
+    annotate: bool = False,
+    force: bool = False,
+    verbose: bool = False,
+) -> ModuleType:
+    """Compile a module of Cython, C++ and CUDA sources and import it; import it at once if that was done before.
+
+    Sources need no ``# distutils:`` or ``# cython:`` lines: they are C++20 at language level 3, compiled with -O2, and
+    find our declarations, torch's headers, those of NumPy if it is cimported, and what lies beside them.
+
+    Parameters
+    ----------
+    name_or_path
+        The ``.pyx``, after which the module is named; or a name, for `sources` to be given.
+    sources
+        Paths of ``.pyx``, ``.cpp`` and ``.cu`` files, at most one of them a ``.pyx``.
+    include_dirs, define_macros, libraries, library_dirs, extra_compile_args, extra_link_args
+        As for `interop.build.Extension`.
+    compiler_directives
+        Cython's, beside those of `interop.build.DIRECTIVES`.
+    annotate
+        Write Cython's report of the lines that use Python, an HTML file, beside the module's file.
+    force
+        Build it even if nothing has changed.
+    verbose
+        Print the commands, and what they print.
+
+    Returns
+    -------
+    module
+        The same object as before if nothing has changed. A module of the same name that was loaded before, from
+        another state of the sources, keeps working for those who have it.
+
+    Raises
+    ------
+    BuildError
+        If it cannot be built. The message shows the lines of the sources that are wrong.
+    """
+    path = _path("name_or_path", name_or_path, "a name or a path")
+    listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    sources = [_path("sources", source, "paths") for source in listed]
+    name = path
+    if path.endswith(SUFFIXES) or os.sep in path:
+        sources.insert(0, path)
+        name = os.path.basename(path).partition(".")[0]
+    _check_name(name, path, sources)
+    _check_sources(name, sources)
+    options = _options(
+        include_dirs=absolute(include_dirs),
+        define_macros=[tuple(macro) for macro in define_macros],
+        libraries=list(libraries),
+        library_dirs=absolute(library_dirs),
+        extra_compile_args=extra_compile_args,
+        extra_link_args=list(extra_link_args),
+        compiler_directives=compiler_directives,
+        annotate=annotate,
+    )
+    recipe = Recipe(name, tuple(os.path.abspath(source) for source in sources), options=options)
+    return _module(recipe, force, verbose)
+
+
+def load_inline(
+    cython_source: str,
+    cpp_source: str | None = None,
+    *,
+    name: str | None = None,
+    include_dirs: Sequence[str | os.PathLike] = (),
+    define_macros: Sequence[tuple[str, str | None]] = (),
+    libraries: Sequence[str] = (),
+    library_dirs: Sequence[str | os.PathLike] = (),
+    extra_compile_args: Sequence[str] | Mapping[str, Sequence[str]] = (),
+    extra_link_args: Sequence[str] = (),
+    compiler_directives: Mapping[str, object] | None = None,
+    annotate: bool = False,
+    force: bool = False,
+    verbose: bool = False,
+) -> ModuleType:
+    """Compile a module out of a string and import it; import it at once if that was done before.
+
+    Parameters
+    ----------
+    cython_source
+        What would stand in a ``.pyx``.
+    cpp_source
+        C++ that comes before what Cython makes of that, in the same file: what it defines is declared in
+        `cython_source` under ``cdef extern from *:``.
+    name
+        The module's name. Without it, it is made of a hash of the sources. A name makes a changed source take the
+        place of the earlier one: in `sys.modules`, and where it registers operators.
+    **others
+        As for `load`.
+
+    Returns
+    -------
+    module
+        As of `load`.
+
+    Raises
+    ------
+    BuildError
+        As `load` does; lines are those of ``cython_source`` and ``cpp_source``.
+    """
+    for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
+        if not isinstance(text, str) and not (argument == "cpp_source" and text is None):
+            raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files there is load()")
+    options = _options(
+        include_dirs=absolute(include_dirs),
+        define_macros=[tuple(macro) for macro in define_macros],
+        libraries=list(libraries),
+        library_dirs=absolute(library_dirs),
+        extra_compile_args=extra_compile_args,
+        extra_link_args=list(extra_link_args),
+        compiler_directives=compiler_directives,
+        annotate=annotate,
+    )
+    return module_of_text(cython_source, cpp_source, name, options, force=force, verbose=verbose)
+
+
+def module_of_text(
+    cython_source: str,
+    cpp_source: str | None,
+    name: str | None,
+    options: Mapping[str, object],
+    *,
+    force: bool,
+    verbose: bool,
+    called: str = "cython_source",
+    prefix: str = "inline",
+) -> ModuleType:
+    """The module; errors call its text `called`, and without a name it is called PREFIX_HASH."""
+    if name is None:
+        name = f"{prefix}_{key_of(cython_source, cpp_source)[:12]}"
+    _check_name(name, name, ())
+    pyx, header = f"{name}.pyx", f"{name}_source.h"
+    texts = {pyx: cython_source} | ({} if cpp_source is None else {header: cpp_source})
+    recipe = Recipe(name, (pyx,), texts, {pyx: called, header: "cpp_source"}, options)
+    return _module(recipe, force, verbose)
+
+
+def _options(**options) -> dict:
+    """Without what is empty, so that saying the default is the same as not saying it."""
+    extra = options["extra_compile_args"]
+    if isinstance(extra, str):
+        raise TypeError(f"extra_compile_args must be a list of flags, such as ['-O3'], got {extra!r}")
+    if isinstance(extra, Mapping):
+        options["extra_compile_args"] = {key: list(flags) for key, flags in extra.items()}
+    else:
+        options["extra_compile_args"] = list(extra)
+    return {key: value for key, value in options.items() if value}
+
+
+def _path(argument: str, given: object, wanted: str) -> str:
+    if isinstance(given, (str, os.PathLike)) and isinstance(os.fspath(given), str):
+        return os.fspath(given)
+    raise TypeError(f"{argument} must be {wanted}, got {given!r}")
+
+
+def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
+    if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
+        instead = "".join(c if c.isascii() and c.isalnum() else "_" for c in name) if isinstance(name, str) else ""
+        instead = instead if instead.isidentifier() else f"module_{instead}"
+        files = [os.fspath(source) for source in sources]
+        advice = f"; give one: load({instead!r}, {files!r})" if files else f", such as {instead!r}"
+        origin = "" if given == name else f" from {given!r}"
+        raise ValueError(f"a module's name must be an identifier in ASCII, got {name!r}{origin}{advice}")
+
+
+def _check_sources(name: str, sources: Sequence[str]) -> None:
+    if not sources:
+        raise ValueError(
+            f"load({name!r}) needs sources: load({name!r}, [{name + '.pyx'!r}]), or load({name + '.pyx'!r})"
+        )
+    for source in sources:
+        if not source.endswith(SUFFIXES):
+            raise ValueError(f"sources must end in one of {', '.join(SUFFIXES)}, got {source!r}")
+        if not os.path.isfile(source):
+            raise FileNotFoundError(f"there is no file {source!r} among the sources of module {name!r}")
+    cython = [source for source in sources if source.endswith(".pyx")]
+    if len(cython) > 1:
+        raise ValueError(f"a module has one .pyx, got {cython!r}; load the others as modules of their own")
+
+
+def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
+    entry = Entry("modules", f"{recipe.name}-{recipe.key()}")
+    while True:
+        path = None if force else _find(entry)
+        if path is None:
+            try:
+                path = _built(recipe, entry, force, verbose)
+            except OSError as error:
+                raise BuildError(recipe.name, message_of(error)) from error
+        entry.use()
+        try:
+            return import_from(recipe.name, path)
+        except ImportError:
+            if path.exists():
+                raise
+            # Another process has made room meanwhile.
+
+
+def _find(entry: Entry) -> Path | None:
+    """The file of a module that was built from the same."""
+    try:
+        folders = sorted(entry.folder.iterdir(), key=os.path.getmtime, reverse=True)
+    except OSError:
+        return None
+    for folder in folders:
+        found = manifest.read(folder)
+        if found and found.holds():
+            return folder / found.module
+    return None
+
+
+def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
+    bound = limit()
+    with progress(recipe.name) as say, entry.alone(lambda: say("another process builds it")), without_collections():
+        path = None if force else _find(entry)
+        if path is not None:
+            return path  # by whoever had the lock
+        _sweep(entry.folder)
+        # Not the same folder twice, since the loader knows what it has loaded by its path.
+        folder = entry.folder / secrets.token_hex(4)
+        folder.mkdir(parents=True, mode=0o700)
+        try:
+            from interop.jit.build import build  # here, because what is built already needs no Cython
+
+            build(recipe, folder, say, verbose)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        evict(bound)  # before anybody else can take this one away
+        return folder / manifest.read(folder).module
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what builds that were killed have left, and builds beyond those that are kept."""
+    if folder.is_dir():
+        builds = sorted(folder.iterdir(), key=os.path.getmtime, reverse=True)
+        whole = [build for build in builds if manifest.read(build)]
+        for build in builds:
+            if build not in whole[: KEPT - 1]:
+                shutil.rmtree(build, ignore_errors=True)

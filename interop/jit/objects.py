@@ -1,0 +1,81 @@
+"""Objects of the sources that no edit of the .pyx changes: compiled once, and linked to each build of the module."""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import setuptools
+import torch
+
+from interop.build.cuda import NvccError, compile_cuda, cuda, headers_of, is_cuda, uses_cuda
+from interop.jit import manifest
+from interop.jit.cache import Entry, root
+from interop.jit.compiler import CommandFailedError, Compiler
+from interop.jit.errors import BuildError
+from interop.jit.recipe import digest_of_file, key_of
+
+__all__ = ["compile_cuda_sources", "compile_source", "included"]
+
+OBJECT = "object.o"
+
+
+def compile_source(compiler: Compiler, source: str, output: Path) -> set[str]:
+    """Compile a source of the user's to the file `output`; return the files that it includes."""
+    known = compiler.flags, compiler.macros, compiler.folders
+    entry = Entry("objects", key_of("object", source, digest_of_file(source), known))
+    with entry.alone():
+        found = manifest.read(entry.folder)
+        if not (found and found.holds()):
+            shutil.rmtree(entry.folder, ignore_errors=True)
+            entry.folder.mkdir(parents=True, mode=0o700)
+            started = time.time()
+            compiler.compile(Path(source), entry.folder / OBJECT)
+            manifest.write(entry.folder, OBJECT, included(entry.folder / OBJECT), (), started)
+        entry.use()
+        shutil.copyfile(entry.folder / OBJECT, output)
+        return included(entry.folder / OBJECT)
+
+
+def compile_cuda_sources(
+    extension: setuptools.Extension, folder: Path, say: Callable[[str], None], verbose: bool
+) -> set[str]:
+    """Compile the ``.cu`` sources of `extension`, if it has any; return the files that they include.
+
+    Their objects, copied into `folder`, become its extra objects.
+    """
+    sources = [source for source in extension.sources if is_cuda(source)]
+    if not sources and (torch.version.cuda is None or not uses_cuda(extension)):
+        return set()
+    state = cuda()
+    if not state.toolkit:
+        if not sources:
+            return set()
+        raise BuildError(extension.name, f"it has .cu sources, and {state.reason}")
+    if not sources:
+        compile_cuda(extension, state, folder)
+        return set()
+    say("compiling for CUDA")
+    before = len(extension.extra_objects)
+    chosen = [path for path in extension.include_dirs if Path(path).is_relative_to(root())]  # anew with each edit
+    extension.include_dirs = [path for path in extension.include_dirs if path not in chosen]
+    entry = Entry("objects", key_of("cuda", sources, extension.extra_compile_args, extension.define_macros))
+    with entry.alone():
+        try:
+            compile_cuda(extension, state, entry.folder, verbose, quiet=True)
+        except NvccError as error:
+            raise CommandFailedError(("nvcc",), error.output, 1) from None
+        entry.use()
+        extension.include_dirs = [*chosen, *extension.include_dirs]
+        for index, path in enumerate(extension.extra_objects[before:], before):
+            extension.extra_objects[index] = shutil.copyfile(path, folder / os.path.basename(path))
+        return headers_of(entry.folder)
+
+
+def included(output: Path) -> set[str]:
+    """The files that the compiler has noted beside `output`, in a rule for make."""
+    text = Path(f"{output}.d").read_text(encoding="utf-8", errors="surrogateescape")
+    words = re.findall(r"(?:\\.|\$\$|[^\s\\])+", text.partition(":")[2].replace("\\\n", " "))
+    return {re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words}

@@ -1,0 +1,255 @@
+"""How long shared memory lives: on other threads, in chains and cycles, after a fork, at the end of the interpreter."""
+
+import array
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from bridge_checks import Owner
+
+import interop
+
+pytestmark = pytest.mark.native
+
+
+def on_another_thread(function):
+    """What `function` gives on a thread of its own."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+@pytest.mark.parametrize("show", [interop.to_numpy, interop.as_memoryview, interop.TensorBuffer])
+def test_what_shows_a_tensor_dies_on_another_thread(show):
+    owner = np.ndarray.__new__(Owner, 5)  # of a view, NumPy would keep what it is a view of
+    follow = weakref.ref(owner)
+    views = [show(interop.from_numpy(owner))]
+    del owner
+    assert follow() is not None
+    on_another_thread(views.clear)
+    assert follow() is None
+
+
+def test_a_storage_is_released_on_another_thread():
+    tensor = torch.arange(8)
+    views = [interop.as_memoryview(tensor), interop.TensorBuffer(tensor)]
+    on_another_thread(views.clear)
+    assert tensor.untyped_storage().resizable()
+    tensor.resize_(1000)
+
+
+def test_views_of_one_tensor_on_many_threads():
+    """Made and dropped by all of them at once: the memory keeps its count of owners, and its place."""
+    tensor = torch.arange(64)
+    kept, start = [], threading.Barrier(4)
+
+    def work():
+        start.wait()
+        for _ in range(500):
+            kept.append(interop.to_numpy(tensor)[1:])
+            memoryview(interop.TensorBuffer(tensor, readonly=True)).release()
+            kept.append(interop.from_buffer(interop.as_memoryview(tensor)))
+            kept.pop(0)
+        return True
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = tensor.tolist()
+    tensor.set_(torch.zeros(3, dtype=torch.int64))
+    gc.collect()
+    assert len(kept) == 2000
+    assert all(one.tolist() in (expected, expected[1:]) for one in kept)
+
+
+def test_a_chain_through_everything_is_one_allocation():
+    """numpy -> tensor -> memoryview -> numpy -> tensor, in which only the last is kept."""
+    first = np.arange(6, dtype=np.int32).view(Owner)
+    follow, address = weakref.ref(first), first.ctypes.data
+    tensor = interop.from_numpy(first)
+    view = interop.as_memoryview(tensor[1:])
+    again = np.asarray(view)
+    last = interop.from_numpy(again)
+    del first, tensor, view, again
+    gc.collect()
+    assert (last.data_ptr(), last.tolist()) == (address + 4, [1, 2, 3, 4, 5])
+    last[0] = 7
+    assert follow()[1] == 7
+    del last
+    assert follow() is None
+
+
+@pytest.mark.parametrize("rounds", [1, 20])
+def test_a_chain_from_a_tensor_is_one_allocation(rounds):
+    first = torch.arange(6.0)
+    address, chain = first.data_ptr(), first
+    for _ in range(rounds):
+        chain = interop.from_buffer(interop.as_memoryview(interop.from_numpy(interop.to_numpy(chain))))
+    first.set_(torch.zeros(1))
+    del first
+    gc.collect()
+    assert (chain.data_ptr(), chain.tolist()) == (address, [0, 1, 2, 3, 4, 5])
+
+
+def test_read_only_memory_stays_so_along_a_chain():
+    tensor = interop.from_buffer(b"abcd", readonly="share")
+    assert not np.asarray(interop.as_memoryview(tensor)).flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        interop.from_numpy(interop.to_numpy(tensor))
+    with pytest.raises(ValueError, match="read-only"):
+        interop.from_buffer(interop.as_memoryview(tensor))
+    again = interop.from_buffer(interop.as_memoryview(tensor), readonly="share")
+    assert not interop.to_numpy(again[1:3]).flags.writeable
+
+
+class Holder:
+    pass
+
+
+def cycle(*held):
+    """An object that refers to itself and to what is held."""
+    holder = Holder()
+    holder.itself, holder.held = holder, held
+    return weakref.ref(holder)
+
+
+def test_cycles_around_shared_memory_are_collected():
+    owner = np.arange(3.0).view(Owner)
+    follow = weakref.ref(owner)
+    tensor = interop.from_numpy(owner)
+    holder = cycle(owner, tensor, interop.as_memoryview(tensor), interop.to_numpy(tensor), interop.TensorBuffer(tensor))
+    del owner, tensor
+    assert follow() is not None
+    gc.collect()
+    assert (holder(), follow()) == (None, None)
+
+
+def test_a_tensor_that_refers_to_what_shows_it_is_no_cycle():
+    """What shows a tensor's memory owns the memory, not the tensor."""
+    tensor = torch.ones(3)
+    tensor.shown = [interop.to_numpy(tensor), interop.as_memoryview(tensor), interop.TensorBuffer(tensor)]
+    follow = weakref.ref(tensor)
+    del tensor
+    assert follow() is None
+
+
+@pytest.mark.unchecked(by="leaks", reason="it is about what cannot be collected")
+def test_a_cycle_through_the_memory_is_not_collected():
+    """As docs/bridges.md says. The collector does not see that the memory owns an array. It is so in torch too."""
+    for convert in (interop.from_numpy, torch.from_numpy):
+        owner = np.ones(3).view(Owner)
+        owner.tensor = convert(owner)
+        follow = weakref.ref(owner)
+        del owner
+        gc.collect()
+        assert follow() is not None
+        del follow().tensor
+        assert follow() is None
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    ["interop.as_memoryview(tensor)", "memoryview(tensor)", "interop.TensorBuffer(tensor)", "interop.to_numpy(tensor)"],
+)
+def test_daemon_threads_at_the_end_of_the_interpreter(bare, dropped):
+    """They make and drop views until the end, and while it comes."""
+    code = f"""
+import threading, time, torch, interop
+interop.enable_buffer_protocol()
+tensor = torch.ones(1000)
+def forever():
+    while True:
+        {dropped}
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.1)
+print("done")
+"""
+    done = bare(code, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_what_daemon_threads_own_at_the_end_of_the_interpreter(bare):
+    """Tensors, arrays and views that are on the stacks of threads which never run again."""
+    code = """
+import threading, numpy as np, torch, interop
+ready = threading.Barrier(2)
+def wait():
+    tensor = interop.from_numpy(np.ones(1000))
+    buffer = interop.from_buffer(bytearray(1000))
+    views = [interop.to_numpy(tensor), interop.as_memoryview(buffer), interop.to_numpy(torch.ones(3))]
+    ready.wait()
+    threading.Event().wait()
+threading.Thread(target=wait, daemon=True).start()
+ready.wait()
+print("done")
+"""
+    done = bare(code, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_destructors_at_the_end_of_the_interpreter(bare):
+    """Objects that die last convert once more, and own what the module state has given up."""
+    code = """
+import sys, numpy as np, torch, interop
+from_numpy, to_numpy, as_memoryview, ones = interop.from_numpy, interop.to_numpy, interop.as_memoryview, np.ones
+class Last:
+    def __init__(self):
+        self.tensor = from_numpy(ones(10))
+        self.view = as_memoryview(self.tensor)
+    def __del__(self):
+        self.again = to_numpy(self.tensor).sum()
+sys.last = Last()
+cycle = Last()
+cycle.itself = cycle
+kept = Last()
+print("done")
+"""
+    done = bare(code, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_a_forked_child_uses_and_drops_what_was_shared(bare):
+    """Memory is the child's own from then on. It computes on one thread: those of libgomp do not survive a fork."""
+    code = """
+import gc, os, numpy as np, torch, interop
+torch.set_num_threads(1)
+interop.enable_buffer_protocol()
+array, data = np.arange(8.0), bytearray(8)
+tensor, bytes_, kept = interop.from_numpy(array), interop.from_buffer(data), torch.arange(8.0)
+shown, view = interop.to_numpy(kept), interop.as_memoryview(kept)
+child = os.fork()
+if child == 0:
+    tensor[0] = 5
+    assert array[0] == 5 and shown.tolist() == view.tolist() == kept.tolist()
+    assert interop.from_numpy(interop.to_numpy(tensor)).data_ptr() == array.ctypes.data
+    assert bytes(memoryview(bytes_)) == bytes(8)
+    try:
+        kept.resize_(1000)
+    except RuntimeError:
+        del shown, view, tensor, bytes_
+        gc.collect()
+        data.append(1)
+        raise SystemExit(7)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print(status, array[0], len(data), shown.tolist() == kept.tolist())
+"""
+    assert bare(code) == "7 0.0 8 True\n"
+
+
+def test_versions_are_not_counted_by_what_only_shares():
+    tensor = torch.ones(3)
+    interop.to_numpy(tensor)
+    interop.as_memoryview(tensor, readonly=True)
+    interop.TensorBuffer(tensor)
+    shared = interop.from_numpy(np.ones(3))
+    assert (tensor._version, shared._version) == (0, 0)
+    assert interop.from_numpy(np.broadcast_to(1.0, 3), readonly="copy")._version == 0
+    assert interop.from_buffer(array.array("d", [1, 2]))._version == 0

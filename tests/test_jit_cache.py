@@ -1,0 +1,135 @@
+"""What is kept on disk for modules that are compiled while a program runs: how much, what goes, what stays."""
+
+import os
+import shutil
+
+import pytest
+
+import interop
+from interop import __main__ as command_line
+from interop.jit import cache, loading
+from interop.jit.cache import Entry
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty cache."""
+    monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("INTEROP_CACHE_LIMIT", raising=False)
+    return tmp_path
+
+
+def entry(kind, key, kilobytes, age):
+    """An entry that was used `age` seconds ago."""
+    made = Entry(kind, key)
+    made.folder.mkdir(parents=True)
+    (made.folder / "content").write_bytes(os.urandom(kilobytes << 10))
+    used = made.folder.stat().st_mtime - age
+    os.utime(made.folder, (used, used))
+    return made
+
+
+@pytest.mark.usefixtures("place")
+class TestEviction:
+    def test_what_was_used_longest_ago_goes_first(self):
+        old, older, new = entry("modules", "a", 100, 20), entry("headers", "b", 100, 30), entry("modules", "c", 100, 10)
+        cache.evict(500 << 10)
+        assert {*cache.entries()} == {old, older, new}
+        cache.evict(250 << 10)
+        assert {*cache.entries()} == {old, new}
+        old.use()
+        cache.evict(150 << 10)
+        assert {*cache.entries()} == {old}
+
+    def test_what_is_in_use_stays(self):
+        used, free = entry("headers", "a", 100, 20), entry("headers", "b", 100, 10)
+        with used.shared():
+            cache.evict(0)
+            assert {*cache.entries()} == {used}
+        assert not free.folder.exists()
+        cache.evict(0)
+        assert not list(cache.entries())
+
+    def test_the_limit(self, monkeypatch):
+        assert cache.limit() == 2 << 30
+        for text, size in (("500M", 500 << 20), ("4g", 4 << 30), ("7", 7), ("1K", 1024)):
+            monkeypatch.setenv("INTEROP_CACHE_LIMIT", text)
+            assert cache.limit() == size
+        monkeypatch.setenv("INTEROP_CACHE_LIMIT", "much")
+        with pytest.raises(ValueError, match="must be a number of bytes, such as 500M or 4G, got 'much'"):
+            interop.load_inline("x = 1\n")
+
+
+@pytest.mark.usefixtures("place")
+class TestCommand:
+    def run(self, capsys, *arguments):
+        status = command_line.main(["cache", *arguments])
+        out, error = capsys.readouterr()
+        return status, out, error
+
+    def test_show(self, place, capsys):
+        entry("modules", "a", 1024, 0)
+        entry("headers", "b", 2048, 0)
+        (place / "nvrtc").mkdir()
+        (place / "nvrtc" / "kernel").write_bytes(bytes(1 << 20))
+        for arguments in ((), ("--show",)):
+            status, out, _ = self.run(capsys, *arguments)
+            assert status == 0
+            assert out.startswith(f"{place}: 4.0 MiB\n     1.0 MiB modules (1)\n")
+            assert "2.0 MiB precompiled headers (1)" in out
+            assert "1.0 MiB kernels compiled by NVRTC (1)" in out
+            assert "Beyond 2048.0 MiB" in out
+
+    def test_clear(self, place, capsys):
+        used = entry("headers", "b", 1024, 0)
+        entry("modules", "a", 1024, 0)
+        (place / "nvrtc").mkdir()
+        with used.shared():
+            assert self.run(capsys, "--clear")[:2] == (0, "removed 1.0 MiB; 1 entries are in use and stay\n")
+        assert self.run(capsys, "--clear")[:2] == (0, "removed 1.0 MiB\n")
+        assert not list(cache.entries())
+        assert not (place / "nvrtc").exists()
+
+    def test_a_cache_that_there_is_not(self, capsys):
+        assert self.run(capsys)[0] == 0
+        assert self.run(capsys, "--clear")[:2] == (0, "removed 0.0 MiB\n")
+
+    @pytest.mark.parametrize("arguments", [["--nonsense"], ["--show", "--clear"]])
+    def test_wrong_arguments(self, capsys, arguments):
+        status, out, error = self.run(capsys, *arguments)
+        assert (status, out) == (2, "")
+        assert error.startswith("error: ")
+
+
+def test_what_is_built_already_needs_no_room_to_write(jit_cache, monkeypatch):
+    """Nor a compiler that works."""
+    module = interop.load_inline("x = 1\n", name="kept")
+    assert interop.load_inline("x = 1\n", name="kept") is module
+    monkeypatch.setattr(cache.Entry, "alone", lambda *_: pytest.fail("it was locked"))
+    assert interop.load_inline("x = 1\n", name="kept") is module
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_a_module_that_another_process_removes_is_built_again(monkeypatch):
+    removed = []
+
+    def remove_once(name, path):
+        if not removed:
+            removed.append(path)
+            shutil.rmtree(path.parent)
+        return import_from(name, path)
+
+    import_from = loading.import_from
+    monkeypatch.setattr(loading, "import_from", remove_once)
+    assert interop.load_inline("x = 1\n", name="taken_away", force=True).x == 1
+    assert len(removed) == 1
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_what_was_just_built_is_not_removed(monkeypatch):
+    """However little may be kept."""
+    monkeypatch.setattr(
+        loading, "evict", lambda _: [one.remove() for one in cache.entries() if one.key.startswith("just_built")]
+    )
+    module = interop.load_inline("x = 1\n", name="just_built", force=True)
+    assert os.path.exists(module.__file__)

@@ -1,0 +1,247 @@
+"""What is said where a module cannot be built: the line that is wrong, or what is missing."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import interop
+from interop.jit import BuildError
+
+pytestmark = pytest.mark.usefixtures("jit_cache")
+
+
+def error_of(*arguments, **options):
+    with pytest.raises(BuildError) as raised:
+        interop.load_inline(*arguments, **options)
+    return raised.value
+
+
+def hide_ninja(folder, monkeypatch):
+    """Leaves everything else on PATH."""
+    commands = folder / "commands"
+    commands.mkdir()
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            if name != "ninja":
+                (commands / name).unlink(missing_ok=True)
+                (commands / name).symlink_to(os.path.join(place, name))
+    monkeypatch.setenv("PATH", str(commands))
+    monkeypatch.setitem(sys.modules, "ninja", None)
+
+
+class TestInSources:
+    """The message has the place, the line and a caret, and nothing of the command."""
+
+    @pytest.mark.parametrize(
+        ("source", "place", "caret"),
+        [
+            ("def f(x):\n    return g(x\n", "cython_source:3:1: Expected ')'", None),
+            (
+                "def f(x):\n    return nothing(x)\n",
+                "cython_source:2:12: undeclared name not builtin: nothing",
+                "nothing",
+            ),
+            ("cimport ATen as at\ndef f(): at.sqare(at.ones((2,)))\n", "did you mean at.square?", "sqare"),
+            ("cimport torch\ndef f():\n    cdef torch.NoGradGuard mode\n", "'mode' is declared but never", "cdef"),
+            (
+                "cdef extern from *:\n    int nothing(int)\ndef f(x):\n    y = 1\n    return nothing(x)\n",
+                "cython_source:5:12: 'nothing' was not declared",
+                "nothing",
+            ),
+            ("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n", "cython_source:4:5: ", "at.zeros"),
+            (
+                "def f(): pass\ncdef extern from 'no/such.h':\n    int g()\n",
+                "cython_source:2:19: there is no header 'no/such.h'",
+                "no/such.h",
+            ),
+        ],
+        ids=["syntax", "cython name", "aten name", "guard", "c++ name", "template", "header"],
+    )
+    def test_the_line_is_shown(self, source, place, caret):
+        error = error_of(source)
+        lines = str(error).splitlines()
+        assert place in lines[1]
+        if caret:
+            assert lines[2].strip() in source
+            assert lines[2][lines[3].index("^") :].startswith(caret)
+        assert len(lines) <= 2 + 3 * len(error.diagnostics)
+        assert "-fPIC" not in str(error)
+        assert error.output
+
+    def test_the_line_of_cpp(self):
+        error = error_of("cdef extern from *:\n    int f(int)\n", "int f(int x) {\n  return x + y;\n}\n")
+        assert "cpp_source:2:14: 'y' was not declared in this scope\n      return x + y;\n" in str(error)
+        assert "g++" in error.command[0] or "c++" in error.command[0]
+
+    def test_the_line_in_another_file(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "wrong.pyx").write_text("from helper cimport two\ndef f(): return two()\n")
+        (tmp_path / "helper.pxd").write_text("cdef inline int two(): return 2 +\n")
+        with pytest.raises(BuildError, match=r"\nhelper\.pxd:1:34: "):
+            interop.load("wrong.pyx")
+        (tmp_path / "helper.pxd").write_text('cdef extern from "two.h":\n    int two()\n')
+        (tmp_path / "two.h").write_text("inline int two() {\n  return 2\n}\n")
+        with pytest.raises(BuildError, match=r"\ntwo\.h:2:11: expected ';' before '}' token\n      return 2\n  +\^"):
+            interop.load("wrong.pyx")
+
+    def test_many_errors_are_counted(self):
+        error = error_of("def f():\n" + "".join(f"    nothing_{i}()\n" for i in range(20)))
+        assert len(error.diagnostics) == 20
+        assert str(error).count("undeclared name") == 5
+        assert "... and 15 more" in str(error)
+        assert error.diagnostics[19].line == 21
+
+    def test_what_nobody_defines(self):
+        error = error_of("cdef extern from *:\n    int f(int)\ndef g(): return f(1)\n", "int f(int);\n")
+        assert "f(int) is declared and used, but no source and no library defines it" in str(error)
+
+    def test_a_flag_that_there_is_not(self):
+        error = error_of("x = 1\n", extra_compile_args=["-fno-such-flag"])
+        assert "unrecognized command-line option '-fno-such-flag'" in str(error)
+
+    def test_a_library_that_there_is_not(self):
+        assert "cannot find -lno_such_library" in str(error_of("x = 1\n", libraries=["no_such_library"]))
+
+
+class TestArguments:
+    @pytest.mark.parametrize("name", ["my-module", "2nd", "", "a.b", "módulo", "a b", 3])
+    def test_names_that_are_none(self, name):
+        with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII, got"):
+            interop.load_inline("x = 1\n", name=name)
+
+    def test_a_pyx_with_a_dash(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "my-module.pyx").write_text("x = 1\n")
+        with pytest.raises(ValueError, match=r"got 'my-module' .*give one: load\('my_module', \['my-module\.pyx'\]\)"):
+            interop.load("my-module.pyx")
+        assert interop.load("my_module", ["my-module.pyx"]).x == 1
+
+    def test_the_name_of_somebody_elses_module(self):
+        with pytest.raises(ValueError, match=r"'json' is that of a module that is imported already \(.*json"):
+            interop.load_inline("x = 1\n", name="json")
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            (("no/such.pyx",), FileNotFoundError, "there is no file 'no/such.pyx' among the sources"),
+            (("name",), ValueError, r"needs sources: load\('name', \['name.pyx'\]\)"),
+            (("name", ["a.txt"]), ValueError, r"must end in one of \.pyx, .*, got 'a\.txt'"),
+            (("name", [__file__]), ValueError, r"must end in one of"),
+            (("name", [3]), TypeError, r"sources must be paths, got 3"),
+            ((3,), TypeError, r"name_or_path must be a name or a path, got 3"),
+        ],
+    )
+    def test_sources_that_are_none(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            interop.load(*arguments)
+
+    def test_two_pyx(self, tmp_path):
+        for name in ("a", "b"):
+            (tmp_path / f"{name}.pyx").touch()
+        with pytest.raises(ValueError, match=r"a module has one \.pyx"):
+            interop.load("both", [tmp_path / "a.pyx", tmp_path / "b.pyx"])
+
+    @pytest.mark.parametrize("source", [None, 3, b"x = 1"])
+    def test_a_text_that_is_none(self, source):
+        with pytest.raises(TypeError, match="cython_source must be a string"):
+            interop.load_inline(source)
+
+    def test_flags_in_one_string(self):
+        with pytest.raises(TypeError, match=r"extra_compile_args must be a list of flags, .* got '-O3'"):
+            interop.load_inline("x = 1\n", extra_compile_args="-O3")
+
+    @pytest.mark.parametrize("folder", ["with space", "naïve-Ω", 'quote\'d "$HOME"'])
+    def test_folders_with_any_name(self, tmp_path, folder):
+        """Errors in them name the line as well."""
+        place = tmp_path / folder
+        place.mkdir()
+        (place / "elsewhere.pyx").write_text('cdef extern from "two.h":\n    int two()\ndef f(): return two()\n')
+        (place / "two.h").write_text("inline int two() { return 2; }\n")
+        assert interop.load(place / "elsewhere.pyx").f() == 2
+        (place / "two.h").write_text("// nothing\n")
+        with pytest.raises(BuildError, match=rf"{re.escape(folder)}/elsewhere\.pyx:3:17: 'two' was not declared"):
+            interop.load(place / "elsewhere.pyx")
+
+
+class TestMachine:
+    def test_no_compiler(self, monkeypatch):
+        monkeypatch.setenv("CXX", "/no/such/compiler")
+        error = error_of("x = 1\n")
+        assert "the C++ compiler '/no/such/compiler' does not run (No such file or directory)" in str(error)
+        assert "install g++" in str(error)
+        assert "CXX" in str(error)
+
+    def test_a_compiler_that_fails_otherwise(self, monkeypatch):
+        monkeypatch.setenv("CXX", "false")
+        assert "false ended with status 1" in str(error_of("x = 1\n"))
+
+    def test_no_ninja(self, tmp_path, monkeypatch):
+        """It is needed for .cu files alone."""
+        hide_ninja(tmp_path, monkeypatch)
+        assert interop.load_inline("x = 1\n", name="without_ninja", force=True).x == 1
+
+    def test_no_ninja_for_cuda(self, tmp_path, monkeypatch, toolkit):
+        monkeypatch.setenv("CUDA_HOME", str(toolkit.home))
+        hide_ninja(tmp_path, monkeypatch)
+        (tmp_path / "kernels.pyx").write_text("x = 1\n")
+        (tmp_path / "kernel.cu").write_text("__global__ void kernel() {}\n")
+        with pytest.raises(BuildError, match="needs ninja; run: pip install ninja"):
+            interop.load("kernels", [tmp_path / "kernels.pyx", tmp_path / "kernel.cu"])
+
+    @pytest.mark.parametrize("place", ["file/cache", "/proc/cache"])
+    def test_a_cache_that_cannot_be_written(self, tmp_path, monkeypatch, place):
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / place))
+        with pytest.raises(BuildError, match=r"the cache cannot be written: /.*INTEROP_CACHE_DIR"):
+            interop.load_inline("x = 1\n")
+
+    @pytest.mark.parametrize("megabytes", [0, 1])
+    def test_a_full_disk(self, tmp_path, megabytes):
+        """No file may grow beyond that: nothing at all can be written, or the compiler cannot."""
+        code = (
+            "import resource, interop, interop.jit.build\n"
+            f"resource.setrlimit(resource.RLIMIT_FSIZE, ({megabytes} << 20,) * 2)\n"
+            "try: interop.load_inline('x = 1')\n"
+            "except interop.jit.BuildError as error: print(error)"
+        )
+        environment = os.environ | {"INTEROP_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert "there is no room to write" in done.stdout, done.stdout + done.stderr
+        assert not list(tmp_path.glob("jit/modules/*/*"))
+
+
+class TestCuda:
+    @pytest.fixture
+    def sources(self, tmp_path, toolkit, monkeypatch):
+        """A module with a kernel; compiled, if not run, also where torch has no CUDA."""
+        monkeypatch.setenv("CUDA_HOME", str(toolkit.home))
+        (tmp_path / "touching.pyx").write_text(
+            "from interop.cuda cimport Launch\n"
+            'cdef extern from *:\n    "extern \\"C\\" int touch(void*);"\n    int touch(void* stream) noexcept nogil\n'
+            "def launch():\n    cdef Launch launch = Launch()\n    launch.check(touch(NULL), b'touch')\n"
+        )
+        (tmp_path / "kernel.cu").write_text(
+            '#include "interop/cuda/launch.cuh"\n#include "number.h"\n__global__ void kernel(int) {}\n'
+            'extern "C" int touch(void* stream) { return interop::cuda::launch(kernel, 1, 32, stream, NUMBER); }\n'
+        )
+        (tmp_path / "number.h").write_text("#define NUMBER 1\n")
+        return [tmp_path / "touching.pyx", tmp_path / "kernel.cu"]
+
+    def test_kernels(self, sources, capfd):
+        module = interop.load("jit_kernels", sources)
+        if not torch.cuda.is_available():
+            with pytest.raises(torch.AcceleratorError):
+                module.launch()
+        assert capfd.readouterr().out == ""
+        sources[1].with_name("number.h").write_text("#define NUMBER nothing\n")
+        with pytest.raises(BuildError, match=r"kernel\.cu:4:.* identifier \"nothing\" is undefined\n +extern"):
+            interop.load("jit_kernels", sources)
+
+    def test_they_are_left_out(self, sources, monkeypatch):
+        monkeypatch.setenv("INTEROP_CUDA", "0")
+        with pytest.raises(BuildError, match=r"it has \.cu sources, and INTEROP_CUDA=0"):
+            interop.load("jit_kernels", sources)

@@ -1,0 +1,116 @@
+"""``%%torch_cython`` in a real kernel, as a notebook runs it."""
+
+import re
+
+import pytest
+from jupyter_client.manager import KernelManager
+
+
+class Notebook:
+    """Runs cells, each of which must end well unless it is said not to."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def run(self, code, fails=False):
+        """What the cell prints and displays; of a cell that fails, its error."""
+        said = []
+
+        def hear(message):
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                said.append(content["text"])
+            elif message["msg_type"] in ("execute_result", "display_data"):
+                said.append(content["data"].get("text/html") or content["data"]["text/plain"])
+            elif message["msg_type"] == "error":
+                said.append("\n".join(content["traceback"]))
+
+        reply = self.client.execute_interactive(code, output_hook=hear, timeout=300)
+        assert (reply["content"]["status"] == "error") == fails, "".join(said)
+        return re.sub(r"\x1b\[[\d;]*m", "", "".join(said))
+
+
+@pytest.fixture(scope="module")
+def notebook(jit_cache, tmp_path_factory):
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(tmp_path_factory.mktemp("notebook")))
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=120)
+        result = Notebook(client)
+        result.run("%load_ext interop\nimport torch")
+        yield result
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+CELL = """%%torch_cython {arguments}
+cimport torch
+cimport ATen as at
+
+cdef class Scale:
+    cdef readonly double factor
+    def __init__(self): self.factor = 2
+
+def twice(torch.Tensor x not None):
+    return torch.wrap(at.mul(x.cdata, 2.0))
+
+cpdef double half(double x):
+    return x / 2
+
+_hidden = 1
+"""
+
+
+def test_names_of_a_cell(notebook):
+    assert notebook.run(CELL.format(arguments="")) == ""
+    assert notebook.run("twice(torch.ones(2)), half(3), Scale().factor") == "(tensor([2., 2.]), 1.5, 2.0)"
+    assert notebook.run("'_hidden' in globals()") == "False"
+
+
+def test_an_edited_cell(notebook):
+    for value in (1, 2):
+        notebook.run(f"%%torch_cython\ndef value(): return {value}\n")
+        assert notebook.run("value()") == str(value)
+
+
+def test_a_cell_that_is_wrong(notebook):
+    said = notebook.run("%%torch_cython\ndef f():\n    return nothing()\n", fails=True)
+    assert re.search(r"BuildError: .*\ncell:3:12: undeclared name .*\n +return nothing\(\)\n +\^$", said)
+    assert "Traceback" not in said
+    notebook.run("%%torch_cython\ndef f():\n    return 3\n")
+    assert notebook.run("f()") == "3"
+
+
+def test_a_traceback_shows_the_cell(notebook):
+    notebook.run("%%torch_cython\ndef failing():\n    raise ValueError('here')\n")
+    assert "raise ValueError('here')" in notebook.run("failing()", fails=True)
+
+
+def test_the_report(notebook):
+    said = notebook.run("%%torch_cython -a\ndef reported(x): return x + 1\n")
+    assert "<style" in said
+    assert "def reported(x): return x + 1" in re.sub("<[^>]*>", "", said)
+    assert "<html" not in said
+    assert notebook.run("reported(1)") == "2"
+
+
+def test_arguments(notebook):
+    cell = (
+        '%%torch_cython {}\ncdef extern from *:\n    int VALUE "__OPTIMIZE__ * NUMBER"\n'
+        "def f(): return VALUE, __name__\n"
+    )
+    said = notebook.run(cell.format("--verbose -n named -c=-DNUMBER=3 --compile-args '-O1 -fno-math-errno'"))
+    assert "-DNUMBER=3 -O1 -fno-math-errno" in said
+    assert notebook.run("f()") == "(3, 'named')"
+    first = notebook.run("import sys; sys.modules['named'].__file__")
+    notebook.run(cell.format("-n named -c=-DNUMBER=3 -c=-O1 -c=-fno-math-errno"))
+    assert notebook.run("sys.modules['named'].__file__") == first
+    notebook.run(cell.format("-f -n named -c=-DNUMBER=3 -c=-O1 -c=-fno-math-errno"))
+    assert notebook.run("sys.modules['named'].__file__") != first
+
+
+def test_an_argument_that_there_is_not(notebook):
+    assert "unrecognized arguments: --nonsense" in notebook.run("%%torch_cython --nonsense\nx = 1\n", fails=True)
