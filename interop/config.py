@@ -26,6 +26,7 @@ _OPTIONS = {
     "ldflags": "the linker's flags: torch's folder of libraries",
     "libs": "the libraries",
     "cmake": "the folder of the CMake package, for: cmake -Dinterop_DIR=...",
+    "suffix": "what the file names of modules end with",
     "version": "the version of torch-interop",
     "json": "all of it and more, for programs",
 }
