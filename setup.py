@@ -122,11 +122,11 @@ setup(
     packages=[*find_packages(ROOT, include=["interop", "interop.*"]), *PACKAGE_DIR],
     package_dir=PACKAGE_DIR,
     package_data={
-        "interop": ["py.typed", "*.pyi"],
+        "interop": ["py.typed", "*.pyi", "share/cmake/interop/*.cmake", "templates/**/*"],
         "interop.pxd": ["**/*.pxd"],
         "interop.include": ["**/*.h", "**/*.cuh"],
         "interop.csrc": ["bootstrap.cpp"],
     },
-    exclude_package_data={"interop": ["*.pyx", "*.cpp"]},
+    exclude_package_data={"interop": ["_bridges.pyx", "_bridges.cpp", "_core.pyx", "_core.cpp"]},
     **arguments,
 )

@@ -8,12 +8,15 @@ from interop.cli import CommandError, Parser
 
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
+    "config": ("interop.config", "print what other build systems compile and link modules with"),
+    "cythonize": ("interop.cythonize", "translate one source to C++, for other build systems"),
     "cache": ("interop.jit.command", "say what is kept on disk, or remove it"),
     "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
+    "new": ("interop.new", "write a small project that builds, tests and installs as it is"),
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
 }
 
-WITHOUT_CHECK = {"doctor"}
+WITHOUT_CHECK = {"config", "doctor", "new"}
 """Those for which it is not checked that this package was built for the running torch, and torch is not imported."""
 
 

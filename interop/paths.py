@@ -22,6 +22,11 @@ def get_source_dir() -> str:
     return _find("csrc", "csrc")
 
 
+def get_cmake_dir() -> str:
+    """The folder with the CMake package, for ``interop_DIR``."""
+    return _find("share/cmake/interop", "interop/share/cmake/interop")
+
+
 def get_cache_dir() -> Path:
     """The folder for what is kept between runs: compiled modules, precompiled headers, what NVRTC made.
 

@@ -37,6 +37,13 @@ class Torch:
     cuda: str | None
 
     @property
+    def abi(self) -> str:
+        """The name of its binary interface, such as ``torch_2_13``."""
+        # The module with the names is in a package that imports torch.
+        names = runpy.run_path(str(Path(__file__).parent / "abi" / "names.py"))
+        return names["abi_name"](self.version)
+
+    @property
     def include_dirs(self) -> list[str]:
         """The folders of its headers."""
         include = self.folder / "include"

@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -113,6 +114,14 @@ class TestBrokenModules:
             assert "built for torch 2.99, compiled by GCC" in text
             assert f"but torch {torch.__version__} is installed" in text
             assert "pip install --no-build-isolation" in text
+
+    def test_the_words_in_the_guide(self, bootstrapped):
+        page = (TESTS.parent / "docs" / "building-guide.md").read_text()
+        ((text, fix),) = re.findall(r"```\nproblem  torch  (.*)\nfix: (.*)\n```", page)
+        entry, _ = bootstrapped("m", "torch_2_11")
+        (wrong,) = (finding for finding in examine_module(entry) if finding.level is Level.PROBLEM)
+        assert re.fullmatch(".*".join(map(re.escape, text.split("..."))), wrong.text)
+        assert wrong.fix == fix
 
     def test_half_a_module(self, bootstrapped):
         path, native = bootstrapped("m", NAME)

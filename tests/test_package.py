@@ -1,6 +1,7 @@
 """The wheel and the sdist hold what users need, and the wheel alone passes the consumer tests."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def test_the_wheel_has_every_declaration_and_header(distributions):
     wanted = {f"interop/{name}" for name in tracked("pxd") | GENERATED}
     wanted |= {f"interop/{name.removeprefix('csrc/')}" for name in tracked("csrc/include")}
     wanted |= {"interop/include/interop/functions.h", "interop/csrc/bootstrap.cpp", "interop/_build_info.py"}
-    wanted |= {name for name in tracked("interop") if name.endswith((".py", ".pyi", "py.typed"))}
+    wanted |= {name for name in tracked("interop") if name.endswith((".py", ".pyi", "py.typed", ".cmake"))}
+    wanted |= tracked("interop/templates")
     assert wanted <= names, wanted - names
     compiled = {name.split(".")[0] for name in names if name.endswith(".so")}
     assert compiled == {"interop/_core", "interop/_bridges"}
@@ -72,6 +74,7 @@ def test_the_wheel_has_nothing_else(distributions):
     with zipfile.ZipFile(distributions["wheel"]) as wheel:
         outside = [name for name in wheel.namelist() if not name.startswith(("interop/", "torch_interop-"))]
         leftovers = [name for name in wheel.namelist() if name.endswith((".pyx", ".pyc", ".o"))]
+    leftovers = [name for name in leftovers if not re.fullmatch(r"interop/templates/.*\.pyx", name)]
     assert outside == []
     assert leftovers == []
 

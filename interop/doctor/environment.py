@@ -15,7 +15,7 @@ from interop.doctor.finding import Finding, ok, problem, warning
 from interop.paths import get_include, get_pxd_dir
 from interop.toolchain import CXX_FLAGS, compiler, find_torch, predefined_macros
 
-__all__ = ["SECTIONS", "abi", "build", "loaded_libraries", "openmp", "openmp_finding", "python", "tools", "torch"]
+__all__ = ["SECTIONS", "build", "loaded_libraries", "openmp", "openmp_finding", "python", "tools", "torch"]
 
 MINIMUM = {"Cython": (3, 1), "numpy": (2,), "setuptools": (77,)}
 MINIMUM_PYTHON = (3, 11)
@@ -140,7 +140,7 @@ def build() -> list[Finding]:
     running = find_torch()
     if running is None:
         return [problem("torch-interop", f"{text}, which is not installed", f"pip install torch=={made.TORCH}")]
-    if abi(running.version) not in (None, made.ABI):
+    if running.abi != made.ABI:
         return [problem("torch-interop", f"{text}, but torch {running.version} is running", REBUILD)]
     try:
         importlib.import_module("interop._check")
@@ -185,14 +185,6 @@ def loaded_libraries() -> list[str]:
 
 SECTIONS = {"Python": python, "Tools": tools, "torch": torch, "This package": build, "Loaded": openmp}
 """What the page says of the environment: titles, and the functions that find out. The order is that of imports."""
-
-
-def abi(version: str) -> str | None:
-    """The name of a torch's ABI; None where torch, which the module with those names imports, is broken."""
-    try:
-        return importlib.import_module("interop.abi.names").abi_name(version)
-    except Exception:
-        return None
 
 
 def _version(package: str) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interop.cli import CommandError
-from interop.doctor.environment import abi, openmp_finding
+from interop.doctor.environment import openmp_finding
 from interop.doctor.finding import Finding, Level, ok, problem, warning
 from interop.toolchain import Torch, find_torch
 
@@ -148,7 +148,7 @@ def _torch(parts: Parts) -> list[Finding]:
     built = f"built for torch {parts.abi.removeprefix('torch_').replace('_', '.')}{compilers}"
     if running is None:
         return [problem("torch", f"{built}, and there is none", "pip install torch")]
-    if abi(running.version) not in (None, parts.abi):
+    if running.abi != parts.abi:
         return [problem("torch", f"{built}, but torch {running.version} is installed", REBUILD)]
     return [ok("torch", built)]
 

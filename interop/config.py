@@ -1,0 +1,125 @@
+"""``interop-config``, or ``python -m interop config``: what other build systems compile and link modules with.
+
+Nothing is imported for it but this file and what finds torch and the compiler, so it takes little time.
+"""
+
+import json
+import shlex
+import sys
+import sysconfig
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from interop.cli import CommandError, Parser
+from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_dir
+from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
+
+__all__ = ["config", "main", "script"]
+
+LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
+"""Torch's libraries that modules are linked to, those of `torch.utils.cpp_extension`."""
+
+_OPTIONS = {
+    "pxd": "the folder of the declarations, for: cython -I",
+    "include": "the folder of our C++ headers",
+    "cflags": "the compiler's flags: folders of headers, C++20, OpenMP",
+    "ldflags": "the linker's flags: torch's folder of libraries",
+    "libs": "the libraries",
+    "cmake": "the folder of the CMake package, for: cmake -Dinterop_DIR=...",
+    "suffix": "what the file names of modules end with",
+    "version": "the version of torch-interop",
+    "json": "all of it and more, for programs",
+}
+
+
+def main(arguments: list[str], prog: str = "python -m interop config") -> None:
+    """Run ``python -m interop config`` with `arguments`."""
+    parser = Parser(
+        prog=prog,
+        description="Print what other build systems compile and link modules with.",
+        epilog=f"c++ -O2 -shared -fPIC $({prog} --cflags) m.cpp $({prog} --ldflags --libs) -o m.so",
+    )
+    for name, text in _OPTIONS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
+    options = vars(parser.parse_args(arguments))
+    chosen = [name for name in _OPTIONS if options[name]]
+    if not chosen:
+        parser.error(f"an option is missing; there are: {', '.join(f'--{name}' for name in _OPTIONS)}")
+    values = config()
+    if "json" in chosen:
+        print(json.dumps(values, indent=1))
+        return
+    flags = {
+        "cflags": [*(f"-I{folder}" for folder in values["include_dirs"]), *values["cflags"]],
+        "ldflags": [f"-L{folder}" for folder in values["library_dirs"]],
+        "libs": [f"-l{library}" for library in values["libraries"]],
+    }
+    words = [shlex.join(flags[name]) if name in flags else str(values[name]) for name in chosen]
+    print(" ".join(words))
+
+
+def script() -> int:
+    """Run ``interop-config`` with the arguments of this process, and return the exit status."""
+    try:
+        main(sys.argv[1:], "interop-config")
+    except CommandError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.status
+    return 0
+
+
+def config() -> dict:
+    """What modules are compiled and linked with.
+
+    Returns
+    -------
+    dict
+        ``pxd``, ``include``, ``cmake`` and ``bootstrap`` are paths; ``include_dirs``, ``cflags``, ``library_dirs`` and
+        ``libraries`` lists for the compiler and the linker; ``version`` is that of this package, ``torch`` that of
+        torch, ``abi`` the name of its binary interface; ``suffix`` is what the file names of modules end with.
+
+    Raises
+    ------
+    CommandError
+        If there is no torch, or this package was not built, or for another torch.
+    """
+    torch = find_torch()
+    if torch is None:
+        raise CommandError("torch is not installed in this environment; run: pip install torch")
+    made = _build_info(torch)
+    try:
+        pxd, include, cmake, source = get_pxd_dir(), get_include(), get_cmake_dir(), get_source_dir()
+    except FileNotFoundError as error:
+        raise CommandError(str(error)) from error
+    # A virtual environment has headers of its own, greenlet's for example, beside those of its Python.
+    python = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
+    return {
+        "version": made["VERSION"],
+        "torch": torch.version,
+        "abi": torch.abi,
+        "pxd": pxd,
+        "include": include,
+        "cmake": cmake,
+        "bootstrap": str(Path(source, "bootstrap.cpp")),
+        "include_dirs": [include, *torch.include_dirs, *python],
+        "cflags": [*CXX_FLAGS, *openmp_flags()],
+        "library_dirs": [torch.lib_dir],
+        "libraries": list(LIBRARIES),
+        "suffix": EXTENSION_SUFFIXES[0],
+    }
+
+
+def _build_info(torch: Torch) -> dict[str, str]:
+    try:
+        from interop import _build_info
+    except ImportError as error:
+        raise CommandError(
+            "this is a checkout of torch-interop without its compiled half; build it here with `make demo` or "
+            "`pip install --no-build-isolation -e .`"
+        ) from error
+    if torch.abi != _build_info.ABI:
+        raise CommandError(
+            f"torch-interop was built for torch {_build_info.TORCH}, but torch {torch.version} is installed. "
+            "See: python -m interop doctor"
+        )
+    return vars(_build_info)

@@ -1,0 +1,11 @@
+# Whether find_package(interop VERSION) is content. The version is noted where the package was built.
+file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../../../_build_info.py" _interop_version REGEX "^VERSION = ")
+string(REGEX REPLACE "^VERSION = \"(.*)\"$" "\\1" PACKAGE_VERSION "${_interop_version}")
+if(PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()

@@ -1,0 +1,139 @@
+# find_package(interop): modules that use torch's tensors, built by CMake as interop.build does it for setuptools.
+#
+#   interop::interop                  a target to link to: folders of headers, torch's libraries, C++20, OpenMP
+#   interop_add_cython_module(...)    a module from .pyx and C++ files
+#   interop_install_module(...)       installs one
+#
+# The Python that is asked for all this is the one that find_package(Python) finds; Python_EXECUTABLE names another.
+cmake_minimum_required(VERSION 3.20)  # for depfiles with makefiles
+
+if(NOT TARGET Python::Module OR NOT Python_EXECUTABLE)
+  find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+endif()
+
+# CXX, because which flags there are is up to the compiler. -P: this folder is no place to import from.
+execute_process(
+  COMMAND "${CMAKE_COMMAND}" -E env "CXX=${CMAKE_CXX_COMPILER}" "${Python_EXECUTABLE}" -P -m interop config --json
+  OUTPUT_VARIABLE _interop_json
+  ERROR_VARIABLE _interop_error
+  RESULT_VARIABLE _interop_result
+  OUTPUT_STRIP_TRAILING_WHITESPACE
+  ERROR_STRIP_TRAILING_WHITESPACE)
+if(NOT _interop_result EQUAL 0)
+  set(interop_FOUND FALSE)
+  set(interop_NOT_FOUND_MESSAGE
+      "${Python_EXECUTABLE} says: ${_interop_error}. Is torch-interop installed there? Name another Python with -DPython_EXECUTABLE=... ; if pip runs CMake, give it --no-build-isolation.")
+  return()
+endif()
+
+foreach(_interop_key version torch abi pxd include bootstrap suffix)
+  string(JSON interop_${_interop_key} GET "${_interop_json}" ${_interop_key})
+endforeach()
+foreach(_interop_key include_dirs cflags library_dirs libraries)
+  set(interop_${_interop_key})
+  string(JSON _interop_length LENGTH "${_interop_json}" ${_interop_key})
+  math(EXPR _interop_last "${_interop_length} - 1")
+  if(_interop_length GREATER 0)
+    foreach(_interop_index RANGE ${_interop_last})
+      string(JSON _interop_value GET "${_interop_json}" ${_interop_key} ${_interop_index})
+      list(APPEND interop_${_interop_key} "${_interop_value}")
+    endforeach()
+  endif()
+endforeach()
+
+if(NOT TARGET interop::interop)
+  add_library(interop::interop INTERFACE IMPORTED)
+  target_include_directories(interop::interop INTERFACE ${interop_include_dirs})
+  target_compile_features(interop::interop INTERFACE cxx_std_20)
+  foreach(_interop_flag ${interop_cflags})
+    if(NOT _interop_flag MATCHES "^-std=") # cxx_std_20 says it, and lets a target ask for more
+      target_compile_options(interop::interop INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${_interop_flag}>")
+    endif()
+  endforeach()
+  foreach(_interop_library ${interop_libraries})
+    find_library(interop_${_interop_library}_LIBRARY ${_interop_library} PATHS ${interop_library_dirs} NO_DEFAULT_PATH REQUIRED)
+    mark_as_advanced(interop_${_interop_library}_LIBRARY)
+    target_link_libraries(interop::interop INTERFACE "${interop_${_interop_library}_LIBRARY}")
+  endforeach()
+endif()
+
+# interop_add_cython_module(<target> <source>... [MODULE <dotted.name>])
+#
+# A module of Python from .pyx sources, from C++ sources, or both. <target> is also the module's name, unless MODULE gives
+# another, as it must for a module in a package. As with interop.build.Extension it consists of two files: <target>, and
+# <target>_bootstrap, which imports torch and compares versions before it loads the other.
+function(interop_add_cython_module target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE" "")
+  if(NOT arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "interop_add_cython_module(${target}): the sources are missing, such as ${target}.pyx")
+  endif()
+  if(NOT arg_MODULE)
+    set(arg_MODULE "${target}")
+  endif()
+  string(REGEX REPLACE ".*\\." "" name "${arg_MODULE}")
+  if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+    message(FATAL_ERROR "interop_add_cython_module(${target}): MODULE must be a module's dotted name, got ${arg_MODULE}")
+  endif()
+
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.interop")
+  set(sources)
+  foreach(source ${arg_UNPARSED_ARGUMENTS})
+    if(source MATCHES "\\.pyx$")
+      _interop_translate("${source}" "${arg_MODULE}" "${folder}" translated)
+      list(APPEND sources "${translated}")
+    else()
+      list(APPEND sources "${source}")
+    endif()
+  endforeach()
+
+  add_library(${target} MODULE ${sources})
+  # Before all others: the headers that were cut down to what the sources use.
+  target_include_directories(${target} BEFORE PRIVATE "${folder}/include" "${CMAKE_CURRENT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE interop::interop Python::Module)
+  # Without a build type CMake does not optimise at all.
+  target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:>,$<COMPILE_LANGUAGE:CXX>>:-O2>")
+  set(native "_${name}_${interop_abi}")
+  set_target_properties(
+    ${target}
+    PROPERTIES PREFIX ""
+               OUTPUT_NAME "${native}"
+               SUFFIX "${interop_suffix}"
+               CXX_VISIBILITY_PRESET hidden
+               # The bootstrap imports torch, and so its libraries are there; a path would be this machine's.
+               SKIP_BUILD_RPATH TRUE)
+
+  add_library(${target}_bootstrap MODULE "${interop_bootstrap}")
+  target_link_libraries(${target}_bootstrap PRIVATE Python::Module)
+  target_compile_features(${target}_bootstrap PRIVATE cxx_std_20)
+  target_compile_definitions(
+    ${target}_bootstrap PRIVATE "INTEROP_MODULE=${name}" "INTEROP_ABI=\"${interop_abi}\""
+                                "INTEROP_NATIVE=\"${native}${interop_suffix}\"")
+  set_target_properties(${target}_bootstrap PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${interop_suffix}")
+  add_dependencies(${target} ${target}_bootstrap)
+endfunction()
+
+# interop_install_module(<target> DESTINATION <folder>): both files of a module.
+function(interop_install_module target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESTINATION" "")
+  if(NOT arg_DESTINATION)
+    message(FATAL_ERROR "interop_install_module(${target}): DESTINATION is missing: the package's folder, or \".\"")
+  endif()
+  install(TARGETS ${target} ${target}_bootstrap LIBRARY DESTINATION "${arg_DESTINATION}")
+endfunction()
+
+# Sets `result` to the C++ file that a rule makes of a .pyx.
+function(_interop_translate source module folder result)
+  get_filename_component(source "${source}" ABSOLUTE)
+  get_filename_component(stem "${source}" NAME_WE)
+  set(output "${folder}/${stem}.cpp")
+  file(MAKE_DIRECTORY "${folder}/include")
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND "${Python_EXECUTABLE}" -P -m interop cythonize "${source}" --output "${output}" --headers "${folder}/include"
+            --module "${module}" --include "${CMAKE_CURRENT_SOURCE_DIR}" --depfile "${folder}/${stem}.d"
+    DEPENDS "${source}"
+    DEPFILE "${folder}/${stem}.d"
+    COMMENT "Translating ${stem}.pyx to C++"
+    VERBATIM)
+  set(${result} "${output}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,161 @@
+"""The projects that `python -m interop new` writes are built, tested and installed, each as its README says."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, fingerprint, run
+
+from interop import __main__ as command_line
+from interop.abi import NAME
+from interop.new import PLACEHOLDER, TEMPLATES, write_project
+
+VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.fixture
+def new(tmp_path, monkeypatch, capsys):
+    """Runs the command in an empty folder: exit status, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_new(*arguments):
+        status = command_line.main(["new", *arguments])
+        return status, *capsys.readouterr()
+
+    return run_new
+
+
+def installed(kind, **options):
+    """The folder with a project and, in `site`, what is installed of it; built once for as long as nothing changes."""
+    work = BUILD / "new" / kind
+    extra = [path.read_bytes() for path in sorted(TEMPLATES.rglob("*")) if path.is_file()]
+    stamp, wanted = work / "stamp", fingerprint(extra=(kind, extra))
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        write_project(f"made_{kind}", work, **options)
+        pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", work]
+        run([*pip, work / f"made_{kind}"], env=VARIABLES)
+        (wheel,) = work.glob("*.whl")
+        zipfile.ZipFile(wheel).extractall(work / "site")
+        stamp.write_text(wanted)
+    return work
+
+
+@pytest.fixture(scope="module")
+def with_setuptools():
+    return installed("setuptools")
+
+
+@pytest.fixture(scope="module")
+def with_cmake():
+    return installed("cmake", cmake=True)
+
+
+@pytest.fixture(scope="module")
+def with_cuda(toolkit):
+    return installed("cuda", cuda=True)
+
+
+def own_tests(work):
+    """Runs the tests of a project in a process of its own; what pytest prints."""
+    (project,) = work.glob("made_*/pyproject.toml")
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", project.parent]
+    return run(command, env=VARIABLES | {"PYTHONPATH": str(work / "site")}, cwd=work)
+
+
+@pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", "with_cuda"])
+def test_its_own_tests_pass(request, kind):
+    output = own_tests(request.getfixturevalue(kind))
+    assert " passed" in output
+    assert "failed" not in output
+
+
+@pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake"])
+def test_what_is_installed(request, kind):
+    """Both files of the module, and what others cimport; nothing else than the package."""
+    site = request.getfixturevalue(kind) / "site"
+    (package,) = (path for path in site.iterdir() if not path.name.endswith(".dist-info"))
+    compiled = {path.name.partition(".")[0] for path in package.glob("*.so")}
+    assert compiled == {"ops", f"_ops_{NAME}"}
+    assert (package / "ops.pxd").is_file()
+
+
+def test_the_tests_notice(with_setuptools, tmp_path):
+    """A project whose function is wrong fails."""
+    work = shutil.copytree(with_setuptools, tmp_path / "work")
+    wrong = "def softclip(x, limit):\n    return x\n"
+    (work / "site" / "made_setuptools" / "__init__.py").write_text(wrong)
+    with pytest.raises(AssertionError, match="failed"):
+        own_tests(work)
+
+
+class TestCommand:
+    def test_what_it_writes(self, new, tmp_path):
+        status, out, error = new("my_cells")
+        assert (status, error) == (0, "")
+        files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+        assert files == {
+            "my_cells/.gitignore",
+            "my_cells/README.md",
+            "my_cells/pyproject.toml",
+            "my_cells/setup.py",
+            "my_cells/src/my_cells/__init__.py",
+            "my_cells/src/my_cells/ops.pxd",
+            "my_cells/src/my_cells/ops.pyx",
+            "my_cells/tests/test_my_cells.py",
+        }
+        assert files <= set(out.splitlines())
+        assert out.endswith("Next:\n  cd my_cells\n  pip install --no-build-isolation .\n  python -m pytest\n")
+        assert not any(PLACEHOLDER in (tmp_path / file).read_text() for file in files)
+
+    def test_kinds(self, new, tmp_path):
+        assert new("a", "--cmake")[0] == new("b", "--cuda")[0] == 0
+        assert (tmp_path / "a" / "CMakeLists.txt").is_file()
+        assert not (tmp_path / "a" / "setup.py").exists()
+        assert (tmp_path / "b" / "src" / "b" / "softclip.cu").is_file()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["my-cells"], "NAME must be an identifier of Python, in ASCII, such as 'my_cells'; got 'my-cells'"),
+            (["folder/cells"], "such as 'folder_cells'"),
+            (["2fast"], "such as 'fast'"),
+            (["módulo"], "NAME must be an identifier of Python, in ASCII"),
+            ([""], "got ''"),
+            (["../up"], "such as 'up'"),
+            (["class"], "'class' is a word of Python; take another"),
+            (["torch"], "'torch' is the name of a module that it would hide"),
+            (["random"], "'random' is the name of a module"),
+            (["cells", "--cuda", "--cmake"], "leave out --cuda or --cmake"),
+            ([], "NAME"),
+        ],
+    )
+    def test_wrong_arguments(self, new, tmp_path, arguments, message):
+        status, out, error = new(*arguments)
+        assert (status, out) == (2, "")
+        assert error.startswith("error: ")
+        assert message in error
+        assert not list(tmp_path.iterdir())
+
+    def test_a_folder_that_is_there(self, new, tmp_path):
+        (tmp_path / "cells").mkdir()
+        status, _, error = new("cells")
+        assert status == 1
+        assert error.startswith("error: there is a 'cells' already: choose another name")
+        assert not list((tmp_path / "cells").iterdir())
+
+    def test_a_folder_that_cannot_be_written(self, tmp_path):
+        """As where the disk is full: nothing stays behind."""
+        code = (
+            "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
+            "from interop.new import main\nmain(['cells'])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        assert "CommandError: cannot write cells: File too large" in done.stderr
+        assert not list(tmp_path.iterdir())
