@@ -262,6 +262,15 @@ def jit_cache():
         yield folder
 
 
+@pytest.fixture(scope="session")
+def notebook(jit_cache, tmp_path_factory):
+    """Runs cells in a Jupyter kernel, with %%torch_cython."""
+    from notebooks import started  # here, because few test files need Jupyter
+
+    with started(tmp_path_factory.mktemp("notebook")) as result:
+        yield result
+
+
 @pytest.fixture
 def bare():
     """Runs Python code in a new process, in which nothing is imported yet; returns what it prints."""
