@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -261,6 +262,15 @@ def jit_cache():
         yield folder
 
 
+@pytest.fixture(scope="session")
+def notebook(jit_cache, tmp_path_factory):
+    """Runs cells in a Jupyter kernel, with %%torch_cython."""
+    from notebooks import started  # here, because few test files need Jupyter
+
+    with started(tmp_path_factory.mktemp("notebook")) as result:
+        yield result
+
+
 @pytest.fixture
 def bare():
     """Runs Python code in a new process, in which nothing is imported yet; returns what it prints."""
@@ -275,6 +285,30 @@ def bare():
         return done.stdout if check else done
 
     return run_bare
+
+
+@pytest.fixture
+def fake_gpus(bare, site):
+    """Runs code in a new process that has eight CUDA devices, which do nothing but write down what streams wait for.
+
+    `on(tensor, i)` is a tensor that says to be on one of them, with the memory of one on the CPU.
+    """
+    before = """if 1:
+        import gc, sys, weakref
+        import numpy as np, torch, interop
+        import fake_devices, fake_pointers, fakes, streams
+        from pytest import raises
+        fake_pointers.enable()
+        fake_devices.enable()
+        def on(tensor, index=0):
+            fake_pointers.know(tensor.data_ptr(), index)
+            return fakes.on_device(tensor, index)
+        def written():
+            return [line for line in fake_devices.written() if not line.startswith("destroy")]
+    """
+    if torch.version.cuda:
+        pytest.skip("this torch looks for devices of its own")
+    return lambda code: bare(before + textwrap.indent(textwrap.dedent(code), " " * 8), site, TESTS)
 
 
 @pytest.fixture

@@ -30,9 +30,11 @@ HOSTILE = dlpack_checks.HOSTILE | ({} if torch.cuda.is_available() else dlpack_c
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.sampled_from(sorted(checks.PLAIN)), shapes())
-def test_every_array_is_shared(name, shape):
-    checks.shares_an_array(interop.from_dlpack, laid_out(name, *shape))
+@given(st.sampled_from(sorted(checks.PLAIN)), shapes(), st.booleans())
+def test_every_array_is_shared(name, shape, plain):
+    """A plain one without its methods, one of a subclass by them."""
+    array = laid_out(name, *shape)
+    checks.shares_an_array(interop.from_dlpack, array if plain else array.view(checks.Owner))
 
 
 @settings(deadline=None, max_examples=200)
@@ -90,6 +92,7 @@ def import_checks():
             for kind in (Legacy, Versioned):
                 yield partial(dlpack_checks.takes_a_capsule, array=array, kind=kind)
             yield partial(checks.shares_an_array, array=array)
+            yield partial(checks.shares_an_array, array=array.view(checks.Owner))
     for change, expected in dlpack_checks.UNDERSTOOD.values():
         yield partial(dlpack_checks.understands, change=change, expected=expected)
     for change, kind, words in HOSTILE.values():
@@ -222,8 +225,16 @@ def test_strides_of_axes_of_length_1_stay():
     for back in (interop.from_dlpack(tensor), interop.from_dlpack(interop.to_dlpack(tensor))):
         assert back.stride() == (3,)
     assert interop.from_dlpack(np.arange(6.0)[2:1:-1]).tolist() == [2.0]
-    with pytest.raises(BufferError, match="negative strides"):
-        interop.from_dlpack(np.arange(6.0)[::-1])
+    for array in (np.arange(6.0)[::-1], np.arange(6.0).view(checks.Owner)[::-1]):
+        with pytest.raises(BufferError, match="'obj' must not have negative strides"):
+            interop.from_dlpack(array)
+
+
+@pytest.mark.parametrize("name", sorted(checks.ARRAY_REFUSALS.keys() - {"a list", "a scalar", "read-only"}))
+def test_arrays_that_are_refused(name):
+    """With the words of from_numpy, as the error of DLPack."""
+    make, _, words = checks.ARRAY_REFUSALS[name]
+    checks.refuses(interop.from_dlpack, make(), BufferError, words)
 
 
 # Objects

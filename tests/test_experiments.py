@@ -128,7 +128,7 @@ class TestCommandLine:
         assert status == 1
         assert error.count("\n") == 1
         assert "need rich" in error
-        assert "pip install matplotlib pybind11 rich" in error
+        assert "pip install matplotlib psutil pybind11 rich" in error
 
     def test_help_of_an_experiment_shows_its_own_arguments(self, capsys):
         with pytest.raises(SystemExit) as exit_:

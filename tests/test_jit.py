@@ -129,6 +129,13 @@ class TestLoad:
             assert interop.load(path).f() == (1, 2, 3)
             assert builds == ["reading"] * 2
 
+    def test_headers_that_every_module_includes_are_read_precompiled(self):
+        """g++ says nothing when it finds that it cannot use them."""
+        folder = Path(interop.load_inline(TWICE, name="precompiled").__file__).parent
+        (read,) = (path.read_text() for path in folder.glob("*.o.d"))
+        assert "Python.h" in read
+        assert "ATen/core/Tensor.h" not in read  # in which it would stand otherwise
+
     def test_other_flags_are_another_module(self, tmp_path, builds):
         (tmp_path / "flags.pyx").write_text("cdef extern from *:\n    int NUMBER\ndef f(): return NUMBER\n")
         modules = [interop.load(tmp_path / "flags.pyx", define_macros=[("NUMBER", n)]) for n in ("1", "2", "1")]

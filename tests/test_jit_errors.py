@@ -58,8 +58,13 @@ class TestInSources:
                 "cython_source:2:19: there is no header 'no/such.h'",
                 "no/such.h",
             ),
+            (
+                'cdef extern from *:\n    """\n    int f(int x) { return nothing; }\n    """\n    int f(int)\nf(1)\n',
+                "cython_source:3:27: 'nothing' was not declared",
+                "nothing",
+            ),
         ],
-        ids=["syntax", "cython name", "aten name", "guard", "c++ name", "template", "header"],
+        ids=["syntax", "cython name", "aten name", "guard", "c++ name", "template", "header", "c++ in the pyx"],
     )
     def test_the_line_is_shown(self, source, place, caret):
         error = error_of(source)
@@ -98,6 +103,11 @@ class TestInSources:
     def test_what_nobody_defines(self):
         error = error_of("cdef extern from *:\n    int f(int)\ndef g(): return f(1)\n", "int f(int);\n")
         assert "f(int) is declared and used, but no source and no library defines it" in str(error)
+
+    def test_cpp_that_is_no_module(self, tmp_path):
+        (tmp_path / "plain.cpp").write_text("int x;\n")
+        with pytest.raises(BuildError, match=r"no source defines PyInit_plain; name a \.pyx, or in C"):
+            interop.load(tmp_path / "plain.cpp")
 
     def test_a_flag_that_there_is_not(self):
         error = error_of("x = 1\n", extra_compile_args=["-fno-such-flag"])

@@ -66,7 +66,8 @@ def _outcome(make: Callable, function: Callable) -> str:
         return "**wrong values**"
     words = ["shared" if result["address"] == source["address"] or not source["bytes"] else "copied"]
     if result["shape"] != source["shape"]:
-        words.append(f"{len(result['shape'])}-d")
+        same_rank = len(result["shape"]) == len(source["shape"])
+        words.append("other shape" if same_rank else f"{len(result['shape'])}-d")
     if words[0] == "shared" and result["writable"] != source["writable"]:
         words.append("writable" if result["writable"] else "read-only")
     return ", ".join(words)

@@ -65,8 +65,8 @@ def adapters() -> dict[tuple[object, str], object]:
     if hasattr(interop, "from_dlpack"):
         for place in (torch, torch.utils.dlpack):
             result[place, "from_dlpack"] = interop.from_dlpack
-        for place in (torch, torch.utils.dlpack):
             result[place, "to_dlpack"] = interop.to_dlpack
+        result[torch.Tensor, "__dlpack__"] = lambda tensor, **options: interop.to_dlpack(tensor, **options)
     return result
 
 

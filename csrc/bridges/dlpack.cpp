@@ -13,6 +13,7 @@
 #include "interop/device_guard.h"
 #include "interop/error_in_flight.h"
 #include "interop/tensor.h"
+#include "numpy.h"
 #include "reference.h"
 
 namespace interop::bridges {
@@ -46,6 +47,13 @@ at::Tensor alias(const at::Tensor& tensor, const DlpackImport& wanted) {
       "argument 'obj' must not require grad, which the result could not; pass obj.detach()");
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return as_wanted(at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), true)), wanted);
+}
+
+// NumPy's arrays are what they say, and on the CPU: to ask their methods for a capsule takes as long as all the rest.
+at::Tensor tensor_of_plain_array(PyObject* array, const DlpackImport& wanted) {
+  at::Tensor shared = detail::as_buffer_error([&] { return tensor_of_array(array, Readonly::share, argument); });
+  check_wanted(wanted, c10::kCPU, is_read_only(*shared.storage().unsafeGetStorageImpl()), false);
+  return as_wanted(std::move(shared), wanted);
 }
 
 // Consumes a capsule. Until it is certain that nothing is wrong with it, it stays as it is.
@@ -300,6 +308,9 @@ at::Tensor take_managed(
 at::Tensor tensor_of_dlpack(PyObject* object, const DlpackImport& wanted) {
   if (PyCapsule_CheckExact(object)) {
     return tensor_of_capsule(object, wanted);
+  }
+  if (is_array(object)) {
+    return tensor_of_plain_array(object, wanted);
   }
   if (is_tensor(object)) {
     // A subclass may have a way of its own.

@@ -9,6 +9,7 @@
 #include <c10/core/MemoryFormat.h>
 
 #include <string>
+#include <string_view>
 
 #include "interop/bridges/export.h"
 #include "interop/bridges/foreign.h"
@@ -157,22 +158,36 @@ at::Tensor plain(const at::Tensor& tensor) {
 
 }  // namespace
 
-at::Tensor tensor_of_array(PyObject* object, Readonly readonly) {
+bool is_array(PyObject* object) {
+  if (PyArray_API == nullptr) [[unlikely]] {
+    // NumPy is not loaded for what is no array of it.
+    if (Py_TYPE(object)->tp_name != std::string_view("numpy.ndarray")) {
+      return false;
+    }
+    need_numpy();
+  }
+  return PyArray_CheckExact(object);
+}
+
+at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argument) {
   need_numpy();
   if (!PyArray_Check(object)) [[unlikely]] {
     PyErr_Format(
         PyExc_TypeError,
-        "argument 'array' must be a numpy.ndarray, got %.200s; make one with numpy.asarray(array)",
+        "argument '%s' must be a numpy.ndarray, got %.200s; make one with numpy.asarray(array)",
+        argument,
         Py_TYPE(object)->tp_name);
     throw PythonError();
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);
-  const Subject subject{"array", "copy it with array.copy()"};
+  const Subject subject{argument, "copy it with array.copy()"};
   const Dtype& dtype = dtype_of_descr(PyArray_DESCR(array), subject);
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   TORCH_CHECK_VALUE(
       writable || readonly != Readonly::raise,
-      "argument 'array' must be writable, got a read-only array, and torch has no read-only tensors; pass "
+      "argument '",
+      argument,
+      "' must be writable, got a read-only array, and torch has no read-only tensors; pass "
       "readonly='copy', or readonly='share' if nothing will write to the tensor");
   const Layout layout(subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
   void* data = PyArray_DATA(array);

@@ -9,7 +9,12 @@
 
 namespace interop::bridges {
 
-at::Tensor tensor_of_array(PyObject* array, Readonly readonly);
+// `argument` is what messages call the array.
+at::Tensor tensor_of_array(PyObject* array, Readonly readonly, const char* argument = "array");
+
+// Whether it is a numpy.ndarray, and not of a subclass.
+bool is_array(PyObject* object);
+
 PyObject* array_of_tensor(const at::Tensor& tensor, bool force, bool read_only);
 
 }  // namespace interop::bridges

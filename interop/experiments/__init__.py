@@ -74,9 +74,11 @@ def load(name: str, module: str = "run") -> ModuleType:
         return importlib.import_module(f"{_PACKAGE}.{name}.{module}")
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in ("rich", "matplotlib"):
+        if missing not in ("rich", "matplotlib", "psutil"):
             raise
-        raise CommandError(f"the experiments need {missing}; run: pip install matplotlib pybind11 rich") from error
+        raise CommandError(
+            f"the experiments need {missing}; run: pip install matplotlib psutil pybind11 rich"
+        ) from error
 
 
 class _ExperimentParser(Parser):

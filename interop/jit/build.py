@@ -30,6 +30,9 @@ from interop.paths import get_include, get_pxd_dir
 
 __all__ = ["build"]
 
+_INITIALISED = (
+    "name a .pyx, or in C++ write PYBIND11_MODULE or PyInit_ with TORCH_EXTENSION_NAME, which is the module's name"
+)
 # What compilers and linkers say where a disk or a quota is full, or a limit is reached.
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|File too large|File size limit exceeded")
 
@@ -54,6 +57,8 @@ def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: boo
             ) from None
         found = diagnose(failed.output, work.generated, lambda path: path in work.written or not _is_fixed(path))
         reason = "" if found else _last_words(failed)
+        if f"PyInit_{recipe.name}" in failed.output:
+            found, reason = [], f"no source defines PyInit_{recipe.name}; {_INITIALISED}"
         error = BuildError(recipe.name, reason, diagnostics=found, output=failed.output, command=failed.command)
         raise _labelled(error, recipe, folder) from None
     except setuptools.errors.BaseError as error:
@@ -87,7 +92,7 @@ class _Work:
                 prepared.append(pool.submit(stack.enter_context, precompiled(compiler, self.say)))
                 prepared.append(pool.submit(stack.enter_context, support(compiler, self.say)))
 
-            read = self._translate(prepare)
+            read = self._translate(stack, prepare)
             if not prepared:
                 prepare()
             read |= compile_cuda_sources(self.extension, self.folder, self.say, self.verbose)
@@ -115,12 +120,12 @@ class _Work:
     def _compiler(self) -> Compiler:
         return Compiler.of(self.extension, self.verbose)
 
-    def _translate(self, ready: Callable[[], object]) -> set[str]:
+    def _translate(self, stack: ExitStack, ready: Callable[[], object]) -> set[str]:
         read = set()
         for source in [source for source in self.extension.sources if is_cython(source)]:
             self.say("translating")
             cpp = self.folder / f"{self.recipe.name}.cpp"
-            read |= translate(source, self.extension, cpp, self.recipe.options, ready)
+            read |= translate(source, self.extension, cpp, self.recipe.options, stack, ready)
             sources = [source, *sorted(path for path in read if path != source and not _is_fixed(path))]
             self.generated.append(Generated(cpp, sources))
             self.extension.sources = [str(cpp) if one == source else one for one in self.extension.sources]

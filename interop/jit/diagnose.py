@@ -35,14 +35,15 @@ class Generated:
     sources: Sequence[str]
 
     def origin(self, number: int) -> tuple[str, int] | None:
-        """Where line `number` comes from: what the comment before it says."""
+        """Where line `number` comes from: what the comment before it says; of C++ in a .pyx, the same line there."""
         lines = self._lines()
         for line in reversed(lines[: min(number, len(lines))]):
             mark = _MARK.match(line)
             if mark:
                 path = self._file(mark["path"])
                 return (path, int(mark["line"])) if path else None
-        return None
+        text = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        return self.mentions(text) if text else None
 
     def mentions(self, text: str) -> tuple[str, int] | None:
         """The first line of a source in which `text` stands."""

@@ -4,6 +4,9 @@ import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from interop.paths import get_cache_dir
 
 __all__ = ["BuildError", "Diagnostic", "message_of"]
 
@@ -81,7 +84,9 @@ class BuildError(RuntimeError):
 
 
 def message_of(error: OSError) -> str:
-    """Why something could not be written, and what to do about it."""
+    """Why something could not be read or written, and what to do about it."""
+    if error.filename and not Path(error.filename).is_relative_to(get_cache_dir()):
+        return f"{error.strerror}: {error.filename}"
     place = f" {error.filename}" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (

@@ -64,7 +64,7 @@ def compile_cuda_sources(
     entry = Entry("objects", key_of("cuda", sources, extension.extra_compile_args, extension.define_macros))
     with entry.alone():
         try:
-            compile_cuda(extension, state, entry.folder, verbose, quiet=True)
+            compile_cuda(extension, state, entry.folder, verbose, quiet=not verbose)
         except NvccError as error:
             raise CommandFailedError(("nvcc",), error.output, 1) from None
         entry.use()

@@ -29,6 +29,8 @@ BOOTSTRAPPED = "interop_jit"
 STUBS = ("c10", "torch", "torch_cpu", "torch_python")
 HEADER = "precompiled.h"
 DONE = "done"
+FRUGAL = ("--param", "ggc-min-heapsize=65536", "--param", "ggc-min-expand=30")
+"""Makes g++ collect garbage more often: an eighth less memory, for a twentieth more time."""
 
 
 @contextmanager
@@ -48,7 +50,7 @@ def precompiled(compiler: Compiler, say: Callable[[str], None]) -> Iterator[tupl
         say("precompiling headers, once")
         header.write_text(f'#include "interop/{HEADER}"\n')
         plain = replace(compiler, macros=(), folders=tuple(ours))
-        plain.run(*plain.flags, *plain.folders, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+        plain.run(*plain.flags, *FRUGAL, *plain.folders, "-x", "c++-header", str(header), "-o", f"{header}.gch")
 
     with made(entry, make):
         yield "-include", str(header)

@@ -4,7 +4,7 @@ import fnmatch
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import setuptools
@@ -16,7 +16,7 @@ from Cython.Compiler.Scanning import FileSourceDescriptor
 
 from interop.build.translate import DIRECTIVES, our_rules, refuse
 from interop.codegen.patch import replaced
-from interop.codegen.select import Dependencies, select
+from interop.codegen.select import Dependencies, Selection, select
 from interop.jit.cache import Entry, root
 from interop.jit.errors import BuildError, Diagnostic
 from interop.paths import get_include, get_pxd_dir
@@ -28,12 +28,17 @@ _one_at_a_time = threading.Lock()
 
 
 def translate(
-    source: str, extension: setuptools.Extension, cpp: Path, options: Mapping[str, object], ready: Callable[[], object]
+    source: str,
+    extension: setuptools.Extension,
+    cpp: Path,
+    options: Mapping[str, object],
+    stack: ExitStack,
+    ready: Callable[[], object],
 ) -> set[str]:
     """Write the C++ of `source` into the file `cpp`; return the files that were read.
 
-    What its ``# distutils:`` lines say, and the folders of headers that it needs, go into `extension`. `ready` is
-    called as soon as the flags are known.
+    What its ``# distutils:`` lines say, and the folders of headers that it needs, go into `extension`. They stay as
+    long as `stack`. `ready` is called as soon as the flags are known.
     """
     folders = [os.path.dirname(source), *extension.include_dirs]
     with _one_at_a_time, _errors_of_cython(extension.name) as output:
@@ -43,8 +48,7 @@ def translate(
         tree = Dependencies([str(pxd), *folders], pxd)
         read = tree.read_by(source)
         refuse(source)
-        chosen = select(pxd, Path(get_include()), [source], folders, root() / "declarations", tree)
-        Entry("declarations", chosen.pxd.parent.name).use()
+        chosen = _select(pxd, source, folders, tree, stack)
         include_path = [str(chosen.pxd), *folders]
         _apply_distutils_lines(tree, source, extension)
         ready()
@@ -68,6 +72,17 @@ def translate(
         extension.include_dirs.append(numpy.get_include())
     extension.include_dirs.insert(0, str(chosen.include))
     return read
+
+
+def _select(pxd: Path, source: str, folders: list[str], tree: Dependencies, stack: ExitStack) -> Selection:
+    """The declarations and headers for `source`, which nobody removes as long as `stack` lasts."""
+    while True:
+        chosen = select(pxd, Path(get_include()), [source], folders, root() / "declarations", tree)
+        entry = Entry("declarations", chosen.pxd.parent.name)
+        stack.enter_context(entry.shared())
+        if chosen.pxd.exists():  # else somebody made room just before
+            entry.use()
+            return chosen
 
 
 def _apply_distutils_lines(tree: Dependencies, source: str, extension: setuptools.Extension) -> None:

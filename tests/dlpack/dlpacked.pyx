@@ -16,6 +16,7 @@ from ATen.dlpack cimport (
     DLPackExchangeAPIHeader,
     DLTensor,
     kDLCPU,
+    kDLCUDA,
 )
 from interop.bridges cimport Readonly
 from interop.dlpack cimport exchange_api, from_dlpack, from_managed, to_dlpack, to_dltensor, to_managed
@@ -152,13 +153,25 @@ cdef int export_object(void* obj, DLManagedTensorVersioned** out) except -1:
     out[0] = counted(given.value, 2 if given.how == "is new" else 1)
     if given.how == "read-only":
         out[0].flags = DLPACK_FLAG_BITMASK_READ_ONLY
+    if given.how == "on CUDA":
+        out[0].dl_tensor.device.device_type = kDLCUDA
+        out[0].dl_tensor.device.device_id = 3
     if given.how == "lanes":
         out[0].dl_tensor.dtype.lanes = 2
     return 0
 
 
+cdef size_t works_on = 0
+
+
+def set_stream(size_t handle):
+    """The stream on which those objects are made."""
+    global works_on
+    works_on = handle
+
+
 cdef int current_stream(DLDeviceType type, int32_t index, void** out) except -1:
-    out[0] = NULL
+    out[0] = <void*> works_on
     return 0
 
 

@@ -1,5 +1,6 @@
 """Measures conversions between tensors, arrays and buffers of 1 to 4 dimensions: nanoseconds and instructions."""
 
+import inspect
 from collections.abc import Callable
 
 import numpy as np
@@ -24,12 +25,23 @@ CALLS = {  # what is done, and how: the function, and its argument
     ("typed memoryview", "of a tensor"): ("bridges_typed.rows{ndim}", "t"),
     ("tensor from bytearray", "torch"): ("frombuffer", "b"),
     ("tensor from bytearray", "interop"): ("interop.from_buffer", "b"),
+    ("array by DLPack", "torch"): ("torch.from_dlpack", "a"),
+    ("array by DLPack", "interop"): ("interop.from_dlpack", "a"),
+    ("tensor by DLPack", "torch"): ("torch.from_dlpack", "t"),
+    ("tensor by DLPack", "interop"): ("interop.from_dlpack", "t"),
+    ("capsule from tensor", "torch"): ("torch.Tensor.__dlpack__", "t"),
+    ("capsule from tensor", "interop"): ("interop.to_dlpack", "t"),
+    ("capsule and back", "torch"): ("torch_round", "t"),
+    ("capsule and back", "interop"): ("interop_round", "t"),
 }
 BARS = {  # what is done, how, against what, and the ratio that it must not exceed
     "tensor from array": ("interop", "torch", 0.45),
     "array from tensor": ("interop", "torch", 0.15),
     "memoryview": ("of a tensor", "of an array", 1.0),
     "typed memoryview": ("of a tensor", "of an array", 1.0),
+    "array by DLPack": ("interop", "torch", 0.3),
+    "tensor by DLPack": ("interop", "torch", 0.3),
+    "capsule and back": ("interop", "torch", 0.3),
 }
 
 
@@ -38,11 +50,23 @@ def cases() -> list[tuple[str, str]]:
     return [(f"{what}, {ndim}-d", how) for ndim in SHAPES for what, how in CALLS]
 
 
+def frombuffer(b):
+    return torch.frombuffer(b, dtype=torch.uint8)
+
+
+def torch_round(t):
+    return torch.from_dlpack(t.__dlpack__())
+
+
+def interop_round(t):
+    return interop.from_dlpack(interop.to_dlpack(t))
+
+
 def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
     """Nanoseconds of each call, by what it does and how: see `calls.times`."""
     timers = {}
     names = {"interop": interop, "torch": torch, "bridges_typed": building.native(NAME, "bridges_typed")}
-    names |= {"frombuffer": lambda b: torch.frombuffer(b, dtype=torch.uint8)}
+    names |= {"frombuffer": frombuffer, "torch_round": torch_round, "interop_round": interop_round}
     for ndim, shape in SHAPES.items():
         values = {"a": np.ones(shape, np.float32), "t": torch.ones(shape), "b": bytearray(24)}
         for (what, how), (function, argument) in CALLS.items():
@@ -63,8 +87,7 @@ spec = importlib.util.spec_from_file_location("bridges_typed", {path!r}, loader=
 bridges_typed = importlib.util.module_from_spec(spec)
 loader.exec_module(bridges_typed)
 interop.enable_buffer_protocol()
-def frombuffer(b):
-    return torch.frombuffer(b, dtype=torch.uint8)
+{functions}
 b = bytearray(24)
 {loops}
 """
@@ -85,4 +108,5 @@ def instructions(count: int = 5_000) -> dict[str, dict[str, float]]:
         for function, argument in CALLS.values()
     ]
     path = building.native(NAME, "bridges_typed").__spec__.origin
-    return calls.instructions(COUNTED.format(path=path, loops="".join(loops)), cases(), count)
+    functions = "".join(map(inspect.getsource, (frombuffer, torch_round, interop_round)))
+    return calls.instructions(COUNTED.format(path=path, functions=functions, loops="".join(loops)), cases(), count)

@@ -13,10 +13,15 @@ HEAD = ("", "nanoseconds", "instructions")
 COLOURS = {"torch": "#8a8f98", "of an array": "#8a8f98"}
 
 
+def measured(result: dict) -> list[tuple[str, str]]:
+    """The calls that a result has; one that was recorded earlier may lack some."""
+    return [(what, how) for what, how in measure.cases() if what in result["times"]]
+
+
 def rows(result: dict) -> list[list[str]]:
     """The lines of the table."""
     lines = []
-    for what, how in measure.cases():
+    for what, how in measured(result):
         count = result["instructions"].get(what, {}).get(how)
         time = result["times"][what][how]["median"]
         lines.append([f"{what}: {how}", f"{time:.0f}", "-" if count is None else f"{count:.0f}"])
@@ -27,6 +32,8 @@ def ratios(result: dict) -> str:
     """Each bar, and the range of what was found for 1 to 4 dimensions, in sentences."""
     parts = []
     for what, (ours, theirs, bar) in measure.BARS.items():
+        if f"{what}, 1-d" not in result["times"]:
+            continue
         found = []
         for unit, table in results.units(result):
             each = [table[f"{what}, {n}-d"][ours] / table[f"{what}, {n}-d"][theirs] for n in measure.SHAPES]
@@ -47,7 +54,7 @@ def draw(result: dict, path: Path) -> None:
     figure = Figure(figsize=(8, 4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    shown = [(what, how) for what, how in measure.cases() if what.endswith("2-d")]
+    shown = [(what, how) for what, how in measured(result) if what.endswith("2-d")]
     times = [result["times"][what][how] for what, how in shown]
     medians = [time["median"] for time in times]
     spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]

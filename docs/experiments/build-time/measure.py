@@ -1,0 +1,107 @@
+"""Measures the way from an edit to a module that runs, each time in a new process."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median, quantiles
+
+import psutil
+
+from interop.cli import CommandError
+from interop.experiments import FOLDER
+from interop.jit.cache import Entry
+
+NAME = "build-time"
+FLAGS = ["-std=c++20", "-O2", "-g0"]
+WAYS = {"interop": "scaled_cython.pyx", "cpp_extension": "scaled_pybind11.cpp"}
+SITUATIONS = ("cold", "edited", "edited again", "unchanged")
+"""Nothing is kept; all but the source is; the same, in the process that has loaded it before; the source is, too."""
+
+
+def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
+    """Seconds, mebibytes and disk space by situation and way, of which `cold` rounds begin with nothing."""
+    seconds = {what: {way: [] for way in WAYS} for what in SITUATIONS}
+    memory = {what: {} for what in ("cold", "edited")}
+    with tempfile.TemporaryDirectory() as place:
+        folders = {way: Path(place, way) for way in WAYS}
+        for way, folder in folders.items():
+            memory["cold"][way] = _peak(_start(way, folder, "0.5"))
+            memory["edited"][way] = _peak(_start(way, folder, "1.5"))
+            shown(f"memory, {way}")
+        for number in range(cold):
+            for way, folder in folders.items():
+                shutil.rmtree(folder)
+                seconds["cold"][way] += _seconds(_start(way, folder, f"{number}.5"))
+                shown(f"cold, {way}")
+        for number in range(rounds):
+            for way, folder in folders.items():
+                seconds["edited"][way] += _seconds(_start(way, folder, f"{number}.25"))
+                unchanged, edited = _seconds(_start(way, folder, f"{number}.25", f"{number}.75"))
+                seconds["unchanged"][way].append(unchanged)
+                seconds["edited again"][way].append(edited)
+                shown(f"warm, {way}")
+        disk = _disk(folders["interop"])
+    return {
+        "times": {what: {way: _spread(values) for way, values in ways.items()} for what, ways in seconds.items()},
+        "memory": memory,
+        "disk": disk,
+    }
+
+
+def _start(way: str, folder: Path, *factors: str) -> subprocess.Popen:
+    """once.py, which loads the source in `folder` with these factors, one after the other."""
+    (folder / "build").mkdir(parents=True, exist_ok=True)
+    source = Path(shutil.copy(FOLDER / NAME / WAYS[way], folder))
+    command = [sys.executable, str(FOLDER / NAME / "once.py"), way, str(source), str(folder / "build"), *factors]
+    environment = os.environ | {"INTEROP_CACHE_DIR": str(folder / "cache")}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _seconds(process: subprocess.Popen) -> list[float]:
+    out, error = process.communicate()
+    if process.returncode:
+        raise CommandError(f"loading a module failed: {(error.strip() or 'no output').splitlines()[-1]}")
+    return json.loads(out.splitlines()[-1])
+
+
+def _peak(process: subprocess.Popen) -> int:
+    """The most mebibytes that a process and all that it started were seen to take together.
+
+    The kernel's own record of a process that was started by a large one begins with the size of that.
+    """
+    top = 0
+    while process.poll() is None:
+        total = 0
+        with contextlib.suppress(psutil.Error):  # one that ends while it is looked at
+            root = psutil.Process(process.pid)
+            total = sum(one.memory_info().rss for one in (root, *root.children(recursive=True)))
+        top = max(top, total)
+        time.sleep(0.02)
+    _seconds(process)
+    return round(top / (1 << 20))
+
+
+def _disk(folder: Path) -> dict[str, float]:
+    """Mebibytes of the precompiled header, and of one module with what was made on the way to it."""
+    before = os.environ.get("INTEROP_CACHE_DIR")
+    os.environ["INTEROP_CACHE_DIR"] = str(folder / "cache")
+    try:
+        headers, modules = ([*Entry(kind, "").folder.iterdir()] for kind in ("headers", "modules"))
+        sizes = [Entry(path.parent.name, path.name).size() / (1 << 20) for path in (*headers, *modules)]
+    finally:
+        os.environ.pop("INTEROP_CACHE_DIR")
+        if before is not None:
+            os.environ["INTEROP_CACHE_DIR"] = before
+    return {"header": round(sizes[0], 1), "module": round(sizes[-1], 2)}
+
+
+def _spread(values: list[float]) -> dict:
+    low, _, high = quantiles(values) if len(values) > 1 else values * 3
+    return {"median": round(median(values), 3), "quartiles": [round(low, 3), round(high, 3)]}
