@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from interop.buffer_protocol import enable_buffer_protocol as enable_buffer_protocol
     from interop.jit import load as load
     from interop.jit import load_inline as load_inline
+    from interop.jit.magic import load_ipython_extension as load_ipython_extension
 else:  # where it would make checkers accept every name
 
     def __getattr__(name):
