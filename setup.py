@@ -127,6 +127,7 @@ setup(
         "interop.include": ["**/*.h", "**/*.cuh"],
         "interop.csrc": ["bootstrap.cpp"],
     },
+    include_package_data=False,  # what MANIFEST.in says is for the sdist
     exclude_package_data={"interop": ["_bridges.pyx", "_bridges.cpp", "_core.pyx", "_core.cpp"]},
     **arguments,
 )

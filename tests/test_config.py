@@ -74,7 +74,9 @@ class TestConfig:
         assert wrong.returncode == 2
         assert wrong.stderr.startswith("error: an option is missing")
 
-    @pytest.mark.parametrize("start", [["-m", "interop", "config"], [SCRIPTS / "interop-config"]])
+    @pytest.mark.parametrize(
+        "start", [["-m", "interop", "config"], ["-Pminterop", "config"], [SCRIPTS / "interop-config"]]
+    )
     def test_torch_is_not_imported(self, start):
         """Nor Cython: either would make it 20 times slower."""
         done = subprocess.run(

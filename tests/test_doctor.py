@@ -414,6 +414,14 @@ class TestCommand:
         assert (status, error) == (1, "")
         assert "cannot be imported: OSError: libcudart.so.12" in out
 
+    def test_without_pyelftools(self, tmp_path):
+        (tmp_path / "elftools.py").write_text("raise ModuleNotFoundError(name='elftools')\n")
+        (tmp_path / "m.so").touch()
+        status, out, error = doctor(tmp_path / "m.so", path=[tmp_path])
+        assert status == 1
+        assert "compiler" in out  # what needs none was shown
+        assert error == "error: to look at modules, the doctor needs elftools; run: pip install pyelftools\n"
+
     @pytest.mark.parametrize(("name", "kind"), [("nothing.so", "no file"), ("", "a folder")])
     def test_wrong_arguments(self, tmp_path, capsys, name, kind):
         assert command_line.main(["doctor", str(tmp_path / name)]) == 2
