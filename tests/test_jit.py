@@ -1,7 +1,10 @@
 """Modules that are compiled when a program runs: what names them, when they are built again, and who waits for whom."""
 
+import contextlib
 import gc
+import os
 import pickle
+import pty
 import re
 import subprocess
 import sys
@@ -328,6 +331,25 @@ class TestInline:
         with pytest.raises(ZeroDivisionError):
             interop.load_inline("x = 1 / 0\n", name="failing_import")
         assert "failing_import" not in sys.modules
+
+
+def test_progress_on_a_terminal():
+    """And not elsewhere; nor of what is built already."""
+    name = new()
+    command = [sys.executable, "-c", f"import interop; interop.load_inline({PLAIN!r}, name={name!r})"]
+    for steps in (("translating", "compiling", "linking"), ()):
+        terminal, end = pty.openpty()
+        with subprocess.Popen(command, stderr=end) as process:
+            os.close(end)
+            said = b""
+            with contextlib.suppress(OSError):  # what the terminal's other end being closed is
+                while part := os.read(terminal, 1 << 16):
+                    said += part
+        os.close(terminal)
+        assert process.returncode == 0, said
+        for step in steps:
+            assert f"{name}: {step}".encode() in said
+        assert bool(said) == bool(steps)
 
 
 def test_the_garbage_collector_goes_on_afterwards():
