@@ -447,6 +447,49 @@ class TestLltmOnAGpu:
         assert len(lltm_cuda.report.rows(result)) == 8
 
 
+class TestBuildTime:
+    """As far as it goes without compiling for minutes."""
+
+    def test_what_it_measures_it_reports(self, tmp_path):
+        report, measure = (experiments.load("build-time", name) for name in ("report", "measure"))
+        times = {
+            what: {"interop": measure._spread([1.0, 2.0, 3.0]), "cpp_extension": measure._spread([20.0])}
+            for what in measure.SITUATIONS
+        }
+        result = environment.environment() | {
+            "flags": measure.FLAGS,
+            "settings": {"rounds": 3, "cold": 1},
+            "times": times,
+            "memory": {what: {"interop": 800, "cpp_extension": 1600} for what in ("cold", "edited")},
+            "disk": {"header": 135.4, "module": 0.5},
+        }
+        report.draw(result, tmp_path / "a.png")
+        assert (tmp_path / "a.png").stat().st_size > 10000
+        section = report.section("a", result)
+        assert "| after an edit, in a new process | 2.00 | 20.00 | 0.10 |" in section
+        assert "0.50 times as much" in section
+        assert "135 MiB of disk" in section
+
+    def test_memory_is_that_of_all_processes(self):
+        """Of one that starts another: 100 MiB each."""
+        measure = experiments.load("build-time", "measure")
+        wait = "x = bytearray(b'1') * (100 << 20); import subprocess, sys, time; "
+        inner = [sys.executable, "-c", wait + "time.sleep(1)"]
+        code = f"{wait}subprocess.run({inner!r}); print('[1.0]')"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert 200 < measure._peak(process) < 350
+
+    def test_a_load_that_fails(self):
+        measure = experiments.load("build-time", "measure")
+        process = subprocess.Popen(
+            [sys.executable, "-c", "1 / 0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        with pytest.raises(CommandError, match="loading a module failed: ZeroDivisionError"):
+            measure._seconds(process)
+
+
 class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_the_readme_is_what_render_makes(self, name):

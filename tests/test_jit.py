@@ -1,6 +1,10 @@
 """Modules that are compiled when a program runs: what names them, when they are built again, and who waits for whom."""
 
+import contextlib
+import gc
+import os
 import pickle
+import pty
 import re
 import subprocess
 import sys
@@ -14,6 +18,7 @@ import torch
 
 import interop
 from interop.jit import BuildError, build, cache, importing, loading, lock
+from interop.jit.pause import without_collections
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -135,6 +140,19 @@ class TestLoad:
         (read,) = (path.read_text() for path in folder.glob("*.o.d"))
         assert "Python.h" in read
         assert "ATen/core/Tensor.h" not in read  # in which it would stand otherwise
+
+    def test_an_edit_that_cimports_more(self, tmp_path):
+        """Cython remembers for the whole process what a file cimports."""
+        (tmp_path / "extra.pxd").write_text(
+            "cimport ATen as at\ncdef inline at.Tensor f(const at.Tensor& x): return at.cosh(x)\n"
+        )
+        path = tmp_path / "growing.pyx"
+        path.write_text("cimport torch\ndef g(torch.Tensor x not None): return x\n")
+        assert interop.load(path).g(torch.zeros(1)).item() == 0
+        path.write_text(
+            "cimport torch\nfrom extra cimport f\ndef g(torch.Tensor x not None): return torch.wrap(f(x.cdata))\n"
+        )
+        assert interop.load(path).g(torch.zeros(1)).item() == 1
 
     def test_other_flags_are_another_module(self, tmp_path, builds):
         (tmp_path / "flags.pyx").write_text("cdef extern from *:\n    int NUMBER\ndef f(): return NUMBER\n")
@@ -313,6 +331,44 @@ class TestInline:
         with pytest.raises(ZeroDivisionError):
             interop.load_inline("x = 1 / 0\n", name="failing_import")
         assert "failing_import" not in sys.modules
+
+
+def test_progress_on_a_terminal():
+    """And not elsewhere; nor of what is built already."""
+    name = new()
+    command = [sys.executable, "-c", f"import interop; interop.load_inline({PLAIN!r}, name={name!r})"]
+    for steps in (("translating", "compiling", "linking"), ()):
+        terminal, end = pty.openpty()
+        with subprocess.Popen(command, stderr=end) as process:
+            os.close(end)
+            said = b""
+            with contextlib.suppress(OSError):  # what the terminal's other end being closed is
+                while part := os.read(terminal, 1 << 16):
+                    said += part
+        os.close(terminal)
+        assert process.returncode == 0, said
+        for step in steps:
+            assert f"{name}: {step}".encode() in said
+        assert bool(said) == bool(steps)
+
+
+def test_the_garbage_collector_goes_on_afterwards():
+    """Also after an error, and where several threads build."""
+    with pytest.raises(BuildError):
+        interop.load_inline("def f(:\n")
+    assert gc.isenabled()
+    with without_collections():
+        with without_collections():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with without_collections():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_public_names():

@@ -37,14 +37,14 @@ _INITIALISED = (
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|File too large|File size limit exceeded")
 
 
-def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: bool) -> None:
-    """Build the module into `folder`; a `BuildError` if that fails.
+def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: bool) -> str:
+    """Build the module into `folder`, and return the name of its file; a `BuildError` if that fails.
 
     `say` is called with what is being done.
     """
     work = _Work(recipe, folder, say, verbose)
     try:
-        work.run()
+        return work.run()
     except BuildError as error:
         raise _labelled(error, recipe, folder) from None
     except CommandFailedError as failed:
@@ -59,8 +59,8 @@ def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: boo
         reason = "" if found else _last_words(failed)
         if f"PyInit_{recipe.name}" in failed.output:
             found, reason = [], f"no source defines PyInit_{recipe.name}; {_INITIALISED}"
-        error = BuildError(recipe.name, reason, diagnostics=found, output=failed.output, command=failed.command)
-        raise _labelled(error, recipe, folder) from None
+        told = BuildError(recipe.name, reason, diagnostics=found, output=failed.output, command=failed.command)
+        raise _labelled(told, recipe, folder) from None
     except setuptools.errors.BaseError as error:
         raise BuildError(recipe.name, str(error)) from None
 
@@ -81,7 +81,7 @@ class _Work:
         beside = dict.fromkeys(os.path.dirname(source) for source in sources)
         self.extension.include_dirs = [*self.extension.include_dirs[:1], *beside, *self.extension.include_dirs[1:]]
 
-    def run(self) -> None:
+    def run(self) -> str:
         started = time.time()
         with ExitStack() as stack, ThreadPoolExecutor(os.cpu_count()) as pool:
             prepared: list[Future] = []
@@ -116,6 +116,7 @@ class _Work:
             module = self._link(compiler, [*jobs, *self.extension.extra_objects], shared)
         files = {path for path in read | self.written if not _is_fixed(path)}
         manifest.write(self.folder, module, files, self._absent(), started)
+        return module
 
     def _compiler(self) -> Compiler:
         return Compiler.of(self.extension, self.verbose)
@@ -182,7 +183,7 @@ def _fixed() -> list[str]:
 def _labelled(error: BuildError, recipe: Recipe, folder: Path) -> BuildError:
     """With the names that the user knows for what became files in the cache."""
     names = {str(folder / name): label for name, label in recipe.labels.items()}
-    found = [replace(one, path=names.get(one.path, one.path)) for one in error.diagnostics]
+    found = [replace(one, path=names.get(one.path or "", one.path)) for one in error.diagnostics]
     same = BuildError(recipe.name, diagnostics=found, output=error.output, command=error.command)
     return same if found else error
 

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _show(bound: int) -> None:
-    sizes = {kind: [] for kind in KINDS}
+    sizes: dict[str, list[int]] = {kind: [] for kind in KINDS}
     for entry in entries():
         sizes[entry.kind].append(entry.size())
     total = sum(map(sum, sizes.values()))

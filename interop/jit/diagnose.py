@@ -67,8 +67,8 @@ class Generated:
 def diagnose(output: str, generated: Sequence[Generated], is_users: Callable[[str], bool]) -> list[Diagnostic]:
     """The errors in the output of a compiler. `is_users` says of a file whether its lines are the user's."""
     by_cpp = {str(one.cpp): one for one in generated}
-    found = [_diagnostic(group, by_cpp, is_users) for group in _groups(output.splitlines())]
-    found = list(dict.fromkeys(one for one in found if one))
+    groups = _groups(output.splitlines())
+    found = list(dict.fromkeys(_diagnostic(error, lines, by_cpp, is_users) for error, lines in groups))
     if not found:
         lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
         found = [Diagnostic(line) for line in dict.fromkeys(lines)]
@@ -81,17 +81,18 @@ def undefined(message: str) -> str | None:
     return match[1] if match else None
 
 
-def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines about each error: where it was included from and needed, the error itself, and notes."""
-    before, group = [], None
+def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """Each error, and the lines about it: the error itself, where it was included from and needed, and notes."""
+    before: list[str] = []
+    group: tuple[re.Match[str], list[str]] | None = None
     for line in lines:
         located = _LOCATED.match(line)
         kind = located["kind"] if located else None
         leads_in = line.startswith("In file included from") or (kind is None and ": In " in line)
-        if kind and kind.endswith("error"):
+        if located and kind and kind.endswith("error"):
             if group:
                 yield group
-            group, before = [line, *before], []
+            group, before = (located, [line, *before]), []
         elif kind == "warning":
             if group:
                 yield group
@@ -100,13 +101,15 @@ def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
             yield group
             group, before = None, [line]
         else:
-            (before if group is None else group).append(line)
+            (before if group is None else group[1]).append(line)
     if group:
         yield group
 
 
-def _diagnostic(group: list[str], by_cpp: dict[str, Generated], is_users: Callable[[str], bool]) -> Diagnostic | None:
-    message = _LOCATED.match(group[0])["message"]
+def _diagnostic(
+    error: re.Match[str], lines: list[str], by_cpp: dict[str, Generated], is_users: Callable[[str], bool]
+) -> Diagnostic:
+    message = error["message"]
     header = _MISSING.match(message)
     if header:
         name = header["gcc"] or header["clang"]
@@ -115,22 +118,21 @@ def _diagnostic(group: list[str], by_cpp: dict[str, Generated], is_users: Callab
             place = one.mentions(f'"{name}"') or one.mentions(f"'{name}'") or one.mentions(f"<{name}>")
             if place:
                 return _at(place, None, message, hint=name)
-    for line in group:
+    for line in lines:
         located = _FROM.match(line) or _LOCATED.match(line)
         if not located:
             continue
         fields = located.groupdict()
-        number = int(fields.get("line") or fields.get("nvcc"))
+        number = int(fields.get("line") or fields["nvcc"])
         path = os.path.abspath(located["path"].strip())
         if path in by_cpp:
             place = by_cpp[path].origin(number)
             if place:
                 return _at(place, None, message)
         elif is_users(path):
-            column = fields.get("column") if line is group[0] else None
+            column = fields.get("column") if line is lines[0] else None
             return _at((path, number), int(column) if column else None, message)
-    located = _LOCATED.match(group[0])
-    return Diagnostic(message, located["path"], int(located["line"] or located["nvcc"]))
+    return Diagnostic(message, error["path"], int(error["line"] or error["nvcc"]))
 
 
 def _at(place: tuple[str, int], column: int | None, message: str, hint: str | None = None) -> Diagnostic:

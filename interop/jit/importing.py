@@ -31,7 +31,8 @@ def import_from(name: str, path: Path) -> ModuleType:
             where = getattr(before, "__file__", None) or "built in"
             raise ValueError(f"the name {name!r} is that of a module that is imported already ({where}); give another")
         loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-        spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+        spec = importlib.machinery.ModuleSpec(name, loader, origin=str(path))
+        spec.has_location = True
         try:
             module = importlib.util.module_from_spec(spec)
             sys.modules[name] = module

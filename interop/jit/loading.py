@@ -72,13 +72,13 @@ def load(
     """
     path = _path("name_or_path", name_or_path, "a name or a path")
     listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
-    sources = [_path("sources", source, "paths") for source in listed]
+    paths = [_path("sources", source, "paths") for source in listed]
     name = path
     if path.endswith(SUFFIXES) or os.sep in path:
-        sources.insert(0, path)
+        paths.insert(0, path)
         name = os.path.basename(path).partition(".")[0]
-    _check_name(name, path, sources)
-    _check_sources(name, sources)
+    _check_name(name, path, paths)
+    _check_sources(name, paths)
     options = _options(
         include_dirs=absolute(include_dirs),
         define_macros=[tuple(macro) for macro in define_macros],
@@ -89,7 +89,7 @@ def load(
         compiler_directives=compiler_directives,
         annotate=annotate,
     )
-    recipe = Recipe(name, tuple(os.path.abspath(source) for source in sources), options=options)
+    recipe = Recipe(name, tuple(os.path.abspath(source) for source in paths), options=options)
     return _module(recipe, force, verbose)
 
 
@@ -258,12 +258,12 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         try:
             from interop.jit.build import build  # here, because what is built already needs no Cython
 
-            build(recipe, folder, say, verbose)
+            module = build(recipe, folder, say, verbose)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         evict(bound)  # before anybody else can take this one away
-        return folder / manifest.read(folder).module
+        return folder / module
 
 
 def _sweep(folder: Path) -> None:

@@ -4,6 +4,7 @@ import re
 import shlex
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class
@@ -45,7 +46,7 @@ class TorchCythonMagics(Magics):
         """Compile the cell with `interop.load_inline`, and take over the names that it defines."""
         given = parse_argstring(self.torch_cython, line)
         flags = [flag for words in given.compile_args for flag in shlex.split(words.strip("'\""))]
-        options = {"extra_compile_args": flags} if flags else {}
+        options: dict[str, object] = {"extra_compile_args": flags} if flags else {}
         if given.annotate:
             options["annotate"] = True
         text = "\n" + cell  # the magic's own line counts as well, as in the numbers that a notebook shows
@@ -56,9 +57,9 @@ class TorchCythonMagics(Magics):
         except BuildError as error:
             # The message is all that helps; how the magic came to raise it would hide it.
             lines = f"BuildError: {error}".splitlines()
-            error._render_traceback_ = lambda: lines
+            vars(error)["_render_traceback_"] = lambda: lines
             raise
-        self.shell.push(_public(module), interactive=True)
+        cast(InteractiveShell, self.shell).push(_public(module), interactive=True)
         if given.annotate:
             display(HTML(_report(module)))
 
@@ -70,7 +71,7 @@ def _public(module: ModuleType) -> dict[str, object]:
 
 def _report(module: ModuleType) -> str:
     """Cython's report without what makes it a page of its own."""
-    page = Path(module.__file__).with_name(f"{module.__name__}.html").read_text(encoding="utf-8")
+    page = Path(str(module.__file__)).with_name(f"{module.__name__}.html").read_text(encoding="utf-8")
     parts = re.findall(r"<style.*?</style>|(?<=<body).*?>(.*)(?=</body>)", page, re.DOTALL)
     style = re.findall(r"<style.*?</style>", page, re.DOTALL)
     return "".join(style) + "".join(parts)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import setuptools
 from Cython import Utils
@@ -31,7 +32,7 @@ def translate(
     source: str,
     extension: setuptools.Extension,
     cpp: Path,
-    options: Mapping[str, object],
+    options: Mapping[str, Any],
     stack: ExitStack,
     ready: Callable[[], object],
 ) -> set[str]:
@@ -146,8 +147,8 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
     except SyntaxError as error:
         line = _line(error)
         column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
-        found = Diagnostic(error.msg, error.filename, error.lineno, column, line)
-        raise BuildError(name, diagnostics=[found], output=str(error)) from None
+        told = Diagnostic(error.msg, error.filename, error.lineno, column, line)
+        raise BuildError(name, diagnostics=[told], output=str(error)) from None
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
             output.add(error)
@@ -157,7 +158,7 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
 
 def _line(error: SyntaxError) -> str:
     try:
-        with open(error.filename, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()[error.lineno - 1]
-    except (OSError, IndexError, TypeError):
+        with open(error.filename or "", encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()[(error.lineno or 1) - 1]
+    except (OSError, IndexError):
         return error.text or ""
