@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from Cython.Compiler import Errors
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 from torch.utils.cpp_extension import include_paths
@@ -31,6 +32,7 @@ GENERATED = {
 
 def page(pxd: Path) -> str:
     """The whole page for the declarations in the folder `pxd`."""
+    Errors.init_thread()  # Cython may still want to write where an earlier translation of this process did
     context = Context([str(pxd)], get_directive_defaults(), cpp=True, options=CompilationOptions(default_options))
     return HEAD + "".join(row(path, pxd, context) for path in sorted(pxd.rglob("*.pxd")))
 
