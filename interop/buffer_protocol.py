@@ -1,6 +1,8 @@
 """The buffer protocol on torch.Tensor itself, as a setting of the process."""
 
-from typing import Self
+import threading
+import weakref
+from typing import ClassVar, Self
 
 import torch
 
@@ -10,16 +12,48 @@ __all__ = ["disable_buffer_protocol", "enable_buffer_protocol"]
 
 
 class _Setting:
-    """What a change of the setting returns: used in `with`, it takes the change back at the end."""
+    """What a change of the setting returns: used in `with`, it takes the change back at the end.
+
+    Blocks may overlap, those of two threads or generators: of those that have not ended, the last one counts, and after
+    the last of them what was set outside of all blocks.
+    """
+
+    _lock = threading.RLock()
+    _blocks: ClassVar[list["_Setting"]] = []
+    _outside = False
+    _set_outside: ClassVar["_Setting | None"] = None
 
     def __init__(self, enabled: bool):
-        self._before = _set(enabled)
+        with self._lock:
+            last = _Setting._set_outside
+            self._enabled, self._before = enabled, _Setting._outside
+            self._previous = None if last is None else weakref.ref(last)
+            _Setting._outside, _Setting._set_outside = enabled, self
+            _set(enabled)
 
     def __enter__(self) -> Self:
+        with self._lock:
+            self._take_back()
+            self._blocks.append(self)
+            _set(self._enabled)
         return self
 
+    def _take_back(self) -> None:
+        """What was set by the call, and not meant to outlast the block; others may have been set after it."""
+        later = _Setting._set_outside
+        if later is self:
+            _Setting._outside = self._before
+            _Setting._set_outside = None if self._previous is None else self._previous()
+        while later is not None and later is not self:
+            previous = None if later._previous is None else later._previous()
+            if previous is self:
+                later._before, later._previous = self._before, self._previous
+            later = previous
+
     def __exit__(self, *error: object) -> None:
-        _set(self._before)
+        with self._lock:
+            self._blocks.remove(self)
+            _set(self._blocks[-1]._enabled if self._blocks else _Setting._outside)
 
 
 def enable_buffer_protocol() -> _Setting:
@@ -57,10 +91,9 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     return memoryview(tensor).tobytes()  # type: ignore[arg-type]  # it is a buffer while the protocol is enabled
 
 
-def _set(enabled: bool) -> bool:
+def _set(enabled: bool) -> None:
     before = enable_protocol(enabled)
     if enabled and not before:
         torch.Tensor.__bytes__ = _bytes  # type: ignore[attr-defined]
     elif before and not enabled:
         del torch.Tensor.__bytes__  # type: ignore[attr-defined]
-    return before
