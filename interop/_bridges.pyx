@@ -151,9 +151,9 @@ def as_memoryview(tensor, *, bint readonly=False):
     Returns
     -------
     memoryview
-        It shares the memory and owns it together with the tensor; it does not keep the tensor's own object. Until it is
-        released the storage cannot be resized. It is read-only where elements share memory, as those of ``expand()``
-        do, and where the memory is that of a read-only object.
+        It shares the memory and owns it together with the tensor; it does not keep the tensor's own object. A tensor
+        that is resized gets other memory, and the view keeps this. It is read-only where elements share memory, as
+        those of ``expand()`` do, and where the memory is that of a read-only object.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def inside(capsule):
 class Capsule:
     """A capsule over an array's memory, of which `change` may make something else; it counts its deleter's calls.
 
-    The struct is freed with this object, and not by the deleter.
+    Nothing of it is freed by the deleter, or before the process ends.
     """
 
     def __init__(self, array, kind=Versioned, *, change=lambda managed: None, deleter=True, name=None):
@@ -100,6 +100,7 @@ class Capsule:
             managed.deleter = DELETER(calls.append)
         change(managed)
         self.capsule = _python.PyCapsule_New(ctypes.addressof(managed), NAMES[kind] if name is None else name, None)
+        managed.array = array
         _kept.append(managed)  # a consumer may still look into it when this object is gone
 
     @property

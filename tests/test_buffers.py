@@ -239,7 +239,7 @@ WRONG = {
     "shape too large": ({"obj": memory(8), "shape": (3, 3)}, ValueError, ["'shape'", "[3, 3]", "8 bytes"]),
     "shape overflows": ({"obj": memory(8), "dtype": torch.int64, "shape": 2**61 + 1}, ValueError, ["'shape'", "fit"]),
     "product overflows": ({"obj": memory(8), "shape": (2**32, 2**32)}, ValueError, ["'shape'", "fit"]),
-    "huge": ({"obj": memory(8), "shape": 2**70}, OverflowError, []),
+    "huge": ({"obj": memory(8), "shape": 2**70}, OverflowError, ["'shape'", "64 bits"]),
     "two open sizes": ({"obj": memory(8), "shape": (-1, -1)}, ValueError, ["one -1"]),
     "negative size": ({"obj": memory(8), "shape": (-2,)}, ValueError, [">= 0"]),
     "open beside 0": ({"obj": memory(8), "shape": (0, -1)}, ValueError, ["divide"]),
@@ -263,6 +263,22 @@ def test_from_buffer_refuses(name):
     given, kind, words = WRONG[name]
     arguments = dict(given)
     refuses(lambda obj: interop.from_buffer(obj, **arguments), arguments.pop("obj"), kind, words)
+
+
+def test_a_shape_that_empties_its_list():
+    class Last:
+        def __index__(self):
+            shape.clear()
+            return 2
+
+    shape = [Last(), Last(), *range(1000, 1050)]
+    with pytest.raises(ValueError, match="'shape'"):
+        interop.from_buffer(memory(8), shape=shape)
+
+
+def test_pointers_to_pointers_to_pointers(bridged):
+    """As many as there are characters in a format, which must not be as many calls."""
+    assert bridged.parsed(b"&" * 3_000_000 + b"i")[3:] == (bridged.parsed(b"&i")[3], True)
 
 
 def test_read_only_buffers():
@@ -410,15 +426,16 @@ def exported_simple(exporter):
 
 
 def test_exported_memory_stays():
-    tensor = torch.arange(64)
-    view = interop.as_memoryview(tensor)
-    with pytest.raises(RuntimeError, match="resizable"):
-        tensor.resize_(10_000)
-    with pytest.raises(RuntimeError, match="resizable"):
-        tensor.untyped_storage().resize_(0)
-    tensor.set_(torch.zeros(3, dtype=torch.int64))
-    gc.collect()
-    assert view.tolist() == list(range(64))
+    for move in (
+        lambda tensor: tensor.resize_(10_000).fill_(-1),
+        lambda tensor: tensor.untyped_storage().resize_(0),
+        lambda tensor: tensor.set_(torch.zeros(3, dtype=torch.int64)),
+    ):
+        tensor = torch.arange(64)
+        view = interop.as_memoryview(tensor)
+        move(tensor)
+        churn = [torch.full((64,), -1) for _ in range(64)]
+        assert view.tolist() == list(range(64)), churn
     tensor = torch.arange(64)
     view = interop.as_memoryview(tensor)
     tensor.share_memory_()
@@ -431,19 +448,24 @@ def test_exported_memory_stays():
     assert view.tolist() == list(range(64))
 
 
-def test_storages_can_be_resized_after_the_last_export():
-    tensor = torch.arange(8)
-    first, second = interop.as_memoryview(tensor), interop.TensorBuffer(tensor)
-    first.release()
-    del first
-    assert not tensor.untyped_storage().resizable()
-    del second
-    tensor.resize_(100)
+@pytest.mark.parametrize("convert", [torch.Tensor.numpy, interop.to_numpy])
+def test_what_an_array_pins_stays_pinned_when_a_buffer_ends(convert):
+    """torch's arrays rely on it that their storage is never resized."""
+    tensor = torch.arange(64)
     view = interop.as_memoryview(tensor)
-    kept = interop.to_numpy(tensor)  # an array stays, as torch's
+    array = convert(tensor)
+    view.release()
+    with pytest.raises(RuntimeError, match="resizable"):
+        tensor.untyped_storage().resize_(0)
+    assert array.tolist() == list(range(64))
+
+
+def test_buffers_do_not_pin():
+    tensor = torch.arange(8)
+    view = interop.as_memoryview(tensor)
+    assert tensor.untyped_storage().resizable()
     del view
-    assert not tensor.untyped_storage().resizable()
-    assert kept.shape == (100,)
+    assert tensor.resize_(100).untyped_storage().resizable()
 
 
 def test_no_cycles():
@@ -530,8 +552,30 @@ def test_the_protocol_on_tensors(tmp_path):
         with pytest.raises(TypeError, match="bytes-like"):
             memoryview(one)
     assert not hasattr(torch.Tensor, "__bytes__")
-    assert not tensor.untyped_storage().resizable()
     assert outliving.tolist() == tensor.tolist()
+
+
+def test_blocks_that_overlap():
+    """As those of two generators or threads do: what one sets back is not what the other has set."""
+    first, second = interop.enable_buffer_protocol(), interop.enable_buffer_protocol()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert memoryview(torch.ones(2)).tolist() == [1, 1]
+    second.__exit__(None, None, None)
+    with pytest.raises(TypeError):
+        memoryview(torch.ones(2))
+    with interop.enable_buffer_protocol():
+        with interop.disable_buffer_protocol(), pytest.raises(TypeError):
+            memoryview(torch.ones(2))
+        assert memoryview(torch.ones(2)).tolist() == [1, 1]
+    interop.enable_buffer_protocol()
+    with interop.disable_buffer_protocol():
+        pass
+    assert memoryview(torch.ones(2)).tolist() == [1, 1]
+    interop.disable_buffer_protocol()
+    with pytest.raises(TypeError):
+        memoryview(torch.ones(2))
 
 
 def test_enabling_and_disabling():
@@ -747,7 +791,6 @@ def test_a_typed_memoryview_that_is_kept(bridged):
     with interop.enable_buffer_protocol():
         tensor = torch.arange(3.0)
         keeper = bridged.Keeper(tensor)
-    assert not tensor.untyped_storage().resizable()
     tensor.set_(torch.zeros(5))
     del tensor
     gc.collect()

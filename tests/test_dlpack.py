@@ -5,6 +5,7 @@ import sys
 import threading
 import weakref
 from functools import partial
+from pathlib import Path
 
 import bridge_checks as checks
 import dlpack_checks
@@ -256,6 +257,15 @@ def test_what_a_producer_is_asked():
     assert asked(None, device=torch.device("cpu", 0)) == [version]
 
 
+@pytest.mark.parametrize(
+    "where", [structs.METAL, structs.ROCM, *([] if torch.cuda.is_available() else [structs.MANAGED])]
+)
+def test_producers_are_asked_to_bring_what_torch_cannot(where):
+    producer = Producer(Capsule(np.arange(3.0)).capsule, (where, 0))
+    assert interop.from_dlpack(producer, device="cpu").tolist() == [0, 1, 2]
+    assert producer.calls == [{"max_version": (1, 3), "dl_device": (1, 0)}]
+
+
 def test_errors_of_producers_come_through():
     class Failing(Producer):
         def __dlpack__(self, **_):
@@ -279,10 +289,78 @@ def test_objects_without_dlpack(given):
         interop.from_dlpack(given)
 
 
-@pytest.mark.parametrize("device", [None, (1,), (1, 0, 0), [1, 0], ("cpu", 0), (1.5, 0)])
+class Index:
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+@pytest.mark.parametrize("device", [None, (1,), (1, 0, 0), [1, 0], ("cpu", 0), ("cpu", Index(0)), (1.5, 0)])
 def test_wrong_devices(device):
     with pytest.raises(TypeError):
         interop.from_dlpack(Producer(Capsule(np.ones(3)).capsule, device))
+
+
+@pytest.mark.parametrize("device", [(2**32 + 1, 0), (1, 2**40), (-1, 0), (1, -1)])
+def test_devices_out_of_range(device):
+    with pytest.raises(ValueError, match=r"'obj' must be a tuple.*\(-?\d+, -?\d+\)"):
+        interop.from_dlpack(Producer(Capsule(np.ones(3)).capsule, device))
+    with pytest.raises(ValueError, match=r"'dl_device' must be a tuple.*\(-?\d+, -?\d+\)"):
+        interop.to_dlpack(torch.ones(2), dl_device=device)
+
+
+def test_devices_that_nothing_is_brought_to():
+    capsule = Capsule(np.ones(3)).capsule
+    for device, words in {"meta": "cpu or cuda, got meta", "cuda:99": "cuda:99|CUDA device"}.items():
+        with pytest.raises(BufferError, match=f"argument 'device'.*({words})"):
+            interop.from_dlpack(capsule, device=device)
+    assert interop.from_dlpack(capsule).tolist() == [1, 1, 1]  # it was not used up
+
+
+def test_a_copy_of_read_only_memory_is_a_copy_although_it_is_one_already():
+    for flags in (structs.READ_ONLY, structs.READ_ONLY | structs.IS_COPIED):
+        made = Capsule(np.ones(3), change=lambda managed, flags=flags: setattr(managed, "flags", flags))
+        tensor = interop.from_dlpack(made.capsule, copy=True)
+        assert tensor.data_ptr() != made.array.ctypes.data
+        assert tensor.fill_(2).tolist() == [2, 2, 2]
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+def test_gradients_of_forward_mode_are_not_lost():
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))
+        for given in ({}, {"copy": True}, {"readonly": "copy"}):
+            with pytest.raises(BufferError, match="dual"):
+                interop.from_dlpack(dual, **given)
+
+
+def test_masked_arrays():
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for convert in (interop.from_numpy, interop.from_dlpack):
+        with pytest.raises(ValueError, match=r"masked.*filled"):
+            convert(masked)
+        assert convert(np.ma.array([1.0, 2.0])).tolist() == [1, 2]
+        assert convert(masked.filled(5)).tolist() == [1, 5]
+
+
+def test_tensors_are_those_of_the_mode_that_holds():
+    """What torch.from_numpy gives under FakeTensorMode is fake."""
+    with FakeTensorMode():
+        theirs = torch.from_numpy(np.ones(3))
+        for given in (np.ones(3), Capsule(np.ones(3)).capsule):
+            assert type(interop.from_dlpack(given)) is type(theirs)
+        frozen = np.ones(3)
+        frozen.flags.writeable = False
+        for ours in (
+            interop.from_numpy(np.ones(3)),
+            interop.from_buffer(bytearray(8)),
+            interop.from_numpy(frozen, readonly="copy"),
+            interop.from_dlpack(np.ones(3), copy=True),
+        ):
+            assert type(ours) is type(theirs)
+            assert type(ours + 1) is type(theirs)
 
 
 def test_a_producer_must_give_a_capsule():
@@ -543,6 +621,33 @@ def test_descriptions_in_cython(dlpacked):
     with pytest.raises(BufferError, match="share memory"):
         dlpacked.described(torch.ones(1).expand(3))
     assert dlpacked.described(torch.ones(1).expand(3), True)[4] == [0]
+    # Whose memory it is, other modules than the one that made the tensor must find out as well.
+    frozen = interop.from_buffer(bytes(8), dtype=torch.float64, readonly="share")
+    with pytest.raises(BufferError, match="read-only"):
+        dlpacked.described(frozen)
+    assert dlpacked.described(frozen, True)[0] == frozen.data_ptr()
+
+
+def test_the_first_use_of_the_functions_by_two_threads(bare, dlpacked):
+    """The converters are imported then, and the GIL is given up meanwhile: no lock may be held."""
+    code = """
+import faulthandler, sys, threading
+import torch, dlpacked
+assert "interop._bridges" not in sys.modules
+faulthandler.dump_traceback_later(60, exit=True)
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(2)
+def use():
+    start.wait()
+    dlpacked.described(torch.ones(2))
+threads = [threading.Thread(target=use) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("both")
+"""
+    assert bare(code, Path(dlpacked.__file__).parent) == "both\n"
 
 
 def test_managed_tensors_in_cython(dlpacked):

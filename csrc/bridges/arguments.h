@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/dlpack.h>
 
 #include <cstdint>
 
@@ -28,6 +29,15 @@ Readonly readonly_of(PyObject* text);
 
 // `accepted` is what the message asks for.
 int64_t integer_of(PyObject* object, const char* argument, const char* accepted);
+
+struct Pair {
+  int64_t first;
+  int64_t second;
+};
+Pair pair_of(PyObject* object, const char* argument, const char* accepted);
+
+// As __dlpack_device__() has it.
+DLDevice dl_device_of(PyObject* object, const char* argument);
 
 // Borrowed from the object.
 const at::Tensor& tensor_of(PyObject* object);

@@ -7,6 +7,7 @@
 #include "buffer.h"
 #include "cuda_array.h"
 #include "dlpack.h"
+#include "dlpack_description.h"
 #include "dlpack_managed.h"
 #include "dlpack_owner.h"
 #include "exporter.h"
@@ -16,6 +17,7 @@
 #include "owner_object.h"
 #include "protocol.h"
 #include "python.h"
+#include "reference.h"
 
 namespace interop::bridges {
 
@@ -50,6 +52,9 @@ class Compiled final : public Bridges {
   const DLPackExchangeAPI* exchange_api() override {
     return checked_exchange_api();
   }
+  DLTensor to_dltensor(const at::Tensor& tensor, bool readonly) override {
+    return bridges::to_dltensor(tensor, readonly);
+  }
   at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly) override {
     return tensor_of_cuda_array(object, readonly);
   }
@@ -63,20 +68,19 @@ c10::SmallVector<int64_t, 8> shape_of(PyObject* object) {
   if (PyIndex_Check(object)) {
     return {integer_of(object, "shape", accepted)};
   }
-  PyObject* sequence = PySequence_Fast(object, "argument 'shape' must be a sequence of integers, or one");
+  if (!PySequence_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "argument 'shape' must be %s, got %.200s", accepted, Py_TYPE(object)->tp_name);
+    throw PythonError();
+  }
+  // A tuple of its own: a list may change while its items say what integers they are.
+  const Reference sequence(PySequence_Tuple(object));
   if (!sequence) {
     throw PythonError();
   }
   c10::SmallVector<int64_t, 8> shape;
-  try {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
-      shape.push_back(integer_of(PySequence_Fast_GET_ITEM(sequence, i), "shape", accepted));
-    }
-  } catch (...) {
-    Py_DECREF(sequence);
-    throw;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) {
+    shape.push_back(integer_of(PyTuple_GET_ITEM(sequence.get(), i), "shape", accepted));
   }
-  Py_DECREF(sequence);
   return shape;
 }
 
@@ -130,7 +134,8 @@ bool protocol_is_enabled() noexcept {
 
 PyObject* make_capsule() noexcept {
   static Compiled compiled;
-  if (ready_owner_object() < 0 || ready_buffer_owner() < 0 || ready_dlpack_owner() < 0 || ready_cuda_array() < 0) {
+  if (ready_owner_object() < 0 || ready_buffer_owner() < 0 || ready_dlpack_owner() < 0 || ready_dlpack() < 0 ||
+      ready_cuda_array() < 0) {
     return nullptr;
   }
   return PyCapsule_New(static_cast<Bridges*>(&compiled), Bridges::attribute, nullptr);

@@ -1,15 +1,15 @@
 // See buffer.h.
 #include "buffer.h"
 
-#include <ATen/ops/clone_ops.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 
 #include <string>
 
-#include "interop/bridges/foreign.h"
+#include "copy.h"
+#include "foreign.h"
 #include "interop/bridges/format.h"
-#include "interop/bridges/owner.h"
+#include "owner.h"
 #include "reference.h"
 
 namespace interop::bridges {
@@ -259,9 +259,9 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, Readon
       !read_only || readonly != Readonly::raise,
       "argument 'obj' must be writable, got a read-only buffer, and torch has no read-only tensors; pass "
       "readonly='copy', or readonly='share' if nothing will write to the tensor");
-  at::Tensor tensor = share(owner, reference, wanted);
+  at::Tensor tensor = lifted(share(owner, reference, wanted));
   if (read_only && readonly == Readonly::copy) {
-    return at::_ops::clone::call(tensor, c10::MemoryFormat::Contiguous);
+    return contiguous_copy(tensor);
   }
   return tensor;
 }

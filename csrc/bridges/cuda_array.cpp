@@ -3,18 +3,19 @@
 
 #include <structmember.h>
 
-#include <ATen/ops/clone_ops.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 
 #include <bit>
+#include <cctype>
 #include <cstddef>
 #include <string>
 
+#include "copy.h"
 #include "cuda_memory.h"
 #include "dlpack_stream.h"
-#include "interop/bridges/export.h"
-#include "interop/bridges/foreign.h"
+#include "export.h"
+#include "foreign.h"
 #include "interop/device_guard.h"
 #include "owner_object.h"
 #include "reference.h"
@@ -29,61 +30,77 @@ constexpr const char* attribute = "__cuda_array_interface__";
 
 using Numbers = c10::SmallVector<int64_t, 8>;
 
-// Where the entry is missing or None, null; else borrowed.
-PyObject* entry(PyObject* interface, const char* name) noexcept {
+// Null where the entry is missing or None. The dictionary is the caller's, who may change it meanwhile.
+Reference entry(PyObject* interface, const char* name) noexcept {
   PyObject* found = PyDict_GetItemString(interface, name);
-  return found == Py_None ? nullptr : found;
+  return Reference(found == Py_None ? nullptr : Py_XNewRef(found));
 }
 
-[[noreturn]] void refuse(const char* name, const char* accepted, PyObject* given) {
+[[noreturn]] void refuse(const char* name, const char* accepted, const Reference& given) {
   PyErr_Format(
       PyExc_TypeError,
       "argument 'obj' must have %s for '%s' in its %s, got %.200R",
       accepted,
       name,
       attribute,
-      given ? given : Py_None);
+      given ? given.get() : Py_None);
   throw PythonError();
 }
 
+[[noreturn]] void refuse_size(const char* name, PyObject* number) {
+  PyErr_Clear();
+  PyErr_Format(
+      PyExc_OverflowError,
+      "argument 'obj' must have integers of 64 bits for '%s' in its %s, got %.200R",
+      name,
+      attribute,
+      number);
+  throw PythonError();
+}
+
+int64_t number(PyObject* object, const char* name) {
+  const Reference whole(PyNumber_Index(object));
+  if (!whole) {
+    throw PythonError();
+  }
+  int overflows = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(whole.get(), &overflows);
+  if (overflows) {
+    refuse_size(name, whole.get());
+  }
+  return value;
+}
+
 Numbers numbers(PyObject* interface, const char* name) {
-  PyObject* given = entry(interface, name);
-  if (!given || !PyTuple_Check(given)) {
+  const Reference given = entry(interface, name);
+  if (!given || !PyTuple_Check(given.get())) {
     refuse(name, "a tuple of integers", given);
   }
   Numbers result;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) {
-    PyObject* number = PyTuple_GET_ITEM(given, i);
-    if (!PyIndex_Check(number)) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given.get()); ++i) {
+    PyObject* one = PyTuple_GET_ITEM(given.get(), i);
+    if (!PyIndex_Check(one)) {
       refuse(name, "a tuple of integers", given);
     }
-    const Reference whole(PyNumber_Index(number));
-    const long long value = whole ? PyLong_AsLongLong(whole.get()) : -1;
-    if (value == -1 && PyErr_Occurred()) {
-      throw PythonError();
-    }
-    result.push_back(value);
+    result.push_back(number(one, name));
   }
   return result;
 }
 
 int64_t integer(PyObject* interface, const char* name) {
-  PyObject* given = entry(interface, name);
-  const long long value = given && PyLong_Check(given) ? PyLong_AsLongLong(given) : -1;
-  if (!given || !PyLong_Check(given)) {
+  const Reference given = entry(interface, name);
+  if (!given || !PyLong_Check(given.get()) || PyBool_Check(given.get())) {
     refuse(name, "an integer", given);
   }
-  if (value == -1 && PyErr_Occurred()) {
-    throw PythonError();
-  }
-  return value;
+  return number(given.get(), name);
 }
 
 // Such as <f4: byte order, kind, bytes.
 const Dtype& dtype_of(PyObject* interface) {
-  PyObject* given = entry(interface, "typestr");
-  const char* text = given && PyUnicode_Check(given) ? PyUnicode_AsUTF8(given) : nullptr;
-  if (!text || strlen(text) < 3) {
+  const Reference given = entry(interface, "typestr");
+  Py_ssize_t length = 0;
+  const char* text = given && PyUnicode_Check(given.get()) ? PyUnicode_AsUTF8AndSize(given.get(), &length) : nullptr;
+  if (!text || length < 3 || strlen(text) != static_cast<size_t>(length) || !isdigit(text[2])) {
     PyErr_Clear();
     refuse("typestr", "a type such as '<f4'", given);
   }
@@ -114,12 +131,17 @@ struct Data {
 };
 
 Data data_of(PyObject* interface) {
-  PyObject* given = entry(interface, "data");
-  if (!given || !PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 2 || !PyLong_Check(PyTuple_GET_ITEM(given, 0))) {
+  const Reference given = entry(interface, "data");
+  if (!given || !PyTuple_Check(given.get()) || PyTuple_GET_SIZE(given.get()) != 2 ||
+      !PyLong_Check(PyTuple_GET_ITEM(given.get(), 0))) {
     refuse("data", "a tuple of an address and a truth value", given);
   }
-  const auto address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(given, 0));
-  const int read_only = PyErr_Occurred() ? -1 : PyObject_IsTrue(PyTuple_GET_ITEM(given, 1));
+  PyObject* number = PyTuple_GET_ITEM(given.get(), 0);
+  const auto address = PyLong_AsUnsignedLongLong(number);
+  if (PyErr_Occurred()) {
+    refuse_size("data", number);
+  }
+  const int read_only = PyObject_IsTrue(PyTuple_GET_ITEM(given.get(), 1));
   if (read_only < 0) {
     throw PythonError();
   }
@@ -216,7 +238,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
       "argument 'obj' must have no mask, which torch does not have, got an array with one; fill in its values first");
   const Dtype& dtype = dtype_of(interface.get());
   const Numbers shape = numbers(interface.get(), "shape");
-  const bool strided = entry(interface.get(), "strides");
+  const bool strided = static_cast<bool>(entry(interface.get(), "strides"));
   const Numbers strides = strided ? numbers(interface.get(), "strides") : Numbers();
   TORCH_CHECK_VALUE(
       !strided || strides.size() == shape.size(),
@@ -241,10 +263,10 @@ at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
   if (stream != 0) {
     wait_for_stream(device, stream);
   }
-  at::Tensor tensor = tensor_over(
-      {pointer, Py_NewRef(object), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype);
+  at::Tensor tensor = lifted(tensor_over(
+      {pointer, Py_NewRef(object), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype));
   if (data.read_only && readonly == Readonly::copy) {
-    return at::_ops::clone::call(tensor, c10::MemoryFormat::Contiguous);
+    return contiguous_copy(tensor);
   }
   return tensor;
 }

@@ -2,14 +2,16 @@
 #include "dlpack.h"
 
 #include <ATen/core/TensorBody.h>
-#include <ATen/ops/clone_ops.h>
 #include <c10/util/Exception.h>
 
+#include <string>
 #include <utility>
 
+#include "arguments.h"
+#include "copy.h"
+#include "dlpack_description.h"
 #include "dlpack_managed.h"
 #include "dlpack_stream.h"
-#include "interop/bridges/dlpack.h"
 #include "interop/device_guard.h"
 #include "interop/error_in_flight.h"
 #include "interop/tensor.h"
@@ -21,6 +23,11 @@ namespace interop::bridges {
 namespace {
 
 constexpr const char* argument = "obj";
+
+// Made by ready_dlpack(): static variables of functions are not for objects whose making may collect garbage, because
+// the lock of their initialisation is held meanwhile.
+PyObject* our_version = nullptr;
+PyObject* only_max_version = nullptr;
 
 PyObject* interned(const char* text) {
   PyObject* made = PyUnicode_InternFromString(text);
@@ -37,14 +44,8 @@ PyObject* of_type(PyTypeObject* type, PyObject* name) noexcept {
 
 // Another tensor over the same storage, with the same version: writes to one are seen by those who saved the other.
 at::Tensor alias(const at::Tensor& tensor, const DlpackImport& wanted) {
-  const bool copies = wanted.copy.value_or(false) || (wanted.device && *wanted.device != tensor.device());
-  const Described described = describe(tensor, argument, copies);
-  const bool read_only = is_read_only(*described.exported.storage);
-  check_wanted(wanted, tensor.device(), read_only, false);
-  TORCH_CHECK_WITH(
-      BufferError,
-      !tensor.requires_grad() || !c10::GradMode::is_enabled(),
-      "argument 'obj' must not require grad, which the result could not; pass obj.detach()");
+  const Described described = describe(tensor, argument, false);  // also for a copy, which would lose the gradient too
+  check_wanted(wanted, tensor.device(), is_read_only(*described.exported.storage), false);
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   return as_wanted(at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), true)), wanted);
 }
@@ -70,6 +71,16 @@ at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
   });
 }
 
+// For a message, which must be UTF-8.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') {
+      c = '?';
+    }
+  }
+  return text;
+}
+
 at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
   if (PyCapsule_IsValid(capsule, Kind<DLManagedTensorVersioned>::name)) {
     return consume<DLManagedTensorVersioned>(capsule, wanted);
@@ -85,7 +96,7 @@ at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
   TORCH_CHECK_TYPE(
       false,
       "argument 'obj' must be a capsule with the name dltensor or dltensor_versioned, got one with ",
-      name ? name : "none");
+      name ? printable(name) : "none");
 }
 
 // The newest table that we can read, or null.
@@ -134,12 +145,18 @@ at::Tensor tensor_of_exchange(PyObject* object, const DLPackExchangeAPI& api, co
   return take_managed(managed, wanted, [&] { wait_for_producer(api, managed->dl_tensor.device); });
 }
 
+// While an error is set.
+bool has_attribute(PyObject* object, PyObject* name) {
+  const ErrorInFlight error;
+  return PyObject_HasAttr(object, name);
+}
+
 // What __dlpack_device__() says.
 DLDevice device_of_object(PyObject* object) {
   static PyObject* const method = interned("__dlpack_device__");
   Reference pair(PyObject_VectorcallMethod(method, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   if (!pair) {
-    if (PyErr_ExceptionMatches(PyExc_AttributeError) && !PyObject_HasAttrString(object, "__dlpack_device__")) {
+    if (PyErr_ExceptionMatches(PyExc_AttributeError) && !has_attribute(object, method)) {
       PyErr_Format(
           PyExc_TypeError,
           "argument 'obj' must be a DLPack capsule, a torch.Tensor or an object with the methods __dlpack__ and "
@@ -153,12 +170,7 @@ DLDevice device_of_object(PyObject* object) {
         PyExc_TypeError, "argument 'obj': __dlpack_device__() must return two integers, got %.200R", pair.get());
     throw PythonError();
   }
-  const long type = PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 0));
-  const long index = PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 1));
-  if (PyErr_Occurred()) {
-    throw PythonError();
-  }
-  return {static_cast<DLDeviceType>(type), static_cast<int32_t>(index)};
+  return dl_device_of(pair.get(), "obj");
 }
 
 // The keywords of a call of __dlpack__, and their values.
@@ -183,9 +195,8 @@ class Keywords {
     if (count_ == 0) {
       return PyObject_VectorcallMethod(method, values_, 1, nullptr);
     }
-    static PyObject* const most = PyTuple_Pack(1, interned("max_version"));
     if (count_ == 1 && names_[0] == max_version) [[likely]] {
-      return PyObject_VectorcallMethod(method, values_, 1, most);
+      return PyObject_VectorcallMethod(method, values_, 1, only_max_version);
     }
     Reference names(PyTuple_New(static_cast<Py_ssize_t>(count_)));
     if (!names) {
@@ -205,9 +216,8 @@ class Keywords {
   PyObject* values_[5];  // the object, and those
 };
 
-PyObject* our_version() {
-  static PyObject* const version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
-  return Py_XNewRef(version);
+bool is_cpu(const DLDevice& device) noexcept {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost || device.device_type == kDLROCMHost;
 }
 
 bool is_cuda(const DLDevice& device) noexcept {
@@ -217,10 +227,9 @@ bool is_cuda(const DLDevice& device) noexcept {
 // What __dlpack__() returns. Producers of before DLPack 1 do not know all keywords, and raise TypeError.
 PyObject* capsule_of_object(PyObject* object, const DLDevice& from, const DlpackImport& wanted) {
   static PyObject* const method = interned("__dlpack__");
-  const bool reachable =
-      from.device_type != kDLCUDA ? from.device_type != kDLROCM : interop::detail::find_devices(c10::kCUDA) != nullptr;
+  const bool reachable = is_cpu(from) || (is_cuda(from) && interop::detail::find_devices(c10::kCUDA));
   Keywords keywords;
-  keywords.add(Keywords::max_version, our_version());
+  keywords.add(Keywords::max_version, Py_NewRef(our_version));
   PyObject* stream = nullptr;
   if (is_cuda(from) && reachable) {
     stream = PyLong_FromLongLong(current_stream_number(torch_device(from)));
@@ -251,6 +260,7 @@ PyObject* capsule_of_object(PyObject* object, const DLDevice& from, const Dlpack
 }
 
 at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
+  check_unmasked(object, argument);
   const DLDevice from = device_of_object(object);
   if (!wanted.device) {
     torch_device(from);  // before its owner does any work
@@ -287,6 +297,16 @@ PyObject* new_capsule(const at::Tensor& tensor, bool read_only, bool copied) {
 }
 
 }  // namespace
+
+int ready_dlpack() noexcept {
+  if (!our_version) {
+    our_version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+  }
+  if (!only_max_version) {
+    only_max_version = Py_BuildValue("(s)", Keywords::max_version);
+  }
+  return our_version && only_max_version ? 0 : -1;
+}
 
 at::Tensor take_managed(
     DLManagedTensorVersioned* managed, const DlpackImport& wanted, c10::function_ref<void()> before) {
@@ -338,8 +358,7 @@ PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted)
   at::Tensor copied;
   if (copies) {
     describe(given, "tensor", wanted.readonly);
-    copied = moves ? given.detach().to(given.options().device(*wanted.device))
-                   : at::_ops::clone::call(given.detach(), c10::MemoryFormat::Contiguous);
+    copied = moves ? copy_on(given.detach(), *wanted.device) : contiguous_copy(given.detach());
   }
   const at::Tensor& tensor = copies ? copied : given;
   Reference capsule(

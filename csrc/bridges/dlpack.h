@@ -22,6 +22,8 @@ PyObject* capsule_of_tensor(const at::Tensor& tensor, const DlpackExport& wanted
 at::Tensor take_managed(
     DLManagedTensorVersioned* managed, const DlpackImport& wanted, c10::function_ref<void()> before = [] {});
 
+int ready_dlpack() noexcept;
+
 // See dlpack_exchange.cpp.
 const DLPackExchangeAPI* checked_exchange_api() noexcept;
 

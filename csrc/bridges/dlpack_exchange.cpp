@@ -4,8 +4,8 @@
 #include <ATen/ops/empty_ops.h>
 
 #include "dlpack.h"
+#include "dlpack_description.h"
 #include "dlpack_managed.h"
-#include "interop/bridges/dlpack.h"
 #include "interop/exceptions.h"
 #include "interop/gil.h"
 #include "interop/stream.h"
@@ -47,7 +47,7 @@ int to_object(DLManagedTensorVersioned* managed, void** out) noexcept {
 }
 
 int view_object(void* object, DLTensor* out) noexcept {
-  return guarded([&] { *out = to_dltensor(tensor_of(object)); });
+  return guarded([&] { *out = to_dltensor(tensor_of(object), false); });
 }
 
 int current_work_stream(DLDeviceType type, int32_t index, void** out) noexcept {

@@ -2,19 +2,19 @@
 #include "dlpack_managed.h"
 
 #include <ATen/core/TensorBody.h>
-#include <ATen/ops/clone_ops.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <new>
 #include <utility>
 
+#include "copy.h"
 #include "cuda_memory.h"
+#include "dlpack_description.h"
 #include "dlpack_owner.h"
-#include "interop/bridges/dlpack.h"
-#include "interop/bridges/foreign.h"
-#include "interop/bridges/memory.h"
+#include "foreign.h"
 #include "interop/device_guard.h"
+#include "memory.h"
 
 namespace interop::bridges {
 
@@ -149,10 +149,10 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, c10::function
     c10::DataPtr memory(data, owner, read_only ? &drop_read_only_owner : &drop_owner, device);
     take();
     give_to_owner(owner, managed, &call_deleter<Managed>);
-    return tensor_over(std::move(memory), layout, dtype);
+    return lifted(tensor_over(std::move(memory), layout, dtype));
   });
   DlpackImport rest = wanted;
-  rest.copy = wanted.copy.value_or(false) && !copied;
+  rest.copy = wanted.copy.value_or(false) && (!copied || read_only);
   return as_wanted(std::move(shared), rest);
 }
 
@@ -264,11 +264,11 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
 
 at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted) {
   if (moves(wanted, tensor.device())) {
-    return tensor.to(tensor.options().device(*wanted.device));
+    return copy_on(tensor, *wanted.device);
   }
   const bool copies = wanted.copy.value_or(false) ||
                       (wanted.readonly == Readonly::copy && is_read_only(*tensor.storage().unsafeGetStorageImpl()));
-  return copies ? at::_ops::clone::call(tensor, c10::MemoryFormat::Contiguous) : std::move(tensor);
+  return copies ? contiguous_copy(tensor) : std::move(tensor);
 }
 
 at::Tensor tensor_of_managed(DLManagedTensor* managed, const DlpackImport& wanted, c10::function_ref<void()> take) {

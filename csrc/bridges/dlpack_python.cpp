@@ -46,23 +46,17 @@ std::optional<c10::Device> device_of_argument(PyObject* object) {
   if (device.is_cpu()) {
     return c10::kCPU;
   }
-  const auto* found = interop::detail::find_devices(device.type());
-  return device.has_index() || !found ? device : found->getDevice();
-}
-
-struct Pair {
-  int64_t first;
-  int64_t second;
-};
-
-Pair pair_of(PyObject* object, const char* argument, const char* accepted) {
-  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2) {
-    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, got %.200R", argument, accepted, object);
-    throw PythonError();
-  }
-  return {
-      integer_of(PyTuple_GET_ITEM(object, 0), argument, accepted),
-      integer_of(PyTuple_GET_ITEM(object, 1), argument, accepted)};
+  TORCH_CHECK_WITH(
+      BufferError,
+      device.is_cuda(),
+      "argument 'device' must be cpu or cuda, got ",
+      device,
+      "; copy the result with .to(device)");
+  const auto* found = interop::detail::find_devices(c10::kCUDA);
+  TORCH_CHECK_WITH(
+      BufferError, found, "argument 'device' is ", device, ", and this torch (" TORCH_VERSION ") finds no CUDA device");
+  const c10::Device indexed = device.has_index() ? device : found->getDevice();
+  return torch_device({kDLCUDA, indexed.index()}, "device");
 }
 
 // What a consumer's stream means for a tensor that will be on `device`; -1 if nothing has to wait.
@@ -119,9 +113,7 @@ PyObject* to_dlpack(
     wanted.readonly = readonly;
     wanted.copy = copy_of(copy);
     if (dl_device != Py_None) {
-      const Pair given = pair_of(dl_device, "dl_device", "a tuple of DLPack's type of device and its index");
-      wanted.device =
-          torch_device({static_cast<DLDeviceType>(given.first), static_cast<int32_t>(given.second)}, "dl_device");
+      wanted.device = torch_device(dl_device_of(dl_device, "dl_device"), "dl_device");
     }
     TORCH_CHECK_TYPE(tensor.defined(), "argument 'tensor' must be a tensor, got an undefined one (None)");
     wanted.stream = stream_of(stream, wanted.device.value_or(tensor.device()));

@@ -7,12 +7,12 @@
 #include <new>
 #include <utility>
 
+#include "export.h"
+#include "foreign.h"
 #include "interop/bridges/dtypes.h"
-#include "interop/bridges/export.h"
-#include "interop/bridges/foreign.h"
-#include "interop/bridges/memory.h"
 #include "interop/exceptions.h"
 #include "interop/tensor.h"
+#include "memory.h"
 
 namespace interop::bridges {
 
@@ -21,7 +21,7 @@ namespace {
 // The tensor as it was when this was made: a later t_(), set_() or resize_() of the tensor does not show. It refers to
 // no Python object but those that own memory, so a tensor may hold its own buffer without making a cycle.
 struct TensorBuffer {
-  PyObject_VAR_HEAD Pin pin;
+  PyObject_VAR_HEAD Hold hold;
   c10::VariableVersion version;  // disabled in a buffer that was made for one export of a tensor
   void* data;
   const Dtype* dtype;
@@ -68,7 +68,7 @@ TensorBuffer* allocate(int ndim, PyTypeObject* type) {
 
 void dealloc(PyObject* self) {
   TensorBuffer* buffer = cast(self);
-  buffer->pin.~Pin();
+  buffer->hold.~Hold();
   buffer->version.~VariableVersion();
   if (!kept && Py_SIZE(self) == kept_dim) {
     kept = buffer;
@@ -166,7 +166,7 @@ PyTypeObject tensor_buffer_type = {
         "TensorBuffer(tensor, *, readonly=False)\n--\n\n"
         "A tensor's memory for whoever takes buffers: memoryview, bytes, files, typed memoryviews of Cython.\n\n"
         "It has the shape, strides and dtype that the tensor had when it was made, and shares its memory, which it\n"
-        "owns together with the tensor. While it exists, the storage cannot be resized.\n\n"
+        "owns together with the tensor. If the tensor is resized meanwhile, it gets memory of its own.\n\n"
         "Parameters\n----------\n"
         "tensor : torch.Tensor\n"
         "    On the CPU, of up to 64 dimensions, of a dtype that has a format: all but bfloat16, float8, complex32.\n"
@@ -257,9 +257,9 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor
   // The memory is raw: nothing may throw until both are constructed.
   new (&buffer->version) c10::VariableVersion(c10::VariableVersion::DISABLED);
   try {
-    new (&buffer->pin) Pin(*exported.storage);
+    new (&buffer->hold) Hold(Hold::of(*exported.storage));
   } catch (...) {
-    new (&buffer->pin) Pin();
+    new (&buffer->hold) Hold();
     Py_DECREF(buffer);
     throw;
   }

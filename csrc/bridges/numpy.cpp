@@ -5,18 +5,17 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 
-#include <ATen/ops/clone_ops.h>
-#include <c10/core/MemoryFormat.h>
-
 #include <string>
 #include <string_view>
 
-#include "interop/bridges/export.h"
-#include "interop/bridges/foreign.h"
-#include "interop/bridges/owner.h"
+#include "copy.h"
+#include "export.h"
+#include "foreign.h"
 #include "interop/tensor.h"
 #include "ml_dtypes.h"
+#include "owner.h"
 #include "owner_object.h"
+#include "reference.h"
 
 namespace interop::bridges {
 
@@ -153,6 +152,7 @@ PyArray_Descr* descr_of(const at::Tensor& tensor) {
 
 // What torch's force=True does: a tensor on the CPU with its values in memory, a copy only if it must be one.
 at::Tensor plain(const at::Tensor& tensor) {
+  const NoGil no_gil;
   return tensor.detach().cpu().resolve_conj().resolve_neg();
 }
 
@@ -169,6 +169,31 @@ bool is_array(PyObject* object) {
   return PyArray_CheckExact(object);
 }
 
+void check_unmasked(PyObject* object, const char* argument) {
+  need_numpy();
+  if (PyArray_CheckExact(object) || !PyArray_Check(object)) [[likely]] {
+    return;
+  }
+  static PyObject* const name = PyUnicode_InternFromString("numpy.ma");
+  const Reference module(PyImport_GetModule(name));  // where nobody has imported it, there are none
+  if (!module) {
+    if (PyErr_Occurred()) {
+      throw PythonError();
+    }
+    return;
+  }
+  const Reference masked(PyObject_CallMethod(module.get(), "is_masked", "O", object));
+  if (!masked) {
+    throw PythonError();
+  }
+  TORCH_CHECK_VALUE(
+      masked.get() != Py_True,
+      "argument '",
+      argument,
+      "' must have no masked elements, got a masked array, and torch has no masks; fill them in with "
+      "array.filled(value), or take them as they are with array.data");
+}
+
 at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argument) {
   need_numpy();
   if (!PyArray_Check(object)) [[unlikely]] {
@@ -182,6 +207,7 @@ at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argu
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const Subject subject{argument, "copy it with array.copy()"};
   const Dtype& dtype = dtype_of_descr(PyArray_DESCR(array), subject);
+  check_unmasked(object, argument);
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   TORCH_CHECK_VALUE(
       writable || readonly != Readonly::raise,
@@ -192,10 +218,10 @@ at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argu
   const Layout layout(subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
   void* data = PyArray_DATA(array);
   check_pointer(subject, data, dtype, layout);
-  at::Tensor tensor =
-      tensor_over({data, Py_NewRef(object), writable ? &drop_owner : &drop_read_only_owner, c10::kCPU}, layout, dtype);
+  at::Tensor tensor = lifted(
+      tensor_over({data, Py_NewRef(object), writable ? &drop_owner : &drop_read_only_owner, c10::kCPU}, layout, dtype));
   if (!writable && readonly == Readonly::copy) {
-    return at::_ops::clone::call(tensor, c10::MemoryFormat::Contiguous);
+    return contiguous_copy(tensor);
   }
   return tensor;
 }

@@ -17,4 +17,7 @@ bool is_array(PyObject* object);
 
 PyObject* array_of_tensor(const at::Tensor& tensor, bool force, bool read_only);
 
+// Raises ValueError for an array with masked elements: its memory would be that without the mask.
+void check_unmasked(PyObject* object, const char* argument);
+
 }  // namespace interop::bridges

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include "interop/bridges/memory.h"
+#include "memory.h"
 
 namespace interop::bridges {
 

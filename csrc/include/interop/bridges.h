@@ -5,16 +5,15 @@
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/dlpack.h>
 #include <c10/core/Device.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
 #include "interop/exceptions.h"
-
-// DLPack's, in ATen/dlpack.h.
-struct DLManagedTensorVersioned;
-struct DLPackExchangeAPI;
+#include "interop/gil.h"
 
 namespace interop::bridges {
 
@@ -66,6 +65,8 @@ class Bridges {
   virtual at::Tensor from_managed(DLManagedTensorVersioned* managed, const DlpackImport& wanted) = 0;
   virtual DLManagedTensorVersioned* to_managed(const at::Tensor& tensor, bool readonly) = 0;
   virtual const DLPackExchangeAPI* exchange_api() = 0;
+  // Without the GIL.
+  virtual DLTensor to_dltensor(const at::Tensor& tensor, bool readonly) = 0;
 
   // An object with the attribute __cuda_array_interface__, and the way back.
   virtual at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly) = 0;
@@ -75,7 +76,8 @@ class Bridges {
   ~Bridges() = default;
 };
 
-inline Bridges& find_bridges() {
+inline Bridges* find_bridges() {
+  const Gil gil;
   PyObject* found_in = PyImport_ImportModule(Bridges::module);
   PyObject* object = found_in ? PyObject_GetAttrString(found_in, Bridges::attribute) : nullptr;
   void* found = object ? PyCapsule_GetPointer(object, Bridges::attribute) : nullptr;
@@ -84,12 +86,19 @@ inline Bridges& find_bridges() {
   if (!found) {
     throw PythonError();
   }
-  return *static_cast<Bridges*>(found);
+  return static_cast<Bridges*>(found);
 }
 
+// With or without the GIL. To find it is to import it, which gives up the GIL for a while: no lock is held meanwhile,
+// as that of a static variable's initialisation would be.
 inline Bridges& bridges() {
-  static Bridges& found = find_bridges();
-  return found;
+  static std::atomic<Bridges*> known{nullptr};
+  Bridges* found = known.load(std::memory_order_acquire);
+  if (!found) [[unlikely]] {
+    found = find_bridges();
+    known.store(found, std::memory_order_release);
+  }
+  return *found;
 }
 
 // As the functions of `interop` with these names. All of them need the GIL.

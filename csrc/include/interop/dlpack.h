@@ -8,7 +8,6 @@
 #include <ATen/dlpack.h>
 
 #include "interop/bridges.h"
-#include "interop/bridges/dlpack.h"
 
 namespace interop::dlpack {
 
@@ -16,8 +15,13 @@ using bridges::DlpackExport;
 using bridges::DlpackImport;
 using bridges::Readonly;
 
-// Without the GIL, and without an owner: see there.
-using bridges::to_dltensor;
+// The tensor as a DLTensor that owns nothing: it is valid until the tensor is freed, resized or transposed in place.
+// Nothing is allocated, and it does not need the GIL. A DLTensor cannot say that it is read-only: whoever wants to
+// write leaves out `read_only`, and then a tensor that requires grad, or whose elements share memory, or are those of a
+// read-only object, is refused.
+inline DLTensor to_dltensor(const at::Tensor& tensor, bool read_only = false) {
+  return bridges::bridges().to_dltensor(tensor, read_only);
+}
 
 // All others need the GIL, and raise BufferError for memory that cannot be exchanged.
 

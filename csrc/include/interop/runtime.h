@@ -10,6 +10,7 @@
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -79,7 +80,7 @@ class Runtime {
   ~Runtime() = default;
 };
 
-inline Runtime& find_runtime() {
+inline Runtime* find_runtime() {
   Gil gil;
   // Not PyCapsule_Import: that imports no submodules.
   PyObject* module = PyImport_ImportModule(Runtime::module);
@@ -105,12 +106,18 @@ inline Runtime& find_runtime() {
     Py_XDECREF(traceback);
     throw PythonError();
   }
-  return *static_cast<Runtime*>(found);
+  return static_cast<Runtime*>(found);
 }
 
+// As bridges() in interop/bridges.h.
 inline Runtime& runtime() {
-  static Runtime& found = find_runtime();
-  return found;
+  static std::atomic<Runtime*> known{nullptr};
+  Runtime* found = known.load(std::memory_order_acquire);
+  if (!found) [[unlikely]] {
+    found = find_runtime();
+    known.store(found, std::memory_order_release);
+  }
+  return *found;
 }
 
 }  // namespace runtime_3

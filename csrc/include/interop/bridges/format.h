@@ -219,10 +219,15 @@ class FormatReader {
       case 'O':
       case 'P':
         return pointer("its elements are pointers");
-      case '&':
-        order();
-        element(next(), depth + 1 > deepest ? depth : depth + 1);
+      case '&': {
+        char target;
+        do {  // and no call of itself, of which there could be as many as characters
+          order();
+          target = next();
+        } while (target == '&');
+        element(target, depth);
         return pointer("its elements are pointers");
+      }
       case 'X':
         if (next() != '{') {
           return broken();

@@ -1,4 +1,7 @@
-// Memory of tensors that others look into: what keeps it alive and in its place.
+// Memory of tensors that others look into: what keeps it alive.
+//
+// Owners are told by the addresses of their deleters, and each shared library has its own of these. So all of this is
+// for interop._bridges alone; to other modules it gives functions, in interop/bridges.h.
 //
 // To keep the storage would not be enough. share_memory_() puts other memory into the storage that it has, and frees
 // the old; so does whoever resizes it. So what owns the memory, the storage's DataPtr, is made to count its owners.
@@ -12,7 +15,7 @@
 #include <atomic>
 #include <utility>
 
-#include "interop/bridges/owner.h"
+#include "owner.h"
 
 namespace interop::bridges {
 
@@ -72,11 +75,6 @@ class Shared {
     owners_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // Whoever looks into it stays, so a Pin that ends must not make it resizable again.
-  void keep_pinned() noexcept {
-    was_resizable_ = false;
-  }
-
   // The deleter: one owner less.
   static void drop(void* shared) noexcept {
     auto* self = static_cast<Shared*>(shared);
@@ -87,19 +85,23 @@ class Shared {
   }
 
  private:
-  friend class Pin;
-
   Shared(void* context, c10::DeleterFnPtr deleter) noexcept : context_(context), deleter_(deleter) {}
 
   std::atomic<size_t> owners_{1};
   void* context_;
   c10::DeleterFnPtr deleter_;
-  // Of those who look into it for a while; with the GIL.
-  unsigned pins_ = 0;
-  bool was_resizable_ = false;
 };
 
-// Keeps memory alive: by its count of owners, by its Python owner, or else by its storage.
+// Forbids to resize the storage, for good, as torch does it for its ndarrays. It must never be allowed again: torch
+// does not count who relies on it.
+inline void pin_for_good(c10::StorageImpl& storage) {
+  if (storage.resizable()) {
+    storage.set_resizable(false);
+  }
+}
+
+// Keeps memory alive: by its count of owners, by its Python owner, or else by its storage, which is then pinned. In the
+// first two cases it stays alive also when the storage gets other memory.
 class Hold {
  public:
   Hold() noexcept = default;
@@ -115,6 +117,7 @@ class Hold {
       shared->keep();
       return Hold(shared, &Shared::drop);
     }
+    pin_for_good(storage);
     c10::raw::intrusive_ptr::incref(&storage);
     return Hold(&storage, &drop_storage);
   }
@@ -155,46 +158,6 @@ class Hold {
 // Whether the memory came from an owner that does not want it to be written to.
 inline bool is_read_only(c10::StorageImpl& storage) noexcept {
   return storage._mutable_data_ptr_no_checks().get_deleter() == &drop_read_only_owner;
-}
-
-// The memory of `storage`, kept alive and not resized for as long as this lives. With the GIL.
-class Pin {
- public:
-  Pin() noexcept = default;
-  explicit Pin(c10::StorageImpl& storage)
-      : storage_(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(&storage)), hold_(Hold::of(storage)) {
-    Shared* shared = Shared::find(storage._mutable_data_ptr_no_checks());
-    if (shared && shared->pins_++ == 0) {
-      shared->was_resizable_ = storage.resizable();
-    }
-    if (storage.resizable()) {
-      storage.set_resizable(false);
-    }
-    shared_ = shared;
-  }
-  ~Pin() {
-    if (shared_ && --shared_->pins_ == 0 && shared_->was_resizable_ &&
-        Shared::find(storage_->_mutable_data_ptr_no_checks()) == shared_) {
-      storage_->set_resizable(true);
-    }
-  }
-  Pin(const Pin&) = delete;
-  Pin& operator=(const Pin&) = delete;
-
- private:
-  c10::intrusive_ptr<c10::StorageImpl> storage_;
-  Hold hold_;
-  Shared* shared_ = nullptr;
-};
-
-// The same for good, as torch does it for its ndarrays.
-inline void pin_for_good(c10::StorageImpl& storage) {
-  if (storage.resizable()) {
-    storage.set_resizable(false);
-  }
-  if (Shared* shared = Shared::find(storage._mutable_data_ptr_no_checks())) {
-    shared->keep_pinned();
-  }
 }
 
 }  // namespace interop::bridges

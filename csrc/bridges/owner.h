@@ -1,5 +1,5 @@
-// Python objects that own the memory of tensors. A tensor may die on any thread, with or without the GIL, while an
-// exception is on its way, and after the interpreter has ended.
+// Python objects that own the memory of tensors, for interop._bridges alone: see memory.h. A tensor may die on any
+// thread, with or without the GIL, while an exception is on its way, and after the interpreter has ended.
 #pragma once
 
 #include <Python.h>

@@ -8,8 +8,8 @@
 
 #include <type_traits>
 
+#include "export.h"
 #include "interop/bridges/dtypes.h"
-#include "interop/bridges/export.h"
 
 namespace interop::bridges {
 
@@ -65,10 +65,8 @@ inline Described describe(const at::Tensor& tensor, const char* argument, bool r
   });
 }
 
-// The tensor as a DLTensor that owns nothing: it is valid until the tensor is freed, resized or transposed in place.
-// Nothing is allocated, and it does not need the GIL. A DLTensor cannot say that it is read-only: whoever wants to
-// write leaves out `read_only`, and then a tensor that requires grad, or whose elements share memory, is refused.
-inline DLTensor to_dltensor(const at::Tensor& tensor, bool read_only = false) {
+// The description alone; see interop::dlpack::to_dltensor().
+inline DLTensor to_dltensor(const at::Tensor& tensor, bool read_only) {
   const Described described = describe(tensor, "tensor", read_only);
   TORCH_CHECK_WITH(
       BufferError,

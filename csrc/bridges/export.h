@@ -6,8 +6,8 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
-#include "interop/bridges/memory.h"
 #include "interop/check.h"
+#include "memory.h"
 
 namespace interop::bridges {
 
