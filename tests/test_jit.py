@@ -6,6 +6,7 @@ import os
 import pickle
 import pty
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -52,7 +53,7 @@ def builds(monkeypatch):
 
     def counting(recipe, *arguments):
         names.append(recipe.name)
-        original(recipe, *arguments)
+        return original(recipe, *arguments)
 
     monkeypatch.setattr(build, "build", counting)
     return names
@@ -257,6 +258,55 @@ class TestTogether:
         assert interop.load_inline(PLAIN, name=name).f() == 2
         assert builds == [name]
         assert not left.exists()
+
+    @pytest.mark.parametrize("gone", ["module", "native.so"])
+    def test_a_build_of_which_a_part_is_gone(self, builds, forget, gone):
+        """Half removed, by a cleaner of old files perhaps."""
+        name = new()
+        module = Path(interop.load_inline(PLAIN, name=name).__file__)
+        (module if gone == "module" else module.with_name(gone)).unlink()
+        forget()
+        assert interop.load_inline(PLAIN, name=name).f() == 2
+        assert builds == [name] * 2
+
+    def test_a_shared_part_that_is_gone(self, builds):
+        interop.load_inline(PLAIN, name=new())
+        for part in (cache.root() / "support").glob("*/bootstrap.o"):
+            part.unlink()
+        assert interop.load_inline(PLAIN, name=new()).f() == 2
+
+    def test_a_source_replaced_by_an_older_file_while_it_is_built(self, tmp_path, monkeypatch, builds, forget):
+        name = new()
+        path, older = tmp_path / f"{name}.pyx", tmp_path / "older"
+        path.write_text(PLAIN)
+        older.write_text(PLAIN + "\n")
+        os.utime(older, (1e9, 1e9))
+        original = build.translate
+
+        def replaced_meanwhile(*arguments):
+            result = original(*arguments)
+            if older.exists():
+                older.replace(path)
+            return result
+
+        monkeypatch.setattr(build, "translate", replaced_meanwhile)
+        interop.load(path)
+        forget()
+        interop.load(path)
+        assert builds == [name] * 2
+
+    def test_a_lock_is_free_although_a_child_was_forked_with_it(self, tmp_path):
+        path = tmp_path / "lock"
+        with lock.locked(path):
+            child = os.fork()
+            if child == 0:
+                signal.pause()
+        try:
+            with lock.try_lock(path) as free:
+                assert free
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
     def test_a_manifest_that_is_not_whole(self, builds, forget):
         name = new()

@@ -48,16 +48,17 @@ def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: boo
     except BuildError as error:
         raise _labelled(error, recipe, folder) from None
     except CommandFailedError as failed:
-        if _NO_ROOM.search(failed.output):
+        found = diagnose(failed.output, work.generated, lambda path: path in work.written or not _is_fixed(path))
+        in_sources = any(one.path for one in found)  # and their lines may say anything
+        if not in_sources and _NO_ROOM.search(failed.output):
             raise BuildError(
                 recipe.name,
                 message_of(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), root())),
                 output=failed.output,
                 command=failed.command,
             ) from None
-        found = diagnose(failed.output, work.generated, lambda path: path in work.written or not _is_fixed(path))
         reason = "" if found else _last_words(failed)
-        if f"PyInit_{recipe.name}" in failed.output:
+        if not in_sources and f"PyInit_{recipe.name}" in failed.output:
             found, reason = [], f"no source defines PyInit_{recipe.name}; {_INITIALISED}"
         told = BuildError(recipe.name, reason, diagnostics=found, output=failed.output, command=failed.command)
         raise _labelled(told, recipe, folder) from None

@@ -6,6 +6,7 @@
 import contextlib
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ class Entry:
             os.utime(self.folder)
 
     def size(self) -> int:
-        return sum(_size(path) for path in self.folder.rglob("*"))
+        # Not Path.rglob, which raises where another process removes a folder meanwhile.
+        return sum(_size(os.path.join(at, name)) for at, _, names in os.walk(self.folder) for name in names)
 
     def last_used(self) -> float:
         try:
@@ -84,7 +86,11 @@ class Entry:
         """Whether it could be removed: what somebody uses just now cannot."""
         with try_lock(self._lock) as free:
             if free:
-                shutil.rmtree(self.folder, ignore_errors=True)
+                # All at once, so that nobody who is killed meanwhile leaves half of it under its name.
+                gone = self.folder.with_name(f"removed-{secrets.token_hex(4)}")
+                with contextlib.suppress(OSError):
+                    self.folder.rename(gone)
+                    shutil.rmtree(gone, ignore_errors=True)
                 self._lock.unlink(missing_ok=True)
             return free
 
@@ -108,8 +114,8 @@ def evict(bound: int) -> None:
             total -= sizes[entry]
 
 
-def _size(path: Path) -> int:
+def _size(path: str) -> int:
     try:
-        return path.lstat().st_blocks * 512
+        return os.lstat(path).st_blocks * 512
     except OSError:
         return 0  # removed meanwhile

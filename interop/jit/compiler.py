@@ -1,5 +1,6 @@
 """The C++ compiler: the flags for a module, and how it is run."""
 
+import errno
 import os
 import shlex
 import subprocess
@@ -99,10 +100,13 @@ class Compiler:
                 command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=surroundings, errors="replace"
             )
         except OSError as error:
+            missing = error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
+            advice = (
+                "; install g++ (on Debian and Ubuntu: apt install g++), or name one in the environment variable CXX"
+            )
             raise BuildError(
                 self.name,
-                f"the C++ compiler {words[0]!r} does not run ({error.strerror}); install g++ (on Debian and Ubuntu: "
-                "apt install g++), or name one in the environment variable CXX",
+                f"the C++ compiler {words[0]!r} does not run ({error.strerror}){advice if missing else ''}",
                 command=command,
             ) from error
         if done.returncode:

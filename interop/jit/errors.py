@@ -1,6 +1,7 @@
 """`BuildError`: what is wrong, in the words of Cython or the compiler, beside the lines that were written."""
 
 import errno
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ class BuildError(RuntimeError):
             shown.append(f"... and {len(self.diagnostics) - SHOWN} more, see the attribute `diagnostics`")
         first = f"module {name!r} cannot be built" + (f": {reason}" if reason else "")
         super().__init__("\n".join([first, *shown]))
+        self._reason = reason
+
+    def __reduce__(self):
+        named = {"diagnostics": self.diagnostics, "output": self.output, "command": self.command}
+        return functools.partial(BuildError, **named), (self.name, self._reason)
 
 
 def message_of(error: OSError) -> str:

@@ -25,7 +25,7 @@ def import_from(name: str, path: Path) -> ModuleType:
     """
     with _importing:
         if path in _loaded:
-            return _loaded[path]
+            return _current(name, _loaded[path])
         before = sys.modules.get(name)
         if before is not None and before is not _by_name.get(name):
             where = getattr(before, "__file__", None) or "built in"
@@ -49,6 +49,13 @@ def import_from(name: str, path: Path) -> ModuleType:
             ) from None
         _loaded[path] = _by_name[name] = module
         return module
+
+
+def _current(name: str, module: ModuleType) -> ModuleType:
+    """A module that was loaded before, which takes its name back from another state of the same source."""
+    if sys.modules.get(name) is _by_name.get(name):
+        sys.modules[name] = _by_name[name] = module
+    return module
 
 
 def _demangled(symbol: str) -> str:

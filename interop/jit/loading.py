@@ -240,7 +240,7 @@ def _find(entry: Entry) -> Path | None:
         return None
     for folder in folders:
         found = manifest.read(folder)
-        if found and found.holds():
+        if found and found.holds(folder):
             return folder / found.module
     return None
 

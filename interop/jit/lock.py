@@ -30,7 +30,7 @@ def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambd
             yield
             return
         finally:
-            os.close(handle)
+            _unlock(handle)
 
 
 @contextmanager
@@ -46,12 +46,18 @@ def try_lock(path: Path) -> Iterator[bool]:
     try:
         yield _is_still(path, handle)
     finally:
-        os.close(handle)
+        _unlock(handle)
 
 
 def _open(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _unlock(handle: int) -> None:
+    """A child that was forked meanwhile has the file open as well, so to close it here would not be enough."""
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
 
 
 def _is_still(path: Path, handle: int) -> bool:

@@ -26,16 +26,21 @@ class Manifest:
         Hashes of all files that were read, by path.
     absent
         Files that were looked for in vain.
+    sizes
+        Those of the libraries and objects that were made, by name. Others than we may have removed some of them.
     """
 
     module: str
     files: dict[str, str]
     absent: list[str]
+    sizes: dict[str, int]
 
-    def holds(self) -> bool:
-        """Whether a build now would read the same."""
-        return not any(map(os.path.exists, self.absent)) and all(
-            digest_of_file(path) == digest for path, digest in self.files.items()
+    def holds(self, folder: Path) -> bool:
+        """Whether what was built is all there in `folder`, and a build now would read the same."""
+        return (
+            self.sizes == _sizes(folder)
+            and not any(map(os.path.exists, self.absent))
+            and all(digest_of_file(path) == digest for path, digest in self.files.items())
         )
 
 
@@ -52,9 +57,24 @@ def write(folder: Path, module: str, files: Iterable[str], absent: Sequence[str]
     hashes = {}
     for path in sorted(files):
         # Of what was written meanwhile nobody knows which state went into the module.
-        changed = not os.path.exists(path) or os.stat(path).st_mtime > started
-        hashes[path] = CHANGED if changed else digest_of_file(path)
-    text = json.dumps({"module": module, "files": hashes, "absent": list(absent)})
+        hashes[path] = CHANGED if _changed_since(path, started) else digest_of_file(path)
+    text = json.dumps({"module": module, "files": hashes, "absent": list(absent), "sizes": _sizes(folder)})
     partial = folder / f"{NAME}.partial"
     partial.write_text(text, encoding="utf-8")
     partial.replace(folder / NAME)
+
+
+def _changed_since(path: str, time: float) -> bool:
+    """Also if it was replaced by a file with an older date."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return True
+    return max(state.st_mtime, state.st_ctime) > time
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    try:
+        return {path.name: path.stat().st_size for path in folder.iterdir() if path.suffix in (".so", ".o")}
+    except OSError:
+        return {}  # somebody removes it just now

@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import shutil
 import time
 from collections.abc import Callable
@@ -28,11 +29,15 @@ def compile_source(compiler: Compiler, source: str, output: Path) -> set[str]:
     entry = Entry("objects", key_of("object", source, digest_of_file(source), known))
     with entry.alone():
         found = manifest.read(entry.folder)
-        if not (found and found.holds()):
+        if not (found and found.holds(entry.folder)):
             shutil.rmtree(entry.folder, ignore_errors=True)
             entry.folder.mkdir(parents=True, mode=0o700)
             started = time.time()
-            compiler.compile(Path(source), entry.folder / OBJECT)
+            # Under a name of its own: the compiler of a build that was killed may still be writing.
+            made = entry.folder / f"{secrets.token_hex(4)}.o"
+            compiler.compile(Path(source), made)
+            os.replace(f"{made}.d", entry.folder / f"{OBJECT}.d")
+            made.replace(entry.folder / OBJECT)
             manifest.write(entry.folder, OBJECT, included(entry.folder / OBJECT), (), started)
         entry.use()
         shutil.copyfile(entry.folder / OBJECT, output)

@@ -10,7 +10,7 @@ __all__ = ["progress"]
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[str], None]]:
     """Show a line about the module `name`. Call what it gives with a few words when another step begins."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda step: None
         return
     from rich.console import Console  # here, because its import takes longer than what else a loaded module takes

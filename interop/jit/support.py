@@ -1,6 +1,7 @@
 """What modules share, made once: the precompiled header, the bootstrap, and stand-ins for torch's libraries."""
 
 import os
+import secrets
 import shutil
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -50,7 +51,10 @@ def precompiled(compiler: Compiler, say: Callable[[str], None]) -> Iterator[tupl
         say("precompiling headers, once")
         header.write_text(f'#include "interop/{HEADER}"\n')
         plain = replace(compiler, macros=(), folders=tuple(ours))
-        plain.run(*plain.flags, *FRUGAL, *plain.folders, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+        # Not at once under its name: the compiler of a build that was killed may still be writing.
+        made = entry.folder / f"{secrets.token_hex(4)}.gch"
+        plain.run(*plain.flags, *FRUGAL, *plain.folders, "-x", "c++-header", str(header), "-o", str(made))
+        made.replace(f"{header}.gch")
 
     with made(entry, make):
         yield "-include", str(header)
@@ -83,16 +87,26 @@ def made(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
     done = entry.folder / DONE
     while True:
         with entry.shared():
-            if done.exists():
+            if _is_whole(done):
                 entry.use()
                 yield
                 return
         with entry.alone():
-            if not done.exists():
+            if not _is_whole(done):
+                shutil.rmtree(entry.folder, ignore_errors=True)
                 entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 try:
                     make()
                 except BaseException:
                     shutil.rmtree(entry.folder, ignore_errors=True)
                     raise
-                done.touch()
+                done.write_text("\n".join(path.name for path in entry.folder.iterdir()))
+
+
+def _is_whole(done: Path) -> bool:
+    """Whether an entry was finished, and nobody has removed a part of it."""
+    try:
+        names = done.read_text().splitlines()
+    except OSError:
+        return False
+    return all(done.with_name(name).exists() for name in names)
