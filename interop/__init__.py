@@ -55,3 +55,6 @@ else:  # where it would make checkers accept every name
             globals()[name] = found
             return found
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted([*__all__, "build", "cuda"])
