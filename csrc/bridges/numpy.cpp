@@ -171,7 +171,7 @@ bool is_array(PyObject* object) {
 
 void check_unmasked(PyObject* object, const char* argument) {
   need_numpy();
-  if (PyArray_CheckExact(object) || !PyArray_Check(object)) [[likely]] {
+  if (!PyArray_Check(object)) {
     return;
   }
   static PyObject* const name = PyUnicode_InternFromString("numpy.ma");
@@ -207,7 +207,9 @@ at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argu
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const Subject subject{argument, "copy it with array.copy()"};
   const Dtype& dtype = dtype_of_descr(PyArray_DESCR(array), subject);
-  check_unmasked(object, argument);
+  if (!PyArray_CheckExact(object)) {
+    check_unmasked(object, argument);
+  }
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   TORCH_CHECK_VALUE(
       writable || readonly != Readonly::raise,
