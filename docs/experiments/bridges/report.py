@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from interop.experiments import plots, results
 
 from . import measure
 
@@ -51,27 +48,9 @@ def section(machine: str, result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result`, of 2 dimensions, into the file `path`."""
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    shown = [(what, how) for what, how in measured(result) if what.endswith("2-d")]
-    times = [result["times"][what][how] for what, how in shown]
-    medians = [time["median"] for time in times]
-    spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]
-    bars = axes.barh(
-        [f"{what.removesuffix(', 2-d')}: {how}" for what, how in shown],
-        medians,
-        color=[COLOURS.get(how, "#e08a1e") for _, how in shown],
-        xerr=spread,
-        ecolor="#444444",
-        capsize=3,
-    )
-    axes.bar_label(bars, [f"{value:.0f}" for value in medians], padding=6, fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlabel("nanoseconds, median and quartiles")
-    axes.set_title("One conversion of two dimensions", loc="left", fontsize=11)
-    axes.margins(x=0.1)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    calls = [
+        (f"{what.removesuffix(', 2-d')}: {how}", result["times"][what][how], COLOURS.get(how, "#e08a1e"))
+        for what, how in measured(result)
+        if what.endswith("2-d")
+    ]
+    plots.draw_calls(path, "One conversion of two dimensions", 4, calls)

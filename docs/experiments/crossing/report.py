@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from interop.experiments import plots, results
 
 HEAD = ("", "nanoseconds", "instructions")
 LABELS = {
@@ -58,26 +55,6 @@ def section(machine: str, result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = Figure(figsize=(8, 2.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    times = [result["times"][what][how] for what, how in LABELS]
-    medians = [time["median"] for time in times]
-    spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]
-    bars = axes.barh(
-        list(LABELS.values()),
-        medians,
-        color=[COLOURS[how] for _, how in LABELS],
-        xerr=spread,
-        ecolor="#444444",
-        capsize=3,
-    )
-    axes.bar_label(bars, [f"{value:.0f}" for value in medians], padding=6, fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlabel("nanoseconds, median and quartiles")
-    axes.set_title("One call into compiled code", loc="left", fontsize=11)
-    axes.margins(x=0.1)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    times = result["times"]
+    calls = [(label, times[what][how], COLOURS[how]) for (what, how), label in LABELS.items()]
+    plots.draw_calls(path, "One call into compiled code", 2.8, calls)
