@@ -10,6 +10,7 @@
 #include "foreign.h"
 #include "interop/bridges/format.h"
 #include "owner.h"
+#include "read_only.h"
 #include "reference.h"
 
 namespace interop::bridges {
@@ -255,15 +256,8 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, Readon
     throw PythonError();
   }
   const bool read_only = owner->view.readonly;
-  TORCH_CHECK_VALUE(
-      !read_only || readonly != Readonly::raise,
-      "argument 'obj' must be writable, got a read-only buffer, and torch has no read-only tensors; pass "
-      "readonly='copy', or readonly='share' if nothing will write to the tensor");
-  at::Tensor tensor = lifted(share(owner, reference, wanted));
-  if (read_only && readonly == Readonly::copy) {
-    return contiguous_copy(tensor);
-  }
-  return tensor;
+  check_writable(read_only, readonly, "obj", "a read-only buffer");
+  return shared_or_copied(lifted(share(owner, reference, wanted)), read_only, readonly);
 }
 
 int ready_buffer_owner() noexcept {

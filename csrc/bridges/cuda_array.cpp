@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "copy.h"
 #include "cuda_memory.h"
@@ -18,6 +19,7 @@
 #include "foreign.h"
 #include "interop/device_guard.h"
 #include "owner_object.h"
+#include "read_only.h"
 #include "reference.h"
 
 namespace interop::bridges {
@@ -250,11 +252,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
   const Layout layout(subject, ndim, shape.data(), strided ? strides.data() : nullptr, dtype, Unit::bytes);
   const Data data = data_of(interface.get());
   check_pointer(subject, data.pointer, dtype, layout);
-  TORCH_CHECK_VALUE(
-      !data.read_only || readonly != Readonly::raise,
-      "argument 'obj' must be writable, got read-only memory, and torch has no read-only tensors; pass "
-      "readonly='copy', "
-      "or readonly='share' if nothing will write to the tensor");
+  check_writable(data.read_only, readonly, "obj", "read-only memory");
   const int64_t stream = stream_of(interface.get(), version);
   const auto& found = interop::detail::devices(c10::kCUDA, "argument 'obj' is on CUDA");
   initialise_cuda();
@@ -265,10 +263,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
   }
   at::Tensor tensor = lifted(tensor_over(
       {pointer, Py_NewRef(object), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype));
-  if (data.read_only && readonly == Readonly::copy) {
-    return contiguous_copy(tensor);
-  }
-  return tensor;
+  return shared_or_copied(std::move(tensor), data.read_only, readonly);
 }
 
 PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {

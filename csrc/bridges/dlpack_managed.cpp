@@ -15,6 +15,7 @@
 #include "foreign.h"
 #include "interop/device_guard.h"
 #include "memory.h"
+#include "read_only.h"
 
 namespace interop::bridges {
 
@@ -241,11 +242,7 @@ template DLManagedTensorVersioned* managed_of_tensor(const at::Tensor& tensor, b
 
 void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool read_only, bool copied) {
   const bool copies = wanted.copy.value_or(false) || moves(wanted, device);
-  TORCH_CHECK_VALUE(
-      !read_only || copies || wanted.readonly != Readonly::raise,
-      "argument 'obj' must be writable, got read-only memory, and torch has no read-only tensors; pass "
-      "readonly='copy', "
-      "or readonly='share' if nothing will write to the tensor");
+  check_writable(read_only && !copies, wanted.readonly, "obj", "read-only memory");
   if (!wanted.copy.value_or(true)) {
     TORCH_CHECK_VALUE(!copied, "argument 'copy' is False, but 'obj' gave a copy; pass copy=None");
     TORCH_CHECK_VALUE(

@@ -15,6 +15,7 @@
 #include "ml_dtypes.h"
 #include "owner.h"
 #include "owner_object.h"
+#include "read_only.h"
 #include "reference.h"
 
 namespace interop::bridges {
@@ -211,21 +212,13 @@ at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argu
     check_unmasked(object, argument);
   }
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
-  TORCH_CHECK_VALUE(
-      writable || readonly != Readonly::raise,
-      "argument '",
-      argument,
-      "' must be writable, got a read-only array, and torch has no read-only tensors; pass "
-      "readonly='copy', or readonly='share' if nothing will write to the tensor");
+  check_writable(!writable, readonly, argument, "a read-only array");
   const Layout layout(subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
   void* data = PyArray_DATA(array);
   check_pointer(subject, data, dtype, layout);
   at::Tensor tensor = lifted(
       tensor_over({data, Py_NewRef(object), writable ? &drop_owner : &drop_read_only_owner, c10::kCPU}, layout, dtype));
-  if (!writable && readonly == Readonly::copy) {
-    return contiguous_copy(tensor);
-  }
-  return tensor;
+  return shared_or_copied(std::move(tensor), !writable, readonly);
 }
 
 PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
