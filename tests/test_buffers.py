@@ -414,6 +414,8 @@ def test_exports_that_are_refused():
     ]:
         refuses(interop.as_memoryview, make(), kind, words)
         refuses(interop.TensorBuffer, make(), kind, words)
+    refuses(interop.from_buffer, torch.ones(2), TypeError, ["interop.as_memoryview"])
+    refuses(interop.from_numpy, torch.ones(2), TypeError, ["a tensor already", "interop.to_numpy"])
     view = interop.as_memoryview(torch.ones(2, requires_grad=True), readonly=True)
     assert view.readonly
     assert view.tolist() == [1, 1]

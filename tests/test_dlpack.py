@@ -395,7 +395,9 @@ def test_wrong_arguments():
             interop.to_dlpack(tensor, stream=wrong)
     with pytest.raises(TypeError, match="dl_device"):
         interop.to_dlpack(tensor, dl_device="cpu")
-    with pytest.raises(BufferError, match=r"'dl_device' must be on the CPU or on CUDA.*Metal"):
+    with pytest.raises(
+        BufferError, match=r"'dl_device' must be on the CPU or on CUDA.*Metal.*ask for the CPU, \(1, 0\)"
+    ):
         interop.to_dlpack(tensor, dl_device=(structs.METAL, 0))
     for wrong in (None, [1.0], np.ones(2)):
         with pytest.raises(TypeError, match=r"'tensor' must be a torch\.Tensor"):
@@ -671,6 +673,23 @@ def test_objects_with_the_exchange_api_alone(dlpacked):
     assert dlpacked.ends() == before + 4
     with pytest.raises(TypeError, match="must be a DLPack capsule"):
         interop.from_dlpack(dlpacked.Unnamed(1.5))
+
+    class Inherits(dlpacked.Fast):
+        pass
+
+    class Overrides(dlpacked.Fast):
+        def __dlpack_device__(self):
+            return structs.CPU, 0
+
+        def __dlpack__(self, **options):
+            return interop.to_dlpack(torch.tensor([7.0]), **options)
+
+    class InheritsTheMethod(Overrides):
+        pass
+
+    assert interop.from_dlpack(Inherits(1.5)).tolist() == [1.5]
+    assert interop.from_dlpack(Overrides(1.5)).tolist() == [7.0]
+    assert interop.from_dlpack(InheritsTheMethod(1.5)).tolist() == [7.0]
     refusals = {
         "raises": (BufferError, "it does not want to", 0),
         "fails": (BufferError, "failed and did not say why", 0),

@@ -103,7 +103,10 @@ PyObject* from_buffer(
     if (dtype != Py_None) {
       if (!is_dtype(dtype)) {
         PyErr_Format(
-            PyExc_TypeError, "argument 'dtype' must be a torch.dtype or None, got %.200s", Py_TYPE(dtype)->tp_name);
+            PyExc_TypeError,
+            "argument 'dtype' must be a torch.dtype such as torch.float32, or None, got %.200R, a %.200s",
+            dtype,
+            Py_TYPE(dtype)->tp_name);
         throw PythonError();
       }
       view.dtype = dtype_of(dtype);

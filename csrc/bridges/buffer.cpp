@@ -9,6 +9,7 @@
 #include "copy.h"
 #include "foreign.h"
 #include "interop/bridges/format.h"
+#include "interop/tensor.h"
 #include "owner.h"
 #include "read_only.h"
 #include "reference.h"
@@ -241,8 +242,9 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, Readon
   if (!PyObject_CheckBuffer(exporter)) {
     PyErr_Format(
         PyExc_TypeError,
-        "argument 'obj' must support the buffer protocol, got %.200s; try numpy.asarray(obj) first",
-        Py_TYPE(exporter)->tp_name);
+        "argument 'obj' must support the buffer protocol, got %.200s; try %s first",
+        Py_TYPE(exporter)->tp_name,
+        is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
     throw PythonError();
   }
   auto* owner = PyObject_New(BufferOwner, &buffer_owner_type);

@@ -99,11 +99,22 @@ at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
       name ? printable(name) : "none");
 }
 
+// Whether a class that inherits `table` has a __dlpack__ of its own, which knows more than the table of its parent.
+bool has_another_method(PyTypeObject* type, PyObject* attribute, PyObject* table) {
+  static PyObject* const method = interned("__dlpack__");
+  PyTypeObject* parent = type;
+  while (parent->tp_base && of_type(parent->tp_base, attribute) == table) {
+    parent = parent->tp_base;
+  }
+  return parent != type && of_type(parent, method) != of_type(type, method);
+}
+
 // The newest table that we can read, or null.
 const DLPackExchangeAPI* exchange_api_of(PyTypeObject* type) {
   static PyObject* const attribute = interned("__dlpack_c_exchange_api__");
   PyObject* capsule = of_type(type, attribute);
-  if (!capsule || !PyCapsule_IsValid(capsule, "dlpack_exchange_api")) [[likely]] {
+  if (!capsule || !PyCapsule_IsValid(capsule, "dlpack_exchange_api") || has_another_method(type, attribute, capsule))
+      [[likely]] {
     return nullptr;
   }
   auto* header = static_cast<DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));

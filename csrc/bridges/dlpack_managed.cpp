@@ -159,7 +159,7 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, c10::function
 
 }  // namespace
 
-c10::Device torch_device(const DLDevice& device, const char* argument) {
+c10::Device torch_device(const DLDevice& device, const char* argument, const char* instead) {
   switch (device.device_type) {
     case kDLCPU:
     case kDLCUDAHost:  // pinned: to torch, memory of the CPU
@@ -175,7 +175,8 @@ c10::Device torch_device(const DLDevice& device, const char* argument) {
           argument,
           "' is on CUDA device ",
           device.device_id,
-          ", and this torch (" TORCH_VERSION ") finds no CUDA device; bring it to the CPU first, or pass device='cpu'");
+          ", and this torch (" TORCH_VERSION ") finds no CUDA device; ",
+          instead);
       TORCH_CHECK_WITH(
           BufferError,
           device.device_id >= 0 && device.device_id < devices->deviceCount(),
@@ -198,7 +199,8 @@ c10::Device torch_device(const DLDevice& device, const char* argument) {
           static_cast<int>(device.device_type),
           " (",
           name_of(device.device_type),
-          "); bring it to the CPU first");
+          "); ",
+          instead);
   }
 }
 

@@ -45,6 +45,9 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
 at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted);
 
 // The device that DLPack means. Raises BufferError if this torch has none such.
-c10::Device torch_device(const DLDevice& device, const char* argument = "obj");
+c10::Device torch_device(
+    const DLDevice& device,
+    const char* argument = "obj",
+    const char* instead = "bring it to the CPU first, or pass device='cpu'");
 
 }  // namespace interop::bridges

@@ -95,7 +95,11 @@ inline Exported check_export(const at::Tensor& tensor, const char* argument, boo
   }
   // What autograd knows of a tensor is in its metadata, which most have not got.
   if (!read_only && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
-    check_unwatched(tensor, argument);
+    check_unwatched(
+        tensor,
+        argument,
+        "share .detach(), share it under torch.no_grad(), or pass readonly=True to the function of interop that "
+        "shares");
   }
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   TORCH_CHECK_TYPE(storage != nullptr, "argument '", argument, "' must have a storage, got a tensor that has none");

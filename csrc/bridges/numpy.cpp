@@ -200,9 +200,11 @@ at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argu
   if (!PyArray_Check(object)) [[unlikely]] {
     PyErr_Format(
         PyExc_TypeError,
-        "argument '%s' must be a numpy.ndarray, got %.200s; make one with numpy.asarray(array)",
+        "argument '%s' must be a numpy.ndarray, got %.200s; %s",
         argument,
-        Py_TYPE(object)->tp_name);
+        Py_TYPE(object)->tp_name,
+        is_tensor(object) ? "it is a tensor already, and interop.to_numpy(tensor) is the other way"
+                          : "make one with numpy.asarray(array)");
     throw PythonError();
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);

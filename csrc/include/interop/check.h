@@ -166,7 +166,12 @@ inline void check_data(const at::TensorBase& tensor, const char* argument, Copes
       "' must have layout torch.strided, got ",
       tensor.layout(),
       "; convert it with .to_dense()");
-  TORCH_CHECK_TYPE(!tensor.is_meta(), "argument '", argument, "' must have memory, got a tensor on the meta device");
+  TORCH_CHECK_TYPE(
+      !tensor.is_meta(),
+      "argument '",
+      argument,
+      "' must have memory, got a tensor on the meta device; make one that has with torch.empty_like(tensor, "
+      "device='cpu')");
   TORCH_CHECK_TYPE(
       tensor.is_cpu() || detail::copes(copes, Copes::with_any_device),
       "argument '",
@@ -246,14 +251,18 @@ inline void check_data(
   check_dim(tensor, argument, ndim);
 }
 
-// Raises if autograd watches the tensor, and would not see that it is written to through a pointer.
-inline void check_unwatched(const at::TensorBase& tensor, const char* argument) {
+// Raises if autograd watches the tensor, and would not see that it is written to through a pointer. `instead` says what
+// to do.
+inline void check_unwatched(
+    const at::TensorBase& tensor,
+    const char* argument,
+    const char* instead = "write under torch.no_grad() (torch.NoGradGuard in Cython), or to .detach()") {
   TORCH_CHECK(
       !(tensor.requires_grad() && c10::GradMode::is_enabled()),
       "argument '",
       argument,
       "' must not require grad to be written to: autograd cannot see the write; ",
-      "write under NoGradGuard or to .detach()");
+      instead);
   TORCH_CHECK(
       !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(),
       "argument '",

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,6 +14,8 @@ from interop.experiments import building, calls
 NAME = "bridges"
 FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
 SHAPES = {1: (3,), 2: (2, 3), 3: (2, 3, 4), 4: (2, 3, 4, 5)}
+CAPSULES = "capsules"
+"""Stands for another capsule in each call, all made beforehand: a capsule can be used once."""
 CALLS = {  # what is done, and how: the function, and its argument
     ("tensor from array", "torch"): ("torch.from_numpy", "a"),
     ("tensor from array", "interop"): ("interop.from_numpy", "a"),
@@ -31,6 +34,8 @@ CALLS = {  # what is done, and how: the function, and its argument
     ("tensor by DLPack", "interop"): ("interop.from_dlpack", "t"),
     ("capsule from tensor", "torch"): ("torch.Tensor.__dlpack__", "t"),
     ("capsule from tensor", "interop"): ("interop.to_dlpack", "t"),
+    ("tensor from capsule", "torch"): ("torch.from_dlpack", CAPSULES),
+    ("tensor from capsule", "interop"): ("interop.from_dlpack", CAPSULES),
     ("capsule and back", "torch"): ("torch_round", "t"),
     ("capsule and back", "interop"): ("interop_round", "t"),
 }
@@ -41,6 +46,7 @@ BARS = {  # what is done, how, against what, and the ratio that it must not exce
     "typed memoryview": ("of a tensor", "of an array", 1.0),
     "array by DLPack": ("interop", "torch", 0.3),
     "tensor by DLPack": ("interop", "torch", 0.3),
+    "tensor from capsule": ("interop", "torch", 0.3),
     "capsule and back": ("interop", "torch", 0.3),
 }
 
@@ -52,6 +58,10 @@ def cases() -> list[tuple[str, str]]:
 
 def frombuffer(b):
     return torch.frombuffer(b, dtype=torch.uint8)
+
+
+def made_capsules(t, number):
+    return [t.__dlpack__(max_version=(1, 0)) for _ in range(number)]
 
 
 def torch_round(t):
@@ -72,7 +82,13 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
         for (what, how), (function, argument) in CALLS.items():
             # One name for the function, so that looking up a module's attribute is not part of the call.
             bound = eval(function.format(ndim=ndim), names | {"memoryview": memoryview})
-            timers[f"{what}, {ndim}-d", how] = calls.timer("f(x)", {"f": bound, "x": values[argument]})
+            timers[f"{what}, {ndim}-d", how] = (
+                calls.timer(
+                    "f(take())", {"f": bound, "made": partial(made_capsules, values["t"], number)}, "take = made().pop"
+                )
+                if argument == CAPSULES
+                else calls.timer("f(x)", {"f": bound, "x": values[argument]})
+            )
     with interop.enable_buffer_protocol():
         return calls.times(timers, rounds, number, shown)
 
@@ -93,20 +109,30 @@ b = bytearray(24)
 """
 LOOP = """
 a, t = np.ones({shape}, np.float32), torch.ones({shape})
-deque(map({function}, repeat({argument}, 100)), 0)
+few, many = {few}, {many}
+deque(map({function}, few), 0)
 torch._C._valgrind_toggle()
-deque(map({function}, repeat({argument}, {count})), 0)
+deque(map({function}, many), 0)
 torch._C._valgrind_toggle_and_dump_stats()
 """
 
 
 def instructions(count: int = 5_000) -> dict[str, dict[str, float]]:
     """Instructions of each call, and of the end of what it made: see `calls.instructions`."""
+
+    def arguments(argument: str, number: int) -> str:
+        return f"made_capsules(t, {number})" if argument == CAPSULES else f"repeat({argument}, {number})"
+
     loops = [
-        LOOP.format(shape=shape, function=function.format(ndim=ndim), argument=argument, count=count)
+        LOOP.format(
+            shape=shape,
+            function=function.format(ndim=ndim),
+            few=arguments(argument, 100),
+            many=arguments(argument, count),
+        )
         for ndim, shape in SHAPES.items()
         for function, argument in CALLS.values()
     ]
     path = building.native(NAME, "bridges_typed").__spec__.origin
-    functions = "".join(map(inspect.getsource, (frombuffer, torch_round, interop_round)))
+    functions = "".join(map(inspect.getsource, (frombuffer, made_capsules, torch_round, interop_round)))
     return calls.instructions(COUNTED.format(path=path, functions=functions, loops="".join(loops)), cases(), count)
