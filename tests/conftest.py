@@ -1,5 +1,7 @@
 """Builds the projects that the tests import, once for as long as nothing that they are built from changes."""
 
+import contextlib
+import fcntl
 import hashlib
 import importlib
 import os
@@ -84,27 +86,24 @@ def install_project(project, site, also=(), extra=(), **options):
     """
     stamp = site / f"{project.name}.stamp"
     wanted = fingerprint(project, *also, extra=extra)
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    work = BUILD / "work" / f"{site.name}-{project.name}"
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(project, work)
-    run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--no-build-isolation",
-            "--no-deps",
-            "--upgrade",
-            "--target",
-            site,
-            work,
-        ],
-        **options,
-    )
-    stamp.write_text(wanted)
+    with locked(stamp):
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        work = BUILD / "work" / f"{site.name}-{project.name}"
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(project, work)
+        pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--upgrade"]
+        run([*pip, "--target", site, work], **options)
+        stamp.write_text(wanted)
+
+
+@contextlib.contextmanager
+def locked(stamp):
+    """Lets one of the processes that run tests make what `stamp` stands for, and the others wait for it."""
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    with stamp.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ ROOT = TESTS.parent
 BUILD = ROOT / "build" / "checkers"
 FAULTS = HERE / "faults"
 
-LIMIT = 600  # s; a process that takes longer hangs
+LIMIT = 600  # s; a process in which no test begins for longer hangs
 FOUND = 66  # the exit status of a process in which a checker found something; pytest's own are 0 to 5
 
 
@@ -235,7 +235,7 @@ class Run:
     def problems(self) -> list[str]:
         found = [f"report:\n{report}" for report in self.reports]
         if self.status is None:
-            found.append(f"no end after {LIMIT} s, in {self.last}")
+            found.append(f"no test began for {LIMIT} s, after {self.last}")
         elif not self.counts:
             found.append(f"the process died with status {self.status}, in {self.last}")
         elif self.status and not found:
@@ -286,13 +286,11 @@ def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            status = process.wait(LIMIT)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            status = None
+            status = wait(process, folder / "last.txt")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
     reports, foreign = relevant(path.read_text(errors="replace") for path in sorted(folder.glob("report.*")))
     counts, last = folder / "counts.json", folder / "last.txt"
     return Run(
@@ -303,6 +301,16 @@ def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
         json.loads(counts.read_text()) if counts.exists() else {},
         last.read_text() if last.exists() else "no test",
     )
+
+
+def wait(process: subprocess.Popen, last: Path) -> int | None:
+    """The exit status of a process that writes `last` when a test begins; None if it hangs."""
+    begun = time.time()
+    while time.time() - begun < LIMIT:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(5)
+        begun = max(begun, last.stat().st_mtime if last.exists() else begun)
+    return None
 
 
 def relevant(reports) -> tuple[list[str], int]:
