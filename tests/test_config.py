@@ -123,6 +123,40 @@ class TestConfig:
         assert f"built for torch {torch.__version__}, but torch 2.99.0 is installed" in done.stderr
 
 
+class TestOutput:
+    """What commands do where their output cannot be written."""
+
+    COMMANDS = (
+        [sys.executable, "-P", "-m", "interop", "config", "--json"],
+        [sys.executable, "-P", "-m", "interop", "--help"],
+        [sys.executable, "-P", "-m", "interop", "experiments"],
+        [sys.executable, "-P", "-m", "interop", "doctor"],
+        [SCRIPTS / "interop-config", "--cflags"],
+    )
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_nobody_reads_it(self, command):
+        """As behind `| head`: the status is that of a process that ends by SIGPIPE."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        # Without a buffer it is argparse that does not get rid of its help, and it ends quietly as well.
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=buffered)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (141, "")
+
+    def test_the_disk_is_full(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(self.COMMANDS[0], stdout=full, stderr=subprocess.PIPE, text=True)
+        message = "error: cannot write the output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, message)
+
+    def test_there_is_none(self):
+        command = f"{sys.executable} -P -m interop doctor >&-"
+        done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 class TestCythonize:
     @pytest.fixture
     def translate(self, tmp_path, command):
