@@ -22,6 +22,7 @@ from interop.demangle import demangle
 from interop.doctor import elf, environment
 from interop.doctor.finding import Level
 from interop.doctor.module import examine_module
+from interop.new import write_project
 from interop.paths import get_source_dir
 from interop.toolchain import find_torch
 
@@ -610,6 +611,24 @@ class TestCommand:
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert "hides" not in done.stdout
+
+    @pytest.mark.parametrize("cmake", [True, False])
+    def test_in_a_project(self, tmp_path, cmake, monkeypatch):
+        """What pip prints where the flag is forgotten names torch-interop, and not the cause."""
+        write_project("cells", tmp_path, cmake=cmake)
+        monkeypatch.chdir(tmp_path / "cells")
+        (finding,) = environment.SECTIONS["This folder"]()
+        assert finding.level is Level.OK
+        assert "pip install --no-build-isolation ." in finding.text
+        for text in (
+            "",
+            "[build-system]\n",
+            "[build-system]\nrequires = ['torch']\n",
+            "[",
+            "[build-system]\nrequires = 1\n",
+        ):
+            Path("pyproject.toml").write_text(text)
+            assert environment.SECTIONS["This folder"]() == []
 
     def test_names_that_cannot_be_printed(self, tmp_path):
         path = os.fsencode(tmp_path) + b"/\xff\n.so"

@@ -222,13 +222,11 @@ class _File:
         wide = self.bits == 64
         for entry in self._entries(section, "IBBHQQ" if wide else "IIIBBH"):
             name, info, index = (entry[0], entry[1], entry[3]) if wide else (entry[0], entry[3], entry[5])
-            if not name:
-                continue
             if index and info >> 4 in (_GLOBAL, _WEAK, _UNIQUE):
                 defined.add(_text(strings, name))
             elif not index and info >> 4 == _GLOBAL:
                 undefined.add(_text(strings, name))
-        return frozenset(defined), frozenset(undefined)
+        return frozenset(defined - {""}), frozenset(undefined - {""})
 
     def _needed_versions(self) -> dict[str, tuple[str, ...]]:
         section = self._named(".gnu.version_r")

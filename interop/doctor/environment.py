@@ -23,8 +23,8 @@ MINIMUM_PYTHON = (3, 11)
 MINIMUM_TORCH = (2, 10)
 
 REBUILD = (
-    "pip install --no-build-isolation --force-reinstall --no-deps torch-interop (in a checkout: ... --no-deps -e .), "
-    "then rebuild the modules that cimport it"
+    "pip install --no-build-isolation --force-reinstall --no-deps . in the checkout of torch-interop (-e . where it is "
+    "used from there), then rebuild the modules that cimport it"
 )
 _OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)[-.\w]*\.so[.\d]*$")
 

@@ -1,13 +1,15 @@
-"""Files in a folder that Python takes for packages which are installed."""
+"""What a folder has to do with it: files that Python takes for packages which are installed, and a project."""
 
 import importlib.util
 import os
+import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from interop.doctor.finding import Finding, problem, warning
+from interop.doctor.finding import Finding, ok, problem, warning
 
 __all__ = ["current_folder", "hiding"]
 
@@ -17,11 +19,27 @@ _HARMLESS = {"antigravity", "idlelib", "test", "this", "turtledemo"}
 
 
 def current_folder() -> list[Finding]:
-    """What the current folder hides: programs that lie there, `python -c` and `python -m` look there first."""
+    """The project in the current folder, and what that hides: `python -c` and `python -m` look there first."""
     try:
-        return list(hiding(Path.cwd()))
+        folder = Path.cwd()
     except FileNotFoundError:
         return []  # it has been removed
+    return [*_project(folder), *hiding(folder)]
+
+
+def _project(folder: Path) -> Iterator[Finding]:
+    """How a project that is built with this package is to be built, since pip names no cause where it fails."""
+    try:
+        settings = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        required = " ".join(settings["build-system"]["requires"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # there is none, or what is wrong with it others say
+    if re.search(r"(?i)\btorch[-_.]interop\b", required):
+        text = (
+            "a project that is built with: pip install --no-build-isolation . Without the flag pip looks for "
+            "torch-interop elsewhere than here: No matching distribution found"
+        )
+        yield ok("project", text)
 
 
 def hiding(folder: Path) -> Iterator[Finding]:
