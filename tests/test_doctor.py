@@ -65,13 +65,13 @@ def compile_module(tmp_path):
 def bootstrapped(compile_module, tmp_path):
     """Makes both files of a module as interop.build does, of which the second does not use torch."""
 
-    def make(name, abi):
+    def make(name, abi, *flags):
         native = compile_module(name, file=f"_{name}_{abi}{SUFFIX}")
         entry = tmp_path / f"{name}{SUFFIX}"
         macros = [f"-DINTEROP_MODULE={name}", f'-DINTEROP_ABI="{abi}"', f'-DINTEROP_NATIVE="{native.name}"']
         bootstrap = Path(get_source_dir(), "bootstrap.cpp")
         include = f"-I{sysconfig.get_path('include')}"
-        run(["c++", "-std=c++20", "-shared", "-fPIC", include, *macros, bootstrap, "-o", entry])
+        run(["c++", "-std=c++20", "-shared", "-fPIC", include, *macros, *flags, bootstrap, "-o", entry])
         return entry, native
 
     return make
@@ -93,8 +93,10 @@ class TestModulesThatAreWell:
         text = {finding.subject: finding.text for finding in findings}["import"]
         assert text == "m can be imported, with no import of torch before it"
 
-    def test_both_files_of_a_module_of_ours(self, bootstrapped):
-        entry, native = bootstrapped("m", NAME)
+    @pytest.mark.parametrize("flag", ["-O0", "-O2", "-O3", "-Os"])
+    def test_both_files_of_a_module_of_ours(self, bootstrapped, flag):
+        """Also if a long name, with -O3, is no longer whole in the first."""
+        entry, native = bootstrapped("m", NAME, flag)
         findings = {finding.subject: finding.text for finding in examine_module(native)}
         assert f"built for torch {torch.__version__.rpartition('.')[0]}" in findings["torch"]
         assert findings["files"] == f"two: Python imports {entry.name}, the code is in {native.name}"
@@ -340,11 +342,15 @@ class TestBrokenModules:
         assert "libstop.so cannot be loaded (where it is loaded, the process ended by SIG" in wrong["libraries"]
 
 
+# As the first of two files has them.
+STRINGS = """puts("module 'm' cannot load its compiled half"); puts("torch_2_1");"""
+
+
 @pytest.fixture(scope="module")
 def to_damage(tmp_path_factory):
     """A module that has all that is read: libraries, an RPATH, versions, constants."""
     folder = tmp_path_factory.mktemp("damaged")
-    (folder / "m.cpp").write_text(MODULE.format(name="m", declarations="", statements='throw "_m_torch_2_1.so";'))
+    (folder / "m.cpp").write_text(MODULE.format(name="m", declarations="", statements=STRINGS))
     path = folder / f"m{SUFFIX}"
     include = f"-I{sysconfig.get_path('include')}"
     link = ["-Wl,--no-as-needed,-rpath,$ORIGIN", f"-L{LIB}", "-lc10"]

@@ -131,13 +131,15 @@ def _parts(library: Library) -> Parts:
 
 def _parts_from(entry: Library) -> Parts:
     """Both files, given the one that Python imports, which may be the only one."""
-    name = _stem(entry.path)
-    second = entry.constants(rb"\b_" + re.escape(os.fsencode(name)) + rb"_torch_\d\w*(?:\.[\w-]+)*\.so\b")
-    if second:
-        path = entry.path.parent / second[0]
-        abi_name = second[0].partition(".")[0].removeprefix(f"_{name}_")
-        return Parts(name, entry, _read(path) if os.path.isfile(path) else None, abi_name, second[0])
-    return Parts(name, entry, entry, _noted(entry))
+    name, _, suffix = entry.path.name.partition(".")
+    # Of what csrc/bootstrap.cpp holds, these are handed on as they stand. Its second file's name a compiler may take to
+    # pieces.
+    module = next(iter(entry.constants(rb"module '(\w+)' cannot load its compiled half")), None)
+    abi = next(iter(entry.constants(rb"(?<![\w.])torch_\d\w*(?=\0)")), None)
+    if module is None or abi is None:
+        return Parts(name, entry, entry, _noted(entry))
+    path = entry.path.with_name(f"_{module}_{abi}.{suffix}")
+    return Parts(name, entry, _read(path) if os.path.isfile(path) else None, abi, path.name)
 
 
 def _just_in_time_parts(library: Library) -> Parts:
@@ -152,7 +154,7 @@ def _just_in_time_parts(library: Library) -> Parts:
     name = _stem(entry.path)
     native = entry.path.parent / _JIT_NATIVE
     second = _read(native) if os.path.isfile(native) else None
-    noted = entry.constants(rb"(?<![\w.])torch_\d\w*")
+    noted = entry.constants(rb"(?<![\w.])torch_\d\w*(?=\0)")
     return Parts(name, entry, second, noted[0] if noted else None, _JIT_NATIVE, just_in_time=True)
 
 
