@@ -165,8 +165,16 @@ def _noted(library: Library) -> str | None:
 
 def _entry_of(name: str, native: Library) -> Library | None:
     """The file beside `native` that this Python imports as `name`."""
-    beside = [path for path in native.path.parent.iterdir() if _stem(path) == name and path != native.path]
+    beside = [path for path in _beside(native) if _stem(path) == name and path != native.path]
     return next((_read(path) for path in beside if _suffix(path.name) is not None), None)
+
+
+def _beside(library: Library) -> list[Path]:
+    """The files in the folder of a library, if that may be listed."""
+    try:
+        return sorted(library.path.parent.iterdir())
+    except OSError:
+        return []
 
 
 def _usual_name(name: str) -> str:
@@ -212,7 +220,7 @@ def _python(parts: Parts) -> list[Finding]:
         findings.append(problem("import", text, fix))
     if parts.native is None:
         kind = "native" if parts.just_in_time else f"_{parts.name}_torch_"
-        others = ", ".join(sorted(path.name for path in entry.path.parent.iterdir() if path.name.startswith(kind)))
+        others = ", ".join(path.name for path in _beside(entry) if path.name.startswith(kind))
         text = f"its second half, {parts.wanted}, is not beside it ({others or 'none'} of this kind)"
         findings.append(problem("files", text, f"copy both files of a module; or {parts.rebuild}"))
     elif parts.native is not entry:
