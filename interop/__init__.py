@@ -4,9 +4,8 @@ Importing this package imports torch, checks that the compiled parts were built 
 """
 
 import importlib
-from typing import TYPE_CHECKING
 
-from interop._startup import is_command
+from interop._startup import is_command  # the first, since it sees to where modules come from
 from interop.paths import get_include, get_pxd_dir
 
 if not is_command():
@@ -26,6 +25,7 @@ _WHERE["load_ipython_extension"] = "interop.jit.magic"
 
 __all__ = ["__version__", "get_include", "get_pxd_dir", *_WHERE]
 
+TYPE_CHECKING = False  # what checkers take for True; the module typing costs commands time
 if TYPE_CHECKING:
     from interop import cuda as cuda
     from interop._bridges import TensorBuffer as TensorBuffer

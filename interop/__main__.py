@@ -4,7 +4,7 @@ import argparse
 import importlib
 import sys
 
-from interop.cli import CommandError, Parser
+from interop.cli import CommandError, Parser, run
 
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
@@ -61,4 +61,4 @@ def parser() -> Parser:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(lambda: main(sys.argv[1:])))

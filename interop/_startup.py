@@ -2,11 +2,11 @@
 
 ``python -m interop doctor`` has to run where ``import interop`` fails, and ``interop-config``, which build systems call
 many times, should not wait for torch. Both import the package before they get a word in.
+
+A command also leaves the current folder out of `sys.path`, as soon as this module is imported.
 """
 
-import re
-import sys
-from pathlib import Path
+import sys  # and nothing else: the current folder may hide any module that is not built in
 
 __all__ = ["is_command"]
 
@@ -15,7 +15,21 @@ def is_command() -> bool:
     """Whether this process is ``python -m interop ...`` or ``interop-config``."""
     arguments = getattr(sys, "argv", [""])
     if arguments[:1] != ["-m"]:
-        return bool(arguments) and Path(arguments[0]).name == "interop-config"
+        return bool(arguments) and arguments[0].rpartition("/")[2] == "interop-config"
     # `python -m` puts "-m" in front while it looks for a module. In the command line as it was typed, the module's name
     # stands before its arguments, perhaps in one word with options.
-    return re.fullmatch(r"(-\w*m)?interop", sys.orig_argv[-len(arguments)]) is not None
+    options, _, rest = sys.orig_argv[-len(arguments)].rpartition("interop")
+    return not rest and (not options or (options[0] == "-" and options[-1] == "m" and options[1:].isalnum()))
+
+
+def _leave_folder() -> None:
+    """Take the current folder, in which ``python -m`` looks for modules first, out of `sys.path`.
+
+    What lies there is no part of a command, and a torch.py or random.py would take the place of what the command needs.
+    """
+    if sys.argv[:1] == ["-m"] and sys.path and not sys.flags.safe_path:
+        del sys.path[0]
+
+
+if is_command():
+    _leave_folder()

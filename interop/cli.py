@@ -1,10 +1,17 @@
 """What the commands of ``python -m interop`` share: errors that are one line, and an argument parser that uses them."""
 
 import argparse
+import errno
+import os
+import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 USAGE = 2
 FAILED = 1
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class CommandError(Exception):
@@ -23,6 +30,34 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message} (see: {self.prog} --help)", USAGE)
+
+
+def run(command: Callable[[], int]) -> int:
+    """Call `command`, and return its exit status; that of a process that ends by SIGPIPE where nobody reads its output.
+
+    So `... | head` ends quietly, as with other tools.
+    """
+    if sys.stdout is None:  # as where the process was started without one
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for as long as the process lives
+    try:
+        try:
+            return command()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        return 141
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:
+            raise
+        _drop_output()
+        print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
+        return FAILED
+
+
+def _drop_output() -> None:
+    """Python writes what is still in its buffers when it exits, and complains where it cannot."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def positive_int(text: str) -> int:

@@ -10,7 +10,7 @@ import sysconfig
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from interop.cli import CommandError, Parser
+from interop.cli import CommandError, Parser, run
 from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_dir
 from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
 
@@ -60,6 +60,10 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
 
 def script() -> int:
     """Run ``interop-config`` with the arguments of this process, and return the exit status."""
+    return run(_script)
+
+
+def _script() -> int:
     try:
         main(sys.argv[1:], "interop-config")
     except CommandError as error:

@@ -1,9 +1,11 @@
 """``python -m interop new NAME``: write a small, complete project that builds, tests and installs as it is."""
 
+import importlib.metadata
 import keyword
 import re
 import shutil
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from interop.cli import USAGE, CommandError, Parser
@@ -18,8 +20,25 @@ PLACEHOLDER = "your_project"
 RENAMED = {"gitignore": ".gitignore"}
 """Files that would mean something under their own name where the templates lie."""
 
-TAKEN = sys.stdlib_module_names | {"ATen", "Cython", "c10", "cython", "interop", "numpy", "setuptools", "torch"}
-"""Names of modules that a project of the same name would hide, or that would hide it."""
+_CYTHONS = "cdef cpdef cimport ctypedef include nogil libc libcpp cpython openmp ATen c10"
+_PACKAGES = (
+    "torch torch_interop interop numpy Cython cython setuptools pip wheel build ninja cmake scikit_build_core skbuild "
+    "python pytest py hypothesis torchgen functorch caffe2 torchvision torchaudio triton"
+)
+_FOLDERS = "src dist tests test conftest setup docs"
+_NAMESPACES = "aten at prim prims quantized c10d onnx higher_order load_library import_module loaded_libraries"
+
+TAKEN = {
+    **dict.fromkeys(_NAMESPACES.split(), "a name in torch.ops, where a project with operators has its own"),
+    **dict.fromkeys(
+        sys.stdlib_module_names, "the name of a module of Python's own that it would hide, or that hides it"
+    ),
+    **dict.fromkeys(_CYTHONS.split(), "a word of Cython, or the name of declarations that it would hide"),
+    **dict.fromkeys(_FOLDERS.split(), "the name of something else in a project, which tools look for"),
+    **dict.fromkeys(_PACKAGES.split(), "the name of a package, or of one that builds, tests or runs the project"),
+    **dict.fromkeys(keyword.kwlist, "a word of Python"),
+}
+"""Names that break a project, and why. pip takes them for the same in capitals, and with other dashes."""
 
 
 def main(arguments: list[str]) -> None:
@@ -36,7 +55,10 @@ def main(arguments: list[str]) -> None:
         parser.error("the project with a CUDA kernel is built by setuptools: leave out --cuda or --cmake")
     files = write_project(options.name, Path(), options.cuda, options.cmake)
     print("\n".join(map(str, files)))
-    print(f"\nNext:\n  cd {options.name}\n  pip install --no-build-isolation .\n  python -m pytest")
+    steps = [f"cd {options.name}", 'pip install --no-build-isolation ".[test]"', "python -m pytest"]
+    if options.cmake:  # which need not be there, as what setuptools needs is
+        steps.insert(0, 'pip install "scikit-build-core>=0.10" cmake ninja')
+    print("\n  ".join(["\nNext:", *steps]))
 
 
 def write_project(name: str, parent: Path, cuda: bool = False, cmake: bool = False) -> list[Path]:
@@ -88,10 +110,35 @@ def _check_name(name: str) -> None:
         proposed = re.sub(r"\W+", "_", name, flags=re.ASCII).lstrip("_0123456789").rstrip("_")
         instead = f", such as {proposed!r}" if proposed.isidentifier() and not _refused(proposed) else ""
         raise CommandError(f"NAME must be an identifier of Python, in ASCII{instead}; got {name!r}", USAGE)
-    if _refused(name):
-        kind = "a word of Python" if keyword.iskeyword(name) else "the name of a module that it would hide"
-        raise CommandError(f"NAME must be a name of its own, and {name!r} is {kind}; take another", USAGE)
+    reason = _refused(name)
+    if reason:
+        proposed = name.strip("_") if name.strip("_") != name else f"my_{name}"
+        instead = f", such as {proposed!r}" if proposed.isidentifier() and not _refused(proposed) else ""
+        raise CommandError(f"NAME must be a name of its own, and {name!r} is {reason}; take another{instead}", USAGE)
 
 
-def _refused(name: str) -> bool:
-    return keyword.iskeyword(name) or name in TAKEN
+def _refused(name: str) -> str | None:
+    """Why a project must not be called that; None if it may."""
+    if name.strip("_") != name:
+        return "none that pip accepts, because of the underscore at its end"
+    if name in TAKEN:
+        return TAKEN[name]
+    # For pip these are the same, and it would replace one by the other.
+    packages = {_normal(package) for package in _PACKAGES.split()}
+    return TAKEN["torch"] if _normal(name) in packages else _installed(name)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _installed(name: str) -> str | None:
+    """What is said of a package that is installed already; None if there is none."""
+    try:
+        found = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        spec = PathFinder.find_spec(name)
+        return f"a module that is installed, {spec.origin}" if spec is not None and spec.origin else None
+    if found.read_text("direct_url.json") is not None:
+        return None  # installed from a folder: the same project, perhaps, that is begun anew
+    return f"a package that is installed, in version {found.version}, which pip would replace"

@@ -48,10 +48,10 @@ def test_files(tmp_path):
 
 
 def test_on_a_command_line(shell, tmp_path):
-    """And the doctor has nothing to say against it, but that it wants torch to be imported before."""
+    """And the doctor has nothing to say against it, but warns that it wants torch to be imported before."""
     *_, build, doctor = blocks("sh")
     (tmp_path / "cells.pyx").write_text(CELLS)
     assert shell(build) == "tensor([2., 2., 2.])\n"
-    with pytest.raises(AssertionError, match="cells can be imported after torch, and not before") as raised:
-        shell(doctor)
-    assert "\n1 problem, no warnings\n" in str(raised.value)
+    page = shell(doctor)
+    assert "cells can be imported after torch, and not before" in page
+    assert page.endswith("\nno problems, 1 warning\n")

@@ -123,6 +123,40 @@ class TestConfig:
         assert f"built for torch {torch.__version__}, but torch 2.99.0 is installed" in done.stderr
 
 
+class TestOutput:
+    """What commands do where their output cannot be written."""
+
+    COMMANDS = (
+        [sys.executable, "-P", "-m", "interop", "config", "--json"],
+        [sys.executable, "-P", "-m", "interop", "--help"],
+        [sys.executable, "-P", "-m", "interop", "experiments"],
+        [sys.executable, "-P", "-m", "interop", "doctor"],
+        [SCRIPTS / "interop-config", "--cflags"],
+    )
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_nobody_reads_it(self, command):
+        """As behind `| head`: the status is that of a process that ends by SIGPIPE."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        # Without a buffer it is argparse that does not get rid of its help, and it ends quietly as well.
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=buffered)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (141, "")
+
+    def test_the_disk_is_full(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(self.COMMANDS[0], stdout=full, stderr=subprocess.PIPE, text=True)
+        message = "error: cannot write the output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, message)
+
+    def test_there_is_none(self):
+        command = f"{sys.executable} -P -m interop doctor >&-"
+        done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 class TestCythonize:
     @pytest.fixture
     def translate(self, tmp_path, command):
@@ -276,12 +310,65 @@ class TestCmake:
         ("call", "message"),
         [
             ("interop_add_cython_module(cells)", "the sources are missing, such as cells.pyx"),
+            (
+                "interop_add_cython_module(cells a.pyx cells.cpp b.pyx)",
+                "a module has one .pyx, got a.pyx;b.pyx; add a module for each",
+            ),
             ("interop_add_cython_module(a-b a.pyx)", "MODULE must be a module's dotted name, got a-b"),
             ("interop_install_module(cells)", "DESTINATION is missing"),
         ],
     )
     def test_wrong_calls(self, tmp_path, call, message):
         assert message in configure_text(tmp_path, f"find_package(interop REQUIRED)\n{call}")
+
+    PRINT = (
+        "cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES CXX)\nfind_package(interop REQUIRED)\n"
+        "get_target_property(link interop::interop INTERFACE_LINK_LIBRARIES)\n"
+        'message("flags: ${interop_cflags}")\nmessage("libraries: ${link}")\n'
+    )
+
+    def printed(self, cmake, source, *options, **others):
+        (source / "CMakeLists.txt").write_text(self.PRINT)
+        package = [f"-Dinterop_DIR={get_cmake_dir()}", *options]
+        command = [SCRIPTS / "cmake", "-G", "Ninja", "-S", source, "-B", cmake.folder, *package]
+        path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])
+        done = subprocess.run(
+            [str(word) for word in command],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PATH": path} | others,
+        )
+        assert done.returncode == 0, done.stderr
+        return dict(line.split(": ", 1) for line in done.stderr.splitlines() if ": " in line)
+
+    @pytest.mark.parametrize("option", [True, False])
+    def test_a_compiler_with_arguments_in_a_folder_with_spaces(self, tmp_path, option):
+        """Whether it takes -fopenmp is found out with the same command."""
+        folder = tmp_path / "it's a folder"
+        folder.mkdir()
+        compiler = folder / "g++"
+        compiler.write_text('#!/bin/sh\n[ "$1" = -m64 ] || exit 1\nexec g++ "$@"\n')
+        compiler.chmod(0o755)
+        python = f"-DPython_EXECUTABLE={sys.executable}"
+        if option:
+            words = self.printed(Cmake(tmp_path / "b"), tmp_path, python, f"-DCMAKE_CXX_COMPILER={compiler};-m64")
+        else:
+            words = self.printed(Cmake(tmp_path / "b"), tmp_path, python, CXX=f"{shlex.quote(str(compiler))} -m64")
+        assert words["flags"].split(";") == config()["cflags"]
+
+    def test_a_python_with_another_torch(self, tmp_path):
+        """In the same folder, configured once more."""
+        (tmp_path / "site").mkdir()
+        (tmp_path / "site" / "torch").symlink_to(Path(torch.__file__).parent)
+        python = tmp_path / "python3"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/site exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        cmake = Cmake(tmp_path / "build")
+        first = self.printed(cmake, tmp_path, f"-DPython_EXECUTABLE={sys.executable}")["libraries"]
+        second = self.printed(cmake, tmp_path, f"-DPython_EXECUTABLE={python}")["libraries"]
+        installed, other = str(Path(torch.__file__).parent), str(tmp_path / "site" / "torch")
+        assert installed in first
+        assert second == first.replace(installed, other)
 
     def test_a_version_that_is_to_come(self, tmp_path):
         error = configure_text(tmp_path, "find_package(interop 99 REQUIRED)")

@@ -12,18 +12,19 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import TESTS, run
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import interop
 from interop import __main__ as command_line
 from interop.abi import NAME
 from interop.demangle import demangle
-from interop.doctor import environment
+from interop.doctor import elf, environment
 from interop.doctor.finding import Level
+from interop.doctor.module import examine_module
+from interop.new import write_project
 from interop.paths import get_source_dir
 from interop.toolchain import find_torch
-
-pytest.importorskip("elftools", reason="modules are read with pyelftools, which is not installed")
-from interop.doctor.module import examine_module
 
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 PACKAGE = Path(interop.__file__).parent
@@ -64,13 +65,13 @@ def compile_module(tmp_path):
 def bootstrapped(compile_module, tmp_path):
     """Makes both files of a module as interop.build does, of which the second does not use torch."""
 
-    def make(name, abi):
+    def make(name, abi, *flags):
         native = compile_module(name, file=f"_{name}_{abi}{SUFFIX}")
         entry = tmp_path / f"{name}{SUFFIX}"
         macros = [f"-DINTEROP_MODULE={name}", f'-DINTEROP_ABI="{abi}"', f'-DINTEROP_NATIVE="{native.name}"']
         bootstrap = Path(get_source_dir(), "bootstrap.cpp")
         include = f"-I{sysconfig.get_path('include')}"
-        run(["c++", "-std=c++20", "-shared", "-fPIC", include, *macros, bootstrap, "-o", entry])
+        run(["c++", "-std=c++20", "-shared", "-fPIC", include, *macros, *flags, bootstrap, "-o", entry])
         return entry, native
 
     return make
@@ -92,11 +93,13 @@ class TestModulesThatAreWell:
         text = {finding.subject: finding.text for finding in findings}["import"]
         assert text == "m can be imported, with no import of torch before it"
 
-    def test_both_files_of_a_module_of_ours(self, bootstrapped):
-        entry, native = bootstrapped("m", NAME)
+    @pytest.mark.parametrize("flag", ["-O0", "-O2", "-O3", "-Os"])
+    def test_both_files_of_a_module_of_ours(self, bootstrapped, flag):
+        """Also if a long name, with -O3, is no longer whole in the first."""
+        entry, native = bootstrapped("m", NAME, flag)
         findings = {finding.subject: finding.text for finding in examine_module(native)}
         assert f"built for torch {torch.__version__.rpartition('.')[0]}" in findings["torch"]
-        assert f"_m_{NAME}" in findings["files"]
+        assert findings["files"] == f"two: Python imports {entry.name}, the code is in {native.name}"
         assert findings["import"].startswith("m can be imported")
         # Either file stands for both.
         assert examine_module(native, run=False) == examine_module(entry, run=False)
@@ -131,15 +134,35 @@ class TestBrokenModules:
         assert "_m_torch_2_1." in text
 
     def test_torch_is_not_imported_first(self, compile_module, tmp_path):
+        """It works for those who import torch, and so is no broken module."""
         path = compile_module(linked=["-lc10"])
-        text = found(path)["import"]
+        assert found(path) == {}
+        text = found(path, Level.WARNING)["import"]
         assert "m can be imported after torch, and not before: ImportError: libc10.so" in text
         assert "interop.build.Extension" in text
-        # In a package that imports torch nothing is wrong with it.
+        # In a package that imports torch there is nothing to say.
         package = tmp_path / "package"
         package.mkdir()
         (package / "__init__.py").write_text("import torch\n")
-        assert found(Path(shutil.copy(path, package))) == {}
+        there = Path(shutil.copy(path, package))
+        assert found(there) == found(there, Level.WARNING) == {}
+
+    def test_a_module_that_imports_torch_itself(self, compile_module):
+        path = compile_module(statements='if (PyImport_ImportModule("torch") == nullptr) return nullptr;')
+        assert found(path) == found(path, Level.WARNING) == {}
+
+    def test_torch_does_not_help(self, compile_module):
+        """It is linked to torch, imported before it or not, and broken."""
+        error = 'PyErr_SetString(PyExc_OSError, "as it likes"); return nullptr;'
+        text = found(compile_module(statements=error, linked=["-lc10"]))["import"]
+        assert "m cannot be imported: OSError: as it likes" in text
+
+    def test_a_hidden_torch(self, bootstrapped, tmp_path):
+        entry, _ = bootstrapped("m", NAME)
+        (tmp_path / "torch.py").touch()
+        wrong = found(entry)
+        assert "m cannot be imported" in wrong["import"]
+        assert f"a file torch.py in the folder {tmp_path} hides a package" in wrong["torch"]
 
     def test_a_copy_of_libc10(self, compile_module, tmp_path):
         shutil.copy(LIB / "libc10.so", tmp_path / "libc10.so")
@@ -262,7 +285,7 @@ class TestBrokenModules:
         data = bytearray(path.read_bytes())
         data[18:20] = (183).to_bytes(2, "little")  # e_machine: EM_AARCH64
         path.write_bytes(data)
-        assert "for EM_AARCH64 with 64 bits" in found(path)["machine"]
+        assert "for AArch64 with 64 bits, and this Python is for" in found(path)["machine"]
 
     def test_a_crash(self, compile_module):
         text = found(compile_module(statements="*(volatile int*)0 = 1;"))["import"]
@@ -280,12 +303,164 @@ class TestBrokenModules:
         text = found(path, Level.WARNING)["OpenMP"]
         assert "2 runtimes are loaded" in text
         assert "libiomp5.so" in text
+        assert "libiomp5.so" not in Path("/proc/self/maps").read_text()  # where other tests look for a second one
 
-    @pytest.mark.parametrize("content", [b"", b"text", b"\x7fELF"])
+    @pytest.mark.parametrize("content", [b"", b"text"])
     def test_no_library(self, tmp_path, content):
         path = tmp_path / "m.so"
         path.write_bytes(content)
-        assert "is no ELF file" in found(path)["file"]
+        text = found(path)["file"]
+        assert "is no ELF file" in text
+        assert "name a compiled extension module" in text
+
+    def test_a_program(self):
+        for program in ("/bin/ls", sys.executable):
+            assert found(Path(program)) == {
+                "file": "is a program, and no module of Python -> name a compiled extension module, such as "
+                "package/module.cpython-311-x86_64-linux-gnu.so"
+            }
+
+    def test_an_object_file(self, tmp_path):
+        run(["cc", "-c", "-x", "c", os.devnull, "-o", tmp_path / "m.so"])
+        assert "is an object file, which is not linked yet" in found(tmp_path / "m.so")["file"]
+
+    def test_a_module_that_ends_the_process(self, compile_module):
+        """As the functions of a library's initialisation may, too."""
+        stop = 'struct Stop { Stop() { __builtin_printf("[1]\\n"); _exit(0); } } stop;'
+        path = compile_module(declarations=f"#include <unistd.h>\n{stop}")
+        assert "m cannot be imported: the process ended with status 0" in found(path)["import"]
+
+    def test_a_library_that_ends_the_process(self, compile_module, tmp_path):
+        source = tmp_path / "stop.c"
+        source.write_text("__attribute__((constructor)) static void stop(void) { __builtin_trap(); }")
+        run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "libstop.so"])
+        # The second is not needed for that: it is there so that there is one which can be loaded.
+        path = compile_module(linked=[f"-L{tmp_path}", "-lstop", "-lm"])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+            wrong = found(path)
+        assert "libstop.so cannot be loaded (where it is loaded, the process ended by SIG" in wrong["libraries"]
+
+
+# As the first of two files has them.
+STRINGS = """puts("module 'm' cannot load its compiled half"); puts("torch_2_1");"""
+
+
+@pytest.fixture(scope="module")
+def to_damage(tmp_path_factory):
+    """A module that has all that is read: libraries, an RPATH, versions, constants."""
+    folder = tmp_path_factory.mktemp("damaged")
+    (folder / "m.cpp").write_text(MODULE.format(name="m", declarations="", statements=STRINGS))
+    path = folder / f"m{SUFFIX}"
+    include = f"-I{sysconfig.get_path('include')}"
+    link = ["-Wl,--no-as-needed,-rpath,$ORIGIN", f"-L{LIB}", "-lc10"]
+    run(["c++", "-shared", "-fPIC", include, folder / "m.cpp", "-o", path, *link])
+    return path
+
+
+class TestDamagedFiles:
+    """A line of words, whatever stands in the file."""
+
+    @staticmethod
+    def look(path, content):
+        path.write_bytes(content)
+        elf.read.cache_clear()
+        return examine_module(path, run=False)
+
+    @pytest.mark.parametrize("share", [0.001, 0.01, 0.5, 0.9, 0.999])
+    def test_cut_short(self, to_damage, tmp_path, share):
+        data = to_damage.read_bytes()
+        (finding,) = self.look(tmp_path / to_damage.name, data[: int(len(data) * share)])
+        assert finding.level is Level.PROBLEM
+        assert finding.subject == "file"
+        assert finding.text.startswith("is cut short")
+        assert "copy it here once more; or rebuild it" in finding.fix
+
+    def test_as_it_is(self, to_damage, tmp_path):
+        """So that the others are damaged indeed."""
+        findings = self.look(tmp_path / to_damage.name, to_damage.read_bytes())
+        assert [one.subject for one in findings if one.level is Level.PROBLEM] == ["files", "torch"]
+
+    @settings(max_examples=150, deadline=None)
+    @given(data=st.data())
+    def test_any_damage(self, to_damage, data):
+        whole = to_damage.read_bytes()
+        sections = int.from_bytes(whole[40:48], "little")
+        # The header and the two kinds of tables are what leads elsewhere.
+        places = st.one_of(
+            st.integers(0, 63),
+            st.integers(sections, len(whole) - 1),
+            st.integers(64, 0x1000),
+            st.integers(0, len(whole) - 1),
+        )
+        content = bytearray(whole)
+        for place in data.draw(st.lists(places, min_size=1, max_size=30)):
+            content[place] = data.draw(st.sampled_from([0, 1, 127, 128, 255]) | st.integers(0, 255))
+        length = data.draw(st.just(len(whole)) | st.integers(0, len(whole)))
+        folder = to_damage.parent / "other"
+        folder.mkdir(exist_ok=True)
+        for finding in self.look(folder / to_damage.name, bytes(content[:length])):
+            assert isinstance(finding.text, str)
+
+    @settings(max_examples=100)
+    @given(st.binary(max_size=200))
+    @example(b"\x02\x01\x01" + bytes(57))
+    @example(b"\x01\x02\x01" + b"\xff" * 57)
+    def test_any_header(self, to_damage, content):
+        (finding,) = self.look(to_damage.parent / "header.so", b"\x7fELF" + content)
+        assert finding.level is Level.PROBLEM
+
+    def test_its_other_file(self, bootstrapped):
+        entry, native = bootstrapped("m", NAME)
+        native.write_bytes(native.read_bytes()[:5000])
+        elf.read.cache_clear()
+        assert f"{native.name}, the other file of this module, is cut short" in found(entry)["file"]
+
+    def test_a_library_that_it_needs(self, compile_module, tmp_path):
+        run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libother.so"])
+        path = compile_module("m", "-Wl,-rpath,$ORIGIN", linked=[f"-L{tmp_path}", "-lother"])
+        (tmp_path / "libother.so").write_text("INPUT(libc.so.6)")
+        text = found(path)["libraries"]
+        assert f"libother.so cannot be loaded ({tmp_path}/libother.so is no ELF file)" in text
+        assert "install the package that has it once more" in text
+
+
+class TestModulesOfLoad:
+    """Those that `interop.load` makes lie in its cache, in two files as well."""
+
+    @pytest.fixture
+    def files(self, tmp_path, jit_cache):
+        module = interop.load_inline("cimport torch\ndef f(torch.Tensor x not None): return x", name="doctored")
+        entry = Path(module.__file__)
+        folder = shutil.copytree(entry.parent, tmp_path / "copy")
+        return folder / entry.name, folder / "native.so"
+
+    def test_both_are_looked_at(self, files):
+        entry, native = files
+        findings = examine_module(native)
+        assert {one.level for one in findings} == {Level.OK}
+        text = {one.subject: one.text for one in findings}
+        assert text["files"] == f"two, made by interop.load: Python imports {entry.name}, the code is in native.so"
+        assert text["torch"].startswith(f"built for torch {torch.__version__.rpartition('.')[0]}, compiled by")
+        assert "libtorch_cpu.so" in text["libraries"]
+        assert text["import"].startswith("doctored can be imported")
+        assert examine_module(entry, run=False) == examine_module(native, run=False)
+
+    @pytest.mark.parametrize("gone", [0, 1])
+    def test_one_of_them(self, files, gone):
+        files[gone].unlink()
+        text = found(files[1 - gone])["files"]
+        assert files[gone].name in text
+        assert "is not beside it" in text
+        assert "call interop.load again" in text
+
+    def test_for_another_torch(self, files):
+        entry, _ = files
+        entry.write_bytes(entry.read_bytes().replace(f"\0{NAME}\0".encode(), b"\0torch_2_99"[: len(NAME) + 1] + b"\0"))
+        text = found(entry)["torch"]
+        assert "built for torch 2.99" in text
+        assert "call interop.load again" in text
+        assert "pip install" not in text
 
 
 class TestEnvironment:
@@ -386,7 +561,7 @@ class TestCommand:
             text=True,
         )
         assert "ImportError: torch-interop was built for torch 2.99.0" in failed.stderr
-        status, out, error = doctor(path=[copied])
+        status, out, error = doctor(path=[copied], cwd=copied.parent)
         assert (status, error) == (1, "")
         assert f"built for torch 2.99.0, but torch {torch.__version__} is running" in out
         assert "fix: pip install --no-build-isolation --force-reinstall" in out
@@ -394,7 +569,7 @@ class TestCommand:
 
     def test_in_a_checkout_that_is_not_built(self, copied):
         (copied / "interop" / "_build_info.py").unlink()
-        status, out, error = doctor(path=[copied])
+        status, out, error = doctor(path=[copied], cwd=copied.parent)
         assert (status, error) == (1, "")
         assert "is a checkout without its compiled half" in out
         assert "fix: leave that folder, or build it there: make demo" in out
@@ -414,13 +589,60 @@ class TestCommand:
         assert (status, error) == (1, "")
         assert "cannot be imported: OSError: libcudart.so.12" in out
 
-    def test_without_pyelftools(self, tmp_path):
-        (tmp_path / "elftools.py").write_text("raise ModuleNotFoundError(name='elftools')\n")
-        (tmp_path / "m.so").touch()
-        status, out, error = doctor(tmp_path / "m.so", path=[tmp_path])
-        assert status == 1
-        assert "compiler" in out  # what needs none was shown
-        assert error == "error: to look at modules, the doctor needs elftools; run: pip install pyelftools\n"
+    def test_a_module_that_wants_torch_first_is_status_0(self, compile_module):
+        status, out, error = doctor(compile_module(linked=["-lc10"]))
+        assert (status, error) == (0, "")
+        assert "\nno problems, 1 warning\n" in out
+
+    def test_files_that_hide_packages(self, tmp_path):
+        """They are named, and the rest of the page is right nevertheless."""
+        for name in ("cython", "numpy", "random", "torch"):
+            (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong file')\n")
+        (tmp_path / "setuptools").mkdir()  # hides nothing
+        done = subprocess.run(
+            [sys.executable, "-m", "interop", "doctor"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+        assert (done.returncode, done.stderr) == (1, "")
+        for name in ("cython", "numpy", "torch"):
+            assert f"a file {name}.py in the folder {tmp_path} hides a package" in done.stdout
+        assert f"rename {tmp_path / 'torch.py'}" in done.stdout
+        assert re.search(r"warning +random ", done.stdout)
+        assert re.search(rf"ok +torch +{re.escape(torch.__version__)}, {re.escape(str(LIB.parent))}", done.stdout)
+        assert "\n3 problems, 1 warning\n" in done.stdout
+
+    def test_where_packages_are_installed(self):
+        """What is in the current folder is then what is found anyhow."""
+        done = subprocess.run(
+            [sys.executable, "-m", "interop", "doctor"], cwd=LIB.parents[1], capture_output=True, text=True, timeout=300
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "hides" not in done.stdout
+
+    @pytest.mark.parametrize("cmake", [True, False])
+    def test_in_a_project(self, tmp_path, cmake, monkeypatch):
+        """What pip prints where the flag is forgotten names torch-interop, and not the cause."""
+        write_project("cells", tmp_path, cmake=cmake)
+        monkeypatch.chdir(tmp_path / "cells")
+        (finding,) = environment.SECTIONS["This folder"]()
+        assert finding.level is Level.OK
+        assert "pip install --no-build-isolation ." in finding.text
+        for text in (
+            "",
+            "[build-system]\n",
+            "[build-system]\nrequires = ['torch']\n",
+            "[",
+            "[build-system]\nrequires = 1\n",
+        ):
+            Path("pyproject.toml").write_text(text)
+            assert environment.SECTIONS["This folder"]() == []
+
+    def test_names_that_cannot_be_printed(self, tmp_path):
+        path = os.fsencode(tmp_path) + b"/\xff\n.so"
+        Path(os.fsdecode(path)).touch()
+        command = [sys.executable, "-P", "-m", "interop", "doctor", path]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert f"\n{tmp_path}/\\udcff\\n.so\n" in done.stdout
 
     @pytest.mark.parametrize(("name", "kind"), [("nothing.so", "no file"), ("", "a folder")])
     def test_wrong_arguments(self, tmp_path, capsys, name, kind):

@@ -1,6 +1,7 @@
 """The projects that `python -m interop new` writes are built, tested and installed, each as its README says."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,11 @@ from interop.abi import NAME
 from interop.new import PLACEHOLDER, TEMPLATES, write_project
 
 VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+BREAKING = (
+    "pytest test tests pip setup setuptools ninja cmake scikit_build_core Cython py src build dist conftest torch "
+    "numpy interop torch_interop ATen c10 json types def libcpp NumPy load_library __init__"
+)
 
 
 @pytest.fixture
@@ -110,11 +116,13 @@ class TestCommand:
             "my_cells/tests/test_my_cells.py",
         }
         assert files <= set(out.splitlines())
-        assert out.endswith("Next:\n  cd my_cells\n  pip install --no-build-isolation .\n  python -m pytest\n")
+        assert out.endswith('Next:\n  cd my_cells\n  pip install --no-build-isolation ".[test]"\n  python -m pytest\n')
         assert not any(PLACEHOLDER in (tmp_path / file).read_text() for file in files)
 
     def test_kinds(self, new, tmp_path):
-        assert new("a", "--cmake")[0] == new("b", "--cuda")[0] == 0
+        status, out, _ = new("a", "--cmake")
+        assert status == new("b", "--cuda")[0] == 0
+        assert 'Next:\n  pip install "scikit-build-core>=0.10" cmake ninja\n  cd a\n' in out
         assert (tmp_path / "a" / "CMakeLists.txt").is_file()
         assert not (tmp_path / "a" / "setup.py").exists()
         assert (tmp_path / "b" / "src" / "b" / "softclip.cu").is_file()
@@ -128,9 +136,17 @@ class TestCommand:
             (["módulo"], "NAME must be an identifier of Python, in ASCII"),
             ([""], "got ''"),
             (["../up"], "such as 'up'"),
-            (["class"], "'class' is a word of Python; take another"),
-            (["torch"], "'torch' is the name of a module that it would hide"),
-            (["random"], "'random' is the name of a module"),
+            (["class"], "'class' is a word of Python; take another, such as 'my_class'"),
+            (
+                ["_cells"],
+                "'_cells' is none that pip accepts, because of the underscore at its end; take another, such as",
+            ),
+            (["cdef"], "'cdef' is a word of Cython"),
+            (["random"], "'random' is the name of a module of Python's own"),
+            (["src"], "'src' is the name of something else in a project"),
+            (["aten"], "'aten' is a name in torch.ops"),
+            (["Torch_Interop"], "'Torch_Interop' is the name of a package"),
+            (["elf_headers-"], "such as 'elf_headers'"),
             (["cells", "--cuda", "--cmake"], "leave out --cuda or --cmake"),
             ([], "NAME"),
         ],
@@ -141,6 +157,34 @@ class TestCommand:
         assert error.startswith("error: ")
         assert message in error
         assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("name", BREAKING.split())
+    def test_names_that_break_a_project(self, new, tmp_path, name):
+        """Each is refused, with a name that will do."""
+        status, _, error = new(name)
+        assert status == 2
+        (instead,) = re.findall(r"take another, such as '(\w+)'\n$", error)
+        assert not list(tmp_path.iterdir())
+        assert new(instead)[0] == 0
+
+    def test_a_package_that_is_installed(self, new, tmp_path, monkeypatch):
+        """But a project of that name can be begun anew."""
+        assert "'rich' is a package that is installed, in version" in new("rich")[2]
+        assert "'yaml' is a module that is installed, " in new("yaml")[2]
+        metadata = tmp_path / "site" / "cells-0.1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cells\nVersion: 0.1.0\n")
+        monkeypatch.syspath_prepend(tmp_path / "site")
+        assert "'cells' is a package that is installed, in version 0.1.0, which pip would replace" in new("cells")[2]
+        (metadata / "direct_url.json").write_text(f'{{"dir_info": {{}}, "url": "{tmp_path.as_uri()}"}}')
+        assert new("cells")[0] == 0
+
+    def test_links(self, new, tmp_path):
+        """Those of the README lead somewhere: torch-interop is on no package index."""
+        assert new("cells")[0] == 0
+        readme = (tmp_path / "cells" / "README.md").read_text()
+        assert "](" not in readme
+        assert "from a checkout" in readme
 
     def test_a_folder_that_is_there(self, new, tmp_path):
         (tmp_path / "cells").mkdir()

@@ -37,7 +37,8 @@ def main(arguments: list[str]) -> int:
     found = []
     for title, examine in environment.SECTIONS.items():
         found += (findings := examine())
-        show(title, findings)
+        if findings:
+            show(title, findings)
     if files:
         from interop.doctor.module import examine_module
 

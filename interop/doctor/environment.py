@@ -12,6 +12,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from interop.doctor.finding import Finding, ok, problem, warning
+from interop.doctor.folder import current_folder
 from interop.paths import get_include, get_pxd_dir
 from interop.toolchain import CXX_FLAGS, compiler, find_torch, predefined_macros
 
@@ -22,8 +23,8 @@ MINIMUM_PYTHON = (3, 11)
 MINIMUM_TORCH = (2, 10)
 
 REBUILD = (
-    "pip install --no-build-isolation --force-reinstall --no-deps torch-interop (in a checkout: ... --no-deps -e .), "
-    "then rebuild the modules that cimport it"
+    "pip install --no-build-isolation --force-reinstall --no-deps . in the checkout of torch-interop (-e . where it is "
+    "used from there), then rebuild the modules that cimport it"
 )
 _OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)[-.\w]*\.so[.\d]*$")
 
@@ -183,8 +184,17 @@ def loaded_libraries() -> list[str]:
     return sorted({path for path in paths if ".so" in Path(path).name})
 
 
-SECTIONS = {"Python": python, "Tools": tools, "torch": torch, "This package": build, "Loaded": openmp}
-"""What the page says of the environment: titles, and the functions that find out. The order is that of imports."""
+SECTIONS = {
+    "This folder": current_folder,
+    "Python": python,
+    "Tools": tools,
+    "torch": torch,
+    "This package": build,
+    "Loaded": openmp,
+}
+"""What the page says of the environment: titles, and the functions that find out. The order is that of imports.
+
+A section of which there is nothing to say is left out."""
 
 
 def _version(package: str) -> str | None:

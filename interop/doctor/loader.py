@@ -12,32 +12,37 @@ from interop.doctor.elf import Library, NotALibraryError, read
 
 __all__ = ["Closure", "Imported", "closure", "try_import"]
 
-# Loads the libraries that its arguments name as the loader finds them, and prints what is then in the process, which
-# has the libraries of these libraries too.
-_LOAD = """
+_MARK = "interop.doctor: "
+"""Stands before what the processes below report, since libraries and modules may print what they like."""
+
+# Loads the libraries that stdin names as the loader finds them, and prints what is then in the process, which has the
+# libraries of these libraries too.
+_LOAD = f"""
 import ctypes, json, sys
-missing = {}
-for name in sys.argv[1:]:
+missing = {{}}
+for name in json.load(sys.stdin):
     try:
         ctypes.CDLL(name)
     except OSError as error:
         missing[name] = str(error)
-with open("/proc/self/maps", errors="replace") as maps:
-    paths = {line.split(None, 5)[5].rstrip("\\n") for line in maps if "/" in line}
-print(json.dumps([missing, sorted(paths)]))
+with open("/proc/self/maps", errors="surrogateescape") as maps:
+    paths = {{line.split(None, 5)[5].rstrip("\\n") for line in maps if "/" in line}}
+print("\\n{_MARK}" + json.dumps([missing, sorted(paths)]))
 """
 
-_IMPORT = """
+_IMPORT = f"""
 import importlib, json, sys
 sys.path.insert(0, sys.argv[1])
 if sys.argv[3]:
     import torch
 importlib.import_module(sys.argv[2])
-with open("/proc/self/maps", errors="replace") as maps:
-    paths = {line.split(None, 5)[5].rstrip("\\n") for line in maps if "/" in line}
-print()  # ends what the module may have printed
-print(json.dumps(sorted(paths)))
+with open("/proc/self/maps", errors="surrogateescape") as maps:
+    paths = {{line.split(None, 5)[5].rstrip("\\n") for line in maps if "/" in line}}
+print("\\n{_MARK}" + json.dumps(sorted(paths)))
 """
+
+_PATIENCE = 300
+"""Seconds that an import may take: many times what torch's takes on a slow machine."""
 
 
 @dataclass
@@ -49,7 +54,7 @@ class Closure:
     libraries
         By file. The library itself is the first.
     missing
-        The names of those that are not found: who needs it, and what the loader says.
+        The names of those that are not found, or cannot be loaded: who needs it, and what the loader says.
     from_torch
         The names of those that are found only because torch has loaded them before.
     """
@@ -60,8 +65,7 @@ class Closure:
 
     def undefined(self, library: Library) -> list[str]:
         """What `library` uses and nothing defines."""
-        others = list(self.libraries.values())
-        return sorted(name for name in library.undefined if not any(other.defines(name) for other in others))
+        return sorted(library.undefined.difference(*(other.defined for other in self.libraries.values())))
 
     def named(self, name: str) -> Library | None:
         """The library of that name."""
@@ -78,25 +82,45 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
         for name in one.needed:
             own = [folder / name for folder in one.folders]
             torchs = [torch_lib / name] if torch_lib else []
-            found = next((path for path in [*own, *torchs] if path.is_file()), None)
+            found = next((path for path in [*own, *torchs] if os.path.isfile(path)), None)
             if found is None:
                 elsewhere.setdefault(name, one.path.name)
                 continue
             if found not in own and one is library:
                 result.from_torch.add(name)
             if found.resolve() not in {path.resolve() for path in result.libraries}:
-                result.libraries[found] = read(found)
+                try:
+                    result.libraries[found] = read(found)
+                except (NotALibraryError, OSError) as error:
+                    result.missing[name] = one.path.name, f"{found} {error}"
+                    continue
                 waiting.append(result.libraries[found])
-    command = [sys.executable, "-I", "-S", "-c", _LOAD, *elsewhere]
-    missing, paths = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    missing, paths = _load(list(elsewhere))
     for path in map(Path, paths):
-        if path.is_file():
+        if os.path.isfile(path):
             try:
                 result.libraries.setdefault(path, read(path))  # also Python itself, whose functions modules call
-            except NotALibraryError:
+            except (NotALibraryError, OSError):
                 continue  # such as the loader's list of names
-    result.missing = {name: (elsewhere[name], error) for name, error in missing.items()}
+    result.missing |= {name: (elsewhere[name], error) for name, error in missing.items()}
     return result
+
+
+def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
+    """What the loader says of those libraries that it does not load, and the files in the process with the others."""
+    command = [sys.executable, "-I", "-S", "-c", _LOAD]
+    done = subprocess.run(command, input=json.dumps(names), capture_output=True, text=True, errors="surrogateescape")
+    result = _report(done.stdout)
+    if result is not None:
+        missing, paths = result
+        return missing, paths
+    if len(names) <= 1:
+        return dict.fromkeys(names, f"where it is loaded, {_end(done.returncode)}"), []
+    # One of them ends the process. Which, comes out one by one.
+    one_by_one = [_load([name]) for name in names]
+    return {name: text for missing, _ in one_by_one for name, text in missing.items()}, [
+        path for _, paths in one_by_one for path in paths
+    ]
 
 
 @dataclass(frozen=True)
@@ -110,9 +134,36 @@ class Imported:
 def try_import(name: str, root: Path, torch_first: bool) -> Imported:
     """Import the module `name` from the folder `root` in a process in which nothing is imported, or torch alone."""
     command = [sys.executable, "-P", "-c", _IMPORT, str(root), name, "torch" if torch_first else ""]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONWARNINGS": "ignore"})
-    if done.returncode < 0:
-        return Imported(error=f"the process ended by {signal.Signals(-done.returncode).name}")
-    if done.returncode:
-        return Imported(error=done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}")
-    return Imported(libraries=tuple(json.loads(done.stdout.strip().rpartition("\n")[2])))
+    variables = os.environ | {"PYTHONWARNINGS": "ignore"}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            env=variables,
+            timeout=_PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return Imported(error=f"it has not ended after {_PATIENCE} seconds")
+    if done.returncode > 0 and done.stderr.strip():
+        return Imported(error=done.stderr.strip().rpartition("\n")[2])
+    libraries = _report(done.stdout) if done.returncode == 0 else None
+    return Imported(error=_end(done.returncode)) if libraries is None else Imported(libraries=tuple(libraries))
+
+
+def _report(output: str) -> list | None:
+    """What one of the processes has reported; None if it did not come so far."""
+    lines = [line for line in output.splitlines() if line.startswith(_MARK)]
+    return json.loads(lines[-1].removeprefix(_MARK)) if lines else None
+
+
+def _end(status: int) -> str:
+    """How a process ended, in words."""
+    if status >= 0:
+        return f"the process ended with status {status}"
+    try:
+        return f"the process ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"the process ended by signal {-status}"

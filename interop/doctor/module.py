@@ -7,23 +7,24 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.cli import CommandError
+from interop.doctor.elf import DamagedError, Library, NotALibraryError, read
 from interop.doctor.environment import openmp_finding
 from interop.doctor.finding import Finding, Level, ok, problem, warning
+from interop.doctor.folder import hiding
+from interop.doctor.loader import Closure, closure, try_import
+from interop.doctor.symbols import probable_cause
 from interop.toolchain import Torch, find_torch
-
-try:
-    from interop.doctor.elf import Library, NotALibraryError, read
-    from interop.doctor.loader import Closure, closure, try_import
-    from interop.doctor.symbols import probable_cause
-except ModuleNotFoundError as error:
-    raise CommandError(f"to look at modules, the doctor needs {error.name}; run: pip install pyelftools") from error
 
 __all__ = ["examine_module"]
 
 REBUILD = "rebuild it, in its project: pip install --no-build-isolation --force-reinstall --no-deps ."
+LOAD_AGAIN = "call interop.load again, which builds it anew, and leave its files where it puts them"
 TORCHS = re.compile(r"lib(?:c10|torch)(?:_\w+)?(?:-[0-9a-f]{8,})?\.so")
 """The names of torch's libraries, also with the hash that auditwheel puts into those that it copies."""
+
+# What interop.load and interop.load_inline call their files: see interop/jit/support.py, which imports torch.
+_JIT_ENTRY_POINT = "interop_jit"
+_JIT_NATIVE = "native.so"
 
 _SHOWN = 5
 
@@ -37,20 +38,28 @@ class Parts:
     name
         The last part of the module's name.
     entry
-        What Python imports.
+        What Python imports; None if there is only the second file.
     native
-        What has the code: the same, or the second file of a module from `interop.build`.
+        What has the code: the same, or the second file of a module from `interop.build` or `interop.load`.
     abi
         The name of the ABI of torch that it was compiled for; None if that is noted nowhere.
     wanted
-        The file name of the second file, if there is to be one.
+        The name of the file that is missing, or of the second one.
+    just_in_time
+        Whether `interop.load` has made it.
     """
 
     name: str
-    entry: Library
+    entry: Library | None
     native: Library | None
     abi: str | None
-    wanted: str | None
+    wanted: str | None = None
+    just_in_time: bool = False
+
+    @property
+    def rebuild(self) -> str:
+        """How to build it again."""
+        return LOAD_AGAIN if self.just_in_time else REBUILD
 
 
 def examine_module(file: Path, run: bool = True) -> list[Finding]:
@@ -59,43 +68,121 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
     If nothing is wrong with the file, and with `run`, the module is imported in a process of its own.
     """
     try:
-        library = read(file)
-    except (NotALibraryError, OSError) as error:
-        fix = "name a compiled extension module, such as package/module.cpython-311-x86_64-linux-gnu.so"
-        return [problem("file", str(error), fix)]
-    parts = _parts(library)
+        library = _read(file)
+        parts = _parts(library)
+    except _UnreadableError as error:
+        return [error.finding(file)]
+    if library.is_program:
+        return [problem("file", "is a program, and no module of Python", _NAME_ONE)]
     findings = [*_python(parts), *_torch(parts)]
-    if parts.native is None:
+    native = parts.native
+    if native is None:
         return findings
     torch = find_torch()
-    everything = closure(parts.native, Path(torch.lib_dir) if torch else None)
+    everything = closure(native, Path(torch.lib_dir) if torch else None)
     findings += [
-        _search_path(parts.native, torch),
-        *_libraries(parts.native, everything, torch),
+        _search_path(native, torch, parts.rebuild),
+        *_libraries(native, everything, torch, parts.rebuild),
         *_copies(everything, torch),
-        *_symbols(parts.native, everything, torch),
+        *_symbols(native, everything, torch, parts.rebuild),
     ]
-    if not run or any(finding.level is Level.PROBLEM for finding in findings):
+    if not run or parts.entry is None or any(finding.level is Level.PROBLEM for finding in findings):
         return findings
-    return [*findings, *_import(parts, torch)]
+    return [*findings, *_import(parts, parts.entry)]
+
+
+_NAME_ONE = "name a compiled extension module, such as package/module.cpython-311-x86_64-linux-gnu.so"
+
+
+class _UnreadableError(Exception):
+    """Of a file of a module, with what is to be said of that."""
+
+    def __init__(self, path: Path, error: NotALibraryError | OSError):
+        super().__init__(path)
+        self.path, self.error = path, error
+
+    def finding(self, asked: Path) -> Finding:
+        """What to say, where it was asked for the file `asked`."""
+        which = "" if self.path == asked else f"{self.path.name}, the other file of this module, "
+        if isinstance(self.error, OSError):
+            return problem("file", f"{which}cannot be read: {self.error.strerror}", f"see: ls -l {self.path}")
+        if isinstance(self.error, DamagedError) or which:
+            return problem("file", f"{which}{self.error}", f"copy it here once more; or {REBUILD}")
+        return problem("file", str(self.error), _NAME_ONE)
+
+
+def _read(path: Path) -> Library:
+    try:
+        return read(path)
+    except (NotALibraryError, OSError) as error:
+        raise _UnreadableError(path, error) from error
 
 
 def _parts(library: Library) -> Parts:
     """Both files, given one of them."""
-    name, folder = library.path.name.partition(".")[0], library.path.parent
-    half = re.fullmatch(r"_(\w+)_(torch_\d\w*)", name)
-    if half and half[1] in library.entry_points:
-        entries = [path for path in folder.glob(f"{half[1]}.*") if _suffix(path.name) is not None]
-        if entries:
-            return _parts(read(entries[0]))
-        return Parts(half[1], library, library, half[2], None)
-    second = library.constants(rb"\b_" + name.encode() + rb"_torch_\d\w*(?:\.[\w-]+)*\.so\b")
-    if second:
-        path = folder / second[0]
-        abi_name = second[0].partition(".")[0].removeprefix(f"_{name}_")
-        return Parts(name, library, read(path) if path.is_file() else None, abi_name, second[0])
-    noted = library.constants(rb"\binterop\.abi\.(torch_\d\w*)")
-    return Parts(name, library, library, noted[0] if noted else None, None)
+    if _JIT_ENTRY_POINT in library.entry_points:
+        return _just_in_time_parts(library)
+    half = re.fullmatch(r"_(\w+)_(torch_\d\w*)", _stem(library.path))
+    if half is None or half[1] not in library.entry_points:
+        return _parts_from(library)
+    entry = _entry_of(half[1], library)
+    return _parts_from(entry) if entry else Parts(half[1], None, library, half[2], _usual_name(half[1]))
+
+
+def _parts_from(entry: Library) -> Parts:
+    """Both files, given the one that Python imports, which may be the only one."""
+    name, _, suffix = entry.path.name.partition(".")
+    # Of what csrc/bootstrap.cpp holds, these are handed on as they stand. Its second file's name a compiler may take to
+    # pieces.
+    module = next(iter(entry.constants(rb"module '(\w+)' cannot load its compiled half")), None)
+    abi = next(iter(entry.constants(rb"(?<![\w.])torch_\d\w*(?=\0)")), None)
+    if module is None or abi is None:
+        return Parts(name, entry, entry, _noted(entry))
+    path = entry.path.with_name(f"_{module}_{abi}.{suffix}")
+    return Parts(name, entry, _read(path) if os.path.isfile(path) else None, abi, path.name)
+
+
+def _just_in_time_parts(library: Library) -> Parts:
+    """Both files that `interop.load` has made, given one of them. The first imports torch, and is not linked to it."""
+    name = next((name for name in library.entry_points if name != _JIT_ENTRY_POINT), _stem(library.path))
+    entry = library
+    if any(TORCHS.match(needed) for needed in library.needed):
+        found = _entry_of(name, library)
+        if found is None:
+            return Parts(name, None, library, _noted(library), _usual_name(name), just_in_time=True)
+        entry = found
+    name = _stem(entry.path)
+    native = entry.path.parent / _JIT_NATIVE
+    second = _read(native) if os.path.isfile(native) else None
+    noted = entry.constants(rb"(?<![\w.])torch_\d\w*(?=\0)")
+    return Parts(name, entry, second, noted[0] if noted else None, _JIT_NATIVE, just_in_time=True)
+
+
+def _noted(library: Library) -> str | None:
+    """The name of torch's ABI in what the declarations of torch.Tensor have left in a module."""
+    return next(iter(library.constants(rb"\binterop\.abi\.(torch_\d\w*)")), None)
+
+
+def _entry_of(name: str, native: Library) -> Library | None:
+    """The file beside `native` that this Python imports as `name`."""
+    beside = [path for path in _beside(native) if _stem(path) == name and path != native.path]
+    return next((_read(path) for path in beside if _suffix(path.name) is not None), None)
+
+
+def _beside(library: Library) -> list[Path]:
+    """The files in the folder of a library, if that may be listed."""
+    try:
+        return sorted(library.path.parent.iterdir())
+    except OSError:
+        return []
+
+
+def _usual_name(name: str) -> str:
+    return f"{name}{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".")[0]
 
 
 def _suffix(name: str) -> str | None:
@@ -104,10 +191,14 @@ def _suffix(name: str) -> str | None:
 
 
 def _python(parts: Parts) -> list[Finding]:
-    entry, this = parts.entry, read(Path(sys.executable).resolve())
+    entry = parts.entry
+    if entry is None:
+        text = f"this is the second file of a module, and its first, {parts.wanted}, is not beside it"
+        return [problem("files", text, f"copy both files of a module; or {parts.rebuild}")]
+    this = read(Path("/proc/self/exe"))
     if (entry.machine, entry.bits) != (this.machine, this.bits):
         text = f"for {entry.machine} with {entry.bits} bits, and this Python is for {this.machine} with {this.bits}"
-        return [problem("machine", text, f"{REBUILD}, on a machine of this kind")]
+        return [problem("machine", text, f"{parts.rebuild}, on a machine of this kind")]
     findings = []
     suffix = entry.path.name.partition(".")[2]
     if _suffix(entry.path.name) is None:
@@ -115,7 +206,7 @@ def _python(parts: Parts) -> list[Finding]:
         built = f"for CPython {other[1]}.{other[2]}{other[3] and ', free-threaded'}" if other else f"as .{suffix}"
         accepted = ", ".join(importlib.machinery.EXTENSION_SUFFIXES)
         text = f"built {built}; this is {sys.version_info[0]}.{sys.version_info[1]}, which imports {accepted}"
-        findings.append(problem("Python", text, f"with this Python, {REBUILD}"))
+        findings.append(problem("Python", text, f"with this Python, {parts.rebuild}"))
     else:
         findings.append(ok("Python", f"a module for this one (.{suffix})"))
     if parts.name not in entry.entry_points:
@@ -128,20 +219,24 @@ def _python(parts: Parts) -> list[Finding]:
         )
         findings.append(problem("import", text, fix))
     if parts.native is None:
-        others = ", ".join(sorted(path.name for path in entry.path.parent.glob(f"_{parts.name}_torch_*"))) or "none"
-        text = f"its second half, {parts.wanted}, is not beside it ({others} of this kind)"
-        findings.append(problem("files", text, f"copy both files of a module; or {REBUILD}"))
+        kind = "native" if parts.just_in_time else f"_{parts.name}_torch_"
+        others = ", ".join(path.name for path in _beside(entry) if path.name.startswith(kind))
+        text = f"its second half, {parts.wanted}, is not beside it ({others or 'none'} of this kind)"
+        findings.append(problem("files", text, f"copy both files of a module; or {parts.rebuild}"))
     elif parts.native is not entry:
-        findings.append(ok("files", f"two, the second is {parts.native.path.name}"))
+        by = ", made by interop.load" if parts.just_in_time else ""
+        findings.append(
+            ok("files", f"two{by}: Python imports {entry.path.name}, the code is in {parts.native.path.name}")
+        )
     return findings
 
 
 def _torch(parts: Parts) -> list[Finding]:
     library = parts.native or parts.entry
-    compilers = f", compiled by {', '.join(library.compilers)}" if library.compilers else ""
+    compilers = f", compiled by {', '.join(library.compilers)}" if library and library.compilers else ""
     running = find_torch()
     if parts.abi is None:
-        if not any(TORCHS.match(name) for name in library.needed):
+        if not any(TORCHS.match(name) for name in (library.needed if library else ())):
             return [ok("torch", f"it uses none of torch's libraries{compilers}")]
         text = f"nothing in it says for which torch it was built, as modules from interop.build do{compilers}"
         return [ok("torch", text)]
@@ -149,19 +244,19 @@ def _torch(parts: Parts) -> list[Finding]:
     if running is None:
         return [problem("torch", f"{built}, and there is none", "pip install torch")]
     if running.abi != parts.abi:
-        return [problem("torch", f"{built}, but torch {running.version} is installed", REBUILD)]
+        return [problem("torch", f"{built}, but torch {running.version} is installed", parts.rebuild)]
     return [ok("torch", built)]
 
 
-def _search_path(library: Library, torch: Torch | None) -> Finding:
+def _search_path(library: Library, torch: Torch | None, rebuild: str) -> Finding:
     if not library.search:
         return ok("RPATH", "none: torch's libraries are found once torch is imported")
     text = ":".join(library.search)
     absolute = [folder for folder in library.folders if "$ORIGIN" not in text and folder.is_absolute()]
-    gone = [str(folder) for folder in absolute if not folder.is_dir()]
-    with_torch = [folder for folder in absolute if (folder / "libc10.so").exists()]
+    gone = [str(folder) for folder in absolute if not os.path.isdir(folder)]
+    with_torch = [folder for folder in absolute if os.path.exists(folder / "libc10.so")]
     if torch and any(not _same(folder, Path(torch.lib_dir)) for folder in with_torch):
-        fix = f"it would load a second torch: {REBUILD}, with no -rpath to torch"
+        fix = f"it would load a second torch: {rebuild}, with no -rpath to torch"
         return problem("RPATH", f"{text} leads to another torch than the one installed, in {torch.folder}", fix)
     if gone:
         fix = "it is a folder of the machine that built it: take the -rpath away, or use one relative to $ORIGIN"
@@ -169,11 +264,17 @@ def _search_path(library: Library, torch: Torch | None) -> Finding:
     return ok("RPATH", text)
 
 
-def _libraries(library: Library, everything: Closure, torch: Torch | None) -> list[Finding]:
+def _libraries(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> list[Finding]:
     findings = []
     for name, (user, error) in everything.missing.items():
-        who = "" if user == library.path.name else f", which {user} needs"
-        findings.append(problem("libraries", f"{name}{who} is not found ({error})", _where_from(name, torch)))
+        who = "" if user == library.path.name else f", which {user} needs,"
+        if "cannot open shared object file" in error:
+            findings.append(
+                problem("libraries", f"{name}{who} is not found ({error})", _where_from(name, torch, rebuild))
+            )
+        else:
+            fix = "it is there, but it is not one that can be loaded: install the package that has it once more"
+            findings.append(problem("libraries", f"{name}{who} cannot be loaded ({error})", fix))
     for name, versions in library.versions.items():
         found = everything.named(name)
         lacking = sorted(set(versions) - found.offered_versions) if found and found.offered_versions else []
@@ -186,19 +287,19 @@ def _libraries(library: Library, everything: Closure, torch: Torch | None) -> li
     return findings
 
 
-def _where_from(name: str, torch: Torch | None) -> str:
+def _where_from(name: str, torch: Torch | None, rebuild: str) -> str:
     """What to do about a library that is missing."""
     if TORCHS.match(name):
         if torch is None:
             return "pip install torch"
         if "cuda" in name:
             return (
-                f"it was built with a torch for CUDA, and {torch.version} has none: {REBUILD}, or install such a torch"
+                f"it was built with a torch for CUDA, and {torch.version} has none: {rebuild}, or install such a torch"
             )
-        return f"torch {torch.version} has no such library: {REBUILD}"
+        return f"torch {torch.version} has no such library: {rebuild}"
     if re.match(r"lib(cuda|cudart|cublas|cudnn|cusparse|cusolver|nvrtc|nccl)", name):
         has = f"is built for CUDA {torch.cuda}" if torch and torch.cuda else "is built without CUDA"
-        return f"this is CUDA's, and the installed torch {has}: {REBUILD}, with nvcc of torch's version of CUDA"
+        return f"this is CUDA's, and the installed torch {has}: {rebuild}, with nvcc of torch's version of CUDA"
     return "install the package that has it, or name its folder: LD_LIBRARY_PATH, or extra_link_args=['-Wl,-rpath,...']"
 
 
@@ -220,13 +321,13 @@ def _copies(everything: Closure, torch: Torch | None) -> list[Finding]:
     return [problem("torch twice", text, fix)]
 
 
-def _symbols(library: Library, everything: Closure, torch: Torch | None) -> list[Finding]:
+def _symbols(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> list[Finding]:
     if everything.missing:
         return []  # what those would define is not known
     undefined = everything.undefined(library)
     causes: dict[str, list[str]] = {}
     for symbol in undefined:
-        text, fix = probable_cause(symbol, everything.libraries.values(), torch)
+        text, fix = probable_cause(symbol, everything.libraries.values(), torch, rebuild)
         causes.setdefault(fix, []).append(text)
     return [
         problem("symbols", f"nothing defines {'; '.join(texts[:_SHOWN])}{_more(len(texts) - _SHOWN)}", fix)
@@ -234,9 +335,9 @@ def _symbols(library: Library, everything: Closure, torch: Torch | None) -> list
     ] or [ok("symbols", f"all {len(library.undefined)} that it uses are defined")]
 
 
-def _import(parts: Parts, torch: Torch | None) -> list[Finding]:
+def _import(parts: Parts, entry: Library) -> list[Finding]:
     """The proof: an import, without torch before it, and if that fails, with."""
-    root, name = parts.entry.path.absolute().parent, parts.name
+    root, name = entry.path.absolute().parent, parts.name
     while (root / "__init__.py").exists():
         root, name = root.parent, f"{root.name}.{name}"
     alone = try_import(name, root, torch_first=False)
@@ -244,14 +345,15 @@ def _import(parts: Parts, torch: Torch | None) -> list[Finding]:
         return [ok("import", f"{name} can be imported, with no import of torch before it"), _runtimes(alone.libraries)]
     after_torch = try_import(name, root, torch_first=True)
     if after_torch.error:
-        fix = f"if that does not come from the module's own code, {REBUILD}"
-        return [problem("import", f"{name} cannot be imported: {after_torch.error}", fix)]
+        fix = f"if that does not come from the module's own code, {parts.rebuild}"
+        return [problem("import", f"{name} cannot be imported: {after_torch.error}", fix), *hiding(root)]
+    # Nothing is wrong with it, and those who import torch anyhow will never notice.
     text = f"{name} can be imported after torch, and not before: {alone.error}"
     fix = (
         "torch's libraries are found only once torch has loaded them: import torch before the module, in the "
         "__init__.py of its package; or build it with interop.build.Extension, whose modules do that themselves"
     )
-    return [problem("import", text, fix), _runtimes(after_torch.libraries)]
+    return [warning("import", text, fix), _runtimes(after_torch.libraries)]
 
 
 def _runtimes(libraries: tuple[str, ...]) -> Finding:

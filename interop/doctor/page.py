@@ -1,7 +1,9 @@
 """Shows findings: as a table on a terminal, as plain lines elsewhere."""
 
+import re
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 
 from interop.doctor.finding import Finding, Level
 
@@ -12,7 +14,8 @@ _STYLES = {Level.OK: ("✓", "green"), Level.WARNING: ("!", "bold yellow"), Leve
 
 def show(title: str, findings: Iterable[Finding]) -> None:
     """Print one section of the page."""
-    findings = list(findings)
+    title = _printable(title)
+    findings = [replace(one, text=_printable(one.text), fix=_printable(one.fix)) for one in findings]
     try:
         from rich.console import Console
     except ImportError:
@@ -30,6 +33,13 @@ def show(title: str, findings: Iterable[Finding]) -> None:
             print(f"  {'':<8} {'':<{width}}  fix: {finding.fix}")
     print()
     sys.stdout.flush()  # what follows may be written by other processes
+
+
+def _printable(text: str) -> str:
+    """With escapes for what would break the line, the terminal or the encoding, as names in damaged files have it."""
+    readable = re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: found[0].encode("unicode_escape").decode(), text)
+    encoding = sys.stdout.encoding or "utf-8"
+    return readable.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _show_on_terminal(console, title: str, findings: Iterable[Finding]) -> None:

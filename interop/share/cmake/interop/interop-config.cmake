@@ -11,9 +11,12 @@ if(NOT TARGET Python::Module OR NOT Python_EXECUTABLE)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 endif()
 
-# CXX, because which flags there are is up to the compiler. -P: this folder is no place to import from.
+# CXX, because which flags there are is up to the compiler: its path, for a shell, and what it is to be called with, as
+# in CXX="ccache g++". -P: this folder is no place to import from.
+string(REPLACE "'" "'\\''" _interop_compiler "${CMAKE_CXX_COMPILER}")
 execute_process(
-  COMMAND "${CMAKE_COMMAND}" -E env "CXX=${CMAKE_CXX_COMPILER}" "${Python_EXECUTABLE}" -P -m interop config --json
+  COMMAND "${CMAKE_COMMAND}" -E env "CXX='${_interop_compiler}' ${CMAKE_CXX_COMPILER_ARG1}" "${Python_EXECUTABLE}" -P -m
+          interop config --json
   OUTPUT_VARIABLE _interop_json
   ERROR_VARIABLE _interop_error
   RESULT_VARIABLE _interop_result
@@ -51,6 +54,8 @@ if(NOT TARGET interop::interop)
     endif()
   endforeach()
   foreach(_interop_library ${interop_libraries})
+    # The cache would keep the libraries of the torch, and the Python, of an earlier run.
+    unset(interop_${_interop_library}_LIBRARY CACHE)
     find_library(interop_${_interop_library}_LIBRARY ${_interop_library} PATHS ${interop_library_dirs} NO_DEFAULT_PATH REQUIRED)
     mark_as_advanced(interop_${_interop_library}_LIBRARY)
     target_link_libraries(interop::interop INTERFACE "${interop_${_interop_library}_LIBRARY}")
@@ -59,7 +64,7 @@ endif()
 
 # interop_add_cython_module(<target> <source>... [MODULE <dotted.name>])
 #
-# A module of Python from .pyx sources, from C++ sources, or both. <target> is also the module's name, unless MODULE gives
+# A module of Python from a .pyx, from C++ sources, or both. <target> is also the module's name, unless MODULE gives
 # another, as it must for a module in a package. As with interop.build.Extension it consists of two files: <target>, and
 # <target>_bootstrap, which imports torch and compares versions before it loads the other.
 function(interop_add_cython_module target)
@@ -73,6 +78,14 @@ function(interop_add_cython_module target)
   string(REGEX REPLACE ".*\\." "" name "${arg_MODULE}")
   if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
     message(FATAL_ERROR "interop_add_cython_module(${target}): MODULE must be a module's dotted name, got ${arg_MODULE}")
+  endif()
+
+  set(cython "${arg_UNPARSED_ARGUMENTS}")
+  list(FILTER cython INCLUDE REGEX "\\.pyx$")
+  list(LENGTH cython count)
+  if(count GREATER 1)
+    # Cython would write the module's PyInit_ function into each.
+    message(FATAL_ERROR "interop_add_cython_module(${target}): a module has one .pyx, got ${cython}; add a module for each")
   endif()
 
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.interop")
