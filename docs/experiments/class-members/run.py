@@ -28,5 +28,5 @@ def main(arguments: list[str]) -> None:
     result |= {"memory": sizes, "times": times, "behaviour": answers}
     table("memory and time of one instance", list(report.HEAD), report.rows(result))
     lines = [[what.replace("`", ""), *found] for what, *found in report.answers(result, behaviour.QUESTIONS)]
-    table("what is kept, collected and copied", list(report.HEAD), lines)
+    table("what is kept, collected and copied", list(report.HEAD), lines, words=range(len(report.HEAD)))
     results.keep(ways.NAME, result, report, record=options.record)

@@ -1,6 +1,8 @@
 """The LLTM trained by DistributedDataParallel in two processes: are its gradients those of one?"""
 
-from interop.experiments import building, parser, results
+from torch import distributed
+
+from interop.experiments import UnavailableError, building, parser, results
 from interop.experiments.display import say, table, waiting
 from interop.experiments.environment import environment
 
@@ -16,6 +18,8 @@ def main(arguments: list[str]) -> None:
     if options.render:
         results.render(compare.NAME, report)
         return
+    if not (distributed.is_available() and distributed.is_gloo_available()):
+        raise UnavailableError("this torch is built without gloo, over which the processes talk")
     started = environment()  # before compiling, which adds to the load
     building.build_once("lltm", "a minute or so")
     settings = SETTINGS | (QUICK if options.quick else {})

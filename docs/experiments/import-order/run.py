@@ -18,6 +18,6 @@ def main(arguments: list[str]) -> None:
     with progress("importing", measure.count(options.quick)) as shown:
         cases = measure.measure(options.quick, shown)
     result = started | {"settings": {"other torch": measure.other.VERSION}, "flags": measure.FLAGS, "cases": cases}
-    table("what becomes of it", list(report.HEAD), report.rows(result))
+    table("what becomes of it", list(report.HEAD), report.rows(result), words=range(len(report.HEAD)))
     say(report.summary(result))
     results.keep(measure.NAME, result, report, record=options.record)

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> None:
     finally:
         torch.set_num_threads(threads)
     lines = [[text.replace("`", ""), *found[:1]] for text, *found in report.mistakes(result)]
-    table("the gradient of each version", ["", "gradient"], lines)
+    table("the gradient of each version", ["", "gradient"], lines, words=(0, 1))
     table("one call", list(report.HEAD), report.rows(result))
     say(report.summary(result))
     results.keep(ways.NAME, result, report, record=options.record)
