@@ -83,7 +83,7 @@ def _run(name: str, arguments: list[str], shown: Callable[[str], None]) -> Outco
                     last = line.strip()
                     shown(last)
                 if line.startswith(WRITTEN):
-                    written = line.removeprefix(WRITTEN).strip()
+                    written = line.removeprefix(WRITTEN).partition(" and ")[0].strip()
     how = {0: "ok", UNAVAILABLE: "skipped"}.get(process.returncode, "failed")
     why = last.removeprefix(_ERROR) or f"exit status {process.returncode}"
     if process.returncode < 0:
