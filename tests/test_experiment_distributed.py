@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import distributed
 
-from interop import __main__ as command_line
 from interop.cli import CommandError
 from interop.experiments import building, load, results
 
@@ -97,15 +96,6 @@ class TestRun:
             compare.run(2, SETTINGS | {"steps": 1_000_000}, tmp_path)
         left = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
         assert not [line for line in left if str(tmp_path) in line]
-
-    def test_a_quick_run_writes_everything(self, compare, monkeypatch, tmp_path, capsys):
-        monkeypatch.setattr(results, "BUILD", tmp_path)
-        monkeypatch.setattr(load(NAME, "run"), "SETTINGS", SETTINGS)
-        assert command_line.main(["experiments", NAME, "--quick"]) == 0
-        assert "two processes against one" in capsys.readouterr().out
-        (result,) = results.read(tmp_path / NAME).values()
-        assert len(result["losses"]["two processes"]["Cython op"]) == 4
-        assert (tmp_path / NAME / "result.png").read_bytes().startswith(b"\x89PNG")
 
     def test_the_readme_is_made_of_the_recorded_result(self, compare):
         readme = (building.FOLDER / NAME / "README.md").read_text()

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from interop import __main__ as command_line
 from interop.cli import CommandError
 from interop.experiments import building, load, results
 
@@ -107,17 +106,7 @@ class TestMistakes:
         torch.testing.assert_close(torch.autograd.grad(ways.native().once(*given).square().sum(), given), expected)
 
 
-class TestRun:
-    def test_a_quick_run_measures_every_way(self, ways, monkeypatch, tmp_path, capsys):
-        monkeypatch.setattr(results, "BUILD", tmp_path)
-        monkeypatch.setattr(load(NAME, "measure"), "SIZES", (10, 2000))
-        assert command_line.main(["experiments", NAME, "--quick"]) == 0
-        assert "the gradient of each version" in capsys.readouterr().out
-        (result,) = results.read(tmp_path / NAME).values()
-        assert result["times"]["forward, 10"].keys() == set(ways.WAYS)
-        assert result["times"]["backward, 2000"].keys() == set(ways.WAYS) - {ways.DENSE}
-        assert (tmp_path / NAME / "result.png").read_bytes().startswith(b"\x89PNG")
-
+class TestRecorded:
     def test_the_readme_is_made_of_the_recorded_result(self):
         readme = (building.FOLDER / NAME / "README.md").read_text()
         assert results.with_section(NAME, readme, load(NAME, "report").section) == readme

@@ -43,7 +43,7 @@ def main(folder: str, settings: str) -> None:
     if together:
         distributed.barrier()
         distributed.destroy_process_group()
-    # The reducer's threads may outlive the interpreter's end, and abort the process there.
+    # torch's own threads may abort a process that ends, with any model.
     sys.stdout.flush()
     os._exit(0)
 
