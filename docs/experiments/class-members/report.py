@@ -21,7 +21,12 @@ def rows(result: dict) -> list[list[str]]:
         [f"nanoseconds: {what}", *(f"{result['times'][what][way]['median']:.0f}" for way in ways.WAYS)]
         for what in measure.CALLS
     ]
-    return memory + times
+    counts = [
+        [f"instructions: {what}", *(f"{result['instructions'][what][way]:.0f}" for way in ways.WAYS)]
+        for what in measure.CALLS
+        if result["instructions"]
+    ]
+    return memory + times + counts
 
 
 def answers(result: dict, questions: dict) -> list[list[str]]:
