@@ -1,5 +1,7 @@
 """The experiment numpy-gradient: a function of SciPy as an autograd node, its gradients, and the mistakes."""
 
+import importlib.metadata
+
 import pytest
 import torch
 
@@ -104,6 +106,15 @@ class TestMistakes:
         given = ways.arguments(5)
         expected = torch.autograd.grad(ways.reference()(*given).square().sum(), given)
         torch.testing.assert_close(torch.autograd.grad(ways.native().once(*given).square().sum(), given), expected)
+
+
+def test_without_scipy(monkeypatch):
+    def version(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    with pytest.raises(CommandError, match="needs scipy; run: pip install scipy"):
+        load(NAME).main(["--quick"])
 
 
 class TestRecorded:

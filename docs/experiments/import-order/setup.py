@@ -13,33 +13,30 @@ from interop.build import BuildExtension, Extension, cythonize
 
 OTHER = "INTEROP_OTHER_TORCH"
 objects, library = (Path(sys.argv[sys.argv.index(option) + 1]) for option in ("--build-temp", "--build-lib"))
-for_other = OTHER in os.environ
-if for_other:  # which has no experiments
-    FLAGS = os.environ[OTHER].split()
+
+
+def build(flags: list[str], kinds: list[str]) -> None:
+    """Compile the modules of these kinds for the torch that is imported here."""
+    native = [CppExtension(f"{kind}_pybind11", [f"{kind}_pybind11.cpp"], extra_compile_args=flags) for kind in kinds]
+    cython = [Extension(f"{kind}_interop", [f"{kind}_interop.pyx"], extra_compile_args=flags) for kind in kinds]
+    setup(
+        name="import-order",
+        ext_modules=[*native, *cythonize(cython, build_dir=str(objects))],  # and not beside the sources
+        cmdclass={"build_ext": BuildExtension},
+    )
+
+
+if OTHER in os.environ:  # where there are no experiments to load
+    build(os.environ[OTHER].split(), ["with", "gone"])
 else:
     from interop.experiments import load
 
-    FLAGS = load("import-order", "measure").FLAGS
+    flags = load("import-order", "measure").FLAGS
     path = load("import-order", "other").make(objects / "other")
     command = [sys.executable, "setup.py", "build_ext", "--force"]
     command += ["--build-temp", str(objects / "for-other"), "--build-lib", str(library / "other")]
-    variables = os.environ | {OTHER: " ".join(FLAGS), "PYTHONPATH": os.pathsep.join(map(str, path))}
-    beside = subprocess.Popen(command, env=variables)
-
-setup(
-    name="import-order",
-    ext_modules=[
-        CppExtension(name, [f"{name}.cpp"], extra_compile_args=FLAGS)
-        for name in ("with_pybind11", *(["gone_pybind11"] if for_other else []))
-    ]
-    + cythonize(
-        [
-            Extension(name, [f"{name}.pyx"], extra_compile_args=FLAGS)
-            for name in ("with_interop", *(["gone_interop"] if for_other else []))
-        ],
-        build_dir=str(objects),  # and not beside the sources
-    ),
-    cmdclass={"build_ext": BuildExtension},
-)
-if not for_other and beside.wait():
-    raise SystemExit(f"building for torch {torch.__version__} went well, and for the other torch not")
+    variables = os.environ | {OTHER: " ".join(flags), "PYTHONPATH": os.pathsep.join(map(str, path))}
+    with subprocess.Popen(command, env=variables) as beside:
+        build(flags, ["with"])
+    if beside.returncode:
+        raise SystemExit(f"building for torch {torch.__version__} went well, and for the other torch not")
