@@ -1,8 +1,10 @@
 """Compiles an experiment's setup.py into build/experiments/NAME, and only when something that it depends on changed."""
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -10,7 +12,6 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +23,18 @@ from interop.cli import CommandError
 from interop.experiments import CHECKOUT, FOLDER
 from interop.experiments.display import waiting
 
-__all__ = ["BUILD", "FLAGS", "LOOP_FLAGS", "build", "build_once", "is_built", "native", "native_path"]
+__all__ = [
+    "BUILD",
+    "FLAGS",
+    "LOOP_FLAGS",
+    "TOOLS",
+    "build",
+    "build_once",
+    "is_built",
+    "native",
+    "native_path",
+    "tool_version",
+]
 
 BUILD = CHECKOUT / "build" / "experiments"
 FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
@@ -30,6 +42,9 @@ FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
 
 LOOP_FLAGS = [*CXX_FLAGS, "-O3", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 """Those where a form has loops of its own: what g++ wants to vectorise them, and what ATen's are compiled with."""
+
+TOOLS = {"nanobind": "nanobind", "tvm_ffi": "apache-tvm-ffi", "cffi": "cffi"}
+"""Packages whose headers an experiment may be compiled with, and the distributions that they come in."""
 
 _ERROR = re.compile(r"\berror: |^(?!performance hint: |warning: ).*\.pyx:\d+:\d+: ")  # of the compiler, of Cython
 
@@ -70,6 +85,13 @@ def is_built(name: str) -> bool:
     return stamp.exists() and stamp.read_text() == _fingerprint(FOLDER / name)
 
 
+def tool_version(package: str) -> str | None:
+    """The version of one of `TOOLS`; None where it is not installed."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(TOOLS[package])
+    return None
+
+
 def native(name: str, module: str) -> ModuleType:
     """Import a compiled module of the experiment `name`."""
     full = f"interop_experiments.{name}.{module}"
@@ -104,6 +126,9 @@ def _fingerprint(folder: Path) -> str:
     ]
     if any(folder.glob("*.cu")):
         settings += [os.environ.get(key) for key in ("CUDA_HOME", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST")]
+    setup = folder / "setup.py"
+    text = setup.read_text(encoding="utf-8") if setup.exists() else ""
+    settings += [f"{package} {tool_version(package)}" for package in TOOLS if package in text]
     digest = hashlib.sha256(repr(settings).encode())
     places = [folder, paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), CHECKOUT / "interop"]
     for place in map(Path, places):
@@ -116,7 +141,7 @@ def _fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _lock(work: Path) -> Iterator[None]:
     """Lets one process at a time compile: `make test` and `make demo` may run beside each other."""
     work.mkdir(parents=True, exist_ok=True)

@@ -1,19 +1,18 @@
 """Shows what an experiment does: live progress on a terminal, plain lines elsewhere."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 __all__ = ["console", "progress", "say", "table", "waiting"]
 
 console = Console(highlight=False)
 if not console.is_terminal:
     console.width = 120  # of a log; rich would take 80
-
-_PLAIN_LINES = 10
 
 
 def say(text: str) -> None:
@@ -33,15 +32,19 @@ def waiting(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress(text: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show how far a work of `total` steps is. Call what it gives after each step, with a few words about the step."""
+def progress(text: str, total: int, lines: int = 10) -> Iterator[Callable[..., None]]:
+    """Show how far a work of `total` steps is. Call what it gives after each step, with a few words about the step.
+
+    A second argument 0 says that the words are about a step that still goes on. Elsewhere than on a terminal there are
+    no more than so many `lines`.
+    """
     if not console.is_terminal:
         done = 0
 
-        def plain(detail: str = "") -> None:
+        def plain(detail: str = "", steps: int = 1) -> None:
             nonlocal done
-            done += 1
-            if done * _PLAIN_LINES // total > (done - 1) * _PLAIN_LINES // total:
+            done += steps
+            if steps and done * lines // total > (done - 1) * lines // total:
                 say(f"{text} {done}/{total}  {detail}".rstrip())
 
         yield plain
@@ -51,18 +54,18 @@ def progress(text: str, total: int) -> Iterator[Callable[[str], None]]:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[detail]}"),
+        TextColumn("{task.fields[detail]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(text, total=total, detail="")
-        yield lambda detail="": bar.update(task, advance=1, detail=detail)
+        yield lambda detail="", steps=1: bar.update(task, advance=steps, detail=detail)
 
 
-def table(title: str, head: list[str], rows: list[list[str]]) -> None:
-    """Print a table whose first column is words and whose others are numbers."""
+def table(title: str, head: list[str], rows: list[list[str]], words: Collection[int] = (0,)) -> None:
+    """Print a table. The columns `words` are words, the others numbers."""
     result = Table(title=title, title_justify="left")
     for index, column in enumerate(head):
-        result.add_column(column, justify="right" if index else "left")
+        result.add_column(column, justify="left" if index in words else "right")
     for row in rows:
-        result.add_row(*row)
+        result.add_row(*map(Text, row))  # not as markup
     console.print(result)

@@ -2,21 +2,27 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-__all__ = ["draw_calls"]
+__all__ = ["bars_of_calls", "draw_calls", "figure", "plain", "save"]
 
 
 def draw_calls(path: Path, title: str, height: float, calls: Sequence[tuple[str, dict, str]]) -> None:
-    """Plot nanoseconds of single calls as bars into the file `path`, `height` inches high.
+    """Plot nanoseconds of single calls as bars into the file `path`, `height` inches high: see `bars_of_calls`."""
+    drawn = figure(8, height)
+    bars_of_calls(drawn.subplots(), title, calls)
+    save(drawn, path)
+
+
+def bars_of_calls(axes: Axes, title: str, calls: Sequence[tuple[str, dict, str]]) -> None:
+    """Plot nanoseconds of single calls as bars.
 
     Each call has a label, its times (median and quartiles, as of `calls.times`), and a colour.
     """
-    figure = Figure(figsize=(8, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
     labels, times, colours = zip(*calls, strict=True)
     medians = [time["median"] for time in times]
     spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]
@@ -24,9 +30,25 @@ def draw_calls(path: Path, title: str, height: float, calls: Sequence[tuple[str,
     axes.bar_label(bars, [f"{value:.0f}" for value in medians], padding=6, fontsize=9)
     axes.invert_yaxis()
     axes.set_xlabel("nanoseconds, median and quartiles")
-    axes.set_title(title, loc="left", fontsize=11)
     axes.margins(x=0.1)
+    plain(axes, title, "x")
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches."""
+    result = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(result)
+    return result
+
+
+def plain(axes: Axes, title: str, numbers: Literal["x", "y"]) -> None:
+    """Give axes their title, and a grid for the axis that has `numbers`."""
+    axes.set_title(title, loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.grid(axis=numbers, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Write a figure into the file `path`, the same bytes for the same figure."""
+    drawn.savefig(path, dpi=120, metadata={"Software": None})

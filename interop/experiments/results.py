@@ -14,6 +14,7 @@ from interop.experiments.display import say
 from interop.experiments.environment import machine_name
 
 __all__ = [
+    "WRITTEN",
     "conditions",
     "date_and_commit",
     "keep",
@@ -29,6 +30,9 @@ __all__ = [
 
 BEGIN = "<!-- results: written by `python -m interop experiments {name} --render` -->"
 END = "<!-- end of results -->"
+
+WRITTEN = "written: "
+"""What the line about a result begins with; `runner` looks for it."""
 
 
 def destination(name: str, record: bool, machine: str | None = None) -> Path:
@@ -57,14 +61,16 @@ def keep(name: str, result: dict, report: ModuleType, *, record: bool, machine: 
     write(path, result, report.draw)
     if record:
         refresh_readme(name, report.section)
-    say(f"written: {os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
+    say(f"{WRITTEN}{os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
 
 
 def render(name: str, report: ModuleType) -> None:
     """Make the plots and README.md of the experiment `name` again from the recorded results."""
-    for machine, result in read_recorded(name).items():
+    recorded = read_recorded(name)
+    for machine, result in recorded.items():
         report.draw(result, FOLDER / name / "results" / f"{machine}.png")
     refresh_readme(name, report.section)
+    say(f"{WRITTEN}{os.path.relpath(FOLDER / name / 'README.md')} and its plots, {len(recorded)}")
 
 
 def read_recorded(name: str) -> dict[str, dict]:

@@ -26,14 +26,23 @@ SITUATIONS = ("cold", "edited", "edited again", "unchanged")
 
 
 def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
-    """Seconds, mebibytes and disk space by situation and way, of which `cold` rounds begin with nothing."""
+    """Seconds, mebibytes and disk space by situation and way, of which `cold` rounds begin with nothing.
+
+    Without any of one kind, the loads whose memory was measured stand for them.
+    """
     seconds = {what: {way: [] for way in WAYS} for what in SITUATIONS}
     memory = {what: {} for what in ("cold", "edited")}
     with tempfile.TemporaryDirectory() as place:
         folders = {way: Path(place, way) for way in WAYS}
         for way, folder in folders.items():
-            memory["cold"][way] = _peak(_start(way, folder, "0.5"))
-            memory["edited"][way] = _peak(_start(way, folder, "1.5"))
+            for what, factor, rounds_of_it in (("cold", "0.5", cold), ("edited", "1.5", rounds)):
+                memory[what][way], taken = _peak(_start(way, folder, factor))
+                if not rounds_of_it:
+                    seconds[what][way] += taken
+            if not rounds:
+                taken = _seconds(_start(way, folder, "1.5", "1.75"))
+                for what, value in zip(("unchanged", "edited again"), taken, strict=True):
+                    seconds[what][way].append(value)
             shown(f"memory, {way}")
         for number in range(cold):
             for way, folder in folders.items():
@@ -71,8 +80,8 @@ def _seconds(process: subprocess.Popen) -> list[float]:
     return json.loads(out.splitlines()[-1])
 
 
-def _peak(process: subprocess.Popen) -> int:
-    """The most mebibytes that a process and all that it started were seen to take together.
+def _peak(process: subprocess.Popen) -> tuple[int, list[float]]:
+    """The most mebibytes that a process and all that it started were seen to take together, and `_seconds` of it.
 
     The kernel's own record of a process that was started by a large one begins with the size of that.
     """
@@ -84,8 +93,7 @@ def _peak(process: subprocess.Popen) -> int:
             total = sum(one.memory_info().rss for one in (root, *root.children(recursive=True)))
         top = max(top, total)
         time.sleep(0.02)
-    _seconds(process)
-    return round(top / (1 << 20))
+    return round(top / (1 << 20)), _seconds(process)
 
 
 def _disk(folder: Path) -> dict[str, float]:

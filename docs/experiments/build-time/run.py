@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
         results.render(measure.NAME, report)
         return
     started = environment()  # before compiling, which adds to the load
-    rounds, cold = (1, 1) if options.quick else (5, 3)
+    rounds, cold = (0, 0) if options.quick else (5, 3)
     with progress("loading", (1 + rounds + cold) * len(measure.WAYS)) as shown:
         measured = measure.measure(rounds, cold, shown)
     settings = {"rounds": rounds, "cold": cold}

@@ -4,7 +4,9 @@ import subprocess
 import sysconfig
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
+from itertools import islice, repeat
 from pathlib import Path
 
 import torch
@@ -13,9 +15,9 @@ from torch.utils.cpp_extension import include_paths
 from interop.build import CXX_FLAGS, Extension, cythonize
 from interop.experiments import FOLDER, building, calls
 
-NAME = "crossing"
-FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
-"""Of the modules that are called: pybind11's code is inlined templates, which -O3 does most for."""
+from . import ways
+from .ways import NAME
+
 CALLS = {  # the function, and a call of it
     ("empty", "Cython"): ("crossing_cython.empty", "crossing_cython.empty(x)"),
     ("empty", "pybind11"): ("crossing_pybind11.empty", "crossing_pybind11.empty(x)"),
@@ -23,48 +25,48 @@ CALLS = {  # the function, and a call of it
     ("numel", "pybind11"): ("crossing_pybind11.numel", "crossing_pybind11.numel(x)"),
     ("numel", "method"): ("torch.Tensor.numel", "x.numel()"),
 }
+COUNT = 20_000
+"""Of the calls that callgrind counts the instructions of."""
 
 
-def modules() -> dict:
+def names() -> dict:
     """What the statements above refer to."""
-    return {name: building.native(NAME, name) for name in ("crossing_cython", "crossing_pybind11")}
+    modules = {name: building.native(NAME, name) for name in ("crossing_cython", "crossing_pybind11")}
+    return modules | {"x": torch.ones(3), "torch": torch}
 
 
 def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
     """Nanoseconds of each call, by what it does and how: see `calls.times`."""
-    names = modules() | {"x": torch.ones(3)}
-    timers = {key: calls.timer(statement, names) for key, (_, statement) in CALLS.items()}
+    timers = {key: calls.timer(statement, names()) for key, (_, statement) in CALLS.items()}
     return calls.times(timers, rounds, number, shown)
 
 
-COUNTED = """
-import importlib.machinery, importlib.util
-from collections import deque
-from itertools import repeat
-import torch
-def load(name, path):
-    loader = importlib.machinery.ExtensionFileLoader(name, path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
-    loader.exec_module(module)
-    return module
-{loads}
-x = torch.ones(3)
-{loops}
-"""
-LOOP = """
-deque(map({function}, repeat(x, 100)), 0)
-torch._C._valgrind_toggle()
-deque(map({function}, repeat(x, {count})), 0)
-torch._C._valgrind_toggle_and_dump_stats()
-"""
+def times_of_tensors(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
+    """Nanoseconds of each call with tensors, by how many they are and by way: see `calls.times`."""
+    timers = {}
+    for (what, way), function in ways.functions().items():
+        tensors = dict(zip("abcdefgh", ways.tensors(ways.COUNTS[what]), strict=False))
+        timers[what, way] = calls.timer(f"function({', '.join(tensors)})", tensors | {"function": function})
+    return calls.times(timers, rounds, number, shown)
 
 
-def instructions(count: int = 20_000) -> dict[str, dict[str, float]]:
+def instructions() -> dict[str, dict[str, float]]:
     """Instructions of each call, from map() into the function and back with its result: see `calls.instructions`."""
-    files = {name: module.__spec__.origin for name, module in modules().items()}
-    loads = "\n".join(f"{name} = load({name!r}, {path!r})" for name, path in files.items())
-    loops = "".join(LOOP.format(function=function, count=count) for function, _ in CALLS.values())
-    return calls.instructions(COUNTED.format(loads=loads, loops=loops), list(CALLS), count)
+    code = f"from interop.experiments import load\nload({NAME!r}, 'measure').run_below_callgrind()"
+    return calls.instructions(code, [*CALLS, *ways.functions()], COUNT)
+
+
+def run_below_callgrind() -> None:
+    """Make each call `COUNT` times, and have its instructions written out."""
+    known = names()
+    functions = [(eval(function, known), [known["x"]]) for function, _ in CALLS.values()]
+    functions += [(function, ways.tensors(ways.COUNTS[what])) for (what, _), function in ways.functions().items()]
+    for function, arguments in functions:
+        results = map(function, *map(repeat, arguments))
+        deque(islice(results, 100), 0)
+        torch._C._valgrind_toggle()
+        deque(islice(results, COUNT), 0)
+        torch._C._valgrind_toggle_and_dump_stats()
 
 
 def compiling(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from interop.experiments import plots, results
 
+from . import ways
+
 HEAD = ("", "nanoseconds", "instructions")
 LABELS = {
     ("empty", "Cython"): "empty function, Cython",
@@ -13,6 +15,16 @@ LABELS = {
     ("numel", "method"): "x.numel()",
 }
 COLOURS = {"Cython": "#e08a1e", "pybind11": "#2f6db5", "method": "#8a8f98"}
+SHADES = {"1 tensor": "#f3c489", "3 tensors": "#e08a1e", "8 tensors": "#8f4a06"}
+
+BARS = ("pybind11", "tvm-ffi", "torch.ops")
+"""What Cython is compared with in sentences."""
+UNITS = {"time": "nanoseconds", "instructions": "instructions"}
+
+
+def measured(result: dict) -> list[str]:
+    """The ways that a result has with tensors; where a tool was not installed, it lacks one."""
+    return [way for way in ways.WAYS if way in result["times"]["1 tensor"]]
 
 
 def rows(result: dict) -> list[list[str]]:
@@ -24,6 +36,12 @@ def rows(result: dict) -> list[list[str]]:
     return lines
 
 
+def rows_of_tensors(result: dict, unit: str) -> list[list[str]]:
+    """The lines of the table of calls with tensors, of "time" or "instructions"."""
+    table = dict(results.units(result))[unit]
+    return [[way, *(f"{table[what][way]:.0f}" for what in ways.COUNTS)] for way in measured(result)]
+
+
 def ratios(result: dict) -> str:
     """What the bars are about, in sentences."""
     parts = []
@@ -33,6 +51,10 @@ def ratios(result: dict) -> str:
             f"Reading a tensor in Cython costs {numel['Cython'] / empty['Cython']:.2f} times the {unit} of an empty "
             f"function, and {numel['Cython'] / numel['pybind11']:.2f} times that of pybind11."
         )
+        for what in ways.COUNTS:
+            ours = table[what]["Cython"]
+            found = [f"{ours / table[what][way]:.2f} of {way}" for way in BARS if way in table[what]]
+            parts.append(f"With {what} Cython costs, in times the {unit}, {', '.join(found)}.")
     seconds = result["compiling"]
     parts.append(
         f"g++ takes {seconds['Cython']:.1f} s for the Cython module and {seconds['pybind11']:.1f} s for the one over "
@@ -48,13 +70,32 @@ def ratios(result: dict) -> str:
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    lines = results.markdown_table(("one call", *HEAD[1:]), rows(result))
-    plot = f"![Nanoseconds of each call](results/{machine}.png)"
-    return "\n\n".join([results.conditions(result), lines, plot, ratios(result)])
+    tools = ", ".join(f"{tool} {version}" for tool, version in result["tools"].items())
+    parts = [
+        f"{results.conditions(result)} Beside them: {tools}.",
+        results.markdown_table(("one call", *HEAD[1:]), rows(result)),
+    ]
+    for unit, _ in results.units(result):
+        head = (f"{UNITS[unit]} of a call", *ways.COUNTS)
+        parts.append(results.markdown_table(head, rows_of_tensors(result, unit)))
+    return "\n\n".join([*parts, f"![Nanoseconds of each call](results/{machine}.png)", ratios(result)])
 
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
     times = result["times"]
+    figure = plots.figure(8, 6.4)
+    upper, lower = figure.subplots(2, 1, height_ratios=[1, 1.7])
     calls = [(label, times[what][how], COLOURS[how]) for (what, how), label in LABELS.items()]
-    plots.draw_calls(path, "One call into compiled code", 2.8, calls)
+    plots.bars_of_calls(upper, "One call into compiled code", calls)
+    labels = measured(result)
+    for what, shade in SHADES.items():
+        medians = [times[what][way]["median"] for way in labels]
+        lower.plot(medians, labels, "o", color=shade, label=what, markersize=7)
+    lower.set_xscale("log")
+    lower.invert_yaxis()
+    lower.xaxis.set_major_formatter("{x:.0f}")
+    lower.set_xlabel("nanoseconds, median; a logarithmic scale")
+    lower.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    plots.plain(lower, "One call with tensors, of which it reads the sizes", "x")
+    plots.save(figure, path)

@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from interop.cli import CommandError
-from interop.experiments import building, parser, results
+from interop.experiments import UnavailableError, building, parser, results
 from interop.experiments.display import progress, say, table
 from interop.experiments.environment import environment
 
@@ -37,7 +36,7 @@ def main(arguments: list[str]) -> None:
         results.render(ways.NAME, report)
         return
     if not torch.cuda.is_available():
-        raise CommandError(
+        raise UnavailableError(
             f"this experiment needs a CUDA device, and torch {torch.__version__} finds none; what its kernels compute "
             "is tested without one: pytest tests/test_cuda_kernels.py tests/test_cuda.py"
         )

@@ -1,0 +1,115 @@
+"""Shows a result: as a table, as a plot, and as the text of README.md. All three are made from the JSON alone."""
+
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from interop.experiments import results
+
+from . import measure
+
+HEAD = ("", *measure.WAYS)
+WORKS = "works"
+COLOURS = {WORKS: "#8cc08f", "ImportError": "#f2c078"}
+WRONG = "#e07b6a"
+"""What crashes or lies."""
+
+
+def rows(result: dict) -> list[list[str]]:
+    """The lines of the table."""
+    return [
+        [_plain(measure.SITUATIONS[key].text), *(ways[way]["outcome"] for way in measure.WAYS)]
+        for key, ways in result["cases"].items()
+    ]
+
+
+def summary(result: dict) -> str:
+    """How often each way works, raises an ImportError, and does neither, in sentences."""
+    parts = []
+    for way in measure.WAYS:
+        outcomes = [ways[way]["outcome"] for ways in result["cases"].values()]
+        imports = outcomes.count("ImportError")
+        bad = len(outcomes) - outcomes.count(WORKS) - imports
+        parts.append(
+            f"{way}: works in {outcomes.count(WORKS)} of {len(outcomes)} situations, "
+            f"raises ImportError in {imports}, crashes or gives wrong values in {bad}."
+        )
+    return " ".join(parts)
+
+
+def section(machine: str, result: dict) -> str:
+    """The part of README.md about the result of one machine."""
+    outcomes = _table(
+        ("situation", *measure.WAYS, "cure"),
+        [
+            [measure.SITUATIONS[key].text, *(_outcome(ways[way]) for way in measure.WAYS), measure.SITUATIONS[key].cure]
+            for key, ways in result["cases"].items()
+        ],
+    )
+    plot = f"![What becomes of each module in each situation](results/{machine}.png)"
+    said = _table(("situation", "module", "what it says"), _messages(result))
+    doctor = _table(("situation", "module", "`python -m interop doctor` finds in the file"), _doctor(result))
+    return "\n\n".join([results.conditions(result), outcomes, plot, summary(result), said, doctor])
+
+
+def draw(result: dict, path: Path) -> None:
+    """Plot the outcomes of `result` into the file `path`."""
+    lines = rows(result)
+    figure = Figure(figsize=(9.5, 0.42 * len(lines) + 1), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for y, (_, *outcomes) in enumerate(lines):
+        for x, outcome in enumerate(outcomes):
+            axes.barh(y, 0.96, left=x + 0.02, height=0.88, color=COLOURS.get(outcome, WRONG))
+            axes.text(x + 0.5, y, outcome, ha="center", va="center", fontsize=9)
+    axes.set_yticks(range(len(lines)), [line[0] for line in lines], fontsize=9)
+    axes.set_xticks([x + 0.5 for x in range(len(measure.WAYS))], measure.WAYS)
+    axes.xaxis.tick_top()
+    axes.set_xlim(0, len(measure.WAYS))
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def _outcome(case: dict) -> str:
+    outcome = case["outcome"]
+    return outcome if outcome in COLOURS else f"**{outcome}**"
+
+
+def _messages(result: dict) -> list[list[str]]:
+    """Each message once, with all whom it comes from."""
+    lines = []
+    for key, ways in result["cases"].items():
+        said = {}
+        for way, case in ways.items():
+            if case["outcome"] != WORKS:
+                message = f"`{case['message']}`" if case["message"] else "nothing"
+                if case["outcome"] == "wrong values":
+                    message = case["message"]
+                elif case["outcome"] != "ImportError":
+                    message += f", in {case['during']}"
+                said.setdefault(message, []).append(way)
+        lines += [[measure.SITUATIONS[key].text, "; ".join(who), message] for message, who in said.items()]
+    return lines
+
+
+def _doctor(result: dict) -> list[list[str]]:
+    lines = []
+    for key, ways in result["cases"].items():
+        found = {}
+        for way, case in ways.items():
+            if case["doctor"]:
+                found.setdefault("; ".join(case["doctor"]), []).append(way)
+        lines += [[measure.SITUATIONS[key].text, "; ".join(who), f"`{text}`"] for text, who in found.items()]
+    return lines
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")
+
+
+def _table(head: tuple[str, ...], lines: list[list[str]]) -> str:
+    """A table of words."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))

@@ -1,0 +1,71 @@
+"""The experiment crossing: all tools give the function the same tensors."""
+
+import pytest
+import torch
+
+from interop import experiments
+from interop.cli import CommandError
+from interop.experiments import building, results
+
+NAME = "crossing"
+
+
+@pytest.fixture(scope="module")
+def ways():
+    building.build(NAME)
+    return experiments.load(NAME, "ways")
+
+
+def test_every_tool_that_the_requirements_name_is_there(ways):
+    assert ways.missing() == []
+    assert ways.tools().keys() == {"nanobind", "tvm-ffi", "cffi"}
+
+
+def test_all_ways_agree(ways):
+    assert ways.functions().keys() == {(what, way) for what in ways.COUNTS for way in ways.WAYS}
+    ways.check()
+
+
+@pytest.mark.parametrize("wrong", [lambda *_: 6, lambda *_: 7.0, lambda a, b, c: a.numel() + b.numel()])
+def test_the_check_finds_a_wrong_way(ways, monkeypatch, wrong):
+    functions = ways.functions() | {("3 tensors", "cffi"): wrong}
+    monkeypatch.setattr(ways, "functions", lambda: functions)
+    with pytest.raises(CommandError, match=r"3 tensors, cffi: the result is .*, not 7"):
+        ways.check()
+
+
+def test_shapes_and_strides_do_not_matter(ways):
+    """Sizes are read, and not taken from the memory."""
+    for given in (torch.ones(2, 3), torch.ones(3, 2).t(), torch.ones(6, 2)[:, 0], torch.ones(1, 1).expand(2, 3)):
+        for (what, way), function in ways.functions().items():
+            if (way, given.stride()) == ("DLPack exchange, checked", (0, 0)):
+                continue  # refuses memory that elements share, for it might be written to
+            assert function(*[given] * ways.COUNTS[what]) == 6 * ways.COUNTS[what], (what, way)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, [1.0]], ids=str)
+def test_what_is_no_tensor_is_refused_by_all(ways, wrong):
+    for (what, _), function in ways.functions().items():
+        with pytest.raises((TypeError, AttributeError, RuntimeError)):
+            function(*[wrong] * ways.COUNTS[what])
+
+
+def test_a_tool_that_is_not_installed_is_left_out(ways, monkeypatch):
+    monkeypatch.setattr(building, "tool_version", lambda package: None if package == "nanobind" else "1.0")
+    assert ways.missing() == ["nanobind"]
+    assert "nanobind" not in ways.tools()
+    assert ("1 tensor", "nanobind") not in ways.functions()
+    ways.check()
+    (recorded,) = results.read_recorded(NAME).values()
+    for table in (recorded["times"], recorded["instructions"]):
+        for what in ways.COUNTS:
+            del table[what]["nanobind"]
+    section = experiments.load(NAME, "report").section("here", recorded)
+    assert "| tvm-ffi |" in section
+    assert "| nanobind |" not in section
+
+
+def test_another_version_of_a_tool_is_compiled_for_again(ways, monkeypatch):
+    assert building.is_built(NAME)
+    monkeypatch.setattr(building, "tool_version", lambda _: "0.0")
+    assert not building.is_built(NAME)

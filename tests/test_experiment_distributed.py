@@ -1,0 +1,103 @@
+"""The experiment distributed: two processes train as one does, with cells written in Cython."""
+
+import copy
+
+import psutil
+import pytest
+import torch
+from torch import distributed
+
+from interop.cli import CommandError
+from interop.experiments import building, load, results
+
+NAME = "distributed"
+SETTINGS = {"batch": 4, "features": 8, "state": 16, "length": 5, "steps": 3, "timed": 2}
+
+pytestmark = pytest.mark.skipif(not distributed.is_gloo_available(), reason="this torch has no gloo")
+
+
+@pytest.fixture(scope="module")
+def compare():
+    """The experiment's module that compares, with the cells compiled."""
+    building.build("lltm")
+    return load(NAME, "compare")
+
+
+@pytest.fixture(scope="module")
+def trained(compare):
+    """What one process has saved, and what two have."""
+    return compare.both(SETTINGS)
+
+
+class TestTwoProcesses:
+    def test_train_as_one_does(self, compare, trained):
+        found = compare.agreement(*trained)
+        assert len(found) == 3
+        for ways in found.values():
+            assert ways.keys() == set(compare.WAYS)
+            # Each gradient has gone through a hook.
+            assert all(one["buckets"] > 0 for one in ways.values())
+
+    def test_each_sees_a_part_of_the_batch(self, trained):
+        """Or else equal gradients would prove nothing."""
+        one, several = trained
+        first, second = (rank["training"]["every step"]["Cython op"]["losses"][0] for rank in several)
+        (alone,) = one
+        assert first != second
+        assert (first + second) / 2 == pytest.approx(
+            alone["training"]["every step"]["Cython op"]["losses"][0], rel=1e-12
+        )
+
+    def test_the_walk_through_the_graph_finds_what_has_no_use(self, trained):
+        one, several = trained
+        for rank in (*one, *several):
+            for way in rank["training"]["a parameter without use"].values():
+                assert torch.equal(way["parameters"]["unused"], torch.zeros(3, dtype=torch.float64))
+
+    def test_two_backwards_are_averaged_once(self, trained):
+        _, several = trained
+        training = several[0]["training"]
+        for way in training["every step"]:
+            assert training["two backwards a step"][way]["reduced"] == training["every step"][way]["reduced"]
+
+    @pytest.mark.parametrize(
+        ("rank", "what", "message"),
+        [
+            (1, "gradients", "the processes have different gradients"),
+            (1, "parameters", "the processes have different parameters"),
+            (None, "gradients", "gradients of cell.weight differ from those of one process by"),
+            (None, "parameters", "parameters of cell.weight differ from those of one process by"),
+        ],
+    )
+    def test_the_check_finds_what_differs(self, compare, trained, rank, what, message):
+        one, several = copy.deepcopy(trained)
+        for number in range(2) if rank is None else (rank,):
+            several[number]["training"]["every step"]["Cython"][what]["cell.weight"][0, 0] += 1e-9
+        with pytest.raises(CommandError, match=f"Cython, every step: {message}"):
+            compare.agreement(one, several)
+
+    def test_the_check_finds_a_gradient_that_is_missing(self, compare, trained):
+        one, several = copy.deepcopy(trained)
+        for rank in several:
+            del rank["training"]["every step"]["Cython"]["gradients"]["cell.weight"]
+        with pytest.raises(CommandError, match=r"there are gradients of .* only"):
+            compare.agreement(one, several)
+
+
+class TestRun:
+    def test_a_process_that_fails_is_one_line(self, compare, tmp_path):
+        with pytest.raises(CommandError, match=r"training in 2 processes failed: .*KeyError.*2\.log"):
+            compare.run(2, {}, tmp_path)
+
+    def test_no_process_stays_behind(self, compare, monkeypatch, tmp_path):
+        """torchrun's workers are in sessions of their own."""
+        monkeypatch.setattr(compare, "LIMIT", 10)
+        with pytest.raises(CommandError, match="2 processes took longer than 10 s"):
+            compare.run(2, SETTINGS | {"steps": 1_000_000}, tmp_path)
+        left = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
+        assert not [line for line in left if str(tmp_path) in line]
+
+    def test_the_readme_is_made_of_the_recorded_result(self, compare):
+        readme = (building.FOLDER / NAME / "README.md").read_text()
+        assert results.with_section(NAME, readme, load(NAME, "report").section) == readme
+        assert results.read_recorded(NAME)

@@ -1,0 +1,153 @@
+"""``python -m interop experiments --all``: all of them as a user runs them, and what becomes of failures."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from interop import __main__ as command_line
+from interop import experiments
+from interop.cli import CommandError
+from interop.experiments import building, results, runner
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
+
+
+class TestQuick:
+    """One run of everything; the tests of single experiments need not run them again."""
+
+    @pytest.fixture(scope="class")
+    def run(self):
+        command = [sys.executable, "-m", "interop", "experiments", "--all", "--quick"]
+        return subprocess.run(command, cwd=experiments.CHECKOUT, capture_output=True, text=True, timeout=3600)
+
+    def test_none_fails(self, run):
+        assert run.returncode == 0, run.stdout
+        assert run.stderr == ""
+        assert re.search(r"^\d+ ok(, \d+ skipped)?; \d+ s$", run.stdout, re.MULTILINE)
+
+    @pytest.mark.parametrize("name", experiments.names())
+    def test_each_leaves_a_result_that_can_be_shown(self, run, name):
+        (line,) = re.findall(rf"│ {name} +│ +\d+ │ (.*) │$", run.stdout, re.MULTILINE)
+        how, _, detail = line.partition(" │ ")
+        if how.strip() == "skipped":
+            assert "needs a CUDA device" in detail + run.stdout
+            return
+        file = results.destination(name, record=False)
+        assert detail.strip() == str(file.relative_to(experiments.CHECKOUT))
+        result = results.read(file.parent)["result"]
+        report = experiments.load(name, "report")
+        assert "results/here.png" in report.section("here", result)
+        assert file.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+        for recorded in results.read_recorded(name).values():
+            times, known = result.get("times", {}), recorded.get("times", {})
+            assert bool(times) == bool(known)
+            for what in (
+                times.keys() & known.keys()
+            ):  # of the cases a quick run may leave out some, but none of the ways
+                assert lacking(times[what], known[what]) == [], what
+
+
+def lacking(found, expected):
+    """The keys of `expected` that `found` has not, below other keys, too."""
+    if not isinstance(expected, dict):
+        return []
+    missing = [key for key in expected if key not in found]
+    return missing + [key for name in expected if name in found for key in lacking(found[name], expected[name])]
+
+
+STAND_IN = """
+import sys
+name, *arguments = sys.argv[1:]
+print("begun with", *arguments)
+if name == "breaks":
+    print("Traceback (most recent call last):")
+    sys.exit("ValueError: [bold]it broke[/bold]")
+if name == "dies":
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
+if name == "cannot":
+    print("error: this experiment needs what is not here", file=sys.stderr)
+    sys.exit(77)
+print(f"written: build/{name}.json and a plot")
+print("the end")
+"""
+
+
+class TestRunner:
+    """With programs that stand in for the experiments."""
+
+    @pytest.fixture
+    def run(self, monkeypatch, tmp_path, capsys):
+        def run(*names, arguments=()):
+            (tmp_path / "stand_in.py").write_text(STAND_IN)
+            monkeypatch.setattr(runner, "COMMAND", (sys.executable, str(tmp_path / "stand_in.py")))
+            monkeypatch.setattr(runner, "BUILD", tmp_path)
+            monkeypatch.setattr(runner, "names", lambda: list(names))
+            status = runner.run_all(list(arguments))
+            return status, capsys.readouterr().out
+
+        return run
+
+    def test_it_goes_on_after_failures_and_names_them_at_the_end(self, run):
+        status, out = run("breaks", "dies", "works")
+        assert status == 1
+        assert re.search(r"│ breaks +│ +\d+ │ failed +│ ValueError: \[bold\]it broke\[/bold\]", out)
+        assert re.search(r"│ dies +│ +\d+ │ failed +│ ended by signal 9: Killed", out)
+        assert re.search(r"│ works +│ +\d+ │ ok +│ build/works.json +│", out)
+        assert re.search(r"^1 ok, 2 failed; \d+ s$", out, re.MULTILINE)
+        assert "    Traceback (most recent call last):\n" in out
+
+    def test_what_cannot_run_here_is_skipped_with_the_reason(self, run, tmp_path):
+        status, out = run("cannot", "works", arguments=["--quick"])
+        assert status == 0
+        assert re.search(r"│ cannot +│ +\d+ │ skipped +│ this experiment needs what is not here +│", out)
+        assert re.search(r"^1 ok, 1 skipped; \d+ s$", out, re.MULTILINE)
+        assert (tmp_path / "works" / "run.log").read_text().startswith("begun with --quick\n")
+
+    def test_the_status_of_the_command_is_that_of_the_run(self, monkeypatch):
+        monkeypatch.setattr(runner, "run_all", lambda _: 1)
+        assert command_line.main(["experiments", "--all", "--render"]) == 1
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--all", "lltm"], "leave out lltm"),
+            (["--all", "--list"], "leave out --list"),
+            (["--all", "--help"], "leave out --help"),
+            (["--all", "--nonsense"], "unrecognized arguments: --nonsense"),
+            (["--all", "--quick", "--record"], "leave --quick out"),
+            (["--all", "--", "--steps"], "unrecognized arguments: --steps"),
+        ],
+    )
+    def test_wrong_arguments_are_refused_before_anything_runs(self, monkeypatch, capsys, arguments, message):
+        monkeypatch.setattr(runner, "run_all", lambda _: pytest.fail("it ran"))
+        assert command_line.main(["experiments", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert message in error
+
+    def test_an_installed_package_has_none(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(experiments, "FOLDER", tmp_path / "docs")
+        with pytest.raises(CommandError, match="checkout"):
+            experiments.main(["--all"])
+
+
+class TestRender:
+    def test_the_plots_come_from_the_json_alone(self, monkeypatch, tmp_path, capsys):
+        """Also where nothing was compiled."""
+        monkeypatch.setattr(building, "build", lambda _: pytest.fail("it compiles"))
+        monkeypatch.setattr(results, "FOLDER", tmp_path)
+        for name in experiments.names():
+            source = experiments.FOLDER / name
+            folder = tmp_path / name / "results"
+            folder.mkdir(parents=True)
+            (tmp_path / name / "README.md").write_text((source / "README.md").read_text(encoding="utf-8"))
+            recorded = sorted((source / "results").glob("*.json"))
+            for path in recorded:
+                (folder / path.name).write_text(path.read_text(encoding="utf-8"))
+            assert command_line.main(["experiments", name, "--render"]) == 0
+            assert sorted(p.stem for p in folder.glob("*.png")) == [p.stem for p in recorded]
+            assert (tmp_path / name / "README.md").read_text() == (source / "README.md").read_text(encoding="utf-8")
+            assert "written: " in capsys.readouterr().out
