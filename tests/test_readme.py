@@ -24,7 +24,7 @@ def test_the_example_builds_and_runs(bare):
     assert bare(use, site) == "torch.Size([2, 4]) torch.Size([4, 3])\n"
 
 
-def test_the_commands_are_in_the_makefile():
+def test_the_commands():
     targets = re.findall(r"^make (\w+)", "\n".join(blocks("sh")), flags=re.MULTILINE)
     makefile = (TESTS.parent / "Makefile").read_text()
     assert targets == ["demo", "test"]
