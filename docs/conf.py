@@ -21,8 +21,12 @@ extensions = [
     "command_help",
     "lexers",
     "default_role",
+    "folding",
 ]
 exclude_patterns = ["extensions", "**/__pycache__"]
+
+# What is quoted is copied and searched for, so quotes stay as they are; two hyphens are a dash.
+smartquotes_action = "D"
 
 # Anchors of headings as GitHub makes them, so that links with a # work in both.
 myst_heading_anchors = 4
@@ -49,6 +53,7 @@ nitpick_ignore_regex = [
 
 html_theme = "furo"
 html_title = f"torch-interop {release}"
+html_favicon = "static/icon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False

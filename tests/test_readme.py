@@ -4,6 +4,7 @@ import re
 import shutil
 
 from conftest import BUILD, TESTS, install_project
+from doc_blocks import of
 
 README = (TESTS.parent / "README.md").read_text()
 
@@ -22,6 +23,10 @@ def test_the_example_builds_and_runs(bare):
     (project / "setup.py").write_text(setup)
     install_project(project, site)
     assert bare(use, site) == "torch.Size([2, 4]) torch.Size([4, 3])\n"
+
+
+def test_the_site_begins_with_the_same_example():
+    assert of("docs/index.md", "cython") == blocks("cython")
 
 
 def test_the_commands():
