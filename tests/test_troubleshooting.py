@@ -115,6 +115,7 @@ CALLS = {
     "bfloat16": lambda m: interop.as_memoryview(torch.ones(2, dtype=torch.bfloat16)),
     "protocol": lambda m: m.first(torch.ones(3)),
     "mismatch": lambda m: m.first(np.ones(3)),
+    "rank": lambda m: m.first(np.ones((2, 3), dtype=np.float32)),
     "contiguous": lambda m: enabled(m.first, torch.ones(4)[::2]),
     "capsule": lambda m: use_twice(),
     "dtype": lambda m: m.corner(torch.ones(3, 3, dtype=torch.float64)),
@@ -200,6 +201,7 @@ def test_half_a_module(tmp_path):
 @pytest.mark.parametrize(
     ("key", "source", "first"),
     [
+        ("export", "", "torch, "),
         ("libc10", 'extern "C" void* PyInit_m() { return 0; }', ""),
         ("symbol", 'namespace c10 { void gone(); } extern "C" void* PyInit_m() { c10::gone(); return 0; }', "torch, "),
     ],
@@ -232,6 +234,7 @@ def test_every_message_is_provoked():
         "cuda",
         "checkout",
         "compiler",
+        "export",
         "half",
         "isolation",
         "libc10",

@@ -40,7 +40,8 @@ def findings(readme: str) -> str:
 
 def latest(folder: Path) -> str:
     """When, where and with what the newest of an experiment's results was measured."""
-    results = [json.loads(path.read_text(encoding="utf-8")) for path in (folder / "results").glob("*.json")]
+    found = (json.loads(path.read_text(encoding="utf-8")) for path in (folder / "results").glob("*.json"))
+    results = [result for result in found if {"date", "machine", "versions"} <= set(result)]
     if not results:
         return "Nothing is recorded yet."
     newest = max(results, key=lambda result: result["date"])
