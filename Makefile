@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo test test-surface gpu-test gpu-bench lint format asan ubsan tsan leaks perturb wheel clean
+.PHONY: demo test test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
@@ -23,6 +23,10 @@ gpu-test:
 
 gpu-bench:
 	$(HERE) && $(PYTHON) -m interop experiments lltm-cuda --record
+
+# Everything is read again, so that no warning is lost; nothing is fetched.
+docs: $(READY)
+	$(PY) -m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs build/docs
 
 lint: $(READY)
 	$(PY) tools/lint.py

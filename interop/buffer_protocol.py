@@ -71,7 +71,8 @@ def enable_buffer_protocol() -> _Setting:
 
     Returns
     -------
-    A context manager, which need not be used.
+    context manager
+        It need not be used.
 
     Raises
     ------

@@ -311,7 +311,10 @@ class TestGuide:
             (tmp_path / f"{name}.h").write_text(header)
         for name, module in zip(("swish", "rows"), modules, strict=True):
             (tmp_path / f"{name}.pyx").write_text(module)
-        setup = blocks(page, "python")[0]
+        setup, fake = blocks(page, "python")
+        names = {"torch": torch}
+        exec(fake, names)
+        assert names["x"].is_cuda
         for text in (setup, setup.replace('"swish', '"rows').replace('"rows_kernel.cu"', '"add_row.cu"')):
             (tmp_path / "setup.py").write_text(text)
             run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=tmp_path)

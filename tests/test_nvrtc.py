@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -89,6 +90,18 @@ def test_guide():
     assert interop.cuda.compile(source, arch="sm_90")["saxpy<__half>"].parameters[2:] == ("float", "long")
     # What is launched from Cython is a project of the tests.
     assert f"```cython\n{(TESTS / 'nvrtc' / 'saxpy.pyx').read_text()}```" in page
+
+
+@needs_nvrtc
+def test_message_in_the_guide():
+    """But for the release of NVRTC."""
+    ((wanted,),) = (
+        re.findall(r"```text\n(.*?)```", (TESTS.parent / "docs" / "cuda-nvrtc-guide.md").read_text(), re.DOTALL),
+    )
+    with pytest.raises(interop.cuda.CompileError) as caught:
+        interop.cuda.compile("__global__ void k(float* y) {\n  y[0] = missing + 1;\n}", arch="sm_90")
+    (told,) = re.findall(r"^(?:.*\n){4}", f"{caught.value}\n")
+    assert re.sub(r"NVRTC [\d.]+", "NVRTC", told) == re.sub(r"NVRTC [\d.]+", "NVRTC", wanted)
 
 
 @needs_nvrtc

@@ -4,6 +4,7 @@ import re
 import shutil
 
 from conftest import BUILD, TESTS, install_project
+from doc_blocks import of
 
 README = (TESTS.parent / "README.md").read_text()
 
@@ -24,7 +25,11 @@ def test_the_example_builds_and_runs(bare):
     assert bare(use, site) == "torch.Size([2, 4]) torch.Size([4, 3])\n"
 
 
-def test_the_commands_are_in_the_makefile():
+def test_the_site_begins_with_the_same_example():
+    assert of("docs/index.md", "cython") == blocks("cython")
+
+
+def test_the_commands():
     targets = re.findall(r"^make (\w+)", "\n".join(blocks("sh")), flags=re.MULTILINE)
     makefile = (TESTS.parent / "Makefile").read_text()
     assert targets == ["demo", "test"]

@@ -1,0 +1,63 @@
+"""The documentation's site: `make docs` writes it into build/docs, and fails at any warning."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+import interop
+
+project = "torch-interop"
+author = "the torch-interop contributors"
+project_copyright = author
+version = release = interop.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "experiment_pages",
+    "command_help",
+    "lexers",
+    "default_role",
+    "folding",
+]
+exclude_patterns = ["extensions", "**/__pycache__"]
+
+# What is quoted is copied and searched for, so quotes stay as they are; two hyphens are a dash.
+smartquotes_action = "D"
+
+# Anchors of headings as GitHub makes them, so that links with a # work in both.
+myst_heading_anchors = 4
+myst_enable_extensions = ["deflist"]
+
+# Docstrings are in NumPy's style; their `names` are links where there is such a name, see extensions/default_role.py.
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_preprocess_types = True
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+
+# Every reference must lead somewhere, but for these.
+nitpicky = True
+nitpick_ignore_regex = [
+    # Names of other projects, whose inventories lie on the network; this site is built without.
+    (r"py:.*", r"(torch|numpy|setuptools|Cython|IPython|collections|os|types|pathlib)(\..*)?"),
+    # Words that NumPy's style has in the place of a type.
+    (r"py:class", r"module|capsule|sequence|context manager|.* \| None"),
+    # What a public function returns, and nobody makes or names.
+    (r"py:class", r"interop\.buffer_protocol\._Setting"),
+]
+
+html_theme = "furo"
+html_title = f"torch-interop {release}"
+html_favicon = "static/icon.svg"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+# Neither prompts nor what a command prints is copied; a block of Python without prompts is copied as it is.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,282 @@
+"""The documentation as a whole.
+
+Every block of code is run by some test, links lead somewhere, figures come from results, and the site is built without
+a warning and needs no network.
+"""
+
+import ast
+import html.parser
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doc_blocks import DOCS, ROOT, blocks
+
+import interop
+import interop.build
+import interop.cuda
+import interop.jit
+
+GUIDES = ["README.md", *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md")))]
+EXPERIMENTS = [str(path.relative_to(ROOT)) for path in sorted((DOCS / "experiments").glob("*/README.md"))]
+OTHERS = ["CONTRIBUTING.md", "docs/experiments/index.md"]
+
+# Which test runs all blocks of a language in a page. A block that nobody runs has the comment
+# `<!-- not run: reason -->` in the line above it.
+CLAIMS = {
+    ("README.md", "cython"): "test_readme.py::test_the_example_builds_and_runs",
+    ("README.md", "python"): "test_readme.py::test_the_example_builds_and_runs",
+    ("README.md", "sh"): "test_readme.py::test_the_commands",
+    ("docs/bridges.md", "cython"): "test_bridges_guide.py::test_blocks_of_cython",
+    ("docs/bridges.md", "python"): "test_bridges_guide.py::test_blocks_of_python",
+    ("docs/building-guide.md", ""): "test_doctor.py::test_the_words_in_the_guide",
+    ("docs/building-guide.md", "cmake"): "test_building_guide.py::test_files",
+    ("docs/building-guide.md", "python"): "test_building_guide.py::test_files",
+    ("docs/building-guide.md", "sh"): "test_building_guide.py::test_on_a_command_line",
+    ("docs/cimport-guide.md", "cython"): "test_guide.py::test_statements",
+    ("docs/cuda-guide.md", "cpp"): "test_cuda_build.py::test_it_builds_and_says_what_is_wrong",
+    ("docs/cuda-guide.md", "cuda"): "test_cuda_build.py::test_it_builds_and_says_what_is_wrong",
+    ("docs/cuda-guide.md", "cython"): "test_cuda_build.py::test_it_builds_and_says_what_is_wrong",
+    ("docs/cuda-guide.md", "python"): "test_cuda_build.py::test_it_builds_and_says_what_is_wrong",
+    ("docs/cuda-nvrtc-guide.md", "cython"): "test_nvrtc.py::test_guide",
+    ("docs/cuda-nvrtc-guide.md", "python"): "test_nvrtc.py::test_guide",
+    ("docs/cuda-nvrtc-guide.md", "text"): "test_nvrtc.py::test_message_in_the_guide",
+    ("docs/cuda-streams-guide.md", "cython"): "test_guide.py::test_streams",
+    ("docs/index.md", "cython"): "test_readme.py::test_the_site_begins_with_the_same_example",
+    ("docs/jit-guide.md", "cpp"): "test_jit_guide.py::test_blocks_of_python",
+    ("docs/jit-guide.md", "cython"): "test_jit_guide.py::test_blocks_of_python",
+    ("docs/jit-guide.md", "ipython"): "test_jit_guide.py::test_blocks_of_a_notebook",
+    ("docs/jit-guide.md", "python"): "test_jit_guide.py::test_blocks_of_python",
+    ("docs/jit-guide.md", "sh"): "test_jit_guide.py::test_nothing_is_left_out",
+    ("docs/jit-guide.md", "text"): "test_jit_guide.py::test_blocks_of_python",
+    ("docs/kernels-guide.md", "cython"): "test_guide.py::test_kernels",
+    ("docs/operators-guide.md", "cython"): "test_guide.py::test_operators",
+    ("docs/start.md", "cython"): "test_start.py::test_the_tour",
+    ("docs/start.md", "python"): "test_start.py::test_the_tour",
+    ("docs/start.md", "sh"): "test_start.py::test_the_commands",
+    ("docs/troubleshooting.md", "sh"): "test_troubleshooting.py::test_isolation",
+    ("docs/troubleshooting.md", "text"): "test_troubleshooting.py::test_every_message_is_provoked",
+}
+
+
+def unclaimed(page):
+    return [
+        str(block)
+        for block in blocks(page)
+        if (page, block.language) not in CLAIMS and not re.match(r"not run: .{10}", block.note)
+    ]
+
+
+class TestBlocks:
+    @pytest.mark.parametrize("page", GUIDES)
+    def test_each_is_run(self, page):
+        nobody = unclaimed(page)
+        assert not nobody, f"no test runs {', '.join(nobody)}; write one, and name it in CLAIMS"
+
+    @pytest.mark.parametrize(("page", "language"), CLAIMS)
+    def test_claims_are_true(self, page, language):
+        """As far as can be seen from outside: there is such a test, in a file that reads the page."""
+        assert language in {block.language for block in blocks(page)}
+        file, _, name = CLAIMS[page, language].partition("::")
+        text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+        assert name in {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
+        assert Path(page).stem in text
+
+    def test_a_block_that_nobody_runs_is_found(self, tmp_path):
+        page = str(tmp_path / "page.md")
+        Path(page).write_text(
+            "# Page\n\n```python\none\n```\n\n<!-- not run: for a good reason -->\n```sh\ntwo\n```\n\n"
+            "```{toctree}\nthree\n```\n\n- item\n\n  ```\n  four\n  ```\n"
+        )
+        assert unclaimed(page) == [f"{page}:3, python", f"{page}:18, no language"]
+        assert [block.code for block in blocks(page)] == ["one\n", "two\n", "four\n"]
+
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^()\s]+)\)")
+IMAGE = re.compile(r"!\[[^\]]*\]\(([^()\s]+)\)")
+
+
+def prose(page):
+    """A page without its blocks, pieces of code and generated parts, of the same number of lines."""
+
+    def blank(found):
+        return "\n" * found[0].count("\n")
+
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if text.startswith("<!-- Generated by"):
+        return ""
+    for pattern in (r"<!-- (?:results|figures|cases): .*?<!-- end of \w+ -->", r"^```.*?^```$", r"`[^`]*`"):
+        text = re.sub(pattern, blank, text, flags=re.DOTALL | re.MULTILINE)
+    return text
+
+
+def anchors(page):
+    """Those that GitHub, and MyST with it, give to the headings of a page."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS])
+def test_links_lead_somewhere(page):
+    """Where GitHub shows the page, too: as relative paths to files of the checkout. Sphinx looks at its own."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    for target in [*LINK.findall(text), *IMAGE.findall(text)]:
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.exists(), f"{page} links to {target}, which is not there"
+        assert not anchor or anchor in anchors(file), f"{page} links to {target}, and has {sorted(anchors(file))}"
+
+
+UNIT = (
+    "ns|us|µs|ms|s|seconds?|minutes?|[kKMG]i?B(?:/s)?|times|%|percent|instructions|\N{MULTIPLICATION SIGN}|x(?!\\s*\\d)"
+)
+FIGURE = re.compile(rf"(?<![\w.,-])\d[\d.,]*(?: to \d[\d.,]*)?\s?(?:{UNIT})(?!\w)")
+
+# Figures in prose that were not measured: what somebody chose.
+CHOSEN = {
+    "docs/jit-guide.md": {"2 GiB"},  # the limit of the cache, as in interop/jit/cache.py
+}
+SETTINGS = re.compile(r"^## (?:Setup|Method)\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+"""In an experiment's page they say how it is measured: rounds, sizes, how long a block of calls lasts."""
+
+
+def figures(page):
+    text = prose(page)
+    if page in EXPERIMENTS:
+        text = SETTINGS.sub("", text)
+    return [found[0] for found in FIGURE.finditer(text) if found[0] not in CHOSEN.get(page, ())]
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS])
+def test_figures_come_from_results(page):
+    """They stand between the marks of a generated part; elsewhere a page links to the experiment."""
+    assert figures(page) == []
+
+
+@pytest.mark.parametrize("text", ["takes 8 s.", "1.5 to 3 times", "a 20% share", "140 MB", "3 GB/s", "16.7 ns", "5x"])
+def test_figures_are_found(text):
+    assert FIGURE.search(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["torch 2.13.0", "2 x 3 floats", "C++20", "64 dimensions", "sm_90", "100,000 calls", "11s"]
+)
+def test_other_numbers_are_not(text):
+    assert not FIGURE.search(text.replace("11s", "level-11 s"))
+
+
+@pytest.fixture(scope="module")
+def table():
+    spec = importlib.util.spec_from_file_location("readme_table", ROOT / "tools" / "readme_table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class TestTable:
+    def test_pages_are_up_to_date(self):
+        command = [sys.executable, ROOT / "tools" / "readme_table.py", "--check"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_it_notices_a_change(self, table, tmp_path, monkeypatch, capsys):
+        page = tmp_path / "README.md"
+        page.write_text(f"before\n\n{table.BEGIN}\n\n| old |\n\n{table.END}\n\nafter\n")
+        monkeypatch.setattr(table, "ROOT", tmp_path)
+        monkeypatch.setattr(table, "PAGES", [page])
+        monkeypatch.setattr(sys, "argv", ["readme_table.py", "--check"])
+        assert table.main() == 1
+        assert "out of date: README.md; run: python tools/readme_table.py" in capsys.readouterr().err
+        monkeypatch.setattr(sys, "argv", ["readme_table.py"])
+        assert table.main() == 0
+        assert page.read_text().startswith("before\n\n<!-- figures")
+        assert page.read_text().endswith("\n\nafter\n")
+        assert "| old |" not in page.read_text()
+
+    def test_a_call_with_a_tensor_is_preferred_to_numel(self, table):
+        times = {
+            "numel": {"Cython": {"median": 18.2}},
+            "1 tensor": {"Cython": {"median": 20.4}, "nanobind": {"median": 7}},
+        }
+        call, *_ = table.tools_table({"times": times}, {})[2:]
+        assert call == "| a call with a tensor, ns | 20 | - | 7 | - | - | - |"
+        del times["1 tensor"]
+        assert table.tools_table({"times": times}, {})[2] == "| a call with a tensor, ns | 18 | - | - | - | - | - |"
+
+    def test_nothing_recorded(self, table):
+        assert all(line.count("| -") >= 2 for line in table.conversions_table({})[2:])
+        assert "nothing is recorded yet" in table.source("crossing", {}, ROOT / "README.md")
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser loads for a page, and its text."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.loaded, self.text = [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag == "link" and attributes.get("rel") in ("search", "next", "prev", "index", "canonical"):
+            return
+        if tag != "a":
+            self.loaded += [attributes[name] for name in ("src", "href", "data", "srcset") if attributes.get(name)]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make docs` does."""
+    for name in ("sphinx", "myst_parser", "furo", "sphinx_copybutton"):
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install -r requirements/docs.txt")
+    (command,) = re.findall(
+        r"^docs:.*\n\t\$\(PY\) (.*) docs build/docs$", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run([sys.executable, *command.split(), DOCS, folder], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class TestSite:
+    def test_nothing_is_loaded_from_the_network(self, site):
+        pages = list(site.rglob("*.html"))
+        assert len(pages) > 25
+        for path in pages:
+            away = [url for url in Page(path).loaded if re.match(r"(?:https?:)?//", url)]
+            assert not away, f"{path.relative_to(site)} loads {away}"
+        for path in (site / "_static").rglob("*.css"):
+            urls = re.findall(r"(?:@import|url\()\s*[\"']?((?:https?:)?//[^\"')]*)", path.read_text(encoding="utf-8"))
+            assert not urls, f"{path.relative_to(site)} loads {urls}"
+
+    def test_every_page_is_searched(self, site):
+        index = (site / "searchindex.js").read_text(encoding="utf-8")
+        for path in DOCS.rglob("*.md"):
+            assert f'"{path.relative_to(DOCS).with_suffix("")}"' in index
+
+    def test_every_public_name_has_its_place(self, site):
+        text = (site / "api.html").read_text(encoding="utf-8")
+        names = [f"interop.{name}" for name in interop.__all__ if name != "__version__"]
+        for module in (interop.build, interop.jit, interop.cuda):
+            names += [f"{module.__name__}.{name}" for name in module.__all__]
+        again = {"interop.jit.load", "interop.jit.load_inline"}  # which are interop.load and interop.load_inline
+        missing = [name for name in names if f'id="{name}"' not in text and name not in again]
+        assert not missing
+
+    def test_every_experiment_is_listed(self, site):
+        text = "".join(Page(site / "experiments" / "index.html").text)
+        for readme in EXPERIMENTS:
+            title = (ROOT / readme).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+            assert title in text
+            assert f"python -m interop experiments {Path(readme).parent.name}" in text
+        assert "Latest results: 20" in text

@@ -1,0 +1,248 @@
+"""Each message that docs/troubleshooting.md quotes is provoked here, and compared with the page."""
+
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import run
+from doc_blocks import blocks
+
+import interop
+from interop import abi
+from interop.build import cuda
+from interop.jit import BuildError
+from interop.paths import get_source_dir
+
+PAGE = "docs/troubleshooting.md"
+QUOTED = {
+    block.note.removeprefix("raises: "): block.code for block in blocks(PAGE) if block.note.startswith("raises: ")
+}
+HEAD = "cimport torch\ncimport ATen as at\n"
+FUNCTION = HEAD + "\ndef f(torch.Tensor x not None):\n"
+SOURCES = {
+    "to-python": FUNCTION + "    return at.tanh(x.cdata)\n",
+    "to-cpp": FUNCTION + "    return torch.wrap(at.tanh(x))\n",
+    "name": FUNCTION + "    return torch.wrap(torch.empty((3,)))\n",
+    "tuple": FUNCTION + "    cdef at.Tensor y\n    with nogil:\n        y = at.zeros(())\n    return torch.wrap(y)\n",
+    "nogil": HEAD + "from torch.library cimport define, impl\n\n"
+    "cdef at.Tensor k(const at.Tensor& x) except *:\n    return at.neg(x)\n"
+    'define("wrong::k", "(Tensor x) -> Tensor")\nimpl("wrong::k", "CPU", k)\n',
+    "guard": FUNCTION + "    cdef torch.NoGradGuard g\n    return x\n",
+    "in-place": FUNCTION + "    cdef at.Tensor t = x.cdata, u = x.cdata\n    t += u\n    return x\n",
+}
+MODULE = """
+cimport torch
+cimport ATen as at
+
+cdef inline float _half(float x) noexcept nogil:
+    return x / 2
+
+def half(torch.Tensor x not None):
+    return torch.wrap(at.elementwise(b"half", at.kernel(_half), x.cdata))
+
+def dimensions(torch.Tensor x):
+    return x.cdata.dim()
+
+def first(float[::1] x):
+    return x[0]
+
+def corner(torch.Tensor x not None):
+    return at.const_accessor2[float](x.cdata, b"x")[0][0]
+"""
+REGISTERED = """
+cimport ATen as at
+from torch.library cimport define, impl
+
+cdef at.Tensor k(const at.Tensor& x) except * nogil:
+    return at.neg(x)
+
+{}
+impl("twice::k", "CPU", k)
+"""
+
+
+@pytest.fixture(scope="module")
+def module(jit_cache):
+    return interop.load_inline(MODULE, name="troubles")
+
+
+def read_only():
+    array = np.ones(3, dtype=np.float32)
+    array.flags.writeable = False
+    return array
+
+
+def change_what_backward_needs():
+    y = torch.ones(3, requires_grad=True) * 2
+    z = (y * y).sum()
+    interop.as_memoryview(y.detach())
+    z.backward()
+
+
+def use_twice():
+    capsule = interop.to_dlpack(torch.ones(2))
+    interop.from_dlpack(capsule)
+    interop.from_dlpack(capsule)
+
+
+def enabled(function, x):
+    with interop.enable_buffer_protocol():
+        function(x)
+
+
+CALLS = {
+    "abi": lambda m: abi.require("torch_2_11", "cells.ops"),
+    "argument": lambda m: m.half([1.0]),
+    "none": lambda m: m.dimensions(None),
+    "grad": lambda m: interop.to_numpy(torch.ones(3, requires_grad=True)),
+    "graph": lambda m: m.half(torch.ones(3, requires_grad=True)),
+    "no-grad": lambda m: torch.ones(1).sum().backward(),
+    "version": lambda m: change_what_backward_needs(),
+    "read-only": lambda m: m.first(read_only()),
+    "read-only-tensor": lambda m: enabled(m.first, torch.ones(1).expand(3)),
+    "read-only-array": lambda m: interop.from_numpy(read_only()),
+    "negative": lambda m: interop.from_numpy(np.arange(3.0)[::-1]),
+    "byte-order": lambda m: interop.from_numpy(np.arange(3, dtype=">f8")),
+    "conj": lambda m: interop.to_numpy(torch.ones(2, dtype=torch.complex64).conj()),
+    "sparse": lambda m: interop.to_numpy(torch.ones(2, 2).to_sparse()),
+    "meta": lambda m: interop.to_numpy(torch.ones(2, device="meta")),
+    "bfloat16": lambda m: interop.as_memoryview(torch.ones(2, dtype=torch.bfloat16)),
+    "protocol": lambda m: m.first(torch.ones(3)),
+    "mismatch": lambda m: m.first(np.ones(3)),
+    "rank": lambda m: m.first(np.ones((2, 3), dtype=np.float32)),
+    "contiguous": lambda m: enabled(m.first, torch.ones(4)[::2]),
+    "capsule": lambda m: use_twice(),
+    "dtype": lambda m: m.corner(torch.ones(3, 3, dtype=torch.float64)),
+    "dimensions": lambda m: m.corner(torch.ones(3)),
+    "not-implemented": lambda m: m.half(torch.ones(2, dtype=torch.complex64)),
+    "not-on-cuda": lambda m: interop.to_cuda_array_interface(torch.ones(2)),
+}
+
+
+def compare(key, message):
+    """With "..." in the page for what differs from machine to machine."""
+    wanted = QUOTED[key].rstrip("\n")
+    assert re.fullmatch(".*".join(map(re.escape, wanted.split("..."))), message), f"{message!r} is not {wanted!r}"
+
+
+def last_line(code, *path, options=("-P",)):
+    """Of what a new process says that fails."""
+    command = [sys.executable, *options, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": ":".join(map(str, path))})
+    assert done.returncode
+    return done.stderr.rstrip("\n").rpartition("\n")[2]
+
+
+@pytest.mark.parametrize("key", CALLS)
+def test_calls(key, module):
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the page says which, and it is compared
+        CALLS[key](module)
+    compare(key, f"{raised.type.__name__}: {raised.value}")
+
+
+@pytest.mark.usefixtures("jit_cache")
+@pytest.mark.parametrize("key", SOURCES)
+def test_sources(key):
+    with pytest.raises(BuildError) as raised:
+        interop.load_inline(SOURCES[key], name="wrong")
+    compare(key, str(raised.value).partition("\n")[2])
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_compiler(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(BuildError) as raised:
+        interop.load_inline("def f(): pass\n", name="wrong", force=True)
+    compare("compiler", str(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("key", "source"), [("pxd", "cimport ATen as at\n"), ("attribute", "cimport torch\ncdef torch.Tensor x\n")]
+)
+def test_plain_cython(key, source, tmp_path):
+    (tmp_path / "m.pyx").write_text(source)
+    done = subprocess.run([sys.executable, "-m", "cython", "m.pyx"], cwd=tmp_path, capture_output=True, text=True)
+    compare(key, re.search(r"^m\.pyx:\d+:\d+: (.*)$", done.stderr, re.MULTILINE)[1])
+
+
+def test_isolation():
+    compare("isolation", last_line("import interop", options=("-I", "-S")))
+
+
+def test_checkout(tmp_path):
+    """Without the finder of an editable install, which would find the missing file elsewhere."""
+    package = Path(interop.__file__).parent
+    shutil.copytree(package, tmp_path / "interop", ignore=shutil.ignore_patterns("*.so", "_build_info.py"))
+    code = "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'ditable' not in str(f)]; import interop"
+    compare("checkout", last_line(code, tmp_path))
+
+
+def test_package():
+    code = (
+        "import sys, types; info = types.ModuleType('info'); info.ABI, info.TORCH = 'torch_2_11', '2.11.0'\n"
+        "sys.modules['interop._build_info'] = info; import interop"
+    )
+    compare("package", last_line(code))
+
+
+def test_half_a_module(tmp_path):
+    macros = ["-DINTEROP_MODULE=doubled", f'-DINTEROP_ABI="{abi.NAME}"', '-DINTEROP_NATIVE="_doubled.so"']
+    sources = [f"-I{sysconfig.get_path('include')}", Path(get_source_dir(), "bootstrap.cpp")]
+    run(["c++", "-std=c++20", "-shared", "-fPIC", *macros, *sources, "-o", "doubled.abi3.so"], cwd=tmp_path)
+    compare("half", last_line("import doubled", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("key", "source", "first"),
+    [
+        ("export", "", "torch, "),
+        ("libc10", 'extern "C" void* PyInit_m() { return 0; }', ""),
+        ("symbol", 'namespace c10 { void gone(); } extern "C" void* PyInit_m() { c10::gone(); return 0; }', "torch, "),
+    ],
+)
+def test_libraries(key, source, first, tmp_path):
+    (tmp_path / "m.cpp").write_text(source)
+    library = f"-L{Path(torch.__file__).parent / 'lib'}"
+    run(["c++", "-shared", "-fPIC", "m.cpp", "-o", "m.abi3.so", library, "-Wl,--no-as-needed", "-lc10"], cwd=tmp_path)
+    compare(key, last_line(f"import {first}m", tmp_path))
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_an_operator_registered_twice():
+    interop.load_inline(REGISTERED.format('define("twice::k", "(Tensor x) -> Tensor")'), name="first")
+    with pytest.raises(RuntimeError) as raised:
+        interop.load_inline(REGISTERED.format(""), name="second")
+    compare("twice", f"RuntimeError: {raised.value}")
+
+
+def test_mode_of_cuda(monkeypatch):
+    monkeypatch.setenv("INTEROP_CUDA", "yes")
+    with pytest.raises(Exception, match="INTEROP_CUDA") as raised:  # setuptools' own, of which it prints the message
+        cuda.cuda()
+    compare("cuda", str(raised.value))
+
+
+def test_every_message_is_provoked():
+    others = {
+        "attribute",
+        "cuda",
+        "checkout",
+        "compiler",
+        "export",
+        "half",
+        "isolation",
+        "libc10",
+        "package",
+        "pxd",
+        "symbol",
+        "twice",
+    }
+    assert set(QUOTED) == set(CALLS) | set(SOURCES) | others
+    quotes = [block for block in blocks(PAGE) if block.language == "text"]
+    assert all(re.match(r"raises: |not provoked: .{15}", block.note) for block in quotes)

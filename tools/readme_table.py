@@ -1,0 +1,136 @@
+"""Writes the figures in README.md and docs/comparison.md out of the recorded results of the experiments.
+
+`python tools/readme_table.py` writes them; with ``--check`` it only says whether they are up to date. A figure that no
+experiment has recorded is a dash.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EXPERIMENTS = ROOT / "docs" / "experiments"
+PAGES = (ROOT / "README.md", ROOT / "docs" / "comparison.md")
+BEGIN = "<!-- figures: written by `python tools/readme_table.py` -->"
+END = "<!-- end of figures -->"
+MISSING = "-"
+
+# The columns of the table in README.md, and what the experiments call them. Of nothing, nothing is measured.
+TOOLS = {
+    "torch-interop": "Cython",
+    "pybind11": "pybind11",
+    "nanobind": "nanobind",
+    "tvm-ffi": "tvm-ffi",
+    "torch.library": "torch.ops",
+    "cuda.core": "",
+}
+CALLS = ("1 tensor", "numel")
+"""What a call with one tensor is called, the best first: the experiment had only `numel` once."""
+
+LOADERS = {"Cython": "interop", "pybind11": "cpp_extension"}
+CONVERSIONS = {
+    "tensor from array": ("interop", "torch"),
+    "array from tensor": ("interop", "torch"),
+    "memoryview": ("as_memoryview", ""),
+    "tensor from bytearray": ("interop", "torch"),
+    "tensor by DLPack": ("interop", "torch"),
+    "capsule from tensor": ("interop", "torch"),
+}
+
+
+def newest(name: str) -> dict:
+    """The newest recorded result of an experiment; nothing where none is."""
+    paths = sorted((EXPERIMENTS / name / "results").glob("*.json"))
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return max(results, key=lambda result: result["date"], default={})
+
+
+def find(result: dict, *keys: str) -> float | None:
+    """What `keys` lead to in a result; a time's median, if it has one."""
+    found = result
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found.get("median") if isinstance(found, dict) else found
+
+
+def row(title: str, figures: list[float | None], digits: int) -> str:
+    """A line of a table."""
+    cells = [MISSING if figure is None else f"{figure:.{digits}f}" for figure in figures]
+    return f"| {' | '.join([title, *cells])} |"
+
+
+def each_tool(title: str, digits: int, figure: Callable[[str], float | None]) -> str:
+    return row(title, [figure(how) for how in TOOLS.values()], digits)
+
+
+def tools_table(crossing: dict, build_time: dict) -> list[str]:
+    """What a call and a compilation take with each tool."""
+    what = next((call for call in CALLS if call in crossing.get("times", {})), CALLS[-1])
+    return [
+        f"| measured | {' | '.join(TOOLS)} |",
+        "|---|" + "--:|" * len(TOOLS),
+        each_tool("a call with a tensor, ns", 0, lambda how: find(crossing, "times", what, how)),
+        each_tool("compiling a function, s", 1, lambda how: find(crossing, "compiling", how)),
+        each_tool(
+            "from an edit to the module, s", 1, lambda how: find(build_time, "times", "edited", LOADERS.get(how, ""))
+        ),
+    ]
+
+
+def conversions_table(bridges: dict) -> list[str]:
+    """What sharing memory takes here and with torch's own functions."""
+    lines = ["| one dimension, ns | torch-interop | torch |", "|---|--:|--:|"]
+    for what, ways in CONVERSIONS.items():
+        lines.append(row(what, [find(bridges, "times", f"{what}, 1-d", how) for how in ways], 0))
+    return lines
+
+
+def source(name: str, result: dict, page: Path) -> str:
+    """Where the figures of an experiment come from."""
+    folder = "docs/experiments" if page.parent == ROOT else "experiments"
+    link = f"[{name}]({folder}/{name}/README.md)"
+    if not result:
+        return f"{link}: nothing is recorded yet"
+    return (
+        f"{link}: {result['machine']['cpu']}, {result['machine']['cores']} cores, torch {result['versions']['torch']}"
+    )
+
+
+def section(page: Path) -> str:
+    """The text between the marks in a page."""
+    results = {name: newest(name) for name in ("crossing", "build-time", "bridges")}
+    parts = [
+        "\n".join(tools_table(results["crossing"], results["build-time"])),
+        "\n".join(conversions_table(results["bridges"])),
+        "Medians; " + "; ".join(source(name, result, page) for name, result in results.items()) + ".",
+    ]
+    return "\n\n".join(parts)
+
+
+def with_section(text: str, new: str) -> str:
+    """`text` with what is between the marks replaced."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise SystemExit(f"the page needs the lines {BEGIN!r} and {END!r}")
+    return f"{before}{begin}\n\n{new}\n\n{end}{after}"
+
+
+def main() -> int:
+    stale = []
+    for page in PAGES:
+        old = page.read_text(encoding="utf-8")
+        new = with_section(old, section(page))
+        if new != old:
+            stale.append(str(page.relative_to(ROOT)))
+            if "--check" not in sys.argv[1:]:
+                page.write_text(new, encoding="utf-8")
+    if stale and "--check" in sys.argv[1:]:
+        print(f"out of date: {', '.join(stale)}; run: python tools/readme_table.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
