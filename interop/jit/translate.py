@@ -25,7 +25,12 @@ from interop.paths import get_include, get_pxd_dir
 __all__ = ["translate"]
 
 # Cython keeps caches and settings for the whole process, and what we replace in it is replaced for all threads.
-_one_at_a_time = threading.Lock()
+_one_at_a_time = threading.RLock()
+# A child process would find all that half way, and the lock taken for good; so a fork waits for another thread's
+# translation, which waits for nobody.
+os.register_at_fork(
+    before=_one_at_a_time.acquire, after_in_parent=_one_at_a_time.release, after_in_child=_one_at_a_time.release
+)
 
 
 def translate(
