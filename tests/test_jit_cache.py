@@ -113,11 +113,11 @@ def test_what_is_built_already_needs_no_room_to_write(jit_cache, monkeypatch):
 def test_a_module_that_another_process_removes_is_built_again(monkeypatch):
     removed = []
 
-    def remove_once(name, path):
+    def remove_once(name, path, origin):
         if not removed:
             removed.append(path)
             shutil.rmtree(path.parent)
-        return import_from(name, path)
+        return import_from(name, path, origin)
 
     import_from = loading.import_from
     monkeypatch.setattr(loading, "import_from", remove_once)

@@ -10,7 +10,7 @@ from types import ModuleType
 from interop.jit import manifest
 from interop.jit.cache import Entry, evict, limit
 from interop.jit.errors import BuildError, message_of
-from interop.jit.importing import import_from
+from interop.jit.importing import Standing, check_place, import_from, standing
 from interop.jit.pause import without_collections
 from interop.jit.progress import progress
 from interop.jit.recipe import Recipe, absolute, key_of
@@ -216,16 +216,19 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
 
 def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
     entry = Entry("modules", f"{recipe.name}-{recipe.key()}")
+    check_place(recipe.name, recipe.origin)  # before it is built in vain
     while True:
         path = None if force else _find(entry)
-        if path is None:
-            try:
+        try:
+            if path is None:
                 path = _built(recipe, entry, force, verbose)
-            except OSError as error:
-                raise BuildError(recipe.name, message_of(error)) from error
+            elif standing(path) is Standing.SPENT:
+                path = _copied(entry) or _built(recipe, entry, force, verbose)
+        except OSError as error:
+            raise BuildError(recipe.name, message_of(error)) from error
         entry.use()
         try:
-            return import_from(recipe.name, path)
+            return import_from(recipe.name, path, recipe.origin)
         except ImportError:
             if path.exists():
                 raise
@@ -233,16 +236,28 @@ def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
 
 
 def _find(entry: Entry) -> Path | None:
-    """The file of a module that was built from the same."""
+    """The file of a module that was built from the same: one that this process has loaded, else the newest."""
     try:
         folders = sorted(entry.folder.iterdir(), key=os.path.getmtime, reverse=True)
     except OSError:
         return None
-    for folder in folders:
-        found = manifest.read(folder)
-        if found and found.holds(folder):
-            return folder / found.module
+    found = [(folder, one) for folder in folders if (one := manifest.read(folder))]
+    for folder, one in sorted(found, key=lambda build: standing(build[0] / build[1].module), reverse=True):
+        if one.holds(folder):
+            return folder / one.module
     return None
+
+
+def _copied(entry: Entry) -> Path | None:
+    """A module that must run again, in files of its own: what the loader has loaded, it does not load once more."""
+    with entry.alone():
+        path = _find(entry)
+        if path is None or standing(path) is not Standing.SPENT:
+            return path  # by whoever had the lock
+        folder = _new_folder(entry)
+        shutil.copytree(path.parent, folder, dirs_exist_ok=True)
+        os.utime(folder)
+        return folder / path.name
 
 
 def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
@@ -251,10 +266,7 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         path = None if force else _find(entry)
         if path is not None:
             return path  # by whoever had the lock
-        _sweep(entry.folder)
-        # Not the same folder twice, since the loader knows what it has loaded by its path.
-        folder = entry.folder / secrets.token_hex(4)
-        folder.mkdir(parents=True, mode=0o700)
+        folder = _new_folder(entry)
         try:
             from interop.jit.build import build  # here, because what is built already needs no Cython
 
@@ -264,6 +276,14 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
             raise
         evict(bound)  # before anybody else can take this one away
         return folder / module
+
+
+def _new_folder(entry: Entry) -> Path:
+    """Not the same twice, since the loader knows what it has loaded by its path."""
+    _sweep(entry.folder)
+    folder = entry.folder / secrets.token_hex(4)
+    folder.mkdir(parents=True, mode=0o700)
+    return folder
 
 
 def _sweep(folder: Path) -> None:

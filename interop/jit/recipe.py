@@ -56,6 +56,11 @@ class Recipe:
     labels: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def origin(self) -> str | None:
+        """The file that the module is known by; None for one of texts."""
+        return None if self.texts else self.sources[0]
+
     def key(self) -> str:
         """The hash of all that is known before the build; what the sources include is compared with the manifest."""
         files = [(path, digest_of_file(path)) for path in self.sources if path not in self.texts]
