@@ -234,7 +234,9 @@ class TestBuild:
         ours = [name for name in visible if name in ("touch", "count") or "counter" in name]
         assert len(ours) > 2
         assert {visible[name] for name in ours} == {"HIDDEN"}
-        assert not re.search(r" (touch|count|\w*7counter\w*)$", run(["readelf", "--wide", "--dyn-syms", module]), re.MULTILINE)
+        assert not re.search(
+            r" (touch|count|\w*7counter\w*)$", run(["readelf", "--wide", "--dyn-syms", module]), re.MULTILINE
+        )
 
     def test_a_launcher_that_nobody_defines(self, project):
         (project / "kernel.cu").write_text("")

@@ -250,7 +250,7 @@ class TestTogether:
         name = new()
         code = (
             "import os, signal, interop\nfrom interop.jit import build, manifest\n"
-            "manifest.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "manifest.write = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
             f"interop.load_inline({PLAIN!r}, name={name!r})"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from interop.jit.diagnose import undefined
+from interop.jit.diagnose import undefined, unloaded
 from interop.jit.errors import BuildError
 
 __all__ = ["Standing", "check_place", "import_from", "standing"]
@@ -178,8 +178,9 @@ def _run(one: _Import) -> None:
         loader.exec_module(module)
     except BaseException as error:
         with _lock:
+            loaded = one.module is not None
             _withdraw(one)
-        told = _explained(one.name, error)
+        told = None if loaded else _explained(one, error)
         if told is None:
             raise
         raise told from None
@@ -205,12 +206,24 @@ def _withdraw(one: _Import) -> None:
             sys.modules[one.name] = place.current
 
 
-def _explained(name: str, error: BaseException) -> BuildError | None:
-    """What the loader says of a file that it cannot load, in other words; None if it is about something else."""
-    symbol = undefined(str(error)) if isinstance(error, ImportError) else None
-    if symbol is None:
+def _explained(one: _Import, error: BaseException) -> BuildError | None:
+    """What the loader says of a file that it cannot load, in other words; None if it is about something else.
+
+    Of a module that was loaded, the body may raise the like: of others, which it imports.
+    """
+    if not isinstance(error, ImportError):
         return None
-    return BuildError(name, f"{_demangled(symbol)} is declared and used, but no source and no library defines it")
+    symbol, library = undefined(str(error)), unloaded(str(error))
+    if symbol is not None:
+        reason = f"{_demangled(symbol)} is declared and used, but no source and no library defines it"
+    elif library is not None and Path(library).parent != one.path.parent:  # else somebody has removed the module itself
+        reason = (
+            f"its library {library} is not found when it is imported; name the library's folder in library_dirs, where "
+            "the module looks for it as well, or in the environment variable LD_LIBRARY_PATH before Python starts"
+        )
+    else:
+        return None
+    return BuildError(one.name, reason, output=str(error))
 
 
 def _demangled(symbol: str) -> str:
