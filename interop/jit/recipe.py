@@ -125,8 +125,3 @@ def _toolkit(parts: tuple[str, ...]) -> str:
         with open(path, "rb") as file:
             digest.update(path.encode() + file.read())
     return digest.hexdigest()
-
-
-def absolute(folders: Sequence[str | os.PathLike]) -> list[str]:
-    """Folders as they are meant now, wherever the program goes later."""
-    return [os.path.abspath(folder) for folder in folders]
