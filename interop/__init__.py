@@ -21,7 +21,7 @@ _WHERE = dict.fromkeys(
 )
 _WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
 _WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
-_WHERE["load_ipython_extension"] = "interop.jit.magic"
+_WHERE |= dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "interop.jit.magic")
 
 __all__ = ["__version__", "get_include", "get_pxd_dir", *_WHERE]
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from interop.jit import load as load
     from interop.jit import load_inline as load_inline
     from interop.jit.magic import load_ipython_extension as load_ipython_extension
+    from interop.jit.magic import unload_ipython_extension as unload_ipython_extension
 else:  # where it would make checkers accept every name
 
     def __getattr__(name):

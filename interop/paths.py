@@ -1,6 +1,7 @@
 """Where the declarations, headers and sources that modules are built with lie: installed, or in a checkout."""
 
 import os
+import tempfile
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -30,14 +31,25 @@ def get_cmake_dir() -> str:
 def get_cache_dir() -> Path:
     """The folder for what is kept between runs: compiled modules, precompiled headers, what NVRTC made.
 
-    It is ``$INTEROP_CACHE_DIR``, else ``torch-interop`` in ``$XDG_CACHE_HOME`` or ``~/.cache``.
+    It is ``$INTEROP_CACHE_DIR``, else ``torch-interop`` in ``$XDG_CACHE_HOME`` or ``~/.cache``; for a user without a
+    home, a folder of this user's where temporary files lie.
     """
     own = os.environ.get("INTEROP_CACHE_DIR")
     if own:
         return Path(own).absolute()
     # The specification of these folders says that a relative one is to be ignored.
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "torch-interop")
+    base = base if os.path.isabs(base) else os.path.expanduser("~/.cache")
+    if not os.path.isabs(base):
+        return Path(tempfile.gettempdir(), f"torch-interop-{os.getuid()}")
+    return Path(base, "torch-interop")
+
+
+def make_cache_dir() -> Path:
+    """The same folder, made if it was not there; it holds code that will be run, so nobody else may write to it."""
+    folder = get_cache_dir()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # which is the mode of the last one alone
+    return folder
 
 
 def _find(installed: str, in_checkout: str) -> str:

@@ -220,6 +220,24 @@ class TestBuild:
         (project / "kernel.cu").unlink()
         assert "error: kernel.cu, a source of " in build(check=False, INTEROP_CUDA="compile")
 
+    def test_names_stay_in_their_module(self, project):
+        """Static variables of templates, too, of which the process else has one for all modules."""
+        (project / "kernel.cu").write_text(
+            KERNEL + "template <class T> T& counter() { static T value = 0; return value; }\n"
+            'extern "C" int count() { return ++counter<int>(); }\n'
+        )
+        build(INTEROP_CUDA="compile")
+        (compiled,) = project.glob("build/**/kernel.cu.o")
+        (module,) = project.glob("_touching_*.so")
+        names = [line.split() for line in run(["readelf", "--wide", "--symbols", compiled]).splitlines()]
+        visible = {fields[-1]: fields[-3] for fields in names if len(fields) == 8 and fields[-2] != "UND"}
+        ours = [name for name in visible if name in ("touch", "count") or "counter" in name]
+        assert len(ours) > 2
+        assert {visible[name] for name in ours} == {"HIDDEN"}
+        assert not re.search(
+            r" (touch|count|\w*7counter\w*)$", run(["readelf", "--wide", "--dyn-syms", module]), re.MULTILINE
+        )
+
     def test_a_launcher_that_nobody_defines(self, project):
         (project / "kernel.cu").write_text("")
         build(INTEROP_CUDA="compile")

@@ -1,13 +1,16 @@
 """What is kept on disk for modules that are compiled while a program runs: how much, what goes, what stays."""
 
 import os
+import re
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 import interop
 from interop import __main__ as command_line
-from interop.jit import cache, loading
+from interop.jit import BuildError, cache, loading
 from interop.jit.cache import Entry
 
 
@@ -113,11 +116,11 @@ def test_what_is_built_already_needs_no_room_to_write(jit_cache, monkeypatch):
 def test_a_module_that_another_process_removes_is_built_again(monkeypatch):
     removed = []
 
-    def remove_once(name, path):
+    def remove_once(name, path, origin):
         if not removed:
             removed.append(path)
             shutil.rmtree(path.parent)
-        return import_from(name, path)
+        return import_from(name, path, origin)
 
     import_from = loading.import_from
     monkeypatch.setattr(loading, "import_from", remove_once)
@@ -133,3 +136,60 @@ def test_what_was_just_built_is_not_removed(monkeypatch):
     )
     module = interop.load_inline("x = 1\n", name="just_built", force=True)
     assert os.path.exists(module.__file__)
+
+
+class TestPrivacy:
+    """Whoever can write to the cache can have code run by whoever reads it."""
+
+    def load(self):
+        return interop.load_inline("x = 1\n", name="private")
+
+    def test_it_is_made_for_one_user(self, place, monkeypatch):
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(place / "parent" / "new"))
+        before = os.umask(0o002)
+        try:
+            cache.prepare("private")
+        finally:
+            os.umask(before)
+        for folder in (place / "parent" / "new", place / "parent" / "new" / "jit"):
+            assert folder.stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("below", [".", "jit"])
+    @pytest.mark.parametrize("mode", [0o770, 0o702])
+    def test_one_that_others_can_write(self, place, below, mode):
+        (place / "jit").mkdir(mode=0o700)
+        (place / below).chmod(mode)
+        with pytest.raises(
+            BuildError,
+            match=rf"the cache {place}\S* can be written to by others \(its mode is {mode:o}\), .*INTEROP_CACHE",
+        ) as raised:
+            self.load()
+        command = re.search("run (chmod .*), or", str(raised.value))[1]
+        subprocess.run(command, shell=True, check=True)
+        cache.prepare("private")
+
+    def test_one_of_another_user(self, place):
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a folder away")
+        os.chown(place, 12345, -1)
+        with pytest.raises(BuildError, match=r"belongs to another user, with the id 12345, who .*INTEROP_CACHE_DIR"):
+            self.load()
+
+    def test_a_user_without_a_home(self, tmp_path):
+        """As in a container that is run under a number."""
+        code = (
+            "import os, pwd, tempfile\n"
+            "def unknown(number): raise KeyError(number)\n"
+            "pwd.getpwuid = unknown\n"
+            "from interop.paths import get_cache_dir\nprint(get_cache_dir())"
+        )
+        environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+        environment.pop("INTEROP_CACHE_DIR", None)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment | {"TMPDIR": str(tmp_path)},
+        )
+        assert done.stdout == f"{tmp_path}/torch-interop-{os.getuid()}\n", done.stderr

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 import torch
+from Cython.Compiler.Errors import CompileError
 
 import interop
+from interop.build import cythonize
 from interop.jit import BuildError
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
@@ -116,11 +118,82 @@ class TestInSources:
     def test_a_library_that_there_is_not(self):
         assert "cannot find -lno_such_library" in str(error_of("x = 1\n", libraries=["no_such_library"]))
 
+    @pytest.mark.parametrize(
+        ("text", "place"),
+        [
+            ("x = 1\ninclude 'missing.pxi'\n", "2:9: there is no file 'missing.pxi' to include"),
+            ("# A text.\n# -*- coding: nonsense -*-\n", "2:15: unknown encoding: nonsense"),
+        ],
+    )
+    def test_what_cython_cannot_read(self, tmp_path, text, place):
+        """Which Cython says without the line, as if something were wrong with it."""
+        path = tmp_path / f"unreadable_{len(text)}.pyx"
+        path.write_text(text)
+        with pytest.raises(BuildError) as raised:
+            interop.load(path)
+        assert f"{path.name}:{place}" in str(raised.value)
+        written, caret = str(raised.value).splitlines()[2:4]
+        assert written[caret.index("^") :].startswith(("'missing", "nonsense"))
+
+    def test_a_directive_that_is_no_encoding(self):
+        source = "# cython: c_string_encoding=default\ndef f(): return 'x'\n"
+        assert interop.load_inline(source, name="no_encoding").f() == "x"
+
+    def test_what_cython_holds_back_for_a_while(self):
+        error = error_of("cimport ATen as at\ndef f(): return [at.ones((2,))]\n")
+        assert "cython_source:2:25: Cannot convert 'Tensor' to Python object" in str(error)
+
+
+class TestHints:
+    """For those who have not yet met tensors of two languages."""
+
+    @pytest.mark.parametrize(
+        ("body", "hint"),
+        [
+            ("return torch.wrap(at.add(x, y.cdata))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
+            ("return torch.wrap(at.relu(x))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
+            ("cdef at.Tensor a = y", "y is a torch.Tensor, a Python object: .* C.. tensor, y.cdata"),
+            ("return torch.wrap(z)", "of a torch.Tensor x, the C.. tensor is x.cdata; of any other, torch.unpack"),
+            ("return at.relu(x.cdata)", r"torch\.wrap\(\.\.\.\) makes a Python object of it"),
+            ("return [at.relu(x.cdata)]", r"torch\.wrap\(\.\.\.\) makes a Python object of it"),
+            (
+                "return torch.wrap(x.cdata.sum(dim=1))",
+                "functions take no keyword arguments, .* give 'dim' in its place",
+            ),
+        ],
+    )
+    def test_what_to_write(self, body, hint):
+        error = error_of(
+            f"cimport torch\ncimport ATen as at\ndef f(torch.Tensor x not None, torch.Tensor y, z):\n    {body}\n"
+        )
+        lines = str(error).splitlines()
+        assert re.search(hint, error.diagnostics[0].hint)
+        assert lines[4].startswith("    hint: ")
+
+    def test_nothing_is_said_of_what_is_not_known(self):
+        error = error_of("def f(x): return y\n")
+        assert "hint" not in str(error)
+
+    def test_an_overload_of_tensors_that_there_is_not(self):
+        """The arguments are of C++, so the hint about Python's would be wrong."""
+        error = error_of(
+            "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.add(x.cdata))\n"
+        )
+        assert error.diagnostics[0].hint is None
+
+    def test_a_package_that_is_built(self, tmp_path, capfd):
+        (tmp_path / "hinted.pyx").write_text(
+            "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.relu(x))\n"
+        )
+        with pytest.raises(CompileError):
+            cythonize(str(tmp_path / "hinted.pyx"), build_dir=str(tmp_path))
+        assert "hint: x is a torch.Tensor" in capfd.readouterr().err
+
 
 class TestArguments:
-    @pytest.mark.parametrize("name", ["my-module", "2nd", "", "a.b", "módulo", "a b", 3])
+    @pytest.mark.parametrize("name", ["my-module", "2nd", "", "a.b", "módulo", "a b", "class", "None", 3])
     def test_names_that_are_none(self, name):
-        with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII, got"):
+        with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII and no keyword, got"):
             interop.load_inline("x = 1\n", name=name)
 
     def test_a_pyx_with_a_dash(self, tmp_path, monkeypatch):
@@ -141,6 +214,8 @@ class TestArguments:
             (("name",), ValueError, r"needs sources: load\('name', \['name.pyx'\]\)"),
             (("name", ["a.txt"]), ValueError, r"must end in one of \.pyx, .*, got 'a\.txt'"),
             (("name", [__file__]), ValueError, r"must end in one of"),
+            (("j.py",), ValueError, r"must end in one of .*, got 'j\.py'; to compile Python, call it 'j\.pyx'"),
+            (("j.so",), ValueError, r"must end in one of .*, got 'j\.so'$"),
             (("name", [3]), TypeError, r"sources must be paths, got 3"),
             ((3,), TypeError, r"name_or_path must be a name or a path, got 3"),
         ],
@@ -160,21 +235,50 @@ class TestArguments:
         with pytest.raises(TypeError, match="cython_source must be a string"):
             interop.load_inline(source)
 
-    def test_flags_in_one_string(self):
-        with pytest.raises(TypeError, match=r"extra_compile_args must be a list of flags, .* got '-O3'"):
-            interop.load_inline("x = 1\n", extra_compile_args="-O3")
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"extra_compile_args": "-O3"}, r"extra_compile_args must be a list of flags, .* got '-O3'"),
+            (
+                {"extra_compile_args": {"cxx": "-O3"}},
+                r"extra_compile_args\['cxx'\] must be a list .* got '-O3'",
+            ),
+            ({"include_dirs": "include"}, r"include_dirs must be a list of folders, .* got 'include'"),
+            ({"libraries": [3]}, r"libraries must be a list of names, .* got \[3\]"),
+            ({"library_dirs": 3}, r"library_dirs must be a list of folders, .* got 3"),
+            ({"define_macros": ["NAME"]}, r"define_macros must be a list of pairs, .* got \['NAME'\]"),
+            ({"compiler_directives": ["boundscheck"]}, r"compiler_directives must be a dict, .* got \['boundscheck'\]"),
+            ({"extra_cflags": ["-O3"]}, r"load_inline\(\) has no argument 'extra_cflags'; "),
+            ({"include_dir": ["a"]}, r"load_inline\(\) has no argument 'include_dir'; did you mean 'include_dirs'\?"),
+        ],
+    )
+    def test_options_that_are_none(self, options, message):
+        with pytest.raises(TypeError, match=message):
+            interop.load_inline("x = 1\n", **options)
+
+    def test_a_text_that_is_indented(self):
+        source = """
+            text = '''a
+              b'''
+            def f():
+                return text
+        """
+        assert interop.load_inline(source, name="indented").f() == "a\n  b"
+        kept = "text = '''a\n  \n'''\n"
+        assert interop.load_inline(kept, name="not_indented").text == "a\n  \n"
 
     @pytest.mark.parametrize("folder", ["with space", "naïve-Ω", 'quote\'d "$HOME"'])
     def test_folders_with_any_name(self, tmp_path, folder):
         """Errors in them name the line as well."""
         place = tmp_path / folder
         place.mkdir()
-        (place / "elsewhere.pyx").write_text('cdef extern from "two.h":\n    int two()\ndef f(): return two()\n')
+        path = place / f"elsewhere_{len(folder)}.pyx"
+        path.write_text('cdef extern from "two.h":\n    int two()\ndef f(): return two()\n')
         (place / "two.h").write_text("inline int two() { return 2; }\n")
-        assert interop.load(place / "elsewhere.pyx").f() == 2
+        assert interop.load(path).f() == 2
         (place / "two.h").write_text("// nothing\n")
-        with pytest.raises(BuildError, match=rf"{re.escape(folder)}/elsewhere\.pyx:3:17: 'two' was not declared"):
-            interop.load(place / "elsewhere.pyx")
+        with pytest.raises(BuildError, match=rf"{re.escape(str(path))}:3:17: 'two' was not declared"):
+            interop.load(path)
 
 
 class TestMachine:
@@ -254,4 +358,4 @@ class TestCuda:
     def test_they_are_left_out(self, sources, monkeypatch):
         monkeypatch.setenv("INTEROP_CUDA", "0")
         with pytest.raises(BuildError, match=r"it has \.cu sources, and INTEROP_CUDA=0"):
-            interop.load("jit_kernels", sources)
+            interop.load("jit_kernels_left_out", sources)

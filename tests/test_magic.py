@@ -70,3 +70,19 @@ def test_arguments(notebook):
 
 def test_an_argument_that_there_is_not(notebook):
     assert "unrecognized arguments: --nonsense" in notebook.run("%%torch_cython --nonsense\nx = 1\n", fails=True)
+
+
+def test_help(notebook):
+    said = notebook.run("%%torch_cython -h\n1 / 0\n")
+    assert "--annotate" in said
+    assert "show which lines use Python" in said
+
+
+def test_the_extension_can_be_unloaded(notebook):
+    notebook.run("%unload_ext interop")
+    try:
+        assert "torch_cython` not found" in notebook.run("%%torch_cython\nx = 1\n", fails=True)
+    finally:
+        notebook.run("%load_ext interop")
+    notebook.run("%%torch_cython\nloaded_again = 1\n")
+    assert notebook.run("loaded_again") == "1"

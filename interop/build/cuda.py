@@ -41,6 +41,10 @@ MODES = ("auto", "0", "1", "compile")
 COMPILER_CACHES = {"ccache", "sccache", "distcc"}
 """What may stand before the compiler in CXX. nvcc wants the compiler itself."""
 
+HOST_FLAGS = ("-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden")
+"""For the compiler that nvcc calls. What is not hidden, and static in a template or an inline function, the process has
+once under each name: a module would find the state of another, or of an earlier build of itself."""
+
 _INCLUDE = re.compile(r'^\s*#include "interop/cuda/', re.MULTILINE)
 
 
@@ -209,7 +213,7 @@ def _link_runtime(extension: setuptools.Extension, toolkit: Toolkit, with_torch:
 
 def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[str], objects: Sequence[Path]) -> str:
     """A file for ninja."""
-    flags = [*CXX_FLAGS, "-O3", "-Xcompiler=-fPIC", "--expt-relaxed-constexpr", *_arch_flags(toolkit, extension)]
+    flags = [*CXX_FLAGS, "-O3", *HOST_FLAGS, "--expt-relaxed-constexpr", *_arch_flags(toolkit, extension)]
     if "CXX" in os.environ:
         words = shlex.split(cpp_extension.get_cxx_compiler())
         flags.append(f"-ccbin={next(word for word in words if os.path.basename(word) not in COMPILER_CACHES)}")

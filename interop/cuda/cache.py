@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from interop.cuda.nvrtc import Image
-from interop.paths import get_cache_dir
+from interop.paths import get_cache_dir, make_cache_dir
 
 __all__ = ["ENTRIES", "folder", "key", "read", "write"]
 
@@ -56,8 +56,8 @@ def write(name: str, image: Image) -> None:
     }
     place = folder()
     with contextlib.suppress(OSError):
-        # It holds code that will be run.
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_cache_dir()
+        place.mkdir(exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(dir=place, prefix=".")
         try:
             with os.fdopen(handle, "wb") as file:

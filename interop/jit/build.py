@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable
@@ -11,22 +12,24 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import setuptools
 import setuptools.errors
 import torch
+from Cython.Utils import find_root_package_dir
+from torch.utils import cpp_extension
 
+from interop.build.cuda import is_cuda, uses_cuda
 from interop.build.extension import Extension
 from interop.build.translate import is_cython
-from interop.jit import manifest
+from interop.jit import manifest, surroundings
 from interop.jit.cache import root
 from interop.jit.compiler import CommandFailedError, Compiler
 from interop.jit.diagnose import Generated, diagnose
 from interop.jit.errors import BuildError, message_of
 from interop.jit.objects import compile_cuda_sources, compile_source, included
 from interop.jit.recipe import Recipe
+from interop.jit.shadows import is_fixed, of_libraries, shadowing
 from interop.jit.support import BOOTSTRAPPED, NATIVE, precompiled, support
 from interop.jit.translate import translate
-from interop.paths import get_include, get_pxd_dir
 
 __all__ = ["build"]
 
@@ -48,7 +51,7 @@ def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: boo
     except BuildError as error:
         raise _labelled(error, recipe, folder) from None
     except CommandFailedError as failed:
-        found = diagnose(failed.output, work.generated, lambda path: path in work.written or not _is_fixed(path))
+        found = diagnose(failed.output, work.generated, lambda path: path in work.written or not is_fixed(path))
         in_sources = any(one.path for one in found)  # and their lines may say anything
         if not in_sources and _NO_ROOM.search(failed.output):
             raise BuildError(
@@ -73,6 +76,8 @@ class _Work:
         self.recipe, self.folder, self.say, self.verbose = recipe, folder, say, verbose
         self.generated: list[Generated] = []
         self.written: set[str] = set()  # the files with lines of the user
+        self.with_cuda = False
+        self.library_dirs: list[str] = []  # the user's
         options = {k: v for k, v in recipe.options.items() if k not in ("compiler_directives", "annotate")}
         for name, text in recipe.texts.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -96,7 +101,12 @@ class _Work:
             read = self._translate(stack, prepare)
             if not prepared:
                 prepare()
-            read |= compile_cuda_sources(self.extension, self.folder, self.say, self.verbose)
+            extension = self.extension
+            self.with_cuda = any(map(is_cuda, extension.sources)) or (
+                torch.version.cuda is not None and uses_cuda(extension)
+            )
+            self.library_dirs = [one for one in extension.library_dirs if one not in cpp_extension.library_paths()]
+            read |= compile_cuda_sources(extension, self.folder, self.say, self.verbose)
             header, shared = (future.result() for future in prepared)
             self.say("compiling")
             compiler = self._compiler()
@@ -114,9 +124,11 @@ class _Work:
             wait(jobs.values())
             read = read.union(*(job.result() for job in jobs.values()))
             self.say("linking")
-            module = self._link(compiler, [*jobs, *self.extension.extra_objects], shared)
-        files = {path for path in read | self.written if not _is_fixed(path)}
-        manifest.write(self.folder, module, files, self._absent(), started)
+            module, linked = self._link(compiler, [*jobs, *self.extension.extra_objects], shared)
+        absent = self._absent(read)
+        read |= {path for path in self._own_declarations() if os.path.exists(path)}
+        files = {path for path in read | linked | self.written if not is_fixed(path)}
+        manifest.write(self.folder, module, files, started, absent=absent, around=self._around())
         return module
 
     def _compiler(self) -> Compiler:
@@ -128,7 +140,7 @@ class _Work:
             self.say("translating")
             cpp = self.folder / f"{self.recipe.name}.cpp"
             read |= translate(source, self.extension, cpp, self.recipe.options, stack, ready)
-            sources = [source, *sorted(path for path in read if path != source and not _is_fixed(path))]
+            sources = [source, *sorted(path for path in read if path != source and not is_fixed(path))]
             self.generated.append(Generated(cpp, sources))
             self.extension.sources = [str(cpp) if one == source else one for one in self.extension.sources]
         return read
@@ -140,12 +152,15 @@ class _Work:
         compiler.compile(Path(source), output, *header, *first)
         return included(output)
 
-    def _link(self, compiler: Compiler, objects: Iterable[Path | str], shared: Path) -> str:
+    def _link(self, compiler: Compiler, objects: Iterable[Path | str], shared: Path) -> tuple[str, set[str]]:
+        """Link the two files of the module; return the name of the one to import, and what the linker has read."""
         extension = self.extension
         libraries = [f"-l{name}" for name in extension.libraries]
         folders = [f"-L{folder}" for folder in (shared, *extension.library_dirs)]
-        folders += [f"-Wl,-rpath,{folder}" for folder in extension.runtime_library_dirs]
-        compiler.link(
+        # The module runs here and now, so its libraries are where the linker has found them.
+        for folder in (*extension.runtime_library_dirs, *self.library_dirs):
+            folders += ["-Xlinker", "-rpath", "-Xlinker", folder]
+        read = compiler.link(
             list(objects),
             self.folder / NATIVE,
             *folders,
@@ -157,28 +172,38 @@ class _Work:
         module = self.recipe.name + sysconfig.get_config_var("EXT_SUFFIX")
         alias = f"-Wl,--defsym=PyInit_{self.recipe.name}=PyInit_{BOOTSTRAPPED}"
         compiler.link([shared / "bootstrap.o"], self.folder / module, alias)
-        return module
+        return module, read
 
-    def _absent(self) -> list[str]:
-        """The .pxd files that Cython would read if they were there."""
-        found = []
-        for source in filter(is_cython, self.recipe.sources):
-            if source not in self.recipe.texts:
-                found += [os.path.join(os.path.dirname(source), f"{self.recipe.name}.pxd")]
-        return [path for path in found if not os.path.exists(path)]
+    def _own_declarations(self) -> list[str]:
+        """Where Cython looks for the .pxd of the module itself."""
+        return [
+            os.path.join(folder, f"{self.recipe.name}.pxd")
+            for folder in dict.fromkeys(self._searched())
+            if any(map(is_cython, self.recipe.sources)) and not is_fixed(os.path.join(folder, "file"))
+        ]
 
+    def _searched(self) -> list[str]:
+        """The folders of headers and of declarations."""
+        sources = [source for source in self.recipe.sources if source not in self.recipe.texts]
+        packages = [find_root_package_dir(source) for source in sources]
+        return [*map(os.path.dirname, sources), *packages, *self.extension.include_dirs]
 
-def _is_fixed(path: str) -> bool:
-    """Whether a file changes only with what is in the key already: torch, Python, the system, and our own."""
-    return os.path.abspath(path).startswith(tuple(folder + os.sep for folder in _fixed()))
+    def _absent(self, read: set[str]) -> list[str]:
+        """The files that would be read if they were there."""
+        extension = self.extension
+        declared = [path for path in read if path.endswith(".pxd")]
+        found = shadowing(read.difference(declared), self._searched())
+        found += shadowing(declared, [*self._searched(), *sys.path])
+        found += of_libraries(extension.libraries, extension.library_dirs, extension.extra_link_args)
+        return [*found, *(path for path in self._own_declarations() if not os.path.exists(path))]
 
-
-def _fixed() -> list[str]:
-    import Cython
-
-    folders = [Path(torch.__file__).parent, Path(Cython.__file__).parent, sysconfig.get_path("include"), root()]
-    folders += [get_include(), get_pxd_dir(), "/usr/include", "/usr/lib"]
-    return [str(folder) for folder in folders]
+    def _around(self) -> list[str]:
+        """What the build depends on beside the files and what is in the key."""
+        extra = self.extension.extra_compile_args
+        flags = [flag for words in extra.values() for flag in words] if isinstance(extra, dict) else []
+        compiler = self._compiler()
+        found = [surroundings.CPU] if surroundings.is_native([*flags, *compiler.flags, *compiler.macros]) else []
+        return [*found, surroundings.CUDA] if self.with_cuda else found
 
 
 def _labelled(error: BuildError, recipe: Recipe, folder: Path) -> BuildError:

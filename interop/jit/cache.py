@@ -7,15 +7,18 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from interop.jit.errors import BuildError
 from interop.jit.lock import locked, try_lock
-from interop.paths import get_cache_dir
+from interop.paths import get_cache_dir, make_cache_dir
 
-__all__ = ["KINDS", "Entry", "entries", "evict", "limit", "root"]
+__all__ = ["KINDS", "Entry", "entries", "evict", "limit", "prepare", "root"]
 
 KINDS = {
     "modules": "modules",
@@ -31,6 +34,27 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 def root() -> Path:
     """Where the entries lie."""
     return get_cache_dir() / "jit"
+
+
+def prepare(name: str) -> None:
+    """Make the folder if there is none; raise BuildError for the module `name` if others could put modules there."""
+    if not root().is_dir():
+        make_cache_dir()
+        root().mkdir(mode=0o700, exist_ok=True)
+    for folder in (get_cache_dir(), root()):
+        state = os.stat(folder)
+        if state.st_uid not in (0, os.geteuid()):
+            found, advice = f"belongs to another user, with the id {state.st_uid}", ""
+        elif state.st_mode & 0o022:
+            found = f"can be written to by others (its mode is {stat.S_IMODE(state.st_mode):o})"
+            advice = f"run chmod -R go-w {shlex.quote(str(folder))}, or "
+        else:
+            continue
+        raise BuildError(
+            name,
+            f"the cache {folder} {found}, who could put modules there that would run as yours; {advice}name a folder "
+            "of your own in the environment variable INTEROP_CACHE_DIR",
+        )
 
 
 def limit() -> int:

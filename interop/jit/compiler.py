@@ -83,12 +83,24 @@ class Compiler:
             *("-c", str(source), "-o", str(output)),
         )
 
-    def link(self, objects: Sequence[Path | str], output: Path, *extra: str) -> str:
-        """Link a shared library."""
-        return self.run("-shared", *_words("LDFLAGS"), *map(str, objects), *extra, "-o", str(output))
+    def link(self, objects: Sequence[Path | str], output: Path, *extra: str) -> set[str]:
+        """Link a shared library; return the files that the linker has read."""
+        words = ("-shared", *_words("LDFLAGS"), *map(str, objects), *extra, "-o", str(output))
+        said = self.run(*words, "-Wl,--trace", shown=False).splitlines()
+        if self.verbose:
+            print(*(f"{line}\n" for line in said if not os.path.isfile(line)), sep="", end="", flush=True)
+        return {os.path.abspath(line) for line in said if os.path.isfile(line)}
 
-    def run(self, *arguments: str) -> str:
-        """Run the compiler; `CommandFailedError` if it fails, and `BuildError` if there is none."""
+    @property
+    def searched(self) -> list[str]:
+        """The folders of headers."""
+        return [word.removeprefix("-I") for word in self.folders]
+
+    def run(self, *arguments: str, shown: bool = True) -> str:
+        """Run the compiler; `CommandFailedError` if it fails, and `BuildError` if there is none.
+
+        What it says is shown as commands are, unless `shown` is false.
+        """
         words = shlex.split(cpp_extension.get_cxx_compiler())
         # Its own words are parsed, so they must be English.
         surroundings = os.environ | {"LC_ALL": "C", "GCC_COLORS": ""}
@@ -111,7 +123,7 @@ class Compiler:
             ) from error
         if done.returncode:
             raise CommandFailedError(command, done.stdout, done.returncode)
-        if self.verbose and done.stdout:
+        if self.verbose and shown and done.stdout:
             print(done.stdout, end="", flush=True)
         return done.stdout
 

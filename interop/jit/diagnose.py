@@ -9,7 +9,7 @@ from pathlib import Path
 
 from interop.jit.errors import Diagnostic
 
-__all__ = ["Generated", "diagnose", "undefined"]
+__all__ = ["Generated", "diagnose", "undefined", "unloaded"]
 
 _LOCATED = re.compile(
     r"^(?P<path>[^\n:]+?)(?::(?P<line>\d+)(?::(?P<column>\d+))?|\((?P<nvcc>\d+)\)): *"
@@ -21,6 +21,7 @@ _MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' fil
 _QUOTED = re.compile(r"'([^']+)'")
 _OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
 _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
+_UNLOADED = re.compile(r"([^\s(]+): cannot open shared object file")
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,12 @@ def diagnose(output: str, generated: Sequence[Generated], is_users: Callable[[st
 def undefined(message: str) -> str | None:
     """The mangled name that the loader has not found, if that is what `message` is about."""
     match = _UNDEFINED.search(message)
+    return match[1] if match else None
+
+
+def unloaded(message: str) -> str | None:
+    """The library that the loader has not found, if that is what `message` is about."""
+    match = _UNLOADED.search(message)
     return match[1] if match else None
 
 

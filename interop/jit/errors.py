@@ -29,6 +29,8 @@ class Diagnostic:
         Where it is, counted from 1; None where that is not known.
     text
         The line itself.
+    hint
+        What to write instead, where that is known.
     """
 
     message: str
@@ -36,17 +38,19 @@ class Diagnostic:
     line: int | None = None
     column: int | None = None
     text: str | None = None
+    hint: str | None = None
 
     def __str__(self) -> str:
+        hint = [f"    hint: {self.hint}"] if self.hint else []
         if self.path is None:
-            return self.message
+            return "\n".join([self.message, *hint])
         place = ":".join(str(part) for part in (_shortest(self.path), self.line, self.column) if part is not None)
         lines = [f"{place}: {self.message}"]
         if self.text is not None and self.text.strip():
             lines.append(f"    {self.text.expandtabs(1).rstrip()}")
             if self.column is not None:
                 lines.append(f"    {' ' * (self.column - 1)}^")
-        return "\n".join(lines)
+        return "\n".join([*lines, *hint])
 
 
 class BuildError(RuntimeError):

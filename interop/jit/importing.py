@@ -1,61 +1,229 @@
-"""Imports a compiled module from its file, beside others that were made of the same source."""
+"""Imports a compiled module from its file, beside others that were made of the same source.
 
+The bodies of modules run under no lock but Python's own. Each file is imported through Python's import system under a
+name that no other import has, so that a thread waits for another which imports the same file, and a circle of threads
+and packages that wait for one another is noticed, as Python notices it for modules of its own.
+"""
+
+import enum
+import importlib.abc
 import importlib.machinery
 import importlib.util
+import itertools
+import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from interop.jit.diagnose import undefined
+from interop.jit.diagnose import undefined, unloaded
 from interop.jit.errors import BuildError
 
-__all__ = ["import_from"]
+__all__ = ["Standing", "check_place", "import_from", "standing"]
 
-_importing = threading.RLock()
-_loaded: dict[Path, ModuleType] = {}
-_by_name: dict[str, ModuleType] = {}
+PREFIX = "_interop_jit_import_"
+REGISTERS = "__interop_registers__"
+"""The mark in a module which has registered operators; see csrc/registry.cpp."""
 
 
-def import_from(name: str, path: Path) -> ModuleType:
-    """The module `name` in the file `path`; the same object as long as it is the same file.
+@dataclass(eq=False)
+class _Import:
+    """The import of one file, which may be under way in some thread."""
 
-    It takes the place in `sys.modules` of another build of itself, but not of a module that is somebody else's.
-    """
-    with _importing:
-        if path in _loaded:
-            return _current(name, _loaded[path])
+    name: str
+    path: Path
+    origin: str | None
+    alias: str
+    thread: int = field(default_factory=threading.get_ident)  # that which runs the body
+    module: ModuleType | None = None  # also while its body runs
+    done: bool = False
+
+
+@dataclass(eq=False)
+class _Place:
+    """What this process knows of a module's name."""
+
+    origin: str | None  # the file of the module's source; None for a text
+    modules: list[ModuleType] = field(default_factory=list)  # in the order in which they were begun
+    current: ModuleType | None = None
+
+    def is_ours(self, module: ModuleType) -> bool:
+        return any(module is one for one in self.modules)
+
+    def is_superseded(self, module: ModuleType) -> bool:
+        """Whether the operators of a module are no longer in force."""
+        place = next(index for index, one in enumerate(self.modules) if one is module)
+        return _registers(module) and any(map(_registers, self.modules[place + 1 :]))
+
+
+# Held for a few statements, and never while a body runs. What a collection of garbage then runs may come here again.
+_lock = threading.RLock()
+_numbers = itertools.count()
+_imports: dict[Path, _Import] = {}
+_by_alias: dict[str, _Import] = {}
+_places: dict[str, _Place] = {}
+
+
+def check_place(name: str, origin: str | None) -> None:
+    """Raise ValueError if `name` is that of another module: of somebody else's, or of one with its source elsewhere."""
+    with _lock:
         before = sys.modules.get(name)
-        if before is not None and before is not _by_name.get(name):
+        if before is None:
+            return
+        place = _places.get(name)
+        advice = f"give another, or take that module out first: del sys.modules[{name!r}]"
+        if place is None or not place.is_ours(before):
             where = getattr(before, "__file__", None) or "built in"
             raise ValueError(f"the name {name!r} is that of a module that is imported already ({where}); give another")
-        loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-        spec = importlib.machinery.ModuleSpec(name, loader, origin=str(path))
-        spec.has_location = True
-        try:
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[name] = module
-            loader.exec_module(module)
-        except BaseException as error:
-            sys.modules.pop(name, None)
-            if before is not None:
-                sys.modules[name] = before
-            symbol = undefined(str(error)) if isinstance(error, ImportError) else None
-            if symbol is None:
-                raise
-            raise BuildError(
-                name, f"{_demangled(symbol)} is declared and used, but no source and no library defines it"
-            ) from None
-        _loaded[path] = _by_name[name] = module
-        return module
+        if place.origin != origin and (place.origin is None or os.path.exists(place.origin)):
+            where = place.origin or "a text"
+            raise ValueError(f"the name {name!r} is that of the module made from {where}; {advice}")
 
 
-def _current(name: str, module: ModuleType) -> ModuleType:
-    """A module that was loaded before, which takes its name back from another state of the same source."""
-    if sys.modules.get(name) is _by_name.get(name):
-        sys.modules[name] = _by_name[name] = module
+class Standing(enum.IntEnum):
+    """What can be done with a file; the higher, the better it serves."""
+
+    SPENT = 0
+    """The module must run again, which it cannot in the same file; a copy of it can."""
+    NEW = 1
+    LOADED = 2
+
+
+def standing(path: Path) -> Standing:
+    """What can be done with the module in the file `path`.
+
+    One that registers operators is spent if another state of it has registered its own since: each takes away what the
+    one before it has registered. And so is one whose import another thread had begun when this process was forked.
+    """
+    with _lock:
+        one = _imports.get(path)
+        if one is None:
+            return Standing.NEW
+        if one.alias not in _by_alias or (one.module is not None and _places[one.name].is_superseded(one.module)):
+            return Standing.SPENT
+        return Standing.LOADED
+
+
+def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
+    """The module `name` in the file `path`; the same object as long as it is the same file.
+
+    It takes the place in `sys.modules` of another state of itself, but not of any other module. `origin` is the file of
+    its source. Where its body is still running, in this thread or in one that waits for this one, it is not complete,
+    as in any circle of imports.
+    """
+    with _lock:
+        one = _imports.get(path)
+        if one is None:
+            one = _Import(name, path, origin, f"{PREFIX}{next(_numbers)}")
+            _imports[path] = _by_alias[one.alias] = one
+    if not one.done:
+        __import__(one.alias)  # not importlib's function, which gives up where a circle is noticed
+    with _lock:
+        module = one.module
+        if module is None:
+            raise ImportError(f"module {name!r} is not there yet: it is imported in a circle", name=name)
+        place = _places[name]
+        before = sys.modules.get(name)
+        if one.done and (before is None or place.is_ours(before)):
+            sys.modules[name] = place.current = module
+            place.origin = origin
     return module
+
+
+class _Finder:
+    """Finds the imports that are under way by the names that they have for Python's import system."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        one = _by_alias.get(fullname)
+        return None if one is None else importlib.machinery.ModuleSpec(fullname, _Loader(one))
+
+
+@dataclass(frozen=True)
+class _Loader(importlib.abc.Loader):
+    """Runs the import that a module stands for."""
+
+    one: _Import
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """Python's own will do."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        if not self.one.done:
+            _run(self.one)
+
+
+sys.meta_path.append(_Finder)
+
+
+def _run(one: _Import) -> None:
+    loader = importlib.machinery.ExtensionFileLoader(one.name, str(one.path))
+    spec = importlib.machinery.ModuleSpec(one.name, loader, origin=str(one.path))
+    spec.has_location = True
+    with _lock:
+        check_place(one.name, one.origin)
+        place = _places.setdefault(one.name, _Place(one.origin))
+        one.thread = threading.get_ident()
+    try:
+        module = importlib.util.module_from_spec(spec)
+        with _lock:
+            one.module = sys.modules[one.name] = module
+            place.modules.append(module)
+            place.origin = one.origin
+        loader.exec_module(module)
+    except BaseException as error:
+        with _lock:
+            loaded = one.module is not None
+            _withdraw(one)
+        told = None if loaded else _explained(one, error)
+        if told is None:
+            raise
+        raise told from None
+    with _lock:
+        one.done = True
+
+
+def _registers(module: ModuleType) -> bool:
+    return REGISTERS in vars(module)
+
+
+def _withdraw(one: _Import) -> None:
+    """Gives the name back to whoever had it before an import that failed."""
+    failed, one.module = one.module, None
+    if failed is None:
+        return
+    place = _places[one.name]
+    if not _registers(failed):  # else it has taken away what the one before it had registered
+        place.modules = [module for module in place.modules if module is not failed]
+    if sys.modules.get(one.name) is failed:
+        del sys.modules[one.name]
+        if place.current is not None:
+            sys.modules[one.name] = place.current
+
+
+def _explained(one: _Import, error: BaseException) -> BuildError | None:
+    """What the loader says of a file that it cannot load, in other words; None if it is about something else.
+
+    Of a module that was loaded, the body may raise the like: of others, which it imports.
+    """
+    if not isinstance(error, ImportError):
+        return None
+    symbol, library = undefined(str(error)), unloaded(str(error))
+    if symbol is not None:
+        reason = f"{_demangled(symbol)} is declared and used, but no source and no library defines it"
+    elif library is not None and Path(library).parent != one.path.parent:  # else somebody has removed the module itself
+        reason = (
+            f"its library {library} is not found when it is imported; name the library's folder in library_dirs, where "
+            "the module looks for it as well, or in the environment variable LD_LIBRARY_PATH before Python starts"
+        )
+    else:
+        return None
+    return BuildError(one.name, reason, output=str(error))
 
 
 def _demangled(symbol: str) -> str:
@@ -63,3 +231,15 @@ def _demangled(symbol: str) -> str:
         return subprocess.run(["c++filt", symbol], capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return symbol
+
+
+def _abandon() -> None:
+    """In a child process: what other threads were importing, nobody will import to its end."""
+    for one in _imports.values():
+        if not one.done and one.thread != threading.get_ident():
+            _by_alias.pop(one.alias, None)
+            _withdraw(one)
+    _lock.release()
+
+
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_abandon)

@@ -1,19 +1,23 @@
 """`load` and `load_inline`: find the build of a module, or make it, and import it."""
 
+import keyword
 import os
 import secrets
 import shutil
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Unpack
 
 from interop.jit import manifest
-from interop.jit.cache import Entry, evict, limit
+from interop.jit.cache import Entry, evict, limit, prepare
 from interop.jit.errors import BuildError, message_of
-from interop.jit.importing import import_from
+from interop.jit.importing import Standing, check_place, import_from, standing
+from interop.jit.options import Options, checked
 from interop.jit.pause import without_collections
 from interop.jit.progress import progress
-from interop.jit.recipe import Recipe, absolute, key_of
+from interop.jit.recipe import Recipe, key_of
 
 __all__ = ["load", "load_inline"]
 
@@ -26,16 +30,9 @@ def load(
     name_or_path: str | os.PathLike,
     sources: str | os.PathLike | Sequence[str | os.PathLike] = (),
     *,
-    include_dirs: Sequence[str | os.PathLike] = (),
-    define_macros: Sequence[tuple[str, str | None]] = (),
-    libraries: Sequence[str] = (),
-    library_dirs: Sequence[str | os.PathLike] = (),
-    extra_compile_args: Sequence[str] | Mapping[str, Sequence[str]] = (),
-    extra_link_args: Sequence[str] = (),
-    compiler_directives: Mapping[str, object] | None = None,
-    annotate: bool = False,
     force: bool = False,
     verbose: bool = False,
+    **options: Unpack[Options],
 ) -> ModuleType:
     """Compile a module of Cython, C++ and CUDA sources and import it; import it at once if that was done before.
 
@@ -74,22 +71,12 @@ def load(
     listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
     paths = [_path("sources", source, "paths") for source in listed]
     name = path
-    if path.endswith(SUFFIXES) or os.sep in path:
+    if path.endswith(SUFFIXES) or os.sep in path or (not paths and os.path.splitext(path)[1]):
         paths.insert(0, path)
         name = os.path.basename(path).partition(".")[0]
-    _check_name(name, path, paths)
     _check_sources(name, paths)
-    options = _options(
-        include_dirs=absolute(include_dirs),
-        define_macros=[tuple(macro) for macro in define_macros],
-        libraries=list(libraries),
-        library_dirs=absolute(library_dirs),
-        extra_compile_args=extra_compile_args,
-        extra_link_args=list(extra_link_args),
-        compiler_directives=compiler_directives,
-        annotate=annotate,
-    )
-    recipe = Recipe(name, tuple(os.path.abspath(source) for source in paths), options=options)
+    _check_name(name, path, paths)
+    recipe = Recipe(name, tuple(os.path.abspath(source) for source in paths), options=checked("load", options))
     return _module(recipe, force, verbose)
 
 
@@ -98,31 +85,25 @@ def load_inline(
     cpp_source: str | None = None,
     *,
     name: str | None = None,
-    include_dirs: Sequence[str | os.PathLike] = (),
-    define_macros: Sequence[tuple[str, str | None]] = (),
-    libraries: Sequence[str] = (),
-    library_dirs: Sequence[str | os.PathLike] = (),
-    extra_compile_args: Sequence[str] | Mapping[str, Sequence[str]] = (),
-    extra_link_args: Sequence[str] = (),
-    compiler_directives: Mapping[str, object] | None = None,
-    annotate: bool = False,
     force: bool = False,
     verbose: bool = False,
+    **options: Unpack[Options],
 ) -> ModuleType:
     """Compile a module out of a string and import it; import it at once if that was done before.
 
     Parameters
     ----------
     cython_source
-        What would stand in a ``.pyx``.
+        What would stand in a ``.pyx``. It may be indented as a whole, as in the middle of a function.
     cpp_source
         C++ that comes before what Cython makes of that, in the same file: what it defines is declared in
         `cython_source` under ``cdef extern from *:``.
     name
         The module's name. Without it, it is made of a hash of the sources. A name makes a changed source take the
         place of the earlier one: in `sys.modules`, and where it registers operators.
-    **others
-        As for `load`.
+    force, verbose, **options
+        As for `load`: include_dirs, define_macros, libraries, library_dirs, extra_compile_args, extra_link_args,
+        compiler_directives and annotate.
 
     Returns
     -------
@@ -137,17 +118,14 @@ def load_inline(
     for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
         if not isinstance(text, str) and not (argument == "cpp_source" and text is None):
             raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files there is load()")
-    options = _options(
-        include_dirs=absolute(include_dirs),
-        define_macros=[tuple(macro) for macro in define_macros],
-        libraries=list(libraries),
-        library_dirs=absolute(library_dirs),
-        extra_compile_args=extra_compile_args,
-        extra_link_args=list(extra_link_args),
-        compiler_directives=compiler_directives,
-        annotate=annotate,
+    return module_of_text(
+        _dedented(cython_source), cpp_source, name, checked("load_inline", options), force=force, verbose=verbose
     )
-    return module_of_text(cython_source, cpp_source, name, options, force=force, verbose=verbose)
+
+
+def _dedented(text: str) -> str:
+    """A text that is indented as a whole; any other stays as it is, also what stands in its strings."""
+    return textwrap.dedent(text) if text.lstrip("\n")[:1] in (" ", "\t") else text
 
 
 def module_of_text(
@@ -171,18 +149,6 @@ def module_of_text(
     return _module(recipe, force, verbose)
 
 
-def _options(**options) -> dict:
-    """Without what is empty, so that saying the default is the same as not saying it."""
-    extra = options["extra_compile_args"]
-    if isinstance(extra, str):
-        raise TypeError(f"extra_compile_args must be a list of flags, such as ['-O3'], got {extra!r}")
-    if isinstance(extra, Mapping):
-        options["extra_compile_args"] = {key: list(flags) for key, flags in extra.items()}
-    else:
-        options["extra_compile_args"] = list(extra)
-    return {key: value for key, value in options.items() if value}
-
-
 def _path(argument: str, given: object, wanted: str) -> str:
     if isinstance(given, (str, os.PathLike)) and isinstance(os.fspath(given), str):
         return os.fspath(given)
@@ -190,13 +156,13 @@ def _path(argument: str, given: object, wanted: str) -> str:
 
 
 def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
-    if not (isinstance(name, str) and name.isidentifier() and name.isascii()):
+    if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
         instead = "".join(c if c.isascii() and c.isalnum() else "_" for c in name) if isinstance(name, str) else ""
-        instead = instead if instead.isidentifier() else f"module_{instead}"
+        instead = instead if instead.isidentifier() and not keyword.iskeyword(instead) else f"module_{instead}"
         files = [os.fspath(source) for source in sources]
         advice = f"; give one: load({instead!r}, {files!r})" if files else f", such as {instead!r}"
         origin = "" if given == name else f" from {given!r}"
-        raise ValueError(f"a module's name must be an identifier in ASCII, got {name!r}{origin}{advice}")
+        raise ValueError(f"a module's name must be an identifier in ASCII and no keyword, got {name!r}{origin}{advice}")
 
 
 def _check_sources(name: str, sources: Sequence[str]) -> None:
@@ -206,7 +172,9 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
         )
     for source in sources:
         if not source.endswith(SUFFIXES):
-            raise ValueError(f"sources must end in one of {', '.join(SUFFIXES)}, got {source!r}")
+            stem, suffix = os.path.splitext(source)
+            advice = f"; to compile Python, call it {stem + '.pyx'!r}" if suffix == ".py" else ""
+            raise ValueError(f"sources must end in one of {', '.join(SUFFIXES)}, got {source!r}{advice}")
         if not os.path.isfile(source):
             raise FileNotFoundError(f"there is no file {source!r} among the sources of module {name!r}")
     cython = [source for source in sources if source.endswith(".pyx")]
@@ -216,16 +184,20 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
 
 def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
     entry = Entry("modules", f"{recipe.name}-{recipe.key()}")
+    check_place(recipe.name, recipe.origin)  # before it is built in vain
     while True:
-        path = None if force else _find(entry)
-        if path is None:
-            try:
+        try:
+            prepare(recipe.name)
+            path = None if force else _find(entry)
+            if path is None:
                 path = _built(recipe, entry, force, verbose)
-            except OSError as error:
-                raise BuildError(recipe.name, message_of(error)) from error
+            elif standing(path) is Standing.SPENT:
+                path = _copied(entry) or _built(recipe, entry, force, verbose)
+        except OSError as error:
+            raise BuildError(recipe.name, message_of(error)) from error
         entry.use()
         try:
-            return import_from(recipe.name, path)
+            return import_from(recipe.name, path, recipe.origin)
         except ImportError:
             if path.exists():
                 raise
@@ -233,16 +205,28 @@ def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
 
 
 def _find(entry: Entry) -> Path | None:
-    """The file of a module that was built from the same."""
+    """The file of a module that was built from the same: one that this process has loaded, else the newest."""
     try:
         folders = sorted(entry.folder.iterdir(), key=os.path.getmtime, reverse=True)
     except OSError:
         return None
-    for folder in folders:
-        found = manifest.read(folder)
-        if found and found.holds(folder):
-            return folder / found.module
+    found = [(folder, one) for folder in folders if (one := manifest.read(folder))]
+    for folder, one in sorted(found, key=lambda build: standing(build[0] / build[1].module), reverse=True):
+        if one.holds(folder):
+            return folder / one.module
     return None
+
+
+def _copied(entry: Entry) -> Path | None:
+    """A module that must run again, in files of its own: what the loader has loaded, it does not load once more."""
+    with entry.alone():
+        path = _find(entry)
+        if path is None or standing(path) is not Standing.SPENT:
+            return path  # by whoever had the lock
+        folder = _new_folder(entry)
+        shutil.copytree(path.parent, folder, dirs_exist_ok=True)
+        os.utime(folder)
+        return folder / path.name
 
 
 def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
@@ -251,10 +235,7 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         path = None if force else _find(entry)
         if path is not None:
             return path  # by whoever had the lock
-        _sweep(entry.folder)
-        # Not the same folder twice, since the loader knows what it has loaded by its path.
-        folder = entry.folder / secrets.token_hex(4)
-        folder.mkdir(parents=True, mode=0o700)
+        folder = _new_folder(entry)
         try:
             from interop.jit.build import build  # here, because what is built already needs no Cython
 
@@ -264,6 +245,14 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
             raise
         evict(bound)  # before anybody else can take this one away
         return folder / module
+
+
+def _new_folder(entry: Entry) -> Path:
+    """Not the same twice, since the loader knows what it has loaded by its path."""
+    _sweep(entry.folder)
+    folder = entry.folder / secrets.token_hex(4)
+    folder.mkdir(parents=True, mode=0o700)
+    return folder
 
 
 def _sweep(folder: Path) -> None:

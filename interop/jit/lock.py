@@ -2,11 +2,15 @@
 
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = ["locked", "try_lock"]
+
+_handles: dict[int, int] = {}
+"""The threads that have opened locks, by the handle."""
 
 
 @contextmanager
@@ -40,7 +44,7 @@ def try_lock(path: Path) -> Iterator[bool]:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(handle)
+        _close(handle)
         yield False
         return
     try:
@@ -51,13 +55,20 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 def _open(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    _handles[handle] = threading.get_ident()
+    return handle
+
+
+def _close(handle: int) -> None:
+    _handles.pop(handle, None)
+    os.close(handle)
 
 
 def _unlock(handle: int) -> None:
     """A child that was forked meanwhile has the file open as well, so to close it here would not be enough."""
     fcntl.flock(handle, fcntl.LOCK_UN)
-    os.close(handle)
+    _close(handle)
 
 
 def _is_still(path: Path, handle: int) -> bool:
@@ -69,3 +80,13 @@ def _is_still(path: Path, handle: int) -> bool:
 
 def _nothing() -> None:
     pass
+
+
+def _close_those_of_others() -> None:
+    """In a child process: the threads that hold these are not there, and if the parent dies, its locks must be free."""
+    for handle, thread in list(_handles.items()):
+        if thread != threading.get_ident():
+            _close(handle)
+
+
+os.register_at_fork(after_in_child=_close_those_of_others)

@@ -14,12 +14,17 @@ from IPython.display import HTML, display
 from interop.jit.errors import BuildError
 from interop.jit.loading import module_of_text
 
-__all__ = ["TorchCythonMagics", "load_ipython_extension"]
+__all__ = ["TorchCythonMagics", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(ipython: InteractiveShell) -> None:
     """Register ``%%torch_cython``; IPython calls it for ``%load_ext interop``."""
     ipython.register_magics(TorchCythonMagics)
+
+
+def unload_ipython_extension(ipython: InteractiveShell) -> None:
+    """Take ``%%torch_cython`` away; IPython calls it for ``%unload_ext interop``. What cells have defined stays."""
+    ipython.magics_manager.magics["cell"].pop("torch_cython", None)
 
 
 @magics_class
@@ -41,10 +46,14 @@ class TorchCythonMagics(Magics):
         *("-n", "--name"),
         help="the module's name; a cell that registers operators needs one, to take the place of its earlier state",
     )
+    @argument("-h", "--help", action="store_true", help="show this, and compile nothing")
     @cell_magic
     def torch_cython(self, line: str, cell: str) -> None:
         """Compile the cell with `interop.load_inline`, and take over the names that it defines."""
         given = parse_argstring(self.torch_cython, line)
+        if given.help:
+            print(self.torch_cython.parser.format_help())
+            return
         flags = [flag for words in given.compile_args for flag in shlex.split(words.strip("'\""))]
         options: dict[str, object] = {"extra_compile_args": flags} if flags else {}
         if given.annotate:

@@ -1,17 +1,22 @@
 """What a build has read: whether it would still be the same is seen in that, without building."""
 
+import dataclasses
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.jit.recipe import digest_of_file
+from interop.jit import surroundings
+from interop.jit.recipe import digest_of_file, states_of
 
 __all__ = ["Manifest", "read", "write"]
 
 NAME = "manifest.json"
 CHANGED = "changed while it was built"
+_LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
+"""Files for the linker, which may be large: their size and date must do."""
 
 
 @dataclass(frozen=True)
@@ -23,24 +28,28 @@ class Manifest:
     module
         The file to import, in the folder of the build.
     files
-        Hashes of all files that were read, by path.
+        Hashes of all files that were read, by path; of libraries and objects, their states.
     absent
         Files that were looked for in vain.
     sizes
         Those of the libraries and objects that were made, by name. Others than we may have removed some of them.
+    around
+        What the build has found of `interop.jit.surroundings`, as far as it depends on them.
     """
 
     module: str
-    files: dict[str, str]
+    files: dict[str, str | None]
     absent: list[str]
     sizes: dict[str, int]
+    around: dict[str, object]
 
     def holds(self, folder: Path) -> bool:
         """Whether what was built is all there in `folder`, and a build now would read the same."""
         return (
             self.sizes == _sizes(folder)
             and not any(map(os.path.exists, self.absent))
-            and all(digest_of_file(path) == digest for path, digest in self.files.items())
+            and self.around == surroundings.current(self.around)
+            and all(_state(path) == state for path, state in self.files.items())
         )
 
 
@@ -52,16 +61,33 @@ def read(folder: Path) -> Manifest | None:
         return None
 
 
-def write(folder: Path, module: str, files: Iterable[str], absent: Sequence[str], started: float) -> None:
+def write(
+    folder: Path,
+    module: str,
+    files: Iterable[str],
+    started: float,
+    *,
+    absent: Sequence[str] = (),
+    around: Iterable[str] = (),
+) -> None:
     """Make what lies in `folder` a finished build, of `files`, that was begun at the time `started`."""
-    hashes = {}
+    states = {}
     for path in sorted(files):
         # Of what was written meanwhile nobody knows which state went into the module.
-        hashes[path] = CHANGED if _changed_since(path, started) else digest_of_file(path)
-    text = json.dumps({"module": module, "files": hashes, "absent": list(absent), "sizes": _sizes(folder)})
+        states[path] = CHANGED if _changed_since(path, started) else _state(path)
+    made = Manifest(module, states, list(absent), _sizes(folder), surroundings.current(around))
     partial = folder / f"{NAME}.partial"
-    partial.write_text(text, encoding="utf-8")
+    partial.write_text(json.dumps(dataclasses.asdict(made)), encoding="utf-8")
     partial.replace(folder / NAME)
+
+
+def _state(path: str) -> str | None:
+    if not _LINKED.search(path):
+        return digest_of_file(path)
+    try:
+        return json.dumps(states_of([path]))
+    except OSError:
+        return None
 
 
 def _changed_since(path: str, time: float) -> bool:

@@ -12,11 +12,12 @@ import setuptools
 import torch
 
 from interop.build.cuda import NvccError, compile_cuda, cuda, headers_of, is_cuda, uses_cuda
-from interop.jit import manifest
+from interop.jit import manifest, surroundings
 from interop.jit.cache import Entry, root
 from interop.jit.compiler import CommandFailedError, Compiler
 from interop.jit.errors import BuildError
 from interop.jit.recipe import digest_of_file, key_of
+from interop.jit.shadows import shadowing
 
 __all__ = ["compile_cuda_sources", "compile_source", "included"]
 
@@ -25,7 +26,7 @@ OBJECT = "object.o"
 
 def compile_source(compiler: Compiler, source: str, output: Path) -> set[str]:
     """Compile a source of the user's to the file `output`; return the files that it includes."""
-    known = compiler.flags, compiler.macros, compiler.folders
+    known = compiler.flags, compiler.macros, compiler.folders, surroundings.of_flags(compiler.flags)
     entry = Entry("objects", key_of("object", source, digest_of_file(source), known))
     with entry.alone():
         found = manifest.read(entry.folder)
@@ -38,7 +39,8 @@ def compile_source(compiler: Compiler, source: str, output: Path) -> set[str]:
             compiler.compile(Path(source), made)
             os.replace(f"{made}.d", entry.folder / f"{OBJECT}.d")
             made.replace(entry.folder / OBJECT)
-            manifest.write(entry.folder, OBJECT, included(entry.folder / OBJECT), (), started)
+            read = included(entry.folder / OBJECT)
+            manifest.write(entry.folder, OBJECT, read, started, absent=shadowing(read, compiler.searched))
         entry.use()
         shutil.copyfile(entry.folder / OBJECT, output)
         return included(entry.folder / OBJECT)
@@ -63,20 +65,30 @@ def compile_cuda_sources(
         compile_cuda(extension, state, folder)
         return set()
     say("compiling for CUDA")
-    before = len(extension.extra_objects)
+    known = len(extension.extra_objects)
     chosen = [path for path in extension.include_dirs if Path(path).is_relative_to(root())]  # anew with each edit
     extension.include_dirs = [path for path in extension.include_dirs if path not in chosen]
-    entry = Entry("objects", key_of("cuda", sources, extension.extra_compile_args, extension.define_macros))
+    # nvcc's are not in ninja's command, and ninja sees no header that has come before another.
+    extra = extension.extra_compile_args
+    around = surroundings.of_flags(extra.get("nvcc", ()) if isinstance(extra, dict) else (), surroundings.CUDA)
+    flags = extension.extra_compile_args, extension.define_macros, extension.include_dirs
+    entry = Entry("objects", key_of("cuda", sources, flags, around))
     with entry.alone():
+        before = manifest.read(entry.folder)
+        if before and any(map(os.path.exists, before.absent)):
+            shutil.rmtree(entry.folder)
+        started = time.time()
         try:
             compile_cuda(extension, state, entry.folder, verbose, quiet=not verbose)
         except NvccError as error:
             raise CommandFailedError(("nvcc",), error.output, 1) from None
         entry.use()
         extension.include_dirs = [*chosen, *extension.include_dirs]
-        for index, path in enumerate(extension.extra_objects[before:], before):
+        for index, path in enumerate(extension.extra_objects[known:], known):
             extension.extra_objects[index] = shutil.copyfile(path, folder / os.path.basename(path))
-        return headers_of(entry.folder)
+        read = headers_of(entry.folder)
+        manifest.write(entry.folder, "", read, started, absent=shadowing(read, extension.include_dirs))
+        return read
 
 
 def included(output: Path) -> set[str]:

@@ -8,7 +8,7 @@ import platform
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,19 +17,16 @@ import torch
 import interop
 from interop import paths
 
-__all__ = ["Recipe", "digest_of_file", "environment", "key_of"]
+__all__ = ["Recipe", "digest_of_file", "environment", "key_of", "states_of"]
 
-FORMAT = 1
+FORMAT = 2
 """Goes up when what is kept is laid out in another way."""
 
 VARIABLES = (
     *("CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"),
-    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_RUN_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"),
 )
 """The environment variables on which a build depends."""
-
-CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST")
-"""Those that matter where there are ``.cu`` sources."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,15 @@ class Recipe:
     labels: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def origin(self) -> str | None:
+        """The file that the module is known by; None for one of texts."""
+        return None if self.texts else self.sources[0]
+
     def key(self) -> str:
         """The hash of all that is known before the build; what the sources include is compared with the manifest."""
         files = [(path, digest_of_file(path)) for path in self.sources if path not in self.texts]
-        cuda = [os.environ.get(name) for name in CUDA_VARIABLES if any(path.endswith(".cu") for path in self.sources)]
-        return key_of("module", self.name, self.sources, files, dict(self.texts), dict(self.options), cuda)
+        return key_of("module", self.name, self.sources, files, dict(self.texts), dict(self.options))
 
 
 def key_of(*parts, of: Sequence[str] = ("pxd", "include", "csrc", "build", "codegen", "jit")) -> str:
@@ -96,14 +97,17 @@ def _cython_version() -> str:
 
 
 def _compiler() -> list:
-    """The files that the compiler's command names, with size and date: to ask it for its version would take longer."""
+    """The files that the compiler's command names: to ask it for its version would take longer."""
+    return states_of(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
+
+
+def states_of(paths: Iterable[str]) -> list:
+    """Files with their sizes and dates, of programs that are too large to be read."""
     found = []
-    for word in shlex.split(os.environ.get("CXX") or "c++"):
-        path = shutil.which(word)
-        if path:
-            real = os.path.realpath(path)
-            state = os.stat(real)
-            found.append((real, state.st_size, state.st_mtime_ns))
+    for path in paths:
+        real = os.path.realpath(path)
+        state = os.stat(real)
+        found.append([real, state.st_size, state.st_mtime_ns])
     return found
 
 
@@ -121,8 +125,3 @@ def _toolkit(parts: tuple[str, ...]) -> str:
         with open(path, "rb") as file:
             digest.update(path.encode() + file.read())
     return digest.hexdigest()
-
-
-def absolute(folders: Sequence[str | os.PathLike]) -> list[str]:
-    """Folders as they are meant now, wherever the program goes later."""
-    return [os.path.abspath(folder) for folder in folders]

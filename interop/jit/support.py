@@ -16,6 +16,7 @@ from interop.build.extension import BOOTSTRAP
 from interop.jit.cache import Entry
 from interop.jit.compiler import Compiler
 from interop.jit.recipe import key_of
+from interop.jit.surroundings import of_flags
 from interop.paths import get_include
 from interop.toolchain import CXX_FLAGS, is_gcc
 
@@ -44,7 +45,7 @@ def precompiled(compiler: Compiler, say: Callable[[str], None]) -> Iterator[tupl
         yield ()
         return
     ours = [f"-I{folder}" for folder in (get_include(), *include_paths(), sysconfig.get_path("include"))]
-    entry = Entry("headers", key_of("header", compiler.flags, ours, of=["include"]))
+    entry = Entry("headers", key_of("header", compiler.flags, ours, of_flags(compiler.flags), of=["include"]))
     header = entry.folder / HEADER
 
     def make() -> None:

@@ -1,5 +1,6 @@
 """From a .pyx to C++, in this process."""
 
+import concurrent.futures.thread  # noqa: F401 (its own hook at a fork, to which a translation gives way, must be older)
 import fnmatch
 import os
 import threading
@@ -15,6 +16,7 @@ from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 from Cython.Compiler.Scanning import FileSourceDescriptor
 
+from interop.build.hints import HINT
 from interop.build.translate import DIRECTIVES, our_rules, refuse
 from interop.codegen.patch import replaced
 from interop.codegen.select import Dependencies, Selection, select
@@ -25,7 +27,12 @@ from interop.paths import get_include, get_pxd_dir
 __all__ = ["translate"]
 
 # Cython keeps caches and settings for the whole process, and what we replace in it is replaced for all threads.
-_one_at_a_time = threading.Lock()
+_one_at_a_time = threading.RLock()
+# A child process would find all that half way, and the lock taken for good; so a fork waits for another thread's
+# translation, which waits for nobody.
+os.register_at_fork(
+    before=_one_at_a_time.acquire, after_in_parent=_one_at_a_time.release, after_in_child=_one_at_a_time.release
+)
 
 
 def translate(
@@ -109,15 +116,16 @@ class _Output:
 
     def add(self, error: Errors.CompileError) -> None:
         self._texts.append(str(error))
-        message = (error.message_only or "").strip().partition("\n")[0]
+        message, *more = (error.message_only or "").strip().splitlines() or [""]
+        hint = next((line.removeprefix(HINT) for line in more if line.startswith(HINT)), None)
         if error.position is None:
-            self.diagnostics.append(Diagnostic(message))
+            self.diagnostics.append(Diagnostic(message, hint=hint))
             return
         source, line, column = error.position[:3]
         lines = source.get_lines(error_handling="replace")
         text = lines[line - 1] if 0 < line <= len(lines) else None
         path = getattr(source, "filename", None)
-        self.diagnostics.append(Diagnostic(message, path, line, column + 1, text))
+        self.diagnostics.append(Diagnostic(message, path, line, column + 1, text, hint))
 
     def __str__(self) -> str:
         return "\n".join(self._texts)
@@ -128,18 +136,9 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
     """Collects errors, and raises what Cython and our own checks raise as a `BuildError`."""
     output = _Output()
 
-    def collecting(original):
-        def report_error(error, use_stack=True):
-            before = error.reported
-            original(error, use_stack)
-            if error.reported and not before:  # else it is held back, and perhaps dropped
-                output.add(error)
-
-        return report_error
-
     try:
         with (
-            replaced(Errors, "report_error", collecting),
+            _noticed(output),
             # In tracebacks: relative to a folder that is the current one by chance, Python would not find the line.
             replaced(FileSourceDescriptor, "get_relative_path", lambda _: lambda source: Path(source.filename)),
         ):
@@ -154,6 +153,32 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
             output.add(error)
         found = output.diagnostics or [Diagnostic(str(error))]
         raise BuildError(name, diagnostics=found, output=str(output) or str(error)) from error
+
+
+class _Reported:
+    """What Cython notes in an error when it tells of it, and not when it holds it back, perhaps to drop it."""
+
+    def __init__(self, output: _Output):
+        self._output = output
+
+    def __get__(self, error: Errors.CompileError, owner: type) -> bool:
+        return bool(vars(error).get("reported"))
+
+    def __set__(self, error: Errors.CompileError, value: bool) -> None:
+        if value and not vars(error).get("reported"):
+            self._output.add(error)
+        vars(error)["reported"] = value
+
+
+@contextmanager
+def _noticed(output: _Output) -> Iterator[None]:
+    """Collects the errors of which Cython tells; its own function for that is built into the modules that call it."""
+    kind: Any = Errors.CompileError
+    kind.reported = _Reported(output)
+    try:
+        yield
+    finally:
+        del kind.reported
 
 
 def _line(error: SyntaxError) -> str:

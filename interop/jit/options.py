@@ -1,0 +1,67 @@
+"""How a module is compiled: the keyword arguments that `load` and `load_inline` have in common."""
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+__all__ = ["Options", "checked"]
+
+
+class Options(TypedDict, total=False):
+    """The keyword arguments; see `interop.load`."""
+
+    include_dirs: Sequence[str | os.PathLike]
+    define_macros: Sequence[tuple[str, str | None]]
+    libraries: Sequence[str]
+    library_dirs: Sequence[str | os.PathLike]
+    extra_compile_args: Sequence[str] | Mapping[str, Sequence[str]]
+    extra_link_args: Sequence[str]
+    compiler_directives: Mapping[str, object] | None
+    annotate: bool
+
+
+_EXAMPLES = {
+    "include_dirs": "folders, such as ['include']",
+    "define_macros": "pairs, such as [('NAME', '1'), ('FLAG', None)]",
+    "libraries": "names, such as ['m']",
+    "library_dirs": "folders, such as ['lib']",
+    "extra_compile_args": "flags, such as ['-O3']",
+    "extra_link_args": "flags, such as ['-Wl,-z,now']",
+}
+
+
+def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
+    """The options of a call of `function`, with absolute folders, and without what is empty: that is the default."""
+    for name in options:
+        if name not in Options.__annotations__:
+            close = difflib.get_close_matches(name, Options.__annotations__, 1)
+            advice = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(Options.__annotations__)}"
+            raise TypeError(f"{function}() has no argument {name!r}; {advice}")
+    found: dict[str, object] = {}
+    for name, value in options.items():
+        if name == "extra_compile_args" and isinstance(value, Mapping):
+            found[name] = {key: _listed(f"{name}[{key!r}]", flags, _EXAMPLES[name]) for key, flags in value.items()}
+        elif name in _EXAMPLES:
+            found[name] = _listed(name, value, _EXAMPLES[name])
+        elif name == "compiler_directives" and not isinstance(value, (Mapping, type(None))):
+            raise TypeError(f"{name} must be a dict, such as {{'boundscheck': False}}, got {value!r}")
+        else:
+            found[name] = value
+    return {name: value for name, value in found.items() if value}
+
+
+def _listed(name: str, value: Any, example: str) -> list:
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
+        raise TypeError(f"{name} must be a list of {example}, got {value!r}")
+    items = list(value)
+    if name == "define_macros":
+        fits = all(isinstance(item, (tuple, list)) and len(item) == 2 for item in items)
+    else:
+        fits = all(isinstance(item, (str, os.PathLike) if name.endswith("_dirs") else str) for item in items)
+    if not fits:
+        raise TypeError(f"{name} must be a list of {example}, got {items!r}")
+    if name == "define_macros":
+        return [tuple(item) for item in items]
+    # Folders are meant now, wherever the program goes later.
+    return [os.path.abspath(item) for item in items] if name.endswith("_dirs") else items

@@ -1,0 +1,207 @@
+"""What a build is made from, beyond its sources: when any of it changes, the module is built again."""
+
+import os
+import subprocess
+
+import pytest
+
+import interop
+from interop.jit import BuildError, build, importing, surroundings
+
+pytestmark = pytest.mark.usefixtures("jit_cache")
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """How often a module was built, of which this process forgets each time that it was loaded."""
+    built = []
+    original = build.build
+
+    def counting(recipe, *arguments):
+        built.append(recipe.name)
+        return original(recipe, *arguments)
+
+    monkeypatch.setattr(build, "build", counting)
+
+    def load(*arguments, **options):
+        monkeypatch.setattr(importing, "_imports", {})
+        module = interop.load(*arguments, **options)
+        return module, len(built)
+
+    return load
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two folders, of which the first is searched first."""
+    found = [tmp_path / "first", tmp_path / "second"]
+    for folder in found:
+        folder.mkdir()
+    return found
+
+
+def write_library(folder, value, kind, name="inputs"):
+    """A library with a function, static or shared."""
+    (folder / "value.c").write_text(f"int value(void) {{ return {value}; }}\n")
+    if kind == "static":
+        subprocess.run(["cc", "-fPIC", "-c", "value.c", "-o", "value.o"], cwd=folder, check=True)
+        subprocess.run(["ar", "rcs", f"lib{name}.a", "value.o"], cwd=folder, check=True)
+    else:
+        subprocess.run(["cc", "-fPIC", "-shared", "value.c", "-o", f"lib{name}.so"], cwd=folder, check=True)
+
+
+class TestShadows:
+    """A new file that is found before the one that was read."""
+
+    @pytest.mark.parametrize("name", ["shadowed", "deep.shadowed"])
+    def test_a_pxd(self, tmp_path, folders, builds, name):
+        path = tmp_path / f"shadowing_pxd_{len(name)}.pyx"
+        path.write_text(f"from {name} cimport value\ndef f(): return value()\n")
+
+        def write(folder, number):
+            declared = folder / f"{name.replace('.', '/')}.pxd"
+            declared.parent.mkdir(exist_ok=True)
+            (declared.parent / "__init__.pxd").touch()
+            declared.write_text(f"cdef inline int value(): return {number}\n")
+
+        write(folders[1], 2)
+        assert builds(path, include_dirs=folders)[0].f() == 2
+        assert builds(path, include_dirs=folders)[1] == 1
+        write(folders[0], 3)
+        assert builds(path, include_dirs=folders)[0].f() == 3
+
+    def test_declarations_of_cython(self, tmp_path, builds):
+        """One beside the source is found before them."""
+        path = tmp_path / "shadowing_cython.pyx"
+        path.write_text("from libc.math cimport floor\ndef f(): return floor(2.5)\n")
+        assert builds(path)[0].f() == 2
+        assert builds(path)[1] == 1
+        (tmp_path / "libc").mkdir()
+        (tmp_path / "libc" / "__init__.pxd").touch()
+        (tmp_path / "libc" / "math.pxd").write_text("cdef inline double floor(double x): return 7\n")
+        assert builds(path)[0].f() == 7
+
+    @pytest.mark.parametrize("source", ["pyx", "cpp"])
+    def test_a_header(self, tmp_path, folders, builds, source):
+        """Of the .pyx itself, and of C++ beside it, whose object is kept apart."""
+        path = tmp_path / f"shadowing_header_{source}.pyx"
+        declared = "shadowed.h" if source == "pyx" else "value.h"
+        path.write_text(f'cdef extern from "{declared}":\n    int value()\ndef f(): return value()\n')
+        (tmp_path / "value.h").write_text("int value();\n")
+        (tmp_path / "value.cpp").write_text("#include <deep/shadowed.h>\nint value() { return number(); }\n")
+        for number, folder in ((3, folders[0]), (2, folders[1])):
+            for name, function in (("shadowed.h", "value"), ("deep/shadowed.h", "number")):
+                (folder / name).parent.mkdir(exist_ok=True)
+                (folder / name).write_text(f"inline int {function}() {{ return {number}; }}\n")
+        hidden = folders[0].rename(tmp_path / "hidden")
+        sources = [path] if source == "pyx" else [path, tmp_path / "value.cpp"]
+        load = lambda: builds(path.stem, sources, include_dirs=folders)  # noqa: E731
+        assert load()[0].f() == 2
+        assert load()[1] == 1
+        hidden.rename(folders[0])
+        assert load()[0].f() == 3
+
+
+class TestLibraries:
+    SOURCE = 'cdef extern from *:\n    """extern "C" int value(void);"""\n    int value()\ndef f(): return value()\n'
+
+    @pytest.mark.parametrize("how", ["library", "path"])
+    def test_a_static_one(self, tmp_path, builds, how):
+        write_library(tmp_path, 2, "static")
+        path = tmp_path / f"linking_{how}.pyx"
+        path.write_text(self.SOURCE)
+        options = {
+            "library": {"libraries": ["inputs"], "library_dirs": [tmp_path]},
+            "path": {"extra_link_args": [str(tmp_path / "libinputs.a")]},
+        }[how]
+        assert builds(path, **options)[0].f() == 2
+        assert builds(path, **options)[1] == 1
+        write_library(tmp_path, 3, "static")
+        assert builds(path, **options)[0].f() == 3
+
+    def test_objects_in_lines_for_distutils(self, tmp_path, builds):
+        write_library(tmp_path, 2, "static")
+        path = tmp_path / "linking_object.pyx"
+        path.write_text("# distutils: extra_objects=value.o\n" + self.SOURCE)
+        assert builds(path)[0].f() == 2
+        write_library(tmp_path, 3, "static")
+        assert builds(path)[0].f() == 3
+
+    def test_one_that_is_found_before_another(self, tmp_path, folders, builds):
+        write_library(folders[1], 2, "static", "ordered")
+        path = tmp_path / "linking_ordered.pyx"
+        path.write_text(self.SOURCE)
+        options = {"libraries": ["ordered"], "library_dirs": folders}
+        assert builds(path, **options)[0].f() == 2
+        write_library(folders[0], 3, "static", "ordered")
+        assert builds(path, **options)[0].f() == 3
+
+    def test_a_shared_one_is_found_again(self, tmp_path):
+        """Where the linker has found it."""
+        folder = tmp_path / "with, comma"
+        folder.mkdir()
+        write_library(folder, 2, "shared", "found_again")
+        (tmp_path / "linking_shared.pyx").write_text(self.SOURCE)
+        module = interop.load(tmp_path / "linking_shared.pyx", libraries=["found_again"], library_dirs=[folder])
+        assert module.f() == 2
+
+    def test_a_shared_one_that_is_not_found(self, tmp_path):
+        write_library(tmp_path, 2, "shared", "not_found_again")
+        flags = [f"-L{tmp_path}", "-lnot_found_again"]
+        (tmp_path / "linking_lost.pyx").write_text(self.SOURCE)
+        for _ in range(2):
+            with pytest.raises(
+                BuildError, match=r"its library libnot_found_again\.so is not found when it is .* in library_dirs"
+            ) as raised:
+                interop.load(tmp_path / "linking_lost.pyx", extra_link_args=flags)
+            assert "its project" not in str(raised.value)
+
+    def test_what_a_body_raises_of_another_module(self):
+        """It is not about the module's own libraries."""
+        message = "libGL.so.1: cannot open shared object file: No such file or directory"
+        with pytest.raises(ImportError, match=r"^libGL"):
+            interop.load_inline(f"raise ImportError('{message}')\n", name="failing_with_a_library")
+
+
+class TestSurroundings:
+    def test_the_processor(self, tmp_path, builds, monkeypatch):
+        """As for another machine with the same home, if the compiler makes code for this processor alone."""
+        path = tmp_path / "on_processor.pyx"
+        path.write_text("# distutils: extra_compile_args=-march=native\nx = 1\n")
+        plain = tmp_path / "on_any_processor.pyx"
+        plain.write_text("x = 1\n")
+        assert builds(path)[1] == builds(path)[1] == 1
+        assert builds(plain)[1] == 2
+        monkeypatch.setitem(surroundings._STATES, surroundings.CPU, lambda: ["another"])
+        assert builds(path)[1] == 3
+        assert builds(plain)[1] == 3
+
+    def test_cuda(self, tmp_path, builds, monkeypatch, toolkit):
+        monkeypatch.setenv("CUDA_HOME", str(toolkit.home))
+        monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
+        path = tmp_path / "with_nvcc.pyx"
+        path.write_text(
+            'cdef extern from *:\n    """extern "C" int number();"""\n    int number()\ndef f(): return number()\n'
+        )
+        kernel = tmp_path / "with_nvcc.cu"
+        kernel.write_text('#include <number.h>\nextern "C" int number() { return NUMBER; }\n')
+        folders = [tmp_path / "first", tmp_path / "second"]
+        folders[1].mkdir()
+        (folders[1] / "number.h").write_text("#ifndef NUMBER\n#define NUMBER 2\n#endif\n")
+        load = lambda: builds("with_nvcc", [path, kernel], include_dirs=folders)  # noqa: E731
+        assert load()[0].f() == 2
+        assert load()[1] == 1
+        monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DNUMBER=3")
+        assert load()[0].f() == 3
+        monkeypatch.delenv("NVCC_APPEND_FLAGS")
+        folders[0].mkdir()
+        (folders[0] / "number.h").write_text("#define NUMBER 4\n")
+        assert load()[0].f() == 4
+        nvcc = tmp_path / "cuda" / "bin" / "nvcc"
+        nvcc.parent.mkdir(parents=True)
+        nvcc.write_text(f'#!/bin/sh\nexec {toolkit.nvcc} "$@" -DNUMBER=5 -I{tmp_path}/third\n')
+        nvcc.chmod(0o755)
+        (tmp_path / "third").mkdir()
+        monkeypatch.delenv("CUDA_HOME")
+        monkeypatch.setenv("PATH", f"{nvcc.parent}{os.pathsep}{os.environ['PATH']}")
+        assert load()[1] == 4
