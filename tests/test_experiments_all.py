@@ -3,7 +3,10 @@
 import re
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 
+import psutil
 import pytest
 
 from interop import __main__ as command_line
@@ -60,13 +63,17 @@ def lacking(found, expected):
 STAND_IN = """
 import sys
 name, *arguments = sys.argv[1:]
-print("begun with", *arguments)
+print("begun with", *arguments, flush=True)
 if name == "breaks":
     print("Traceback (most recent call last):")
     sys.exit("ValueError: [bold]it broke[/bold]")
 if name == "dies":
     import os, signal
     os.kill(os.getpid(), signal.SIGKILL)
+if name == "hangs":
+    import os, time
+    print(f"pid {os.getpid()}", flush=True)
+    time.sleep(600)
 if name == "cannot":
     print("error: this experiment needs what is not here", file=sys.stderr)
     sys.exit(77)
@@ -105,6 +112,27 @@ class TestRunner:
         assert re.search(r"│ cannot +│ +\d+ │ skipped +│ this experiment needs what is not here +│", out)
         assert re.search(r"^1 ok, 1 skipped; \d+ s$", out, re.MULTILINE)
         assert (tmp_path / "works" / "run.log").read_text().startswith("begun with --quick\n")
+
+    def test_an_interruption_ends_the_experiment_that_runs(self, run, monkeypatch):
+        pids = []
+
+        @contextmanager
+        def interrupted(*_, **__):
+            def shown(text, *_):
+                if "pid" in text:
+                    pids.append(int(text.rpartition(" ")[2]))
+                    raise KeyboardInterrupt
+
+            yield shown
+
+        monkeypatch.setattr(runner, "progress", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run("hangs", "works")
+        (pid,) = pids
+        deadline = time.monotonic() + 60
+        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
     def test_the_status_of_the_command_is_that_of_the_run(self, monkeypatch):
         monkeypatch.setattr(runner, "run_all", lambda _: 1)

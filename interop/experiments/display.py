@@ -63,7 +63,8 @@ def progress(text: str, total: int, lines: int = 10) -> Iterator[Callable[..., N
 
 def table(title: str, head: list[str], rows: list[list[str]], words: Collection[int] = (0,)) -> None:
     """Print a table. The columns `words` are words, the others numbers."""
-    result = Table(title=title, title_justify="left")
+    say(title)  # as Table's own title it would wrap at the width of the table
+    result = Table()
     for index, column in enumerate(head):
         result.add_column(column, justify="left" if index in words else "right")
     for row in rows:

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -121,10 +121,11 @@ def date_and_commit(result: dict) -> str:
     return f"{result['date']}, commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}"
 
 
-def markdown_table(head: Sequence[str], rows: list[list[str]]) -> str:
-    """A table for README.md, whose first column is words and whose others are numbers."""
+def markdown_table(head: Sequence[str], rows: list[list[str]], words: Collection[int] = (0,)) -> str:
+    """A table for README.md. The columns `words` are words, the others numbers."""
     lines = [f"| {' | '.join(line)} |" for line in (head, *rows)]
-    return "\n".join([lines[0], "|---|" + "--:|" * (len(head) - 1), *lines[1:]])
+    rule = "|".join("---" if index in words else "--:" for index in range(len(head)))
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
 
 def units(result: dict) -> list[tuple[str, dict[str, dict[str, float]]]]:

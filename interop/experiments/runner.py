@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def _run(name: str, arguments: list[str], shown: Callable[[str], None]) -> Outco
             encoding="utf-8",
             errors="replace",
         )
-        with process:
+        with process, _ended(process):
             for line in process.stdout or ():
                 file.write(line)
                 if line.strip():
@@ -91,6 +92,16 @@ def _run(name: str, arguments: list[str], shown: Callable[[str], None]) -> Outco
     if how == "failed":
         why = f"{why} (all of it: {os.path.relpath(log)})"
     return Outcome(name, time.perf_counter() - started, how, written if how == "ok" else why, log)
+
+
+@contextmanager
+def _ended(process: subprocess.Popen) -> Iterator[None]:
+    """Ends a process together with what waits for it, if that is interrupted."""
+    try:
+        yield
+    except BaseException:
+        process.terminate()
+        raise
 
 
 def _tail(log: Path, lines: int = 15) -> str:

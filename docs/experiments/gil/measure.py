@@ -1,0 +1,183 @@
+"""Measures single calls, work beside a thread that computes in Python, copies, and work on two threads at once."""
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import islice, repeat
+from statistics import median, quantiles
+
+import torch
+
+from interop.experiments import calls
+
+from . import ways
+from .ways import NAME, Work
+
+COUNT = 20_000
+"""Of the calls that callgrind counts the instructions of."""
+
+
+def times(rounds: int, number: int, seconds: float, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
+    """Nanoseconds of an empty call, in blocks of `number`, and of a product, in blocks of so many `seconds`."""
+    timers = {("empty", how): calls.timer("f(x)", {"f": function, "x": None}) for how, function in ways.empty().items()}
+    result = calls.times(timers, rounds, number, shown)
+    for size in ways.SIZES:
+        functions = ways.products(size)
+        count = _count(functions["held"], seconds)
+        found = {how: [] for how in functions}
+        for _ in range(rounds):
+            for how, work in functions.items():
+                found[how].append(_seconds(work, count) / count * 1e9)
+            shown(f"product of {size}")
+        result[f"product of {size}"] = {how: _spread(values) for how, values in found.items()}
+    return result
+
+
+def instructions() -> dict[str, dict[str, float]]:
+    """Instructions of each empty call: see `calls.instructions`."""
+    code = f"from interop.experiments import load\nload({NAME!r}, 'measure').run_below_callgrind()"
+    return calls.instructions(code, [("empty", how) for how in ways.empty()], COUNT)
+
+
+def run_below_callgrind() -> None:
+    """Make each empty call `COUNT` times, and have its instructions written out."""
+    for function in ways.empty().values():
+        results = map(function, repeat(None))
+        deque(islice(results, 100), 0)
+        torch._C._valgrind_toggle()
+        deque(islice(results, COUNT), 0)
+        torch._C._valgrind_toggle_and_dump_stats()
+
+
+def copies(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict[str, dict]]]:
+    """Microseconds of a pause and a copy without the GIL, by what else runs, use count and language.
+
+    In blocks of `number`, where nothing else runs, and beside a thread that counts in Python.
+    """
+    result = {}
+    for beside in ("alone", "beside a thread"):
+        found = {key: [] for key in ways.copies()}
+        with contextlib.ExitStack() as stack:
+            if beside != "alone":
+                stack.enter_context(Counter())
+            for _ in range(rounds):
+                for key, work in ways.copies().items():
+                    found[key].append(_seconds(work, number) / number * 1e6)
+                shown(f"copies {beside}")
+        result[beside] = {how: {} for how in ways.COPIES}
+        for (how, language), values in found.items():
+            result[beside][how][language] = _spread(values)
+    return result
+
+
+def sharing(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[str, dict[str, dict[str, dict]]]:
+    """How often a product is computed beside a thread that counts in Python, and how far that one counts.
+
+    Both as parts of what they do alone in as many `seconds`, by the size of the product and by way.
+    """
+    result = {}
+    for size in ways.SIZES:
+        found = {how: ([], []) for how in ways.PRODUCTS}
+        for _ in range(rounds):
+            for how, work in ways.products(size).items():
+                alone, _ = _rates(work, seconds)
+                with Counter() as counter:
+                    _, counted_alone = _rates(lambda _: time.sleep(seconds), seconds, counter)
+                    own, counted = _rates(work, seconds, counter)
+                found[how][0].append(own / alone)
+                found[how][1].append(counted / counted_alone)
+            shown(f"product of {size}")
+        result[f"product of {size}"] = {
+            how: {"own": _spread(own, 3), "other": _spread(other, 3)} for how, (own, other) in found.items()
+        }
+    return result
+
+
+def threads(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
+    """How many times as much two threads compute as one in the same time, by the size of the product and by way."""
+    result = {}
+    for size in ways.SIZES:
+        found = {how: [] for how in ways.PRODUCTS}
+        for _ in range(rounds):
+            for how in ways.PRODUCTS:
+                # Each thread has matrices of its own.
+                works = [ways.products(size)[how] for _ in range(2)]
+                count = _count(works[0], seconds)
+                one, two = _together(works[:1], count), _together(works, count)
+                found[how].append(2 * one / two)
+            shown(f"product of {size}")
+        result[f"product of {size}"] = {how: _spread(values, 3) for how, values in found.items()}
+    return result
+
+
+class Counter(threading.Thread):
+    """A thread that counts in Python, and so wants the GIL all the time, from ``with`` to its end."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.count = 0
+        self._goes_on = True
+
+    def run(self) -> None:
+        while self._goes_on:
+            self.count += 1
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._goes_on = False
+        self.join()
+
+
+def _rates(work: Work, seconds: float, counter: Counter | None = None) -> tuple[float, float]:
+    """How often a second `work` is done, one at a time for so many `seconds`, and how far `counter` counts a second."""
+    done, before = 0, counter.count if counter else 0
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        work(1)
+        done += 1
+    after = counter.count if counter else 0
+    taken = time.perf_counter() - began
+    return done / taken, (after - before) / taken
+
+
+def _together(works: list[Work], count: int) -> float:
+    """Seconds that threads take, one for each of `works`, which start at once and do theirs `count` times."""
+    start = threading.Barrier(len(works) + 1)
+
+    def run(work: Work) -> None:
+        torch.set_num_threads(1)  # of OpenMP, which each thread has its own number for
+        start.wait()
+        work(count)
+
+    all_threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in all_threads:
+        thread.start()
+    start.wait()
+    began = time.perf_counter()
+    for thread in all_threads:
+        thread.join()
+    return time.perf_counter() - began
+
+
+def _seconds(work: Work, count: int) -> float:
+    began = time.perf_counter()
+    work(count)
+    return time.perf_counter() - began
+
+
+def _count(work: Work, seconds: float) -> int:
+    """How often `work` is done in about so many `seconds`."""
+    count = 1
+    while (taken := _seconds(work, count)) < seconds / 4:
+        count *= 2
+    return max(1, round(count * seconds / taken))
+
+
+def _spread(values: list[float], digits: int = 1) -> dict:
+    low, _, high = quantiles(values)
+    return {"median": round(median(values), digits), "quartiles": [round(low, digits), round(high, digits)]}

@@ -1,0 +1,123 @@
+"""Shows a result: as tables, as a plot, and as the text of README.md. All three are made from the JSON alone."""
+
+from pathlib import Path
+
+from interop.experiments import plots, results
+
+from . import ways
+
+PRODUCTS = [f"product of {size}" for size in ways.SIZES]
+LABELS = {"held": "held", "released": "released", "torch": "torch.mm"}
+COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
+
+
+def tables(result: dict) -> list[tuple[str, list[str], list[list[str]]]]:
+    """The tables: title, head and lines of each."""
+    return [
+        ("nanoseconds of a call that does nothing", ["the GIL is", "nanoseconds", "instructions"], _empty(result)),
+        ("microseconds of a product where nothing else runs", ["rows", *LABELS.values()], _products(result)),
+        (
+            "products (own) beside a thread that counts in Python (other), as parts of what each does alone",
+            _SHARED_HEAD,
+            _shared(result),
+        ),
+        ("products on two threads, in times of those on one", ["rows", *LABELS.values()], _threads(result)),
+        ("microseconds of a pause of a millisecond and a copy, without the GIL", _COPIES_HEAD, _copies(result)),
+    ]
+
+
+_COPIES_HEAD = ["use count", "alone", "beside a thread"]
+_SHARED_HEAD = ["rows", *(f"{label}: {what}" for label in LABELS.values() for what in ("own", "other"))]
+
+
+def _empty(result: dict) -> list[list[str]]:
+    lines = []
+    for how, time in result["times"]["empty"].items():
+        count = result["instructions"].get("empty", {}).get(how)
+        lines.append([how, f"{time['median']:.1f}", "-" if count is None else f"{count:.0f}"])
+    return lines
+
+
+def _products(result: dict) -> list[list[str]]:
+    return [
+        [what.removeprefix("product of "), *(f"{result['times'][what][how]['median'] / 1e3:.2f}" for how in LABELS)]
+        for what in PRODUCTS
+    ]
+
+
+def _shared(result: dict) -> list[list[str]]:
+    return [
+        [
+            what.removeprefix("product of "),
+            *(f"{result['sharing'][what][how][who]['median']:.2f}" for how in LABELS for who in ("own", "other")),
+        ]
+        for what in PRODUCTS
+    ]
+
+
+def _threads(result: dict) -> list[list[str]]:
+    return [
+        [what.removeprefix("product of "), *(f"{result['threads'][what][how]['median']:.2f}" for how in LABELS)]
+        for what in PRODUCTS
+    ]
+
+
+def _copies(result: dict) -> list[list[str]]:
+    alone, beside = result["copies"]["alone"], result["copies"]["beside a thread"]
+    return [
+        [f"{how}, {language}", *(f"{places[how][language]['median']:.1f}" for places in (alone, beside))]
+        for how in ways.COPIES
+        for language in alone[how]
+    ]
+
+
+def sentences(result: dict) -> str:
+    """What follows, with the figures."""
+    parts = [] if result["gil"] else ["This Python ran without a GIL."]
+    for unit, table in results.units(result):
+        empty = table["empty"]
+        parts.append(
+            f"Releasing the GIL and taking it again adds {empty['released'] - empty['held']:.0f} "
+            f"{'nanoseconds' if unit == 'time' else unit} to a call of Cython and "
+            f"{empty['released, C++'] - empty['held, C++']:.0f} to one of C++."
+        )
+    copies = result["copies"]
+    first, further = (copies["beside a thread"][how]["Cython"]["median"] for how in ways.COPIES)
+    parts.append(
+        f"Beside a busy thread a pause of a millisecond and the first copy of a tensor, made without the GIL, take "
+        f"{first / 1e3:.1f} ms; with a further copy they take {further / 1e3:.1f} ms."
+    )
+    return " ".join(parts)
+
+
+def section(machine: str, result: dict) -> str:
+    """The part of README.md about the result of one machine."""
+    parts = [results.conditions(result)]
+    for title, head, rows in tables(result):
+        parts += [f"{title[0].upper()}{title[1:]}:", results.markdown_table(head, rows)]
+    return "\n\n".join([*parts, f"![What sharing costs and brings](results/{machine}.png)", sentences(result)])
+
+
+def draw(result: dict, path: Path) -> None:
+    """Plot work beside a busy thread, and work on two threads."""
+    figure = plots.figure(10, 4.2)
+    left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])
+    width = 0.8 / len(LABELS)
+    for index, how in enumerate(LABELS):
+        places = [line + (index - 1) * width for line in range(len(PRODUCTS))]
+        own = [result["sharing"][what][how]["own"]["median"] for what in PRODUCTS]
+        other = [result["sharing"][what][how]["other"]["median"] for what in PRODUCTS]
+        left.bar(places, own, 0.9 * width, color=COLOURS[how], label=LABELS[how])
+        left.bar(places, other, 0.9 * width, bottom=own, color=COLOURS[how], alpha=0.35)
+        speeds = [result["threads"][what][how]["median"] for what in PRODUCTS]
+        right.bar(places, speeds, 0.9 * width, color=COLOURS[how], label=LABELS[how])
+    plots.plain(left, "Products (dark) beside a thread that counts in Python (light)", "y")
+    left.set_ylabel("parts of what each does alone")
+    plots.plain(right, "Products on two threads", "y")
+    right.set_ylabel("times as many as on one")
+    for axes in (left, right):
+        axes.set_xticks(range(len(PRODUCTS)), [f"{size} rows" for size in ways.SIZES])
+        axes.tick_params(axis="x", length=0)
+        axes.axhline(1, color="#444444", linewidth=0.8, linestyle=":")
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    plots.save(figure, path)

@@ -1,0 +1,86 @@
+"""The functions that are compared, by the names that tables, plots and results call them."""
+
+import sys
+from collections.abc import Callable
+
+import torch
+
+from interop.cli import CommandError
+from interop.experiments import building
+
+NAME = "gil"
+SIZES = (8, 64, 256, 1024)
+"""Of the square matrices whose product stands for work."""
+PRODUCTS = ("held", "released", "torch")
+COPIES = ("1 to 2", "2 to 3")
+"""Of an at::Tensor, by its use count before and after."""
+
+Work = Callable[[int], None]
+
+
+def cython():
+    """The module in Cython."""
+    return building.native(NAME, "gil_cython")
+
+
+def cpp():
+    """The module in C++."""
+    return building.native(NAME, "gil_cpp")
+
+
+def empty() -> dict[str, Callable[[object], None]]:
+    """Functions that do nothing, with the GIL or without."""
+    return {
+        "held": cython().empty,
+        "released": cython().empty_released,
+        "held, C++": cpp().empty,
+        "released, C++": cpp().empty_released,
+    }
+
+
+def products(size: int) -> dict[str, Work]:
+    """Functions that multiply a matrix of so many rows by itself, as often as they are told."""
+    a, out = torch.full((size, size), 1.0), torch.empty(size, size)
+    module = cython()
+
+    def by_torch(count: int) -> None:
+        for _ in range(count):
+            torch.mm(a, a, out=out)
+
+    return {
+        "held": lambda count: module.products(out, a, count),
+        "released": lambda count: module.products_released(out, a, count),
+        "torch": by_torch,
+    }
+
+
+def copies() -> dict[tuple[str, str], Work]:
+    """Functions that wait for a millisecond, copy an at::Tensor and drop the copy, so many times, without the GIL."""
+    x = torch.ones(3)
+    result = {}
+    for language, module in (("Cython", cython()), ("C++", cpp())):
+        for how, function in zip(COPIES, (module.first_copies, module.further_copies), strict=True):
+            result[how, language] = lambda count, function=function: function(x, count)
+    return result
+
+
+def check() -> None:
+    """Make sure that all ways compute the same."""
+    a = torch.randn(5, 5)
+    for name in ("products", "products_released"):
+        out = torch.zeros(5, 5)
+        getattr(cython(), name)(out, a, 2)
+        if not torch.equal(out, a @ a):
+            raise CommandError(f"{name} computes something else than a product")
+    x = torch.ones(3)
+    for module in (cython(), cpp()):
+        for function in (module.first_copies, module.further_copies):
+            before = sys.getrefcount(x), x._use_count()
+            function(x, 3)
+            if (sys.getrefcount(x), x._use_count()) != before:
+                raise CommandError(f"copies of {function.__name__} in {module.__name__} are left over")
+
+
+def has_gil() -> bool:
+    """Whether this Python runs with a GIL; a free-threaded one may have put it back for a module that asked for it."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()

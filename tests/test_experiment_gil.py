@@ -1,0 +1,75 @@
+"""The experiment gil: what runs without the GIL computes the same, and lets other threads run."""
+
+import sys
+from functools import partial
+from operator import attrgetter, call
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from interop import experiments
+from interop.cli import CommandError
+from interop.experiments import building
+
+NAME = "gil"
+
+
+@pytest.fixture(scope="module")
+def gil():
+    building.build(NAME)
+    return SimpleNamespace(**{name: experiments.load(NAME, name) for name in ("measure", "report", "ways")})
+
+
+def test_all_ways_agree(gil):
+    gil.ways.check()
+    for size in gil.ways.SIZES[:2]:
+        products = gil.ways.products(size)
+        assert tuple(products) == gil.ways.PRODUCTS
+        for work in products.values():
+            work(2)
+
+
+def test_the_check_finds_a_wrong_product(gil, monkeypatch):
+    real = gil.ways.cython()
+    wrong = SimpleNamespace(products=real.products, products_released=lambda out, a, count: out.copy_(a))
+    monkeypatch.setattr(gil.ways, "cython", lambda: wrong)
+    with pytest.raises(CommandError, match="products_released computes something else"):
+        gil.ways.check()
+
+
+def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):
+    kept = []
+    real = gil.ways.cython()
+
+    def first_copies(x, count):
+        kept.append(x)
+
+    first_copies.__module__ = "gil_cython"
+    wrong = SimpleNamespace(
+        __name__="gil_cython",
+        products=real.products,
+        products_released=real.products_released,
+        first_copies=first_copies,
+        further_copies=real.further_copies,
+    )
+    monkeypatch.setattr(gil.ways, "cython", lambda: wrong)
+    with pytest.raises(CommandError, match="copies of first_copies in gil_cython are left over"):
+        gil.ways.check()
+
+
+@pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no GIL to be released")
+@pytest.mark.parametrize(("name", "runs"), [("products_released", True), ("products", False)])
+def test_another_thread_runs_while_the_gil_is_released(gil, name, runs):
+    """It counts while products are computed. All calls are made from C, where nobody is asked to give the GIL up."""
+    a, out = torch.ones(64, 64), torch.empty(64, 64)
+    function = getattr(gil.ways.cython(), name)
+    with gil.measure.Counter() as counter:
+        count = partial(attrgetter("count"), counter)
+        counted = []
+        for number in (1, 10, 100, 1_000, 10_000):
+            before, _, after = map(call, [count, partial(function, out, a, number), count])
+            counted.append(after - before)
+            if after != before:
+                break
+    assert any(counted) is runs
