@@ -7,6 +7,7 @@ a warning and needs no network.
 import ast
 import html.parser
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -142,6 +143,7 @@ FIGURE = re.compile(rf"(?<![\w.,-])\d[\d.,]*(?: to \d[\d.,]*)?\s?(?:{UNIT})(?!\w
 # Figures in prose that were not measured: what somebody chose.
 CHOSEN = {
     "docs/jit-guide.md": {"2 GiB"},  # the limit of the cache, as in interop/jit/cache.py
+    "docs/experiments/gil/README.md": {"5 ms"},  # CPython's own, the default of sys.setswitchinterval()
 }
 SETTINGS = re.compile(r"^## (?:Setup|Method)\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 """In an experiment's page they say how it is measured: rounds, sizes, how long a block of calls lasts."""
@@ -172,12 +174,16 @@ def test_other_numbers_are_not(text):
     assert not FIGURE.search(text.replace("11s", "level-11 s"))
 
 
-@pytest.fixture(scope="module")
-def table():
-    spec = importlib.util.spec_from_file_location("readme_table", ROOT / "tools" / "readme_table.py")
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def table():
+    return load(ROOT / "tools" / "readme_table.py")
 
 
 class TestTable:
@@ -280,3 +286,23 @@ class TestSite:
             assert title in text
             assert f"python -m interop experiments {Path(readme).parent.name}" in text
         assert "Latest results: 20" in text
+
+    def test_what_is_said_of_an_experiment(self, tmp_path):
+        pages = load(DOCS / "extensions" / "experiment_pages.py")
+        folder = tmp_path / "falling"
+        (folder / "results").mkdir(parents=True)
+        (folder / "README.md").write_text(
+            "# Falling\n\n## Question\n\nHow fast?\n\n## Results\n\n<!-- results: made -->\n\n| a |\n|---|\n\n"
+            f"It falls. {'It falls fast. ' * 30}\n\n<!-- end of results -->\n\n## What to do with it\n\nCatch it.\n"
+        )
+        before, _, after = pages.entry(folder / "README.md").partition("*Nothing is recorded yet.*")
+        assert before == "## [Falling](falling/README.md)\n\nHow fast?\n\n"
+        told, _, command = after.strip().partition("\n\n")
+        assert told.startswith("It falls. It falls fast.")
+        assert len(told) <= pages.ENOUGH
+        assert command == "Run it: `python -m interop experiments falling`"
+        for year in (2001, 2002):
+            result = {"date": f"{year}-01-01", "machine": {"cpu": "abacus", "cores": 1}, "versions": {"torch": "2.13"}}
+            (folder / "results" / f"{year}.json").write_text(json.dumps(result))
+        (folder / "results" / "other.json").write_text("[]")
+        assert "*Latest results: 2002-01-01, abacus, 1 cores, torch 2.13.*" in pages.entry(folder / "README.md")

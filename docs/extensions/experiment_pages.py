@@ -27,7 +27,7 @@ def findings(readme: str) -> str:
     found = RESULTS.search(readme)
     paragraphs = []
     for paragraph in reversed(found[1].strip().split("\n\n") if found else []):
-        if paragraph.startswith(("|", "!", "#", "<")) or paragraph.endswith(":"):
+        if paragraph.startswith(("|", "!", "#", "<", "-", "```")) or paragraph.endswith(":"):
             break
         paragraphs.insert(0, " ".join(paragraph.split()))
     told = ""
