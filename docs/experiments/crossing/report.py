@@ -53,8 +53,8 @@ def ratios(result: dict) -> str:
         )
         for what in ways.COUNTS:
             ours = table[what]["Cython"]
-            found = [f"{ours / table[what][way]:.2f} of {way}" for way in BARS if way in table[what]]
-            parts.append(f"With {what} Cython costs, in times the {unit}, {', '.join(found)}.")
+            found = [f"{way} {ours / table[what][way]:.2f}" for way in BARS if way in table[what]]
+            parts.append(f"With {what}, {unit} of Cython over that of others: {', '.join(found)}.")
     seconds = result["compiling"]
     if seconds:
         parts.append(
