@@ -50,6 +50,33 @@ def test_what_is_no_tensor_is_refused_by_all(ways, wrong):
             function(*[wrong] * ways.COUNTS[what])
 
 
+@pytest.mark.parametrize(
+    ("tensor", "refused_by"),
+    [
+        (torch.ones(3, requires_grad=True), {"DLPack exchange, checked"}),
+        (torch.ones(3, dtype=torch.complex64).conj(), {"DLPack exchange, checked"}),
+        (
+            torch.ones(3, device="meta"),
+            {"nanobind", "tvm-ffi", "torch.ops", "custom_op", "DLPack exchange", "DLPack exchange, checked"},
+        ),
+        (
+            torch.ones(3).to_sparse(),
+            {"nanobind", "tvm-ffi", "ctypes", "cffi", "torch.ops", "DLPack exchange", "DLPack exchange, checked"},
+        ),
+    ],
+    ids=["gradient", "conj", "meta", "sparse"],
+)
+def test_what_is_refused_is_as_the_readme_says(ways, tensor, refused_by):
+    refusing = set()
+    for (what, way), function in ways.functions().items():
+        if what == "1 tensor":
+            try:
+                assert function(tensor) == 3
+            except (BufferError, NotImplementedError, RuntimeError, TypeError):
+                refusing.add(way)
+    assert refusing == refused_by
+
+
 def test_a_tool_that_is_not_installed_is_left_out(ways, monkeypatch):
     monkeypatch.setattr(building, "tool_version", lambda package: None if package == "nanobind" else "1.0")
     assert ways.missing() == ["nanobind"]

@@ -5,15 +5,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from pathlib import Path
 from statistics import median, quantiles
 
+import torch
 from torch.utils.benchmark import Timer
 
 from interop.experiments.display import say, waiting
 
-__all__ = ["count_if_possible", "instructions", "timer", "times"]
+__all__ = ["count_if_possible", "instructions", "run_counted", "timer", "times"]
 
 Key = tuple[str, str]
 """What a call does, and how."""
@@ -57,6 +60,15 @@ def instructions(code: str, keys: list[Key], count: int) -> dict[str, dict[str, 
             total = re.search(r"^(?:totals|summary): (\d+)", Path(folder, f"out.{number}").read_text(), re.MULTILINE)
             result[what][how] = round(int(total[1]) / count, 1)
     return result
+
+
+def run_counted(function: Callable, arguments: Sequence[object], count: int) -> None:
+    """Call `function` `count` times in the way that `instructions` asks for, and before that 100 times uncounted."""
+    first, *others = arguments
+    deque(map(function, repeat(first, 100), *map(repeat, others)), 0)
+    torch._C._valgrind_toggle()
+    deque(map(function, repeat(first, count), *map(repeat, others)), 0)
+    torch._C._valgrind_toggle_and_dump_stats()
 
 
 def count_if_possible(count: Callable[[], dict], how_long: str) -> dict:

@@ -1,5 +1,6 @@
 # DLPack's C exchange API, through its function pointers: a call for each tensor fills a DLTensor, which borrows. First
-# torch's own table, which checks nothing, not even that the object is a tensor; then this toolkit's, which checks all.
+# torch's own table, which checks neither that the object is a tensor nor gradients nor conj; then this toolkit's, which
+# checks all.
 from cpython.object cimport PyObject, PyObject_TypeCheck, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t

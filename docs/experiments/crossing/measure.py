@@ -4,9 +4,7 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from collections import deque
 from collections.abc import Callable
-from itertools import islice, repeat
 from pathlib import Path
 
 import torch
@@ -59,14 +57,10 @@ def instructions() -> dict[str, dict[str, float]]:
 def run_below_callgrind() -> None:
     """Make each call `COUNT` times, and have its instructions written out."""
     known = names()
-    functions = [(eval(function, known), [known["x"]]) for function, _ in CALLS.values()]
-    functions += [(function, ways.tensors(ways.COUNTS[what])) for (what, _), function in ways.functions().items()]
-    for function, arguments in functions:
-        results = map(function, *map(repeat, arguments))
-        deque(islice(results, 100), 0)
-        torch._C._valgrind_toggle()
-        deque(islice(results, COUNT), 0)
-        torch._C._valgrind_toggle_and_dump_stats()
+    for function, _ in CALLS.values():
+        calls.run_counted(eval(function, known), [known["x"]], COUNT)
+    for (what, _), function in ways.functions().items():
+        calls.run_counted(function, ways.tensors(ways.COUNTS[what]), COUNT)
 
 
 def compiling(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:

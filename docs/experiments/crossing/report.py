@@ -53,13 +53,14 @@ def ratios(result: dict) -> str:
         )
         for what in ways.COUNTS:
             ours = table[what]["Cython"]
-            found = [f"{ours / table[what][way]:.2f} of {way}" for way in BARS if way in table[what]]
-            parts.append(f"With {what} Cython costs, in times the {unit}, {', '.join(found)}.")
+            found = [f"{way} {ours / table[what][way]:.2f}" for way in BARS if way in table[what]]
+            parts.append(f"With {what}, {unit} of Cython over that of others: {', '.join(found)}.")
     seconds = result["compiling"]
-    parts.append(
-        f"g++ takes {seconds['Cython']:.1f} s for the Cython module and {seconds['pybind11']:.1f} s for the one over "
-        f"torch/extension.h, {seconds['Cython'] / seconds['pybind11']:.2f} times as long."
-    )
+    if seconds:
+        parts.append(
+            f"g++ takes {seconds['Cython']:.1f} s for the Cython module and {seconds['pybind11']:.1f} s for the one "
+            f"over torch/extension.h, {seconds['Cython'] / seconds['pybind11']:.2f} times as long."
+        )
     plain, declared = result["translating"]["nothing"], result["translating"]["torch and ATen"]
     parts.append(
         f"Cython takes {declared:.2f} s for a function over cimport torch and cimport ATen, "

@@ -29,11 +29,11 @@ def main(arguments: list[str]) -> None:
         "compilations": compilations,
     }
     result = started | {"settings": settings, "flags": ways.FLAGS, "tools": ways.tools(), "times": times}
-    result["instructions"] = {}
+    result |= {"instructions": {}, "compiling": {}}
     if not options.quick:
         result["instructions"] = calls.count_if_possible(measure.instructions, "some minutes")
-    with progress("compiling", 2 * compilations) as shown:
-        result["compiling"] = measure.compiling(compilations, shown)
+        with progress("compiling", 2 * compilations) as shown:
+            result["compiling"] = measure.compiling(compilations, shown)
     with progress("translating", 2 * compilations) as shown:
         result["translating"] = measure.translating(compilations, shown)
     table("one call", list(report.HEAD), report.rows(result))

@@ -3,9 +3,7 @@
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from itertools import islice, repeat
 from statistics import median, quantiles
 
 import torch
@@ -44,11 +42,7 @@ def instructions() -> dict[str, dict[str, float]]:
 def run_below_callgrind() -> None:
     """Make each empty call `COUNT` times, and have its instructions written out."""
     for function in ways.empty().values():
-        results = map(function, repeat(None))
-        deque(islice(results, 100), 0)
-        torch._C._valgrind_toggle()
-        deque(islice(results, COUNT), 0)
-        torch._C._valgrind_toggle_and_dump_stats()
+        calls.run_counted(function, [None], COUNT)
 
 
 def copies(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict[str, dict]]]:

@@ -6,13 +6,10 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from collections import deque
 from collections.abc import Callable
-from itertools import islice, repeat
 from pathlib import Path
 
 import numpy
-import torch
 from torch.utils.cpp_extension import include_paths
 
 from interop import get_include
@@ -47,11 +44,7 @@ def instructions() -> dict[str, dict[str, float]]:
 def run_below_callgrind() -> None:
     """Make each read `COUNT` times, and have its instructions written out."""
     for (what, _), function in ways.functions().items():
-        results = map(function, repeat(ways.VALUES[what]))
-        deque(islice(results, 100), 0)
-        torch._C._valgrind_toggle()
-        deque(islice(results, COUNT), 0)
-        torch._C._valgrind_toggle_and_dump_stats()
+        calls.run_counted(function, [ways.VALUES[what]], COUNT)
 
 
 def compiling(shown: Callable[[str], None]) -> dict[str, float]:
