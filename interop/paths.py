@@ -58,5 +58,5 @@ def _find(installed: str, in_checkout: str) -> str:
             return str(folder)
     raise FileNotFoundError(
         f"{_PACKAGE} has no folder {installed!r}, and there is no {_CHECKOUT / in_checkout}: the installation is "
-        "incomplete. Reinstall it: pip install --no-build-isolation --force-reinstall --no-deps torch-interop"
+        "incomplete. Reinstall it, in its checkout: pip install --no-build-isolation --force-reinstall --no-deps ."
     )

@@ -9,7 +9,7 @@ __all__ = ["Options", "checked"]
 
 
 class Options(TypedDict, total=False):
-    """The keyword arguments; see `interop.load`."""
+    """The keyword arguments that `interop.load` and `interop.load_inline` have in common; the former describes them."""
 
     include_dirs: Sequence[str | os.PathLike]
     define_macros: Sequence[tuple[str, str | None]]
