@@ -224,7 +224,11 @@ class TestErrors:
         assert int(bare("import os; os.environ['TORCH_SHOW_CPP_STACKTRACES'] = '1'\n" + code, site)) > 5
         assert int(bare(code, site)) == 0
 
-    @pytest.mark.parametrize("wrong", [None, [1.0], 3, "x", torch, torch.Tensor, torch.Size([2]), Liar()], ids=repr)
+    @pytest.mark.parametrize(
+        "wrong",
+        [None, [1.0], 3, "x", torch, torch.Tensor, torch.Size([2]), pytest.param(Liar(), id="a liar")],
+        ids=repr,
+    )
     def test_what_is_no_tensor(self, consumer, wrong):
         with pytest.raises(TypeError, match=r"expected Tensor, got [\w.]+"):
             consumer.roundtrip(wrong)

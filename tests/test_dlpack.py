@@ -283,7 +283,7 @@ def test_errors_of_producers_come_through():
         interop.from_dlpack(Deviceless(None))
 
 
-@pytest.mark.parametrize("given", [None, 1, [1.0], "text", object()], ids=str)
+@pytest.mark.parametrize("given", [None, 1, [1.0], "text", object()], ids=lambda given: type(given).__name__)
 def test_objects_without_dlpack(given):
     with pytest.raises(TypeError, match=r"'obj' must be a DLPack capsule.*__dlpack__.*torch.as_tensor"):
         interop.from_dlpack(given)
