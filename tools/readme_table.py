@@ -80,7 +80,7 @@ def tools_table(crossing: dict, build_time: dict) -> list[str]:
 
 def conversions_table(bridges: dict) -> list[str]:
     """What sharing memory takes here and with torch's own functions."""
-    lines = ["| one dimension, ns | torch-interop | torch |", "|---|--:|--:|"]
+    lines = ["| nanoseconds of one conversion, one dimension | torch-interop | torch |", "|---|--:|--:|"]
     for what, ways in CONVERSIONS.items():
         lines.append(row(what, [find(bridges, "times", f"{what}, 1-d", how) for how in ways], 0))
     return lines
@@ -103,7 +103,7 @@ def section(page: Path) -> str:
     parts = [
         "\n".join(tools_table(results["crossing"], results["build-time"])),
         "\n".join(conversions_table(results["bridges"])),
-        "Medians; " + "; ".join(source(name, result, page) for name, result in results.items()) + ".",
+        "Nanoseconds are medians; " + "; ".join(source(name, result, page) for name, result in results.items()) + ".",
     ]
     return "\n\n".join(parts)
 

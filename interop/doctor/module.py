@@ -314,7 +314,8 @@ def _copies(everything: Closure, torch: Torch | None) -> list[Finding]:
         return []
     text = f"it would load copies of torch's libraries: {', '.join(copies)}"
     fix = (
-        'with two copies in a process, operators are registered twice ("Key already registered") and tensors of one '
+        'with two copies in a process, operators are registered twice ("Key already registered", "Tried to register '
+        'multiple backend fallbacks"), torch finds no Python ("compiled without Python support"), and tensors of one '
         "are not those of the other. Delete the copies, link without -rpath to them, and leave torch's libraries out "
         "of wheels: auditwheel repair --exclude 'libc10*' --exclude 'libtorch*'"
     )

@@ -35,7 +35,9 @@ def ratios(result: dict) -> str:
         for unit, table in results.units(result):
             each = [table[f"{what}, {n}-d"][ours] / table[f"{what}, {n}-d"][theirs] for n in measure.SHAPES]
             found.append(f"{min(each):.2f} to {max(each):.2f} times the {unit}")
-        parts.append(f"{what.capitalize()}, {ours}: {', '.join(found)} of {theirs} (bar: {bar}).")
+        whose = theirs if theirs.startswith("of ") else f"of {theirs}"
+        words = what[0].upper() + what[1:]
+        parts.append(f"{words}, {ours}: {', '.join(found)} {whose} (to reach: {bar} times the time).")
     return " ".join(parts)
 
 
