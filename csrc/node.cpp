@@ -230,6 +230,9 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
     saved_.emplace_back(tensor, is_output);
   }
   to_save_.clear();
+  // An output that was changed in place keeps this node, which must not keep it.
+  dirty_.clear();
+  non_differentiable_.clear();
   in_forward_ = false;
   tell(attached);
 }

@@ -49,7 +49,7 @@ class ContextBase : public Context {
   void* state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) override;
   void drop_state() noexcept;
 
-  // Owned: a raw pointer to a tensor that is gone may be that of another one.
+  // Owned, until forward has ended: a raw pointer to a tensor that is gone may be that of another one.
   std::vector<at::Tensor> dirty_, non_differentiable_;
 
  private:

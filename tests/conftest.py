@@ -247,7 +247,7 @@ def spelled(site):
 
 def import_from(site, name):
     """Imports the module `name` out of the folder `site`."""
-    if str(site) not in sys.path:
+    if sys.path[0] != str(site):  # before this folder, which has a package of the same name as one of the modules
         sys.path.insert(0, str(site))
     return importlib.import_module(name)
 

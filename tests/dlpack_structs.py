@@ -60,6 +60,11 @@ NAMES = {Legacy: b"dltensor", Versioned: b"dltensor_versioned"}
 _kept = []
 
 
+def forget():
+    """Frees what capsules were made of. Nobody may have one any more, or a tensor over one."""
+    _kept.clear()
+
+
 def name_of(capsule):
     return _python.PyCapsule_GetName(capsule).decode()
 
@@ -76,7 +81,7 @@ def inside(capsule):
 class Capsule:
     """A capsule over an array's memory, of which `change` may make something else; it counts its deleter's calls.
 
-    Nothing of it is freed by the deleter, or before the process ends.
+    Nothing of it is freed by the deleter, or before `forget`.
     """
 
     def __init__(self, array, kind=Versioned, *, change=lambda managed: None, deleter=True, name=None):

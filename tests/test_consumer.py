@@ -83,13 +83,11 @@ class TestIdentity:
 
 
 # What hypothesis keeps of its examples grows from call to call. Plain tests below make the same calls.
-NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 
 
 class TestResults:
     """ATen through Cython gives what torch gives."""
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=50)
     @given(rows=st.integers(0, 5), inner=st.integers(1, 5), columns=st.integers(0, 5), seed=st.integers(0, 2**31))
     def test_linear(self, consumer, rows, inner, columns, seed):
@@ -97,7 +95,6 @@ class TestResults:
         x, weight = torch.randn(rows, inner), torch.randn(columns, inner)
         torch.testing.assert_close(consumer.linear(x, weight), torch.nn.functional.linear(x, weight), rtol=0, atol=0)
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=50)
     @given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=4), data=st.data())
     def test_two_results(self, consumer, shape, data):
@@ -153,7 +150,6 @@ class TestResults:
         x = torch.randn(7)
         torch.testing.assert_close(consumer.normalised(x), (x - x.mean()) / x.std())
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=25)
     @given(shape=st.lists(st.integers(0, 3), max_size=5), kind=st.sampled_from([list, tuple]))
     def test_shapes_from_python(self, consumer, shape, kind):

@@ -94,11 +94,9 @@ def same(a, b):
 
 
 # What hypothesis keeps of its examples grows from call to call.
-NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 
 
 class TestIndices:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=400)
     @given(tensor_and_index())
     def test_reading(self, handwritten, case):
@@ -109,7 +107,6 @@ class TestIndices:
         if isinstance(got, torch.Tensor) and got.numel() and got._is_view() != expected._is_view():
             raise AssertionError("one is a view and the other is not")
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=400)
     @given(tensor_and_index(), st.sampled_from(["number", "scalar", "full", "wrong"]))
     def test_writing(self, handwritten, case, kind):
@@ -363,7 +360,6 @@ class TestAccessorElements:
         with pytest.raises(TypeError, match=f"must have dtype torch.{dtype}, got torch.{other}"):
             handwritten.total(torch.zeros(2, 3, dtype=getattr(torch, other)), dtype)
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=100)
     @given(shape=st.lists(st.integers(0, 4), min_size=1, max_size=4), data=st.data())
     def test_views(self, handwritten, shape, data):
@@ -547,7 +543,6 @@ class TestSettings:
         assert has["lapack"] == torch._C.has_lapack
         assert has["mps"] == torch.backends.mps.is_built()
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=30)
     @given(st.integers(0, 2**64 - 1))
     def test_manual_seed(self, handwritten, seed):
@@ -576,7 +571,6 @@ class TestGenerator:
         with pytest.raises(ValueError, match="the generator is undefined, so it has no state"):
             handwritten.undefined_generator(what)
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=30)
     @given(seed=st.integers(0, 2**64 - 1), shape=st.lists(st.integers(0, 5), max_size=3))
     def test_numbers_are_those_of_torch(self, handwritten, seed, shape):
@@ -655,7 +649,6 @@ numbers = st.one_of(
 
 
 class TestScalar:
-    @NOT_REPEATED
     @settings(deadline=None)
     @given(numbers)
     def test_python_numbers(self, handwritten, value):
@@ -694,7 +687,6 @@ class TestScalar:
         with pytest.raises(TypeError, match="argument 'value' must be bool, int, float or complex, got"):
             handwritten.scalar(value)
 
-    @NOT_REPEATED
     @settings(deadline=None)
     @given(numbers, numbers)
     def test_equality(self, handwritten, a, b):

@@ -19,7 +19,6 @@ pytestmark = [
     ),
 ]
 
-NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 DTYPES = (
     *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
     *(torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.complex64, torch.complex128),
@@ -65,7 +64,6 @@ def check_same(got, expected):
 
 
 class TestBinary:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=300)
     @given(pairs(), st.sampled_from([1, 7, 32768]))
     def test_broadcasts_and_promotes_as_torch(self, iterators, pair, grain):
@@ -194,7 +192,6 @@ class TestOutputs:
 
 
 class TestLoops:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=100)
     @given(st.lists(st.integers(0, 5), max_size=4).flatmap(lambda s: strided(s, [torch.float32])), st.booleans())
     def test_in_one_and_two_dimensions(self, iterators, x, two_dimensional):
@@ -354,7 +351,6 @@ class TestQueries:
 
 
 class TestReductions:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=100)
     @given(st.data())
     def test_agree_with_torch(self, iterators, data):

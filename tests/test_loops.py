@@ -31,11 +31,7 @@ def one_thread(two_threads):
     torch.set_num_threads(1)
 
 
-NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
-
-
 class TestParts:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=200)
     @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 70), st.integers(1, 4), st.booleans())
     def test_each_iteration_is_in_one_part(self, loops, begin, end, grain, threads, hold_gil):

@@ -18,7 +18,6 @@ pytestmark = [
 ]
 
 OPS = torch.ops.interop_kernels
-NOT_REPEATED = pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
@@ -39,7 +38,6 @@ def _loaded(operations):
 
 
 class TestElementwise:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=300)
     @given(pairs())
     def test_broadcasts_and_promotes_as_torch(self, operations, pair):
@@ -54,7 +52,6 @@ class TestElementwise:
         for left, right in ((a[:n], b), (a[:n], b[:1]), (a[:1], b), (a[:1].expand(n), b), (a[::2], b), (a[n:], b)):
             check_same(operations.binary(left, right), left * 2 + right)
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=100)
     @given(strided([3, 40], [torch.float32, torch.float64]), st.floats(0.5, 2))
     def test_the_layout_does_not_change_a_bit(self, operations, x, beta):
@@ -163,7 +160,6 @@ class TestElementwise:
 
 
 class TestOut:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=100)
     @given(pairs((torch.float32, torch.int64)))
     def test_takes_what_fits(self, operations, pair):
@@ -255,7 +251,6 @@ def on_meta(x):
 class TestMeta:
     """Without values there is a result without values, so one function is the kernel for CPU and for Meta."""
 
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=200)
     @given(pairs())
     def test_elementwise(self, pair):
@@ -392,7 +387,6 @@ class TestGraphs:
 
 
 class TestReductions:
-    @NOT_REPEATED
     @settings(deadline=None, max_examples=200)
     @given(st.data())
     def test_a_sum(self, operations, data):

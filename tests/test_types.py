@@ -292,7 +292,6 @@ class TestNumbers:
 
 class TestSizes:
     # What hypothesis keeps of its examples grows from call to call. Plain tests make the same calls.
-    @pytest.mark.unchecked(by="leaks", reason="hypothesis remembers its examples, so memory grows")
     @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6))
     def test_from_python(self, pytypes, numbers):
         for source in (numbers, tuple(numbers), torch.Size(numbers)):

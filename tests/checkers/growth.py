@@ -1,6 +1,8 @@
 """Finds leaks by repetition: a test that has passed is called again and again, and nothing may grow with the calls."""
 
+import contextlib
 import ctypes
+import functools
 import gc
 import sys
 import time
@@ -8,12 +10,16 @@ import time
 import numpy as np
 import pytest
 import torch
+from hypothesis.strategies import DataObject
 
 # What changes in every batch, by one or more a call, is leaked. What is made once, or now and then, is not.
 WARM_UP, BATCHES, CALLS = 3, 4, 3
 
 # s. Tests that take longer are not repeated: most of them start processes, whose memory cannot be measured from here.
 SLOW = 1.5
+
+# Of those that hypothesis tries in the first run of a test.
+EXAMPLES = 20
 
 # A leaked reference to an object that lives on anyway takes no memory. These are what native code returns most often,
 # and the type of tensors, of which each tensor holds a reference.
@@ -41,14 +47,16 @@ class Growth:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem):
-        start = time.monotonic()
-        result = yield
-        if time.monotonic() - start > SLOW:
-            self.left_out.append((pyfuncitem.nodeid, f"run once and not repeated, because it takes more than {SLOW} s"))
+        examples = []
+        with recorded(pyfuncitem.obj, examples):
+            start = time.monotonic()
+            result = yield
+            seconds = time.monotonic() - start
+        call = self.repetition(pyfuncitem, seconds, examples)
+        if call is None:
             return result
-        arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
         try:
-            leaked = leaks(lambda: pyfuncitem.obj(**arguments))
+            leaked = leaks(call)
         except Exception as error:
             error.add_note("The test passed once and failed when it was repeated, as `make leaks` does with each test.")
             raise
@@ -58,6 +66,51 @@ class Growth:
                 file.write(f"{text}\n")
             pytest.fail(text, pytrace=False)
         return result
+
+    def repetition(self, item, seconds, examples):
+        """What is called to repeat a test that took some time; None if it is not repeated, and the reason is noted."""
+        reason = None
+        if hasattr(item.obj, "hypothesis"):
+            inner = item.obj.hypothesis.inner_test
+            if any(isinstance(one, DataObject) for _, named in examples for one in named.values()):
+                reason = "it draws while it runs"
+            seconds = 0  # of a few hundred examples; those that are repeated are few
+        else:
+            arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+            inner, examples = item.obj, [((), arguments)]
+        if seconds > SLOW:
+            reason = f"it takes more than {SLOW} s"
+        if reason:
+            self.left_out.append((item.nodeid, f"run once and not repeated, because {reason}"))
+            return None
+
+        def call():
+            for positional, named in examples:
+                inner(*positional, **named)
+
+        return call
+
+
+@contextlib.contextmanager
+def recorded(test, examples):
+    """Keeps the first examples that hypothesis tries, to be repeated without it: it remembers a little of each run."""
+    handle = getattr(test, "hypothesis", None)
+    if handle is None:
+        yield
+        return
+    inner = handle.inner_test
+
+    @functools.wraps(inner)
+    def recording(*positional, **named):
+        if len(examples) < EXAMPLES:
+            examples.append((positional, named))
+        return inner(*positional, **named)
+
+    handle.inner_test = recording
+    try:
+        yield
+    finally:
+        handle.inner_test = inner
 
 
 def leaks(call) -> str:
@@ -81,6 +134,8 @@ def leaks(call) -> str:
 def measure() -> list[int]:
     """The bytes that ASan's allocator has given out, and the numbers of references. A clean test changes none."""
     gc.collect()
+    if "dlpack_structs" in sys.modules:
+        sys.modules["dlpack_structs"].forget()
     # Python's cache of attributes holds the name that each was looked up with, and fills with copies of the same name.
     ctypes.pythonapi.PyType_ClearCache()
     return [_in_use(), *map(sys.getrefcount, COUNTED.values())]
