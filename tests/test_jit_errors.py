@@ -1,5 +1,6 @@
 """What is said where a module cannot be built: the line that is wrong, or what is missing."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from Cython.Compiler.Errors import CompileError
 import interop
 from interop.build import cythonize
 from interop.jit import BuildError
+from interop.jit.options import Options, checked
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -191,6 +193,14 @@ class TestHints:
 
 
 class TestArguments:
+    @pytest.mark.parametrize("function", [interop.load, interop.load_inline])
+    def test_help_names_them(self, function):
+        parameters = inspect.signature(function).parameters
+        assert {"force", "include_dirs", "extra_compile_args", "annotate"} <= {*parameters}
+        defaults = {name: one.default for name, one in parameters.items() if name in Options.__annotations__}
+        assert checked(function.__name__, defaults) == {}
+        assert all(one.kind is not one.VAR_KEYWORD for one in parameters.values())
+
     @pytest.mark.parametrize("name", ["my-module", "2nd", "", "a.b", "módulo", "a b", "class", "None", 3])
     def test_names_that_are_none(self, name):
         with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII and no keyword, got"):
