@@ -7,6 +7,7 @@ import pytest
 
 import interop
 from interop.jit import BuildError, build, importing, surroundings
+from interop.jit.compiler import folders_in
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -100,6 +101,56 @@ class TestShadows:
         assert load()[1] == 1
         hidden.rename(folders[0])
         assert load()[0].f() == 3
+
+    @pytest.mark.parametrize("how", ["flags", "CPATH"])
+    def test_a_header_in_folders_of_the_compiler(self, tmp_path, folders, builds, monkeypatch, how):
+        """Their names are relative, so that all runs of this test share a precompiled header."""
+        path = tmp_path / f"shadowing_in_{how}.pyx"
+        path.write_text(
+            'cdef extern from "value.h":\n    int value()\n'
+            'cdef extern from "header.h":\n    int header()\ndef f(): return value(), header()\n'
+        )
+        (tmp_path / "value.h").write_text("int value();\n")
+        (tmp_path / "value.cpp").write_text('#include "number.h"\nint value() { return number(); }\n')
+        monkeypatch.chdir(tmp_path)
+        flags = ["-Ifirst", "-isystem", "second"] if how == "flags" else []
+        if how == "CPATH":
+            monkeypatch.setenv("CPATH", "first:second")
+
+        def write(folder, name, number):
+            (folder / f"{name}.h").write_text(f"inline int {name}() {{ return {number}; }}\n")
+            return builds(path.stem, [path, tmp_path / "value.cpp"], extra_compile_args=flags)[0].f()
+
+        (folders[1] / "number.h").write_text("inline int number() { return 1; }\n")
+        assert write(folders[1], "header", 2) == (1, 2)
+        assert write(folders[0], "number", 3) == (3, 2)
+        assert write(folders[0], "header", 4) == (3, 4)
+
+    def test_force_takes_no_object_of_before(self, tmp_path, builds):
+        """Such as one for which the compiler was asked whether a header is there."""
+        path = tmp_path / "forced.pyx"
+        path.write_text('cdef extern from *:\n    """int value();"""\n    int value()\ndef f(): return value()\n')
+        (tmp_path / "value.cpp").write_text(
+            '#if __has_include("asked.h")\nint value() { return 3; }\n#else\nint value() { return 2; }\n#endif\n'
+        )
+        sources = [path, tmp_path / "value.cpp"]
+        assert builds("forced", sources)[0].f() == 2
+        (tmp_path / "asked.h").touch()
+        assert builds("forced", sources, force=True)[0].f() == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        (["-Ia", "-I", "b"], ["a", "b"]),
+        (["-isystem", "a", "-iquoteb", "-idirafter", "c"], ["a", "b", "c"]),
+        (["-O2", "-DI", "-I"], [""]),
+    ],
+)
+def test_folders_in_flags(monkeypatch, flags, found):
+    monkeypatch.delenv("CPATH", raising=False)
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", "d:")
+    assert folders_in(flags) == [*found, "d", "."]
 
 
 class TestLibraries:

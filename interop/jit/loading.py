@@ -255,7 +255,7 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         try:
             from interop.jit.build import build  # here, because what is built already needs no Cython
 
-            module = build(recipe, folder, say, verbose)
+            module = build(recipe, folder, say, verbose, force)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -25,6 +25,7 @@ def shadowing(files: Collection[str], folders: Iterable[str]) -> list[str]:
     `folders` are those that were searched; what stands beside the files themselves may be found first. It may be more
     than would be: a build in vain costs seconds. Of a folder that is not there, nothing below it is listed.
     """
+    files = [os.path.abspath(path) for path in files]
     searched = list(dict.fromkeys(map(os.path.abspath, folders)))
     beside = map(os.path.dirname, files)
     ours = [one for one in dict.fromkeys([*searched, *beside]) if not is_fixed(os.path.join(one, "file"))]
