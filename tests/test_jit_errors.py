@@ -231,6 +231,19 @@ class TestHints:
 
 
 class TestArguments:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"extra_compile_args": {"CXX": ["-O3"]}}, "must be 'cxx' or 'nvcc', got 'CXX'; did you mean 'cxx'"),
+            ({"extra_compile_args": {"cxx": [], "nvc": ["-O3"]}}, "got 'nvc'; did you mean 'nvcc'"),
+            ({"extra_compile_args": {1: ["-O3"]}}, "must be 'cxx' or 'nvcc', got 1$"),
+            ({"compiler_directives": {1: True}}, "keys of compiler_directives must be strings, .*, got 1"),
+        ],
+    )
+    def test_keys_that_there_are_not(self, options, message):
+        with pytest.raises(TypeError, match=message):
+            interop.load_inline("x = 1\n", **options)
+
     @pytest.mark.parametrize("function", [interop.load, interop.load_inline])
     def test_help_names_them(self, function):
         parameters = inspect.signature(function).parameters
