@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -49,6 +50,15 @@ def write_library(folder, value, kind, name="inputs"):
         subprocess.run(["ar", "rcs", f"lib{name}.a", "value.o"], cwd=folder, check=True)
     else:
         subprocess.run(["cc", "-fPIC", "-shared", "value.c", "-o", f"lib{name}.so"], cwd=folder, check=True)
+
+
+def test_a_date_in_the_future(tmp_path, builds):
+    """As of an archive of a machine whose clock is ahead."""
+    path = tmp_path / "of_tomorrow.pyx"
+    path.write_text("x = 1\n")
+    tomorrow = time.time() + 86400
+    os.utime(path, (tomorrow, tomorrow))
+    assert builds(path)[1] == builds(path)[1] == 1
 
 
 class TestShadows:

@@ -91,12 +91,14 @@ def _state(path: str) -> str | None:
 
 
 def _changed_since(path: str, time: float) -> bool:
-    """Also if it was replaced by a file with an older date."""
+    """Also if it was replaced by a file with an older date.
+
+    The date that anybody can set says nothing: it may lie in the future, and the file would be new at each load.
+    """
     try:
-        state = os.stat(path)
+        return os.stat(path).st_ctime > time
     except OSError:
         return True
-    return max(state.st_mtime, state.st_ctime) > time
 
 
 def _sizes(folder: Path) -> dict[str, int]:
