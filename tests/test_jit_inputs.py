@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 
 import pytest
@@ -80,6 +81,23 @@ class TestShadows:
         assert builds(path, include_dirs=folders)[1] == 1
         write(folders[0], 3)
         assert builds(path, include_dirs=folders)[0].f() == 3
+
+    def test_a_pxd_on_the_path(self, tmp_path, folders, builds, monkeypatch):
+        """Which is another with another PYTHONPATH; entries that have none do not matter."""
+        (tmp_path / "source").mkdir()
+        path = tmp_path / "source" / "declared_on_path.pyx"
+        path.write_text("from declared_somewhere cimport value\ndef f(): return value()\n")
+        for number, folder in enumerate(folders):
+            (folder / "declared_somewhere.pxd").write_text(f"cdef inline int value(): return {number}\n")
+        monkeypatch.syspath_prepend(folders[1])
+        assert builds(path)[0].f() == 1
+        monkeypatch.syspath_prepend(tmp_path / "source")
+        assert builds(path)[1] == 1
+        monkeypatch.syspath_prepend(folders[0])
+        assert builds(path)[0].f() == 0
+        monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(folders[0])])
+        module, count = builds(path)
+        assert (module.f(), count) == (1, 2)
 
     def test_declarations_of_cython(self, tmp_path, builds):
         """One beside the source is found before them."""

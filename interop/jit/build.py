@@ -27,7 +27,7 @@ from interop.jit.diagnose import Generated, diagnose
 from interop.jit.errors import BuildError, message_of
 from interop.jit.objects import compile_cuda_sources, compile_source, included
 from interop.jit.recipe import Recipe
-from interop.jit.shadows import is_fixed, of_libraries, shadowing
+from interop.jit.shadows import is_fixed, of_libraries, on_path, shadowing
 from interop.jit.support import BOOTSTRAPPED, NATIVE, precompiled, support
 from interop.jit.translate import translate
 
@@ -128,7 +128,8 @@ class _Work:
         absent = self._absent(read)
         read |= {path for path in self._own_declarations() if os.path.exists(path)}
         files = {path for path in read | linked | self.written if not is_fixed(path)}
-        manifest.write(self.folder, module, files, started, absent=absent, around=self._around())
+        through = on_path((path for path in read if path.endswith(".pxd")), self._searched())
+        manifest.write(self.folder, module, files, started, absent=absent, on_path=through, around=self._around())
         return module
 
     def _compiler(self) -> Compiler:
