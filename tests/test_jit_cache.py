@@ -1,17 +1,22 @@
 """What is kept on disk for modules that are compiled while a program runs: how much, what goes, what stays."""
 
 import os
+import pickle
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 import interop
 from interop import __main__ as command_line
+from interop.cuda import cache as nvrtc
+from interop.cuda.nvrtc import Image
 from interop.jit import BuildError, cache, loading
 from interop.jit.cache import Entry
+from interop.paths import get_cache_dir
 
 
 @pytest.fixture
@@ -155,25 +160,54 @@ class TestPrivacy:
             assert folder.stat().st_mode & 0o777 == 0o700
 
     @pytest.mark.parametrize("below", [".", "jit"])
-    @pytest.mark.parametrize("mode", [0o770, 0o702])
+    @pytest.mark.parametrize("mode", [0o770, 0o702, 0o775])
     def test_one_that_others_can_write(self, place, below, mode):
+        """As an earlier version has made it under the umask 002."""
         (place / "jit").mkdir(mode=0o700)
         (place / below).chmod(mode)
-        with pytest.raises(
-            BuildError,
-            match=rf"the cache {place}\S* can be written to by others \(its mode is {mode:o}\), .*INTEROP_CACHE",
-        ) as raised:
-            self.load()
-        command = re.search("run (chmod .*), or", str(raised.value))[1]
-        subprocess.run(command, shell=True, check=True)
         cache.prepare("private")
+        assert (place / below).stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("below", ["modules", "objects/key"])
+    def test_one_with_folders_that_others_can_write(self, place, below):
+        (place / "jit" / below).mkdir(parents=True)
+        (place / "jit").chmod(0o755)
+        cache.prepare("private")
+        assert (place / "jit").stat().st_mode & 0o777 == 0o755
+        (place / "jit" / below).chmod(0o775)
+        cache.prepare("private")
+        assert (place / "jit").stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("mode", [0o1777, 0o1700, 0o777])
+    def test_one_that_is_shared(self, place, mode):
+        """Such as /tmp, or a folder with the files of a project."""
+        (place / "file").touch()
+        nvrtc.write("kernel", Image(b"code", (), {}, ""))
+        assert nvrtc.read("kernel")
+        place.chmod(mode)
+        with pytest.raises(BuildError, match=rf"others use {place}: name a folder below it$") as raised:
+            self.load()
+        assert "chmod" not in str(raised.value)
+        assert place.stat().st_mode & 0o7777 == mode
+        assert nvrtc.read("kernel") is None
 
     def test_one_of_another_user(self, place):
         if os.geteuid() != 0:
             pytest.skip("only root can give a folder away")
         os.chown(place, 12345, -1)
-        with pytest.raises(BuildError, match=r"belongs to another user, with the id 12345, who .*INTEROP_CACHE_DIR"):
+        with pytest.raises(
+            BuildError, match=r"belongs to user 12345, who .*you are root; name .*INTEROP_CACHE"
+        ) as raised:
             self.load()
+        assert not re.search("chmod|cannot be built", str(raised.value))
+        assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+    def test_a_home_that_is_empty(self, tmp_path, monkeypatch):
+        for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", "")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        assert get_cache_dir() == tmp_path / f"torch-interop-{os.getuid()}"
 
     def test_a_user_without_a_home(self, tmp_path):
         """As in a container that is run under a number."""

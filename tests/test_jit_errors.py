@@ -1,5 +1,6 @@
 """What is said where a module cannot be built: the line that is wrong, or what is missing."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -10,8 +11,10 @@ import torch
 from Cython.Compiler.Errors import CompileError
 
 import interop
-from interop.build import cythonize
+from interop.build import cythonize, hints
+from interop.build.hints import hint
 from interop.jit import BuildError
+from interop.jit.options import Options, checked
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -148,7 +151,7 @@ class TestHints:
     """For those who have not yet met tensors of two languages."""
 
     @pytest.mark.parametrize(
-        ("body", "hint"),
+        ("body", "expected"),
         [
             ("return torch.wrap(at.add(x, y.cdata))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
             ("return torch.wrap(at.relu(x))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
@@ -160,19 +163,56 @@ class TestHints:
                 "return torch.wrap(x.cdata.sum(dim=1))",
                 "functions take no keyword arguments, .* give 'dim' in its place",
             ),
+            (
+                "return torch.wrap(at.sum(x.cdata, dim=1))",
+                "functions take no keyword arguments, .* give 'dim' in its place",
+            ),
         ],
     )
-    def test_what_to_write(self, body, hint):
+    def test_what_to_write(self, body, expected):
         error = error_of(
             f"cimport torch\ncimport ATen as at\ndef f(torch.Tensor x not None, torch.Tensor y, z):\n    {body}\n"
         )
         lines = str(error).splitlines()
-        assert re.search(hint, error.diagnostics[0].hint)
+        assert re.search(expected, error.diagnostics[0].hint)
         assert lines[4].startswith("    hint: ")
 
     def test_nothing_is_said_of_what_is_not_known(self):
         error = error_of("def f(x): return y\n")
         assert "hint" not in str(error)
+
+    @pytest.mark.parametrize(
+        ("message", "body"),
+        [
+            # A C++ tensor has the name of one of Python's in another function.
+            ("Cannot convert Python object to 'CTensor'", "def g(torch.Tensor x): pass\ndef f(x): at.relu(x)"),
+            ("no suitable method found (candidates: 8)", "def g(torch.Tensor x): pass\ndef f(): at.add(x, x, 1, 2)"),
+            ("no suitable method found (candidates: 8)", "def f():\n    cdef Tensor x = y\n    at.add(x, x, 1, 2)"),
+            ("no suitable method found (candidates: 8)", "def f():  # torch.Tensor x\n    at.add(x, x, 1, 2)"),
+            ("Call with wrong number of arguments (expected 2, got 3)", "def f(torch.Tensor x): at.matmul(x, x, x)"),
+            ("C function got unexpected keyword argument 'x'", "def f(): g(\n  at.add(1),\n  x=2)"),
+            ("Cannot convert 'vector[Tensor]' to Python object", "def f(): return x"),
+            ("Cannot convert 'TensorOptions' to Python object", "def f(): return x"),
+            ("Cannot convert 'at.Tensor *' to Python object", "def f(): return x"),
+        ],
+    )
+    def test_what_is_false_of_the_name(self, message, body):
+        lines = ["cimport torch", "cimport ATen as at", "from ATen cimport Tensor", *body.splitlines()]
+        column = max(
+            lines[-1].rfind("x=") if "keyword" in message else lines[-1].find("(x"), lines[-1].find("rn x") + 2
+        )
+        found = hint(message, lines, len(lines), column + 1 + ("convert Python" in message))
+        assert found is None or "x is a torch.Tensor" not in found
+        assert found is None or "convert Python" in message
+
+    @pytest.mark.parametrize(
+        "first",
+        ["from torch cimport Tensor", "from torch cimport (no_grad,\n    Tensor)", "from torch cimport Tensor as T"],
+    )
+    def test_a_short_name(self, first):
+        lines = [*first.splitlines(), "async def f(a, Tensor x):", "    if a:", "        b = 1", "    at.add(x, 1, 2)"]
+        found = hint("no suitable method found (candidates: 8)", lines, len(lines), lines[-1].index("(") + 1)
+        assert found == (None if " as " in first else hints._of_python("x"))
 
     def test_an_overload_of_tensors_that_there_is_not(self):
         """The arguments are of C++, so the hint about Python's would be wrong."""
@@ -191,6 +231,27 @@ class TestHints:
 
 
 class TestArguments:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"extra_compile_args": {"CXX": ["-O3"]}}, "must be 'cxx' or 'nvcc', got 'CXX'; did you mean 'cxx'"),
+            ({"extra_compile_args": {"cxx": [], "nvc": ["-O3"]}}, "got 'nvc'; did you mean 'nvcc'"),
+            ({"extra_compile_args": {1: ["-O3"]}}, "must be 'cxx' or 'nvcc', got 1$"),
+            ({"compiler_directives": {1: True}}, "keys of compiler_directives must be strings, .*, got 1"),
+        ],
+    )
+    def test_keys_that_there_are_not(self, options, message):
+        with pytest.raises(TypeError, match=message):
+            interop.load_inline("x = 1\n", **options)
+
+    @pytest.mark.parametrize("function", [interop.load, interop.load_inline])
+    def test_help_names_them(self, function):
+        parameters = inspect.signature(function).parameters
+        assert {"force", "include_dirs", "extra_compile_args", "annotate"} <= {*parameters}
+        defaults = {name: one.default for name, one in parameters.items() if name in Options.__annotations__}
+        assert checked(function.__name__, defaults) == {}
+        assert all(one.kind is not one.VAR_KEYWORD for one in parameters.values())
+
     @pytest.mark.parametrize("name", ["my-module", "2nd", "", "a.b", "módulo", "a b", "class", "None", 3])
     def test_names_that_are_none(self, name):
         with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII and no keyword, got"):

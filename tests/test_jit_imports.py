@@ -235,6 +235,16 @@ class TestNames:
         with pytest.raises(ValueError, match="made from"):
             interop.load(a)
 
+    def test_a_file_by_another_name(self, tmp_path):
+        """Through a link, and behind a source that stands beside it."""
+        (tmp_path / "a").mkdir()
+        (tmp_path / "link").symlink_to("a")
+        (tmp_path / "a" / "linked_stem.pyx").write_text("x = 1\n")
+        (tmp_path / "a" / "first.cpp").write_text("int first() { return 1; }\n")
+        paths = [tmp_path / folder / "linked_stem.pyx" for folder in ("a", "link")]
+        assert [interop.load(path).x for path in paths] == [1, 1]
+        assert interop.load("linked_stem", [tmp_path / "a" / "first.cpp", paths[0]]).x == 1
+
     def test_a_file_that_was_moved(self, tmp_path):
         old, new = tmp_path / "moved_stem.pyx", tmp_path / "elsewhere" / "moved_stem.pyx"
         old.write_text("x = 1\n")

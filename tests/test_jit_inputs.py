@@ -2,11 +2,14 @@
 
 import os
 import subprocess
+import sys
+import time
 
 import pytest
 
 import interop
 from interop.jit import BuildError, build, importing, surroundings
+from interop.jit.compiler import folders_in
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -50,6 +53,15 @@ def write_library(folder, value, kind, name="inputs"):
         subprocess.run(["cc", "-fPIC", "-shared", "value.c", "-o", f"lib{name}.so"], cwd=folder, check=True)
 
 
+def test_a_date_in_the_future(tmp_path, builds):
+    """As of an archive of a machine whose clock is ahead."""
+    path = tmp_path / "of_tomorrow.pyx"
+    path.write_text("x = 1\n")
+    tomorrow = time.time() + 86400
+    os.utime(path, (tomorrow, tomorrow))
+    assert builds(path)[1] == builds(path)[1] == 1
+
+
 class TestShadows:
     """A new file that is found before the one that was read."""
 
@@ -69,6 +81,23 @@ class TestShadows:
         assert builds(path, include_dirs=folders)[1] == 1
         write(folders[0], 3)
         assert builds(path, include_dirs=folders)[0].f() == 3
+
+    def test_a_pxd_on_the_path(self, tmp_path, folders, builds, monkeypatch):
+        """Which is another with another PYTHONPATH; entries that have none do not matter."""
+        (tmp_path / "source").mkdir()
+        path = tmp_path / "source" / "declared_on_path.pyx"
+        path.write_text("from declared_somewhere cimport value\ndef f(): return value()\n")
+        for number, folder in enumerate(folders):
+            (folder / "declared_somewhere.pxd").write_text(f"cdef inline int value(): return {number}\n")
+        monkeypatch.syspath_prepend(folders[1])
+        assert builds(path)[0].f() == 1
+        monkeypatch.syspath_prepend(tmp_path / "source")
+        assert builds(path)[1] == 1
+        monkeypatch.syspath_prepend(folders[0])
+        assert builds(path)[0].f() == 0
+        monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(folders[0])])
+        module, count = builds(path)
+        assert (module.f(), count) == (1, 2)
 
     def test_declarations_of_cython(self, tmp_path, builds):
         """One beside the source is found before them."""
@@ -100,6 +129,56 @@ class TestShadows:
         assert load()[1] == 1
         hidden.rename(folders[0])
         assert load()[0].f() == 3
+
+    @pytest.mark.parametrize("how", ["flags", "CPATH"])
+    def test_a_header_in_folders_of_the_compiler(self, tmp_path, folders, builds, monkeypatch, how):
+        """Their names are relative, so that all runs of this test share a precompiled header."""
+        path = tmp_path / f"shadowing_in_{how}.pyx"
+        path.write_text(
+            'cdef extern from "value.h":\n    int value()\n'
+            'cdef extern from "header.h":\n    int header()\ndef f(): return value(), header()\n'
+        )
+        (tmp_path / "value.h").write_text("int value();\n")
+        (tmp_path / "value.cpp").write_text('#include "number.h"\nint value() { return number(); }\n')
+        monkeypatch.chdir(tmp_path)
+        flags = ["-Ifirst", "-isystem", "second"] if how == "flags" else []
+        if how == "CPATH":
+            monkeypatch.setenv("CPATH", "first:second")
+
+        def write(folder, name, number):
+            (folder / f"{name}.h").write_text(f"inline int {name}() {{ return {number}; }}\n")
+            return builds(path.stem, [path, tmp_path / "value.cpp"], extra_compile_args=flags)[0].f()
+
+        (folders[1] / "number.h").write_text("inline int number() { return 1; }\n")
+        assert write(folders[1], "header", 2) == (1, 2)
+        assert write(folders[0], "number", 3) == (3, 2)
+        assert write(folders[0], "header", 4) == (3, 4)
+
+    def test_force_takes_no_object_of_before(self, tmp_path, builds):
+        """Such as one for which the compiler was asked whether a header is there."""
+        path = tmp_path / "forced.pyx"
+        path.write_text('cdef extern from *:\n    """int value();"""\n    int value()\ndef f(): return value()\n')
+        (tmp_path / "value.cpp").write_text(
+            '#if __has_include("asked.h")\nint value() { return 3; }\n#else\nint value() { return 2; }\n#endif\n'
+        )
+        sources = [path, tmp_path / "value.cpp"]
+        assert builds("forced", sources)[0].f() == 2
+        (tmp_path / "asked.h").touch()
+        assert builds("forced", sources, force=True)[0].f() == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        (["-Ia", "-I", "b"], ["a", "b"]),
+        (["-isystem", "a", "-iquoteb", "-idirafter", "c"], ["a", "b", "c"]),
+        (["-O2", "-DI", "-I"], [""]),
+    ],
+)
+def test_folders_in_flags(monkeypatch, flags, found):
+    monkeypatch.delenv("CPATH", raising=False)
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", "d:")
+    assert folders_in(flags) == [*found, "d", "."]
 
 
 class TestLibraries:

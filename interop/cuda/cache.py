@@ -34,6 +34,7 @@ def read(name: str) -> Image | None:
     """The entry, or None where there is none, or none that is whole."""
     path = folder() / name
     try:
+        make_cache_dir()  # raises where others could have put it there
         head, _, code = path.read_bytes().partition(b"\n")
         fields = json.loads(head)
         if fields.pop("sha256") != hashlib.sha256(code).hexdigest():

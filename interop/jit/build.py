@@ -27,7 +27,7 @@ from interop.jit.diagnose import Generated, diagnose
 from interop.jit.errors import BuildError, message_of
 from interop.jit.objects import compile_cuda_sources, compile_source, included
 from interop.jit.recipe import Recipe
-from interop.jit.shadows import is_fixed, of_libraries, shadowing
+from interop.jit.shadows import is_fixed, of_libraries, on_path, shadowing
 from interop.jit.support import BOOTSTRAPPED, NATIVE, precompiled, support
 from interop.jit.translate import translate
 
@@ -40,12 +40,12 @@ _INITIALISED = (
 _NO_ROOM = re.compile(r"No space left on device|Disk quota exceeded|File too large|File size limit exceeded")
 
 
-def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: bool) -> str:
+def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: bool, force: bool = False) -> str:
     """Build the module into `folder`, and return the name of its file; a `BuildError` if that fails.
 
-    `say` is called with what is being done.
+    `say` is called with what is being done. With `force` no object of an earlier build is taken.
     """
-    work = _Work(recipe, folder, say, verbose)
+    work = _Work(recipe, folder, say, verbose, force)
     try:
         return work.run()
     except BuildError as error:
@@ -72,8 +72,8 @@ def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: boo
 class _Work:
     """A build that goes on."""
 
-    def __init__(self, recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: bool):
-        self.recipe, self.folder, self.say, self.verbose = recipe, folder, say, verbose
+    def __init__(self, recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: bool, force: bool):
+        self.recipe, self.folder, self.say, self.verbose, self.force = recipe, folder, say, verbose, force
         self.generated: list[Generated] = []
         self.written: set[str] = set()  # the files with lines of the user
         self.with_cuda = False
@@ -106,7 +106,7 @@ class _Work:
                 torch.version.cuda is not None and uses_cuda(extension)
             )
             self.library_dirs = [one for one in extension.library_dirs if one not in cpp_extension.library_paths()]
-            read |= compile_cuda_sources(extension, self.folder, self.say, self.verbose)
+            read |= compile_cuda_sources(extension, self.folder, self.say, self.verbose, self.force)
             header, shared = (future.result() for future in prepared)
             self.say("compiling")
             compiler = self._compiler()
@@ -120,7 +120,7 @@ class _Work:
                 if source in {str(one.cpp) for one in self.generated}:
                     jobs[output] = pool.submit(self._compile_generated, compiler, source, output, header)
                 else:
-                    jobs[output] = pool.submit(compile_source, plain, source, output)
+                    jobs[output] = pool.submit(compile_source, plain, source, output, self.force)
             wait(jobs.values())
             read = read.union(*(job.result() for job in jobs.values()))
             self.say("linking")
@@ -128,7 +128,8 @@ class _Work:
         absent = self._absent(read)
         read |= {path for path in self._own_declarations() if os.path.exists(path)}
         files = {path for path in read | linked | self.written if not is_fixed(path)}
-        manifest.write(self.folder, module, files, started, absent=absent, around=self._around())
+        through = on_path((path for path in read if path.endswith(".pxd")), self._searched())
+        manifest.write(self.folder, module, files, started, absent=absent, on_path=through, around=self._around())
         return module
 
     def _compiler(self) -> Compiler:
@@ -186,7 +187,7 @@ class _Work:
         """The folders of headers and of declarations."""
         sources = [source for source in self.recipe.sources if source not in self.recipe.texts]
         packages = [find_root_package_dir(source) for source in sources]
-        return [*map(os.path.dirname, sources), *packages, *self.extension.include_dirs]
+        return [*map(os.path.dirname, sources), *packages, *self._compiler().searched]
 
     def _absent(self, read: set[str]) -> list[str]:
         """The files that would be read if they were there."""

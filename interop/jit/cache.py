@@ -7,16 +7,14 @@ import contextlib
 import os
 import re
 import secrets
-import shlex
 import shutil
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.jit.errors import BuildError
+from interop.jit.errors import CacheError
 from interop.jit.lock import locked, try_lock
-from interop.paths import get_cache_dir, make_cache_dir
+from interop.paths import get_cache_dir, keep_private, make_cache_dir
 
 __all__ = ["KINDS", "Entry", "entries", "evict", "limit", "prepare", "root"]
 
@@ -37,24 +35,34 @@ def root() -> Path:
 
 
 def prepare(name: str) -> None:
-    """Make the folder if there is none; raise BuildError for the module `name` if others could put modules there."""
-    if not root().is_dir():
+    """Make the folder if there is none; a CacheError for the module `name` if others could put modules there."""
+    try:
         make_cache_dir()
-        root().mkdir(mode=0o700, exist_ok=True)
-    for folder in (get_cache_dir(), root()):
-        state = os.stat(folder)
-        if state.st_uid not in (0, os.geteuid()):
-            found, advice = f"belongs to another user, with the id {state.st_uid}", ""
-        elif state.st_mode & 0o022:
-            found = f"can be written to by others (its mode is {stat.S_IMODE(state.st_mode):o})"
-            advice = f"run chmod -R go-w {shlex.quote(str(folder))}, or "
-        else:
-            continue
-        raise BuildError(
-            name,
-            f"the cache {folder} {found}, who could put modules there that would run as yours; {advice}name a folder "
-            "of your own in the environment variable INTEROP_CACHE_DIR",
-        )
+        folder = root()
+        folder.mkdir(mode=0o700, exist_ok=True)
+        keep_private(folder)
+    except PermissionError as error:
+        if error.errno is not None:  # the system's, of a folder that cannot be made
+            raise
+        raise CacheError(name, str(error)) from None
+    state = os.stat(folder)
+    if state.st_uid == os.geteuid() and state.st_mode & 0o011 and any(map(_is_open, _below(folder))):
+        folder.chmod(0o700)
+
+
+def _below(folder: Path) -> Iterator[str]:
+    """The kinds, and their entries."""
+    for kind in (*KINDS, "locks"):
+        yield str(folder / kind)
+        with contextlib.suppress(OSError), os.scandir(folder / kind) as found:
+            yield from [one.path for one in found]
+
+
+def _is_open(path: str) -> bool:
+    try:
+        return bool(os.stat(path).st_mode & 0o022)
+    except OSError:
+        return False
 
 
 def limit() -> int:

@@ -14,7 +14,7 @@ from torch.utils import cpp_extension
 
 from interop.jit.errors import BuildError
 
-__all__ = ["CommandFailedError", "Compiler"]
+__all__ = ["CommandFailedError", "Compiler", "folders_in"]
 
 # Those with which setuptools compiles modules as well: C's integers wrap, and assertions are left out.
 FLAGS = ("-fPIC", "-DNDEBUG", "-fwrapv", "-pipe")
@@ -94,7 +94,7 @@ class Compiler:
     @property
     def searched(self) -> list[str]:
         """The folders of headers."""
-        return [word.removeprefix("-I") for word in self.folders]
+        return folders_in([*self.flags, *self.macros, *self.folders])
 
     def run(self, *arguments: str, shown: bool = True) -> str:
         """Run the compiler; `CommandFailedError` if it fails, and `BuildError` if there is none.
@@ -126,6 +126,19 @@ class Compiler:
         if self.verbose and shown and done.stdout:
             print(done.stdout, end="", flush=True)
         return done.stdout
+
+
+def folders_in(words: Sequence[str]) -> list[str]:
+    """The folders of headers in the flags of a compiler, and those in the environment."""
+    found = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option = next((one for one in ("-I", "-isystem", "-iquote", "-idirafter") if word.startswith(one)), None)
+        if option:
+            found.append(word.removeprefix(option) or following)
+    for variable in ("CPATH", "CPLUS_INCLUDE_PATH"):
+        if variable in os.environ:  # where an empty one is the current folder
+            found += [folder or os.curdir for folder in os.environ[variable].split(os.pathsep)]
+    return found
 
 
 def _words(variable: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from interop.paths import get_cache_dir
 
-__all__ = ["BuildError", "Diagnostic", "message_of"]
+__all__ = ["BuildError", "CacheError", "Diagnostic", "message_of"]
 
 SHOWN = 5
 """So many errors are shown; the first of them is mostly the cause of the rest."""
@@ -91,6 +91,17 @@ class BuildError(RuntimeError):
     def __reduce__(self):
         named = {"diagnostics": self.diagnostics, "output": self.output, "command": self.command}
         return functools.partial(BuildError, **named), (self.name, self._reason)
+
+
+class CacheError(BuildError):
+    """The folder for modules may not be used, whatever there is to be built."""
+
+    def __init__(self, name: str, reason: str):
+        super().__init__(name, reason)
+        self.args = (reason,)
+
+    def __reduce__(self):
+        return CacheError, (self.name, self._reason)
 
 
 def message_of(error: OSError) -> str:

@@ -1,5 +1,6 @@
 """`load` and `load_inline`: find the build of a module, or make it, and import it."""
 
+import inspect
 import keyword
 import os
 import secrets
@@ -8,7 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Unpack
+from typing import Any, Unpack
 
 from interop.jit import manifest
 from interop.jit.cache import Entry, evict, limit, prepare
@@ -121,6 +122,21 @@ def load_inline(
     return module_of_text(
         _dedented(cython_source), cpp_source, name, checked("load_inline", options), force=force, verbose=verbose
     )
+
+
+def _show_options(function: Any) -> None:
+    """Makes help() and editors show the options one by one, and not ``**options``."""
+    signature = inspect.signature(function)
+    shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    defaults = {"compiler_directives": None, "annotate": False}
+    for name, kind in Options.__annotations__.items():
+        default = defaults.get(name, ())
+        shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    function.__signature__ = signature.replace(parameters=shown)
+
+
+_show_options(load)
+_show_options(load_inline)
 
 
 def _dedented(text: str) -> str:
@@ -239,7 +255,7 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         try:
             from interop.jit.build import build  # here, because what is built already needs no Cython
 
-            module = build(recipe, folder, say, verbose)
+            module = build(recipe, folder, say, verbose, force)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from interop.jit import surroundings
 from interop.jit.recipe import digest_of_file, states_of
+from interop.jit.shadows import located
 
 __all__ = ["Manifest", "read", "write"]
 
@@ -31,6 +32,8 @@ class Manifest:
         Hashes of all files that were read, by path; of libraries and objects, their states.
     absent
         Files that were looked for in vain.
+    located
+        The entries of `sys.path` in which declarations were found that lie nowhere else, by their names there.
     sizes
         Those of the libraries and objects that were made, by name. Others than we may have removed some of them.
     around
@@ -40,6 +43,7 @@ class Manifest:
     module: str
     files: dict[str, str | None]
     absent: list[str]
+    located: dict[str, str | None]
     sizes: dict[str, int]
     around: dict[str, object]
 
@@ -48,6 +52,7 @@ class Manifest:
         return (
             self.sizes == _sizes(folder)
             and not any(map(os.path.exists, self.absent))
+            and self.located == located(self.located)
             and self.around == surroundings.current(self.around)
             and all(_state(path) == state for path, state in self.files.items())
         )
@@ -68,6 +73,7 @@ def write(
     started: float,
     *,
     absent: Sequence[str] = (),
+    on_path: Iterable[str] = (),
     around: Iterable[str] = (),
 ) -> None:
     """Make what lies in `folder` a finished build, of `files`, that was begun at the time `started`."""
@@ -75,7 +81,7 @@ def write(
     for path in sorted(files):
         # Of what was written meanwhile nobody knows which state went into the module.
         states[path] = CHANGED if _changed_since(path, started) else _state(path)
-    made = Manifest(module, states, list(absent), _sizes(folder), surroundings.current(around))
+    made = Manifest(module, states, list(absent), located(on_path), _sizes(folder), surroundings.current(around))
     partial = folder / f"{NAME}.partial"
     partial.write_text(json.dumps(dataclasses.asdict(made)), encoding="utf-8")
     partial.replace(folder / NAME)
@@ -91,12 +97,14 @@ def _state(path: str) -> str | None:
 
 
 def _changed_since(path: str, time: float) -> bool:
-    """Also if it was replaced by a file with an older date."""
+    """Also if it was replaced by a file with an older date.
+
+    The date that anybody can set says nothing: it may lie in the future, and the file would be new at each load.
+    """
     try:
-        state = os.stat(path)
+        return os.stat(path).st_ctime > time
     except OSError:
         return True
-    return max(state.st_mtime, state.st_ctime) > time
 
 
 def _sizes(folder: Path) -> dict[str, int]:

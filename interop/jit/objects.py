@@ -14,7 +14,7 @@ import torch
 from interop.build.cuda import NvccError, compile_cuda, cuda, headers_of, is_cuda, uses_cuda
 from interop.jit import manifest, surroundings
 from interop.jit.cache import Entry, root
-from interop.jit.compiler import CommandFailedError, Compiler
+from interop.jit.compiler import CommandFailedError, Compiler, folders_in
 from interop.jit.errors import BuildError
 from interop.jit.recipe import digest_of_file, key_of
 from interop.jit.shadows import shadowing
@@ -24,13 +24,16 @@ __all__ = ["compile_cuda_sources", "compile_source", "included"]
 OBJECT = "object.o"
 
 
-def compile_source(compiler: Compiler, source: str, output: Path) -> set[str]:
-    """Compile a source of the user's to the file `output`; return the files that it includes."""
+def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -> set[str]:
+    """Compile a source of the user's to the file `output`; return the files that it includes.
+
+    With `force` also if nothing has changed.
+    """
     known = compiler.flags, compiler.macros, compiler.folders, surroundings.of_flags(compiler.flags)
     entry = Entry("objects", key_of("object", source, digest_of_file(source), known))
     with entry.alone():
         found = manifest.read(entry.folder)
-        if not (found and found.holds(entry.folder)):
+        if force or not (found and found.holds(entry.folder)):
             shutil.rmtree(entry.folder, ignore_errors=True)
             entry.folder.mkdir(parents=True, mode=0o700)
             started = time.time()
@@ -47,11 +50,11 @@ def compile_source(compiler: Compiler, source: str, output: Path) -> set[str]:
 
 
 def compile_cuda_sources(
-    extension: setuptools.Extension, folder: Path, say: Callable[[str], None], verbose: bool
+    extension: setuptools.Extension, folder: Path, say: Callable[[str], None], verbose: bool, force: bool
 ) -> set[str]:
     """Compile the ``.cu`` sources of `extension`, if it has any; return the files that they include.
 
-    Their objects, copied into `folder`, become its extra objects.
+    Their objects, copied into `folder`, become its extra objects. With `force` they are compiled in any case.
     """
     sources = [source for source in extension.sources if is_cuda(source)]
     if not sources and (torch.version.cuda is None or not uses_cuda(extension)):
@@ -75,8 +78,8 @@ def compile_cuda_sources(
     entry = Entry("objects", key_of("cuda", sources, flags, around))
     with entry.alone():
         before = manifest.read(entry.folder)
-        if before and any(map(os.path.exists, before.absent)):
-            shutil.rmtree(entry.folder)
+        if force or (before and any(map(os.path.exists, before.absent))):
+            shutil.rmtree(entry.folder, ignore_errors=True)
         started = time.time()
         try:
             compile_cuda(extension, state, entry.folder, verbose, quiet=not verbose)
@@ -87,7 +90,9 @@ def compile_cuda_sources(
         for index, path in enumerate(extension.extra_objects[known:], known):
             extension.extra_objects[index] = shutil.copyfile(path, folder / os.path.basename(path))
         read = headers_of(entry.folder)
-        manifest.write(entry.folder, "", read, started, absent=shadowing(read, extension.include_dirs))
+        words = [word for listed in extra.values() for word in listed] if isinstance(extra, dict) else list(extra)
+        searched = [*extension.include_dirs, *folders_in(words)]
+        manifest.write(entry.folder, "", read, started, absent=shadowing(read, searched))
         return read
 
 

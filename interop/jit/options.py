@@ -21,6 +21,7 @@ class Options(TypedDict, total=False):
     annotate: bool
 
 
+COMPILERS = ("cxx", "nvcc")
 _EXAMPLES = {
     "include_dirs": "folders, such as ['include']",
     "define_macros": "pairs, such as [('NAME', '1'), ('FLAG', None)]",
@@ -41,12 +42,21 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in options.items():
         if name == "extra_compile_args" and isinstance(value, Mapping):
+            for key in value:
+                if key not in COMPILERS:
+                    close = difflib.get_close_matches(str(key).lower(), COMPILERS, 1)
+                    advice = f"; did you mean {close[0]!r}?" if close else ""
+                    raise TypeError(f"the keys of {name} must be 'cxx' or 'nvcc', got {key!r}{advice}")
             found[name] = {key: _listed(f"{name}[{key!r}]", flags, _EXAMPLES[name]) for key, flags in value.items()}
         elif name in _EXAMPLES:
             found[name] = _listed(name, value, _EXAMPLES[name])
         elif name == "compiler_directives" and not isinstance(value, (Mapping, type(None))):
             raise TypeError(f"{name} must be a dict, such as {{'boundscheck': False}}, got {value!r}")
         else:
+            if name == "compiler_directives":
+                for key in value or ():
+                    if not isinstance(key, str):
+                        raise TypeError(f"the keys of {name} must be strings, such as 'boundscheck', got {key!r}")
             found[name] = value
     return {name: value for name, value in found.items() if value}
 

@@ -56,7 +56,10 @@ class Recipe:
     @property
     def origin(self) -> str | None:
         """The file that the module is known by; None for one of texts."""
-        return None if self.texts else self.sources[0]
+        if self.texts:
+            return None
+        cython = [source for source in self.sources if source.endswith(".pyx")]
+        return os.path.realpath((cython or self.sources)[0])  # through whatever link it was named
 
     def key(self) -> str:
         """The hash of all that is known before the build; what the sources include is compared with the manifest."""

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from interop.jit.cache import root
 from interop.paths import get_include, get_pxd_dir
 
-__all__ = ["is_fixed", "of_libraries", "shadowing"]
+__all__ = ["is_fixed", "located", "of_libraries", "on_path", "shadowing"]
 
 
 def is_fixed(path: str) -> bool:
@@ -25,6 +26,7 @@ def shadowing(files: Collection[str], folders: Iterable[str]) -> list[str]:
     `folders` are those that were searched; what stands beside the files themselves may be found first. It may be more
     than would be: a build in vain costs seconds. Of a folder that is not there, nothing below it is listed.
     """
+    files = [os.path.abspath(path) for path in files]
     searched = list(dict.fromkeys(map(os.path.abspath, folders)))
     beside = map(os.path.dirname, files)
     ours = [one for one in dict.fromkeys([*searched, *beside]) if not is_fixed(os.path.join(one, "file"))]
@@ -33,6 +35,29 @@ def shadowing(files: Collection[str], folders: Iterable[str]) -> list[str]:
         other for path in files for base in bases if path.startswith(base) for other in _forms(path.removeprefix(base))
     }
     return sorted({absent for folder in ours for name in names if (absent := _first_absent(folder, name))})
+
+
+def on_path(files: Iterable[str], searched: Iterable[str]) -> list[str]:
+    """The names of those .pxd among `files` that Cython has found through `sys.path`, and in none of `searched`."""
+    before = tuple(os.path.join(os.path.abspath(folder), "") for folder in searched)
+    paths = [path for path in map(os.path.abspath, files) if not is_fixed(path) and not path.startswith(before)]
+    bases = {os.path.join(os.path.abspath(entry), "") for entry in sys.path}
+    return sorted({path.removeprefix(base) for path in paths for base in bases if path.startswith(base)})
+
+
+def located(names: Iterable[str]) -> dict[str, str | None]:
+    """The first entries of `sys.path` in which there is a .pxd of one of these names, in any of its forms."""
+    return {
+        name: next(
+            (
+                entry
+                for entry in map(os.path.abspath, sys.path)
+                if any(os.path.isfile(os.path.join(entry, form)) for form in _forms(name))
+            ),
+            None,
+        )
+        for name in names
+    }
 
 
 def of_libraries(names: Iterable[str], folders: Iterable[str], flags: Iterable[str]) -> list[str]:
