@@ -239,6 +239,24 @@ class TestBrokenModules:
         assert "libgone.so is not found" in text
         assert "LD_LIBRARY_PATH" in text
 
+    @pytest.mark.parametrize("outer", ["RPATH", "RUNPATH"])
+    @pytest.mark.parametrize("inner", ["RPATH", "RUNPATH", None])
+    def test_an_rpath_is_handed_on(self, compile_module, tmp_path, outer, inner):
+        """The module finds a library, and that one another by the module's RPATH, as in the wheels of scipy."""
+        libs, kinds = tmp_path / "libs", {"RPATH": "--disable-new-dtags", "RUNPATH": "--enable-new-dtags"}
+        libs.mkdir()
+        build = ["cc", "-shared", f"-L{libs}", "-Wl,--no-as-needed", "-x", "c", os.devnull]
+        run([*build, "-o", libs / "libinner.so"])
+        own = [f"-Wl,{kinds[inner]},-rpath,$ORIGIN/none"] if inner else []
+        run([*build, "-o", libs / "libmiddle.so", *own, "-linner"])
+        path = compile_module("m", f"-Wl,{kinds[outer]},-rpath,$ORIGIN/libs", linked=[f"-L{libs}", "-lmiddle"])
+        wrong = found(path)
+        if outer == "RPATH" and inner != "RUNPATH":
+            assert wrong == {}
+            assert found(path, Level.OK)["import"].startswith("m can be imported")
+        else:
+            assert "libinner.so, which libmiddle.so needs, is not found" in wrong["libraries"]
+
     def test_a_missing_library_of_torch(self, compile_module, tmp_path):
         run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libtorch_gone.so"])
         path = compile_module(linked=[f"-L{tmp_path}", "-ltorch_gone"])
