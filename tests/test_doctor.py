@@ -257,6 +257,16 @@ class TestBrokenModules:
         else:
             assert "libinner.so, which libmiddle.so needs, is not found" in wrong["libraries"]
 
+    def test_a_library_that_is_loaded_by_then(self, compile_module, tmp_path):
+        """Found by the module's RUNPATH, which is not that of the other library that needs it."""
+        build = ["cc", "-shared", f"-L{tmp_path}", "-Wl,--no-as-needed", "-x", "c", os.devnull]
+        run([*build, "-o", tmp_path / "libinner.so"])
+        run([*build, "-o", tmp_path / "libmiddle.so", "-linner"])
+        runpath = "-Wl,--enable-new-dtags,-rpath,$ORIGIN"
+        path = compile_module("m", runpath, linked=[f"-L{tmp_path}", "-lmiddle", "-linner"])
+        assert found(path) == {}
+        assert found(path, Level.OK)["import"].startswith("m can be imported")
+
     def test_a_missing_library_of_torch(self, compile_module, tmp_path):
         run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libtorch_gone.so"])
         path = compile_module(linked=[f"-L{tmp_path}", "-ltorch_gone"])

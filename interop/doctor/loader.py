@@ -89,6 +89,8 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
             torchs = [torch_lib / name] if torch_lib else []
             found = next((path for path in [*own, *torchs] if os.path.isfile(path)), None)
             if found is None:
+                if result.named(name):
+                    continue  # loaded by now, from wherever: the loader goes by the name
                 elsewhere.setdefault(name, one.path.name)
                 continue
             if found not in own and one is library:
