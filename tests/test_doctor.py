@@ -110,6 +110,65 @@ class TestModulesThatAreWell:
         assert found(path) == {}
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with a package of modules with relative imports, without __init__.py."""
+    site = tmp_path_factory.mktemp("site")
+    folder = site / "outer" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "sibling.py").touch()
+    for name, source in {
+        "rel": "from ..inner import sibling",
+        "beyond": "from ....... import sibling",
+        "absolute": "from . import sibling\nimport outer.inner",
+        "broken": "from . import sibling\nraise OSError('as it likes')",
+    }.items():
+        (site / f"{name}.pyx").write_text(source)
+        run([sys.executable, "-m", "cython", "-3", site / f"{name}.pyx"])
+        include = f"-I{sysconfig.get_path('include')}"
+        output = folder / f"{name}{SUFFIX}"
+        run(["cc", "-O0", "-w", "-shared", "-fPIC", include, site / f"{name}.c", "-o", output])
+    return site
+
+
+class TestNamespacePackages:
+    """Modules with relative imports, in folders without __init__.py."""
+
+    @pytest.mark.parametrize("init", [False, True])
+    @pytest.mark.parametrize("by", ["path", "current folder"])
+    def test_the_package_begins_where_imports_do(self, site, tmp_path, monkeypatch, by, init):
+        """Also if the module's own folder has an __init__.py."""
+        copy = shutil.copytree(site / "outer", tmp_path / "outer").parent
+        if init:
+            (copy / "outer" / "inner" / "__init__.py").touch()
+        if by == "path":
+            monkeypatch.syspath_prepend(copy)
+        else:
+            monkeypatch.chdir(copy)
+        path = copy / "outer" / "inner" / f"rel{SUFFIX}"
+        assert found(path) == found(path, Level.WARNING) == {}
+        assert found(path, Level.OK)["import"].startswith("outer.inner.rel can be imported")
+
+    def test_where_it_begins_is_not_known(self, site):
+        path = site / "outer" / "inner" / f"rel{SUFFIX}"
+        assert found(path) == {}
+        text = found(path, Level.WARNING)["import"]
+        assert "rel belongs to a package, and where that begins is not known: ImportError: attempted relative" in text
+        assert "call the doctor in the folder from which the module can be imported" in text
+
+    @pytest.mark.parametrize("name", ["beyond", "absolute"])
+    def test_the_guess_is_wrong(self, site, monkeypatch, name):
+        monkeypatch.chdir(site.parent)
+        path = site / "outer" / "inner" / f"{name}{SUFFIX}"
+        assert found(path) == {}
+        assert f"{site.name}.outer.inner.{name} belongs to a package" in found(path, Level.WARNING)["import"]
+
+    def test_an_error_of_its_own(self, site, monkeypatch):
+        monkeypatch.chdir(site)
+        text = found(site / "outer" / "inner" / f"broken{SUFFIX}")["import"]
+        assert "outer.inner.broken cannot be imported: OSError: as it likes" in text
+
+
 class TestBrokenModules:
     def test_built_for_another_torch(self, bootstrapped):
         for path in bootstrapped("m", "torch_2_99"):
