@@ -93,6 +93,17 @@ class TestModulesThatAreWell:
         text = {finding.subject: finding.text for finding in findings}["import"]
         assert text == "m can be imported, with no import of torch before it"
 
+    def test_no_rpath(self, compile_module, tmp_path):
+        """Torch is named only where it has to do with it, if only by a library in between."""
+        system = "none: what it is linked to is looked for where the system has its libraries"
+        torchs = "none: torch's libraries are found once torch is imported"
+        assert found(compile_module("plain"), Level.OK, run=False)["RPATH"].startswith(system)
+        assert found(compile_module("user", linked=["-lc10"]), Level.OK, run=False)["RPATH"].startswith(torchs)
+        link = ["-Wl,--no-as-needed", f"-L{LIB}", "-lc10"]
+        run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libbetween.so", *link])
+        between = compile_module("m", linked=[tmp_path / "libbetween.so"])
+        assert found(between, Level.OK, run=False)["RPATH"].startswith(torchs)
+
     @pytest.mark.parametrize("flag", ["-O0", "-O2", "-O3", "-Os"])
     def test_both_files_of_a_module_of_ours(self, bootstrapped, flag):
         """Also if a long name, with -O3, is no longer whole in the first."""

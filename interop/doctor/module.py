@@ -82,7 +82,7 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
     torch = find_torch()
     everything = closure(native, Path(torch.lib_dir) if torch else None)
     findings += [
-        _search_path(native, torch, parts.rebuild),
+        _search_path(native, everything, torch, parts.rebuild),
         *_libraries(native, everything, torch, parts.rebuild),
         *_copies(everything, torch),
         *_symbols(native, everything, torch, parts.rebuild),
@@ -249,9 +249,11 @@ def _torch(parts: Parts) -> list[Finding]:
     return [ok("torch", built)]
 
 
-def _search_path(library: Library, torch: Torch | None, rebuild: str) -> Finding:
+def _search_path(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> Finding:
     if not library.search:
-        return ok("RPATH", "none: torch's libraries are found once torch is imported")
+        if any(TORCHS.match(name) for one in everything.libraries.values() for name in one.needed):
+            return ok("RPATH", "none: torch's libraries are found once torch is imported")
+        return ok("RPATH", "none: what it is linked to is looked for where the system has its libraries")
     text = ":".join(library.search)
     absolute = [folder for folder in library.folders if "$ORIGIN" not in text and folder.is_absolute()]
     gone = [str(folder) for folder in absolute if not os.path.isdir(folder)]
