@@ -93,6 +93,17 @@ class TestModulesThatAreWell:
         text = {finding.subject: finding.text for finding in findings}["import"]
         assert text == "m can be imported, with no import of torch before it"
 
+    def test_no_rpath(self, compile_module, tmp_path):
+        """Torch is named only where it has to do with it, if only by a library in between."""
+        system = "none: what it is linked to is looked for where the system has its libraries"
+        torchs = "none: torch's libraries are found once torch is imported"
+        assert found(compile_module("plain"), Level.OK, run=False)["RPATH"].startswith(system)
+        assert found(compile_module("user", linked=["-lc10"]), Level.OK, run=False)["RPATH"].startswith(torchs)
+        link = ["-Wl,--no-as-needed", f"-L{LIB}", "-lc10"]
+        run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libbetween.so", *link])
+        between = compile_module("m", linked=[tmp_path / "libbetween.so"])
+        assert found(between, Level.OK, run=False)["RPATH"].startswith(torchs)
+
     @pytest.mark.parametrize("flag", ["-O0", "-O2", "-O3", "-Os"])
     def test_both_files_of_a_module_of_ours(self, bootstrapped, flag):
         """Also if a long name, with -O3, is no longer whole in the first."""
@@ -108,6 +119,65 @@ class TestModulesThatAreWell:
         """A module in a package that imports torch."""
         (path,) = PACKAGE.glob("_bridges.*.so")
         assert found(path) == {}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with a package of modules with relative imports, without __init__.py."""
+    site = tmp_path_factory.mktemp("site")
+    folder = site / "outer" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "sibling.py").touch()
+    for name, source in {
+        "rel": "from ..inner import sibling",
+        "beyond": "from ....... import sibling",
+        "absolute": "from . import sibling\nimport outer.inner",
+        "broken": "from . import sibling\nraise OSError('as it likes')",
+    }.items():
+        (site / f"{name}.pyx").write_text(source)
+        run([sys.executable, "-m", "cython", "-3", site / f"{name}.pyx"])
+        include = f"-I{sysconfig.get_path('include')}"
+        output = folder / f"{name}{SUFFIX}"
+        run(["cc", "-O0", "-w", "-shared", "-fPIC", include, site / f"{name}.c", "-o", output])
+    return site
+
+
+class TestNamespacePackages:
+    """Modules with relative imports, in folders without __init__.py."""
+
+    @pytest.mark.parametrize("init", [False, True])
+    @pytest.mark.parametrize("by", ["path", "current folder"])
+    def test_the_package_begins_where_imports_do(self, site, tmp_path, monkeypatch, by, init):
+        """Also if the module's own folder has an __init__.py."""
+        copy = shutil.copytree(site / "outer", tmp_path / "outer").parent
+        if init:
+            (copy / "outer" / "inner" / "__init__.py").touch()
+        if by == "path":
+            monkeypatch.syspath_prepend(copy)
+        else:
+            monkeypatch.chdir(copy)
+        path = copy / "outer" / "inner" / f"rel{SUFFIX}"
+        assert found(path) == found(path, Level.WARNING) == {}
+        assert found(path, Level.OK)["import"].startswith("outer.inner.rel can be imported")
+
+    def test_where_it_begins_is_not_known(self, site):
+        path = site / "outer" / "inner" / f"rel{SUFFIX}"
+        assert found(path) == {}
+        text = found(path, Level.WARNING)["import"]
+        assert "rel belongs to a package, and where that begins is not known: ImportError: attempted relative" in text
+        assert "call the doctor in the folder from which the module can be imported" in text
+
+    @pytest.mark.parametrize("name", ["beyond", "absolute"])
+    def test_the_guess_is_wrong(self, site, monkeypatch, name):
+        monkeypatch.chdir(site.parent)
+        path = site / "outer" / "inner" / f"{name}{SUFFIX}"
+        assert found(path) == {}
+        assert f"{site.name}.outer.inner.{name} belongs to a package" in found(path, Level.WARNING)["import"]
+
+    def test_an_error_of_its_own(self, site, monkeypatch):
+        monkeypatch.chdir(site)
+        text = found(site / "outer" / "inner" / f"broken{SUFFIX}")["import"]
+        assert "outer.inner.broken cannot be imported: OSError: as it likes" in text
 
 
 class TestBrokenModules:
@@ -238,6 +308,34 @@ class TestBrokenModules:
         text = found(path)["libraries"]
         assert "libgone.so is not found" in text
         assert "LD_LIBRARY_PATH" in text
+
+    @pytest.mark.parametrize("outer", ["RPATH", "RUNPATH"])
+    @pytest.mark.parametrize("inner", ["RPATH", "RUNPATH", None])
+    def test_an_rpath_is_handed_on(self, compile_module, tmp_path, outer, inner):
+        """The module finds a library, and that one another by the module's RPATH, as in the wheels of scipy."""
+        libs, kinds = tmp_path / "libs", {"RPATH": "--disable-new-dtags", "RUNPATH": "--enable-new-dtags"}
+        libs.mkdir()
+        build = ["cc", "-shared", f"-L{libs}", "-Wl,--no-as-needed", "-x", "c", os.devnull]
+        run([*build, "-o", libs / "libinner.so"])
+        own = [f"-Wl,{kinds[inner]},-rpath,$ORIGIN/none"] if inner else []
+        run([*build, "-o", libs / "libmiddle.so", *own, "-linner"])
+        path = compile_module("m", f"-Wl,{kinds[outer]},-rpath,$ORIGIN/libs", linked=[f"-L{libs}", "-lmiddle"])
+        wrong = found(path)
+        if outer == "RPATH" and inner != "RUNPATH":
+            assert wrong == {}
+            assert found(path, Level.OK)["import"].startswith("m can be imported")
+        else:
+            assert "libinner.so, which libmiddle.so needs, is not found" in wrong["libraries"]
+
+    def test_a_library_that_is_loaded_by_then(self, compile_module, tmp_path):
+        """Found by the module's RUNPATH, which is not that of the other library that needs it."""
+        build = ["cc", "-shared", f"-L{tmp_path}", "-Wl,--no-as-needed", "-x", "c", os.devnull]
+        run([*build, "-o", tmp_path / "libinner.so"])
+        run([*build, "-o", tmp_path / "libmiddle.so", "-linner"])
+        runpath = "-Wl,--enable-new-dtags,-rpath,$ORIGIN"
+        path = compile_module("m", runpath, linked=[f"-L{tmp_path}", "-lmiddle", "-linner"])
+        assert found(path) == {}
+        assert found(path, Level.OK)["import"].startswith("m can be imported")
 
     def test_a_missing_library_of_torch(self, compile_module, tmp_path):
         run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libtorch_gone.so"])

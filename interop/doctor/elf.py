@@ -60,6 +60,9 @@ class Library:
         The libraries that it is linked to, by name.
     search
         The folders of its RPATH or RUNPATH, as they stand there.
+    has_runpath
+        Whether they are those of a RUNPATH, in which only its own libraries are looked for; those of an RPATH hold for
+        their libraries, too.
     defined
         The functions and variables that it has for others, mangled.
     undefined
@@ -79,6 +82,7 @@ class Library:
     soname: str | None
     needed: tuple[str, ...]
     search: tuple[str, ...]
+    has_runpath: bool
     defined: frozenset[str]
     undefined: frozenset[str]
     versions: dict[str, tuple[str, ...]]
@@ -170,6 +174,7 @@ class _File:
             needed=tuple(texts[_NEEDED]),
             # The loader does not look at RPATH where there is a RUNPATH.
             search=tuple(one for text in texts[_RUNPATH] or texts[_RPATH] for one in text.split(":") if one),
+            has_runpath=bool(texts[_RUNPATH]),
             defined=defined,
             undefined=undefined,
             versions=self._needed_versions(),

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,14 +77,20 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
     """The closure of `library`, in a process that has imported the torch whose libraries are in `torch_lib`."""
     result = Closure({library.path: library})
     elsewhere: dict[str, str] = {}
-    waiting = [library]
+    # In the loader's order, since the first to need a library hands its RPATH on to it. With each are the folders that
+    # it has from those above it.
+    waiting: deque[tuple[Library, list[Path]]] = deque([(library, [])])
     while waiting:
-        one = waiting.pop()
+        one, inherited = waiting.popleft()
+        folders = one.folders if one.has_runpath else [*one.folders, *inherited]
+        handed_on = inherited if one.has_runpath else folders
         for name in one.needed:
-            own = [folder / name for folder in one.folders]
+            own = [folder / name for folder in folders]
             torchs = [torch_lib / name] if torch_lib else []
             found = next((path for path in [*own, *torchs] if os.path.isfile(path)), None)
             if found is None:
+                if result.named(name):
+                    continue  # loaded by now, from wherever: the loader goes by the name
                 elsewhere.setdefault(name, one.path.name)
                 continue
             if found not in own and one is library:
@@ -94,7 +101,7 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
                 except (NotALibraryError, OSError) as error:
                     result.missing[name] = one.path.name, f"{found} {error}"
                     continue
-                waiting.append(result.libraries[found])
+                waiting.append((result.libraries[found], handed_on))
     missing, paths = _load(list(elsewhere))
     for path in map(Path, paths):
         if os.path.isfile(path):

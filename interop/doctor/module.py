@@ -4,6 +4,7 @@ import importlib.machinery
 import os
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from interop.doctor.elf import DamagedError, Library, NotALibraryError, read
 from interop.doctor.environment import openmp_finding
 from interop.doctor.finding import Finding, Level, ok, problem, warning
 from interop.doctor.folder import hiding
-from interop.doctor.loader import Closure, closure, try_import
+from interop.doctor.loader import Closure, Imported, closure, try_import
 from interop.doctor.symbols import probable_cause
 from interop.toolchain import Torch, find_torch
 
@@ -81,7 +82,7 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
     torch = find_torch()
     everything = closure(native, Path(torch.lib_dir) if torch else None)
     findings += [
-        _search_path(native, torch, parts.rebuild),
+        _search_path(native, everything, torch, parts.rebuild),
         *_libraries(native, everything, torch, parts.rebuild),
         *_copies(everything, torch),
         *_symbols(native, everything, torch, parts.rebuild),
@@ -248,9 +249,11 @@ def _torch(parts: Parts) -> list[Finding]:
     return [ok("torch", built)]
 
 
-def _search_path(library: Library, torch: Torch | None, rebuild: str) -> Finding:
+def _search_path(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> Finding:
     if not library.search:
-        return ok("RPATH", "none: torch's libraries are found once torch is imported")
+        if any(TORCHS.match(name) for one in everything.libraries.values() for name in one.needed):
+            return ok("RPATH", "none: torch's libraries are found once torch is imported")
+        return ok("RPATH", "none: what it is linked to is looked for where the system has its libraries")
     text = ":".join(library.search)
     absolute = [folder for folder in library.folders if "$ORIGIN" not in text and folder.is_absolute()]
     gone = [str(folder) for folder in absolute if not os.path.isdir(folder)]
@@ -341,10 +344,20 @@ def _import(parts: Parts, entry: Library) -> list[Finding]:
     root, name = entry.path.absolute().parent, parts.name
     while (root / "__init__.py").exists():
         root, name = root.parent, f"{root.name}.{name}"
-    alone = try_import(name, root, torch_first=False)
+    alone, after_torch = _try_both(name, root)
+    if _RELATIVE in after_torch.error:
+        # Its package has folders without __init__.py, and where such a package begins, only the path of imports says.
+        top = _folder_of_imports(root)
+        if top is not None:
+            name = ".".join([*root.resolve().relative_to(top).parts, name])
+            root = top
+            alone, after_torch = _try_both(name, root)
+        # Under a guessed name, a package that is not found says nothing of the module.
+        if top is None or _RELATIVE in after_torch.error or after_torch.error.startswith("ModuleNotFoundError"):
+            text = f"{name} belongs to a package, and where that begins is not known: {after_torch.error}"
+            return [warning("import", text, "call the doctor in the folder from which the module can be imported")]
     if not alone.error:
         return [ok("import", f"{name} can be imported, with no import of torch before it"), _runtimes(alone.libraries)]
-    after_torch = try_import(name, root, torch_first=True)
     if after_torch.error:
         fix = f"if that does not come from the module's own code, {parts.rebuild}"
         return [problem("import", f"{name} cannot be imported: {after_torch.error}", fix), *hiding(root)]
@@ -355,6 +368,25 @@ def _import(parts: Parts, entry: Library) -> list[Finding]:
         "__init__.py of its package; or build it with interop.build.Extension, whose modules do that themselves"
     )
     return [warning("import", text, fix), _runtimes(after_torch.libraries)]
+
+
+_RELATIVE = "attempted relative import"
+
+
+def _try_both(name: str, root: Path) -> tuple[Imported, Imported]:
+    """How the import ends without torch before it, and with; twice the same where torch can change nothing."""
+    alone = try_import(name, root, torch_first=False)
+    if not alone.error or _RELATIVE in alone.error:
+        return alone, alone
+    return alone, try_import(name, root, torch_first=True)
+
+
+def _folder_of_imports(folder: Path) -> Path | None:
+    """The deepest folder above `folder` from which modules are imported; the current one is such a folder, too."""
+    tops = {Path(top).resolve() for top in sys.path if top}
+    with suppress(FileNotFoundError):  # of a current folder that has been removed
+        tops.add(Path.cwd())
+    return next((parent for parent in folder.resolve().parents if parent in tops), None)
 
 
 def _runtimes(libraries: tuple[str, ...]) -> Finding:
