@@ -156,15 +156,15 @@ class TestShadows:
 
     def test_force_takes_no_object_of_before(self, tmp_path, builds):
         """Such as one for which the compiler was asked whether a header is there."""
-        path = tmp_path / "forced.pyx"
+        path = tmp_path / "forced_anew.pyx"
         path.write_text('cdef extern from *:\n    """int value();"""\n    int value()\ndef f(): return value()\n')
         (tmp_path / "value.cpp").write_text(
             '#if __has_include("asked.h")\nint value() { return 3; }\n#else\nint value() { return 2; }\n#endif\n'
         )
         sources = [path, tmp_path / "value.cpp"]
-        assert builds("forced", sources)[0].f() == 2
+        assert builds("forced_anew", sources)[0].f() == 2
         (tmp_path / "asked.h").touch()
-        assert builds("forced", sources, force=True)[0].f() == 3
+        assert builds("forced_anew", sources, force=True)[0].f() == 3
 
 
 @pytest.mark.parametrize(
