@@ -27,9 +27,10 @@ HEAD = """\
 # Releases of torch
 
 The declarations are generated for the torch that is installed. This is what the generator makes of other releases, from
-torchgen and the headers in their wheels. "Compiled" are calls of declared signatures, a random twentieth of all, translated
-by Cython and accepted by g++ with the headers of that release; `csrc/layout.cpp` asserts that our mirrors agree with them; "our C++" are the
-compiled half of the package and all headers. Nothing was linked or run, except for the release that the tests run with.
+torchgen and the headers in their wheels. "Compiled" are calls of declared signatures, a random twentieth of all,
+translated by Cython and accepted by g++ with the headers of that release; `csrc/layout.cpp` asserts that our mirrors
+agree with them; "our C++" are the compiled half of the package and all headers. Nothing was linked or run, except for
+the release that the tests run with.
 
 | torch | schemas | declared | left out | calls | compiled | errors | layout.cpp | our C++ |
 |---|---|---|---|---|---|---|---|---|
