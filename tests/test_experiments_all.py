@@ -17,13 +17,15 @@ from interop.experiments import building, results, runner
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
 
 
+@pytest.fixture(scope="module")
+def run():
+    """All of them, as a user runs them."""
+    command = [sys.executable, "-m", "interop", "experiments", "--all", "--quick"]
+    return subprocess.run(command, cwd=experiments.CHECKOUT, capture_output=True, text=True, timeout=3600)
+
+
 class TestQuick:
     """One run of everything; the tests of single experiments need not run them again."""
-
-    @pytest.fixture(scope="class")
-    def run(self):
-        command = [sys.executable, "-m", "interop", "experiments", "--all", "--quick"]
-        return subprocess.run(command, cwd=experiments.CHECKOUT, capture_output=True, text=True, timeout=3600)
 
     def test_none_fails(self, run):
         assert run.returncode == 0, run.stdout

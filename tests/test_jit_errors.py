@@ -110,9 +110,9 @@ class TestInSources:
         assert "f(int) is declared and used, but no source and no library defines it" in str(error)
 
     def test_cpp_that_is_no_module(self, tmp_path):
-        (tmp_path / "plain.cpp").write_text("int x;\n")
-        with pytest.raises(BuildError, match=r"no source defines PyInit_plain; name a \.pyx, or in C"):
-            interop.load(tmp_path / "plain.cpp")
+        (tmp_path / "only_cpp.cpp").write_text("int x;\n")
+        with pytest.raises(BuildError, match=r"no source defines PyInit_only_cpp; name a \.pyx, or in C"):
+            interop.load(tmp_path / "only_cpp.cpp")
 
     def test_a_flag_that_there_is_not(self):
         error = error_of("x = 1\n", extra_compile_args=["-fno-such-flag"])
