@@ -1,7 +1,5 @@
 """Builds the projects that the tests import, once for as long as nothing that they are built from changes."""
 
-import contextlib
-import fcntl
 import hashlib
 import importlib
 import os
@@ -18,6 +16,7 @@ import torch
 import interop
 from interop.build.cuda import find_toolkit
 from interop.experiments import FOLDER, load
+from interop.jit.lock import locked
 from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
@@ -86,7 +85,7 @@ def install_project(project, site, also=(), extra=(), **options):
     """
     stamp = site / f"{project.name}.stamp"
     wanted = fingerprint(project, *also, extra=extra)
-    with locked(stamp):
+    with locked(stamp.with_suffix(".lock")):  # other processes run tests as well
         if stamp.exists() and stamp.read_text() == wanted:
             return
         work = BUILD / "work" / f"{site.name}-{project.name}"
@@ -95,15 +94,6 @@ def install_project(project, site, also=(), extra=(), **options):
         pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--upgrade"]
         run([*pip, "--target", site, work], **options)
         stamp.write_text(wanted)
-
-
-@contextlib.contextmanager
-def locked(stamp):
-    """Lets one of the processes that run tests make what `stamp` stands for, and the others wait for it."""
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    with stamp.with_suffix(".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @pytest.fixture(scope="session")

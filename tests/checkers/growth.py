@@ -74,12 +74,11 @@ class Growth:
             inner = item.obj.hypothesis.inner_test
             if any(isinstance(one, DataObject) for _, named in examples for one in named.values()):
                 reason = "it draws while it runs"
-            seconds = 0  # of a few hundred examples; those that are repeated are few
         else:
+            if seconds > SLOW:  # of those of hypothesis a few are repeated of a few hundred
+                reason = f"it takes more than {SLOW} s"
             arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
             inner, examples = item.obj, [((), arguments)]
-        if seconds > SLOW:
-            reason = f"it takes more than {SLOW} s"
         if reason:
             self.left_out.append((item.nodeid, f"run once and not repeated, because {reason}"))
             return None
