@@ -13,7 +13,7 @@ test-surface: $(READY)
 	INTEROP_SURFACE=all $(PY) -m pytest -s tests/test_surface.py tests/test_operators.py
 
 test: $(READY)
-	$(PY) -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile
+	$(PY) -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --timeout=900
 
 # On a machine with a GPU, in the environment of PYTHON as it is: nothing is fetched.
 HERE := $(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --no-index --editable .

@@ -4,6 +4,7 @@ import ctypes
 import importlib.util
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -54,6 +55,17 @@ def test_refusals_are_those_of_the_tests(tool):
 )
 def test_what_becomes_of_an_array(tool, convert, expected):
     assert tool.outcome(lambda: np.ones((2, 3)), convert) == expected
+
+
+def test_after_openmp_has_begun_its_threads(tool):
+    """They are not in the child process, where torch's loops would wait for them."""
+    torch.ones(1_000_000).add(1)
+    assert tool.outcome(*TENSOR_REFUSALS["quantized"][:1], interop.to_numpy) == "TypeError"
+
+
+def test_what_does_not_end(tool, monkeypatch):
+    monkeypatch.setattr(tool, "PATIENCE", 1)
+    assert tool.outcome(lambda: time.sleep(600), interop.from_numpy) == "**SIGALRM**"
 
 
 def test_what_becomes_of_others(tool):

@@ -14,7 +14,10 @@ from interop import experiments
 from interop.cli import CommandError
 from interop.experiments import building, results, runner
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit"),  # torch's own, when its compiler is first used
+    pytest.mark.timeout(3600),
+]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,9 @@ PAGE = ROOT / "docs" / "bridges.md"
 BEGIN = "<!-- cases: written by `python tools/bridge_table.py` -->"
 END = "<!-- end of cases -->"
 
+PATIENCE = 60
+"""Seconds that a conversion may take, after which its cell is **SIGALRM**."""
+
 sys.path.insert(0, str(ROOT / "tests"))
 
 import bridge_cases as cases  # noqa: E402
@@ -29,9 +32,12 @@ def outcome(make: Callable, function: Callable) -> str:
     """What `function` does with what `make` makes."""
     read, write = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from Python 3.12 on, of threads; the child computes nothing that needs them
+        warnings.simplefilter("ignore")  # from Python 3.12 on, of threads
         child = os.fork()
     if child == 0:
+        torch.set_num_threads(1)  # those that OpenMP has in the parent are not here, and it would wait for them
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE)
         faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # for what a crash prints
         try:
