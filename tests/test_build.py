@@ -1,5 +1,6 @@
 """The build helpers: what they add to an extension, and what they refuse."""
 
+import builtins
 import re
 import subprocess
 import sys
@@ -10,12 +11,16 @@ import pytest
 import setuptools
 import torch
 from conftest import run
+from Cython.Compiler import Errors
 from Cython.Compiler.Errors import CompileError
+from Cython.Compiler.Main import CompilationOptions, Context, default_options
 from setuptools import Distribution
 
 import interop
 from interop import _core
 from interop.build import DIRECTIVES, BuildExtension, Extension, cythonize, openmp_flags
+from interop.build.translate import our_rules
+from interop.codegen import refuse
 
 USES_NUMBER = """
 cimport torch
@@ -406,16 +411,61 @@ class TestSelection:
         [
             ("cimport ATen as at\ndef f(): at.tensor([1])\n", r"ATen has no 'tensor'"),
             ("cimport torch\ndef f(torch.Tensor x): torch.tanh(x)\n", r"torch has no 'tanh'; write at\.tanh"),
-            ("cimport torch\ndef f(): torch.float64\n", r"torch has no 'float64'; for Python's, write: import torch"),
+            ("cimport torch\ndef f(): torch.no_grad()\n", r"torch has no 'no_grad'; for Python's, write: import torch"),
+            (
+                "cimport torch\ndef f(): torch.float64\n",
+                r"no 'float64'; the ScalarType is at\.kDouble, after: ",
+            ),
+            (
+                "cimport torch\ndef f(): torch.cuda.init()\n",
+                r"no 'cuda'; for Python's.*: from ATen\.cuda cimport",
+            ),
+            (
+                "cimport ATen as at\ndef f(): at.cuda.init()\n",
+                r"no 'cuda'; for C\+\+'s, write: from ATen\.cuda",
+            ),
+            ("cimport ATen as at\ndef f(): at.float\n", r"ATen has no 'float'; the ScalarType is at\.kFloat"),
+            ("import ATen as at\ndef f(): at.relu\n", r"no Python module ATen; write: cimport ATen as at"),
+            ("from ATen import relu\n", r"no Python module ATen; write: cimport ATen as at"),
         ],
     )
     def test_a_name_of_another_module(self, project, code, message):
         (project / "other.pyx").write_text(code)
         with pytest.raises(SyntaxError, match=message):
             cythonize("other.pyx")
-        if "torch has" in message:
+        if code.startswith("cimport torch"):
             (project / "other.pyx").write_text("import torch\n" + code)
             cythonize("other.pyx")
+
+    def test_a_package_by_its_own_name(self, project):
+        (project / "own.pyx").write_text("cimport ATen\ncimport ATen.cuda\ndef f(): return ATen.cuda.is_available()\n")
+        cythonize("own.pyx")
+
+    @pytest.mark.parametrize("module", ["ATen", "torch"])
+    def test_the_names_are_those_that_cython_finds(self, module):
+        """One that is missing would be refused, and one too many would crash Cython."""
+        options = CompilationOptions(default_options, include_path=[interop.get_pxd_dir()], cplus=True)
+        with our_rules():
+            Errors.init_thread()
+            entries = Context.from_options(options).find_module(module, need_pxd=True).entries
+        of_modules = {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "at"}
+        found = {name for name in entries if not name.startswith("__pyx")} - vars(builtins).keys() - of_modules
+        assert refuse._names_in(interop.get_pxd_dir(), module) - vars(builtins).keys() == found
+
+    @pytest.mark.parametrize("target", ["x.cdata", "self.held.cdata", "x.cdata, a"])
+    def test_a_tensor_in_place_of_another(self, project, capfd, target):
+        """The Python object of the other would be another one."""
+        name = "replaced_" + "".join(c for c in target if c.isalnum())
+        value = "x.cdata, 1" if ", " in target else "x.cdata"
+        (project / f"{name}.pyx").write_text(
+            "cimport torch\ncimport ATen as at\ncdef class C:\n    cdef torch.Tensor held\n    cdef at.Tensor cdata\n"
+            f"    def f(self, torch.Tensor x):\n        self.cdata = x.cdata\n        {target} = {value}\n"
+        )
+        with pytest.raises(CompileError):
+            cythonize(f"{name}.pyx")
+        said = capfd.readouterr().err
+        assert said.count("cannot be replaced") == 1
+        assert f"{name}.pyx:8:" in said
 
     @pytest.mark.parametrize("statement", ["t += 1", "t -= t", "x.cdata *= t", "v[0] /= 2.0"])
     def test_in_place_operators(self, project, capfd, statement):

@@ -147,6 +147,27 @@ class TestInSources:
         assert "cython_source:2:25: Cannot convert 'Tensor' to Python object" in str(error)
 
 
+HINTS_FOLLOWED = """
+cimport torch
+cimport ATen as at
+from libc.stdint cimport int64_t
+
+def f(torch.Tensor x not None, torch.Tensor y not None):
+    cdef at.Tensor a = x.cdata, b = y.cdata, none = at.Tensor(), changed = a.clone()
+    cdef int64_t i
+    changed.index_put_(at.indices(0), 7.0)
+    return (
+        torch.wrap(at.matmul(a, b)), torch.wrap(at.pow(a, 2)), torch.wrap(at.floor_divide(a, b)),
+        torch.wrap(at.remainder(a, b)), torch.wrap(a.index(at.indices(at.Slice(0, 2)))),
+        torch.wrap(a.index(at.indices(0, at.Slice(1, 3)))), torch.wrap(changed),
+        torch.wrap(at.cat(at.tensors(a, b))), torch.wrap_size(a.sizes()), torch.wrap_dtype(a.scalar_type()),
+        torch.wrap_device(a.device()), torch.wrap_layout(a.layout()), a.dim(), torch.wrap(a.t()),
+        [torch.wrap(a.select(0, i)) for i in range(a.size(0))], a.select(0, 0).select(0, 0).is_nonzero(),
+        at.sum(a).item[double](), torch.wrap(none),
+    )
+"""
+
+
 class TestHints:
     """For those who have not yet met tensors of two languages."""
 
@@ -167,6 +188,23 @@ class TestHints:
                 "return torch.wrap(at.sum(x.cdata, dim=1))",
                 "functions take no keyword arguments, .* give 'dim' in its place",
             ),
+            ("return torch.wrap(x.cdata @ y.cdata)", r"no operator @: write at\.matmul\(a, b\)"),
+            ("cdef at.Tensor a = x @ y", r"no operator @: write at\.matmul\(a, b\)"),
+            ("return torch.wrap(x.cdata ** 2)", r"no operator \*\*: write at\.pow\(a, b\)"),
+            ("return torch.wrap(x.cdata // 2)", r"no operator //: write at\.floor_divide\(a, b\)"),
+            ("return torch.wrap(x.cdata % 2)", r"no operator %: write at\.remainder\(a, b\)"),
+            ("return torch.wrap(x.cdata[0:2])", r"x\.index\(at\.indices\(at\.Slice\(0, 2\)\)\)"),
+            ("return torch.wrap(x.cdata[0, 1])", r"x\.index\(at\.indices\(0, at\.Slice\(1, 3\)\)\)"),
+            ("x.cdata[0] = 1", r"x\.index_put_\(at\.indices\(0\), value\)"),
+            ("return torch.wrap(at.cat([x.cdata, y.cdata]))", r"a list of C.. tensors is at\.tensors\(a, b\)"),
+            ("return x.cdata.shape", r"shape is x\.sizes\(\), or torch\.wrap_size\(x\.sizes\(\)\) for Python"),
+            ("return x.cdata.dtype", r"dtype is x\.scalar_type\(\), or torch\.wrap_dtype"),
+            ("return x.cdata.sum", r"a C.. function, to be called: sum\(\)"),
+            ("return x.cdata.numpy()", r"Python's tensors have 'numpy': torch\.wrap\(x\)\.numpy"),
+            ("for a in x.cdata: pass", r"not iterated over: x\.select\(0, i\)"),
+            ("if x.cdata: return 1", r"x\.is_nonzero\(\)"),
+            ("cdef double a = at.sum(x.cdata)", r"x\.item\[double\]\(\)"),
+            ("cdef at.Tensor a = None", r"not defined is at\.Tensor\(\)"),
         ],
     )
     def test_what_to_write(self, body, expected):
@@ -176,6 +214,56 @@ class TestHints:
         lines = str(error).splitlines()
         assert re.search(expected, error.diagnostics[0].hint)
         assert lines[4].startswith("    hint: ")
+
+    @pytest.mark.parametrize(
+        ("source", "expected"),
+        [
+            ("def f(torch.Tensor x): return x\n", "write at the top: cimport torch"),
+            ("def f(x): return at.relu(x)\n", "write at the top: cimport ATen as at"),
+            ("cimport aten as at\ndef f(x): return at.relu(x)\n", "the packages are called ATen and torch"),
+            ("cimport ATen as at\ndef f(at.Tensor x): at.relu(x)\n", "Python passes a torch.Tensor x"),
+        ],
+    )
+    def test_what_to_cimport(self, source, expected):
+        (diagnostic,) = error_of(source).diagnostics
+        assert diagnostic.hint.startswith(expected)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return torch.wrap(at.sum(x.cdata, dim=1))",
+            "return torch.wrap(x.cdata @ x.cdata)",
+            "x.cdata[0] = 1",
+            "cdef at.Tensor a = None",
+        ],
+    )
+    def test_the_cause_alone(self, body):
+        """Of each of these Cython says two or three things."""
+        error = error_of(f"cimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    {body}\n")
+        assert len(error.diagnostics) == 1
+        assert error.output.count("Error compiling Cython file") > 1
+
+    def test_two_causes(self):
+        error = error_of(
+            "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    y = x.cdata.shape\n    return x.cdata\n"
+        )
+        assert [one.line for one in error.diagnostics] == [4, 5]
+
+    def test_the_hints_are_true(self):
+        """What they say to write does what was meant."""
+        module = interop.load_inline(HINTS_FOLLOWED)
+        x, y = torch.rand(3, 3), torch.rand(3, 3) + 1
+        changed = x.clone()
+        changed[0] = 7
+        expected = (
+            *(x @ y, x**2, x // y, x % y, x[0:2], x[0, 1:3], changed, torch.cat([x, y]), x.shape, x.dtype, x.device),
+            *(x.layout, x.ndim, x.T, list(x), bool(x[0, 0]), x.sum().item(), None),
+        )
+        for got, wanted in zip(module.f(x, y), expected, strict=True):
+            if isinstance(wanted, (torch.Tensor, list)):
+                torch.testing.assert_close(got, wanted)
+            else:
+                assert got == wanted
 
     def test_nothing_is_said_of_what_is_not_known(self):
         error = error_of("def f(x): return y\n")

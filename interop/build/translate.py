@@ -14,7 +14,12 @@ from interop.build.extension import Extension
 from interop.build.guards import refuse_idle_guards
 from interop.build.hints import hints
 from interop.codegen.mend import mend_memoryviews, mend_references
-from interop.codegen.refuse import refuse_in_place_operators, refuse_unfit_functions, refuse_unknown_names
+from interop.codegen.refuse import (
+    refuse_in_place_operators,
+    refuse_to_replace_tensors,
+    refuse_unfit_functions,
+    refuse_unknown_names,
+)
 from interop.codegen.select import select, write_whole
 from interop.paths import get_include, get_pxd_dir
 
@@ -72,7 +77,14 @@ def refuse(source: str) -> None:
 @contextlib.contextmanager
 def our_rules() -> Iterator[None]:
     """For a while Cython refuses what would go wrong in C++, gives hints, and mends what it gets wrong or lacks."""
-    with refuse_in_place_operators(), refuse_unfit_functions(), mend_references(), mend_memoryviews(), hints():
+    with (
+        refuse_in_place_operators(),
+        refuse_to_replace_tensors(),
+        refuse_unfit_functions(),
+        mend_references(),
+        mend_memoryviews(),
+        hints(),
+    ):
         yield
 
 

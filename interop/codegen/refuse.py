@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import functools
+import importlib.util
 import io
 import re
 import tokenize
@@ -10,17 +11,49 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from Cython.Compiler.Errors import error
-from Cython.Compiler.ExprNodes import SimpleCallNode
+from Cython.Compiler.ExprNodes import AttributeNode, SimpleCallNode
 from Cython.Compiler.Nodes import InPlaceAssignmentNode
 from Cython.Compiler.PyrexTypes import error_type
 
 from interop.codegen.patch import replaced
 from interop.codegen.select import read_source
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
-# Of a .pxd, what declares no name: comments, C++ names, and the parameters of functions.
-_NO_NAMES = re.compile(r"#.*|\"[^\"]*\"|\([^()]*\)")
+# Of a .pxd: what is neither a name that is declared nor the kind of it.
+_NO_NAMES = re.compile(r"#.*|\"[^\"]*\"")
+_CIMPORTED = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+cimport[ \t]+(?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+# In a `cdef extern` block, so that methods are further in.
+_FUNCTION = re.compile(r"^[ ]{4}(?! )[^(\n]*?(\w+)[ ]*(?:\[[^\[\]]*\])?[ ]*\(", re.MULTILINE)
+_KIND = re.compile(
+    r"^(?:[ ]{4})?(?:ctypedef[ ]+|cdef[ ]+)?(?:cppclass|struct|union|enum(?:[ ]+class)?|class)[ ]+([\w.]+)",
+    re.MULTILINE,
+)
+_ALIAS = re.compile(r"^[ ]*ctypedef[ ]+[^\n(]*?(\w+)[ ]*$", re.MULTILINE)
+_VARIABLE = re.compile(r"^[ ]{4}(?:const[ ]+)?\w+[ ]+(\w+)[ ]*$", re.MULTILINE)
 _CIMPORT = re.compile(r"^[ \t]*cimport[ \t]+(ATen|torch)(?:[ \t]+as[ \t]+(\w+))?[ \t]*(?:#.*)?$", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+ATen\b|from[ \t]+ATen[\w.]*[ \t]+import\b).*", re.MULTILINE)
+# Python's names of element types, and those of C++.
+_SCALAR_TYPES = {
+    "bool": "kBool",
+    "uint8": "kByte",
+    "int8": "kChar",
+    "int16": "kShort",
+    "short": "kShort",
+    "int32": "kInt",
+    "int": "kInt",
+    "int64": "kLong",
+    "long": "kLong",
+    "float16": "kHalf",
+    "half": "kHalf",
+    "bfloat16": "kBFloat16",
+    "float32": "kFloat",
+    "float": "kFloat",
+    "float64": "kDouble",
+    "double": "kDouble",
+    "complex64": "kComplexFloat",
+    "cfloat": "kComplexFloat",
+    "complex128": "kComplexDouble",
+    "cdouble": "kComplexDouble",
+}
 
 
 def refuse_unknown_names(source: str, pxd: str) -> None:
@@ -29,30 +62,54 @@ def refuse_unknown_names(source: str, pxd: str) -> None:
     With the directive nonecheck, Cython's own message for it is followed by a crash of the compiler.
     """
     text = read_source(source)
+    python = _IMPORT.search(text)
+    if python and not importlib.util.find_spec("ATen"):
+        line = text.count("\n", 0, python.start()) + 1
+        raise SyntaxError("there is no Python module ATen; write: cimport ATen as at", (source, line, 1, python[0]))
     for package, alias in _CIMPORT.findall(text):
         alias = alias or package
         if re.search(rf"^[ \t]*import[ \t]+(?:[\w. ,]*,[ \t]*)?{alias}\b(?![ \t]+as)", text, re.MULTILINE):
             continue  # what is not declared is looked up in Python's module
         known = _names_in(pxd, package)
         for name, line, (row, column) in _attributes(text, alias):
-            if name not in known:
+            by_itself = alias == package and re.search(rf"\bcimport[ \t]+{package}\.{name}\b", text)
+            if name not in known and not by_itself:
                 raise SyntaxError(_explain(name, alias, package, pxd), (source, row, column + 1, line))
 
 
 def _explain(name: str, alias: str, package: str, pxd: str) -> str:
-    if package == "torch":
-        if name in _names_in(pxd, "ATen"):
-            return f"the cimported torch has no {name!r}; write at.{name}, after: cimport ATen as at"
-        return f"the cimported torch has no {name!r}; for Python's, write: import torch"
-    near = difflib.get_close_matches(name, _names_in(pxd, package), 1)
-    return f"ATen has no {name!r}" + (f"; did you mean {alias}.{near[0]}?" if near else "")
+    missing = f"ATen has no {name!r}" if package == "ATen" else f"the cimported torch has no {name!r}"
+    python = "" if package == "ATen" else "for Python's, write: import torch"
+    at = alias if package == "ATen" else "at"
+    known = _names_in(pxd, "ATen")
+    if name in _SCALAR_TYPES:
+        instead = f"the ScalarType is {at}.{_SCALAR_TYPES[name]}"
+    elif name in known:
+        instead = f"write {at}.{name}"
+    elif (Path(pxd) / "ATen" / name).is_dir():
+        return "; ".join(filter(None, [missing, python, f"for C++'s, write: from ATen.{name} cimport ..."]))
+    elif package == "ATen" and (near := difflib.get_close_matches(name, known, 1)):
+        instead = f"did you mean {at}.{near[0]}?"
+    else:
+        return "; ".join(filter(None, [missing, python]))
+    return f"{missing}; {instead}" + ("" if package == "ATen" else f", after: cimport ATen as at; {python}")
 
 
 @functools.cache
-def _names_in(pxd: str, package: str) -> frozenset[str]:
-    """Every name that a declaration declares: of ATen, in any file; of torch, in its own."""
-    files = Path(pxd).rglob("*.pxd") if package == "ATen" else (Path(pxd) / "torch").glob("_*.pxd")
-    return frozenset(name for path in files for name in _NAME.findall(_NO_NAMES.sub("", path.read_text())))
+def _names_in(pxd: str, module: str) -> frozenset[str]:
+    """The names that the declarations of `module` declare, and those that they cimport."""
+    path = Path(pxd, *module.split("."))
+    text = _NO_NAMES.sub("", (path.with_suffix(".pxd") if not path.is_dir() else path / "__init__.pxd").read_text())
+    names: set[str] = set()
+    for origin, several, few in _CIMPORTED.findall(text):
+        listed = (several or few).replace("\n", " ")
+        if listed.strip() == "*":
+            names |= _names_in(pxd, origin)
+        else:
+            names.update(one.split()[-1] for one in listed.split(",") if one.strip())
+    for pattern in (_FUNCTION, _KIND, _ALIAS, _VARIABLE):
+        names.update(name.rpartition(".")[2] for name in pattern.findall(text))
+    return frozenset(names)
 
 
 def _attributes(text: str, alias: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
@@ -89,6 +146,45 @@ def refuse_in_place_operators() -> Iterator[None]:
         return generate_execution_code
 
     with replaced(InPlaceAssignmentNode, "generate_execution_code", make):
+        yield
+
+
+@contextlib.contextmanager
+def refuse_to_replace_tensors() -> Iterator[None]:
+    """While this lasts, Cython refuses ``x.cdata = t`` for a torch.Tensor `x`.
+
+    A C++ tensor knows its Python object, and that one is not `x`; and what is freed may be in use by others.
+    """
+
+    in_place = None
+
+    def make_in_place(original):
+        def analyse_expressions(node, env):
+            nonlocal in_place
+            in_place = node.lhs  # of which refuse_in_place_operators says what to write
+            return original(node, env)
+
+        return analyse_expressions
+
+    def make(original):
+        def analyse_target_types(node, env):
+            result = original(node, env)
+            entry = getattr(result, "entry", None)
+            owner = getattr(getattr(entry, "scope", None), "qualified_name", None)
+            if node is not in_place and owner == "torch._tensor.Tensor" and entry.name == "cdata":
+                error(
+                    node.pos,
+                    "the C++ tensor of a Python object cannot be replaced; return torch.wrap(...) of the other, "
+                    "or write x.cdata.copy_(...) into this one, or x.cdata.set_data(...)",
+                )
+            return result
+
+        return analyse_target_types
+
+    with (
+        replaced(InPlaceAssignmentNode, "analyse_expressions", make_in_place),
+        replaced(AttributeNode, "analyse_target_types", make),
+    ):
         yield
 
 

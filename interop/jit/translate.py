@@ -21,6 +21,7 @@ from interop.build.translate import DIRECTIVES, our_rules, refuse
 from interop.codegen.patch import replaced
 from interop.codegen.select import Dependencies, Selection, select
 from interop.jit.cache import Entry, root
+from interop.jit.diagnose import causes
 from interop.jit.errors import BuildError, Diagnostic
 from interop.paths import get_include, get_pxd_dir
 
@@ -72,7 +73,7 @@ def translate(
         with our_rules():
             result = compile_single(source, compilation, full_module_name=extension.name)
         if result.num_errors:
-            raise BuildError(extension.name, diagnostics=output.diagnostics, output=str(output))
+            raise BuildError(extension.name, diagnostics=causes(output.diagnostics), output=str(output))
     # Whose name may have Cython's version in it: __init__.cython-30.pxd.
     if any(fnmatch.fnmatch(path, "*/numpy/__init__.*pxd") for path in read):
         import numpy
@@ -151,7 +152,7 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
             output.add(error)
-        found = output.diagnostics or [Diagnostic(str(error))]
+        found = causes(output.diagnostics) or [Diagnostic(str(error))]
         raise BuildError(name, diagnostics=found, output=str(output) or str(error)) from error
 
 
