@@ -3,6 +3,7 @@
 import argparse
 import errno
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -35,8 +36,10 @@ class Parser(argparse.ArgumentParser):
 def run(command: Callable[[], int]) -> int:
     """Call `command`, and return its exit status; that of a process that ends by SIGPIPE where nobody reads its output.
 
-    So `... | head` ends quietly, as with other tools.
+    So `... | head` ends quietly, as with other tools. SIGTERM ends it as an interrupt does, in order: no process that
+    it has started stays behind.
     """
+    signal.signal(signal.SIGTERM, _end)
     if sys.stdout is None:  # as where the process was started without one
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for as long as the process lives
     try:
@@ -53,6 +56,10 @@ def run(command: Callable[[], int]) -> int:
         _drop_output()
         print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
         return FAILED
+
+
+def _end(number: int, _: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _drop_output() -> None:

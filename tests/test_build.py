@@ -88,6 +88,10 @@ class TestExtension:
         with pytest.raises(ValueError, match="py_limited_api must be left out"):
             Extension("m", ["m.pyx"], py_limited_api=True)
 
+    def test_two_modules_in_one(self):
+        with pytest.raises(ValueError, match=r"one Cython file at most, got a\.pyx, b\.pyx: .* give each an Extension"):
+            Extension("m", ["a.pyx", "c.cpp", "b.pyx"])
+
     @pytest.mark.parametrize("sources", ["m.pyx", [3], [None]])
     def test_sources_that_are_none(self, sources):
         with pytest.raises(TypeError, match="sources must be a list of paths"):

@@ -139,6 +139,26 @@ class TestRunner:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
+    def test_a_signal_ends_it_too(self, tmp_path):
+        (tmp_path / "stand_in.py").write_text(STAND_IN)
+        program = (
+            "import pathlib, sys\nfrom interop import cli\nfrom interop.experiments import runner\n"
+            f"runner.COMMAND = sys.executable, {str(tmp_path / 'stand_in.py')!r}\n"
+            f"runner.BUILD = pathlib.Path({str(tmp_path)!r})\nrunner.names = lambda: ['hangs']\n"
+            "sys.exit(cli.run(lambda: runner.run_all([])))"
+        )
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 60
+            log = tmp_path / "hangs" / "run.log"
+            while not (log.exists() and "pid" in log.read_text()):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            (child,) = psutil.Process(process.pid).children()
+            process.terminate()
+            assert process.wait(60) == 143
+        psutil.wait_procs([child], timeout=60)
+        assert not child.is_running()
+
     def test_the_status_of_the_command_is_that_of_the_run(self, monkeypatch):
         monkeypatch.setattr(runner, "run_all", lambda _: 1)
         assert command_line.main(["experiments", "--all", "--render"]) == 1

@@ -46,6 +46,12 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
         )
     if isinstance(sources, (str, os.PathLike)) or not all(isinstance(s, (str, os.PathLike)) for s in sources):
         raise TypeError(f"sources must be a list of paths, such as ['module.pyx'], got {sources!r}")
+    translated = [os.fspath(source) for source in sources if os.fspath(source).endswith((".pyx", ".py"))]
+    if len(translated) > 1:
+        raise ValueError(
+            f"sources must name one Cython file at most, got {', '.join(translated)}: each makes a module of its own, "
+            "so give each an Extension"
+        )
     if kwargs.get("py_limited_api"):
         raise ValueError("py_limited_api must be left out: torch's C++ interface is not part of Python's stable ABI")
     kwargs["include_dirs"] = [get_include(), *kwargs.get("include_dirs", ())]

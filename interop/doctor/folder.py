@@ -14,6 +14,7 @@ from interop.doctor.finding import Finding, ok, problem, warning
 __all__ = ["current_folder", "hiding"]
 
 _PACKAGES = ("Cython", "cython", "interop", "ninja", "numpy", "rich", "setuptools", "torch", "torchgen", "yaml")
+_RUNNING = Path(__file__).resolve().parents[1]
 # What no program imports by accident.
 _HARMLESS = {"antigravity", "idlelib", "test", "this", "turtledemo"}
 
@@ -53,6 +54,8 @@ def hiding(folder: Path) -> Iterator[Finding]:
         if here is None or here.origin is None or _is_installed(name, here, folder):
             continue  # also a folder without __init__.py, which hides nothing
         path = Path(here.origin)
+        if path.parent == _RUNNING and not (_RUNNING / "_build_info.py").is_file():
+            continue  # the doctor itself comes from there, and says of itself what is to be done
         kind, path = ("folder", path.parent) if path.stem == "__init__" else ("file", path)
         whose = "a package" if name in _PACKAGES else "a module of Python itself"
         text = f"a {kind} {path.name} in the folder {folder} hides {whose}: `import {name}` there finds {path}"

@@ -56,13 +56,10 @@ class Closure:
         By file. The library itself is the first.
     missing
         The names of those that are not found, or cannot be loaded: who needs it, and what the loader says.
-    from_torch
-        The names of those that are found only because torch has loaded them before.
     """
 
     libraries: dict[Path, Library]
     missing: dict[str, tuple[str, str]] = field(default_factory=dict)
-    from_torch: set[str] = field(default_factory=set)
 
     def undefined(self, library: Library) -> list[str]:
         """What `library` uses and nothing defines."""
@@ -93,8 +90,6 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
                     continue  # loaded by now, from wherever: the loader goes by the name
                 elsewhere.setdefault(name, one.path.name)
                 continue
-            if found not in own and one is library:
-                result.from_torch.add(name)
             if found.resolve() not in {path.resolve() for path in result.libraries}:
                 try:
                     result.libraries[found] = read(found)

@@ -1,7 +1,6 @@
 """Compiles an experiment's setup.py into build/experiments/NAME, and only when something that it depends on changed."""
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.machinery
 import importlib.metadata
@@ -11,7 +10,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -22,6 +20,7 @@ from interop.build import CXX_FLAGS
 from interop.cli import CommandError
 from interop.experiments import CHECKOUT, FOLDER
 from interop.experiments.display import waiting
+from interop.jit.lock import locked
 
 __all__ = [
     "BUILD",
@@ -52,7 +51,7 @@ _ERROR = re.compile(r"\berror: |^(?!performance hint: |warning: ).*\.pyx:\d+:\d+
 def build(name: str) -> None:
     """Compile the extensions of the experiment `name`, unless they are there and up to date."""
     folder, work = FOLDER / name, BUILD / name
-    with _lock(work):
+    with locked(work / "lock"):  # `make test` and `make demo` may run beside each other
         if is_built(name):
             return
         wanted, stamp = _fingerprint(folder), _stamp(name)
@@ -139,12 +138,3 @@ def _fingerprint(folder: Path) -> str:
             if compiled or path.name == "setup.py" or helper:
                 digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-@contextlib.contextmanager
-def _lock(work: Path) -> Iterator[None]:
-    """Lets one process at a time compile: `make test` and `make demo` may run beside each other."""
-    work.mkdir(parents=True, exist_ok=True)
-    with (work / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

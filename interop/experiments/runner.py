@@ -66,7 +66,7 @@ def _run(name: str, arguments: list[str], shown: Callable[[str], None]) -> Outco
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     last, written = "", ""
-    with log.open("w", encoding="utf-8") as file:
+    with log.open("w", encoding="utf-8", buffering=1) as file:
         process = subprocess.Popen(
             [*COMMAND, name, *arguments],
             env=os.environ | {"PYTHONUNBUFFERED": "1"},  # else its lines come when it ends

