@@ -87,6 +87,16 @@ class TestArguments:
         assert OPS.types(torch.float64, torch.int8, torch.device("meta")).dtype == torch.int8
         assert OPS.types(torch.float64, None, torch.device("meta")).device.type == "meta"
 
+    def test_types_that_may_be_left_out(self, operators):
+        assert torch.equal(OPS.maybe_types(), torch.tensor(1.0))
+        assert torch.equal(OPS.maybe_types("cpu", [0.5, 2.0], [2, 3]), torch.full((2, 3), 3.5))
+        assert torch.equal(OPS.maybe_types(None, [], []), torch.tensor(1.0))
+        assert OPS.maybe_types(torch.device("meta"), None, [4]).is_meta
+        assert OPS.maybe_types(None, None, [4], torch.device("meta")).is_meta
+        assert OPS.maybe_types(torch.device("meta"), other="meta").is_meta
+        assert operators.handed_on(True).is_meta
+        assert not operators.handed_on(False).is_meta
+
     def test_results(self):
         x = torch.randn(4, 3)
         for mine, theirs in zip(OPS.pair(x), torch.max(x, 0), strict=True):

@@ -132,6 +132,20 @@ cdef at.Tensor types(at.ScalarType dtype, optional[at.ScalarType] other, at.Devi
     return at.zeros((1,), at.TensorOptions(other.value_or(dtype)).device(device))
 
 
+cdef at.Tensor maybe_types(
+        optional[at.Device] device, const optional[vector[double]]& numbers, optional[vector[int64_t]] sizes,
+        const optional[at.Device]& other) except * nogil:
+    cdef vector[int64_t] shape
+    if sizes.has_value():
+        shape = sizes.value()
+    cdef at.Tensor result = at.full(shape, 1.0, at.TensorOptions(device.value_or(at.Device(b"cpu"))))
+    cdef double number
+    if numbers.has_value():
+        for number in numbers.value():
+            result = at.add(result, number)
+    return result.to(other.value_or(result.device()))
+
+
 cdef at.Tensor by_value(at.Tensor x) except * nogil:
     x = at.add(x, 1)
     return x
@@ -170,6 +184,11 @@ define("interop_test::text", "(str a, str b='!') -> str")
 impl("interop_test::text", "CompositeExplicit", text)
 define("interop_test::types", "(ScalarType dtype, ScalarType? other, Device device) -> Tensor")
 impl("interop_test::types", "CompositeExplicit", types)
+define(
+    "interop_test::maybe_types",
+    "(Device? device=None, float[]? numbers=None, SymInt[]? sizes=None, Device? other=None) -> Tensor",
+)
+impl("interop_test::maybe_types", "CompositeExplicit", maybe_types)
 define("interop_test::by_value", "(Tensor x) -> Tensor")
 impl("interop_test::by_value", "CompositeExplicit", by_value)
 define("interop_test::pair", "(Tensor x) -> (Tensor, Tensor)")
@@ -243,6 +262,13 @@ cdef vector[at.Tensor] weighted_backward(Context& ctx, const at.Tensor& grad) ex
 define("interop_test::weighted", "(Tensor[] xs, Tensor w) -> Tensor", Tag.pt2_compliant_tag)
 impl("interop_test::weighted", "CompositeExplicit", weighted)
 register_autograd("interop_test::weighted", weighted_backward, weighted_setup)
+
+
+def handed_on(bint meta):
+    cdef optional[at.Device] device
+    if meta:
+        device = at.Device(b"meta")
+    return torch.wrap(Operator[at.Tensor](b"interop_test::maybe_types").call(device))
 
 
 # Elements of lists, values of optionals and parameters are references to Cython: in calls of every kind.

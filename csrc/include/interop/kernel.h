@@ -123,7 +123,9 @@ class Parameter<const std::vector<T>&, Whole> : public Copied<T> {
 template <class T, class Whole>
 class Parameter<std::optional<std::vector<T>>, Whole> {
  public:
-  using Dispatched = c10::OptionalArrayRef<T>;
+  // What the dispatcher has a type for.
+  using Dispatched =
+      std::conditional_t<std::is_same_v<T, int64_t>, c10::OptionalArrayRef<T>, std::optional<c10::ArrayRef<T>>>;
   explicit Parameter(Dispatched value) {
     if (value) {
       value_ = value->vec();
@@ -156,6 +158,22 @@ class Parameter<Device, Whole> {
 template <class Whole>
 class Parameter<const Device&, Whole> : public Parameter<Device, Whole> {
   using Parameter<Device, Whole>::Parameter;
+};
+template <class Whole>
+class Parameter<std::optional<Device>, Whole> {
+ public:
+  using Dispatched = std::optional<c10::Device>;
+  explicit Parameter(Dispatched value) : value_(value) {}
+  const std::optional<Device>& get() noexcept {
+    return value_;
+  }
+
+ private:
+  std::optional<Device> value_;
+};
+template <class Whole>
+class Parameter<const std::optional<Device>&, Whole> : public Parameter<std::optional<Device>, Whole> {
+  using Parameter<std::optional<Device>, Whole>::Parameter;
 };
 
 class Text {

@@ -60,6 +60,8 @@ c10::IValue to_ivalue(const A& argument) {
     return c10::IValue(std::string(argument));
   } else if constexpr (std::is_same_v<A, Device>) {
     return c10::IValue(static_cast<c10::Device>(argument));
+  } else if constexpr (std::is_same_v<A, std::optional<Device>>) {
+    return c10::IValue(std::optional<c10::Device>(argument));
   } else {
     static_assert(!std::is_pointer_v<A>, "Operator.call takes no pointers");
     return c10::IValue(argument);
