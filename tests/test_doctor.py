@@ -583,6 +583,15 @@ class TestEnvironment:
         (text,) = self.findings(environment.tools)
         assert "has no C++20" in text
 
+    def test_a_compiler_that_is_not_gcc(self, monkeypatch, tmp_path):
+        other = tmp_path / "other"
+        other.write_text('#!/bin/sh\nexec c++ -D__clang__=1 "$@"\n')
+        other.chmod(0o755)
+        monkeypatch.setenv("CXX", str(other))
+        (text,) = self.findings(environment.tools, Level.WARNING)
+        assert "ATen's loops in the modules that it compiles run on one thread" in text
+        assert "set CXX to g++" in text
+
     def test_an_old_numpy(self, monkeypatch, tmp_path):
         metadata = tmp_path / "numpy-1.26.4.dist-info" / "METADATA"
         metadata.parent.mkdir()

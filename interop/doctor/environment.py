@@ -14,7 +14,7 @@ from pathlib import Path
 from interop.doctor.finding import Finding, ok, problem, warning
 from interop.doctor.folder import current_folder
 from interop.paths import get_include, get_pxd_dir
-from interop.toolchain import CXX_FLAGS, compiler, find_torch, predefined_macros
+from interop.toolchain import CXX_FLAGS, compiler, find_torch, is_gcc, predefined_macros
 
 __all__ = ["SECTIONS", "build", "loaded_libraries", "openmp", "openmp_finding", "python", "tools", "torch"]
 
@@ -72,6 +72,9 @@ def _compiler() -> Finding:
     if standard < "2020":  # also where the compiler does not know the flag
         fix = "torch's headers need C++20: install g++ 11 or clang 14, or newer, and set CXX to it"
         return problem("compiler", f"{name} has no C++20", fix)
+    if not is_gcc():
+        text = f"{name}: ATen's loops in the modules that it compiles run on one thread, and no headers are precompiled"
+        return warning("compiler", text, "set CXX to g++ 11 or newer")
     return ok("compiler", f"{name}, C++20 (__cplusplus {standard})")
 
 
