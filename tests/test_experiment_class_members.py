@@ -35,7 +35,8 @@ class TestBehaviour:
             (
                 "gradients come back through it",
                 "RuntimeError: argument 'tensor' must not require grad to be written to: autograd cannot see the "
-                "write; write under NoGradGuard or to .detach()",
+                "write; share .detach(), share it under torch.no_grad(), or pass readonly=True to the function of "
+                "interop that shares",
             ),
         ],
     )

@@ -28,6 +28,8 @@ TOOLS = {
 CALLS = ("1 tensor", "numel")
 """What a call with one tensor is called, the best first: the experiment had only `numel` once."""
 
+FEWEST = {"pybind11": "pybind11, fewest headers"}
+"""What is quicker to compile when the headers are chosen: torch's documentation includes torch/extension.h."""
 LOADERS = {"Cython": "interop", "pybind11": "cpp_extension"}
 CONVERSIONS = {
     "tensor from array": ("interop", "torch"),
@@ -71,7 +73,8 @@ def tools_table(crossing: dict, build_time: dict) -> list[str]:
         f"| measured | {' | '.join(TOOLS)} |",
         "|---|" + "--:|" * len(TOOLS),
         each_tool("a call with a tensor, ns", 0, lambda how: find(crossing, "times", what, how)),
-        each_tool("compiling a function, s", 1, lambda how: find(crossing, "compiling", how)),
+        each_tool("compiling five functions, s", 1, lambda how: find(crossing, "compiling", how)),
+        each_tool("the same, fewest headers, s", 1, lambda how: find(crossing, "compiling", FEWEST.get(how, how))),
         each_tool(
             "from an edit to the module, s", 1, lambda how: find(build_time, "times", "edited", LOADERS.get(how, ""))
         ),

@@ -41,18 +41,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0].partition(": ")[2])
     parser.add_argument("wheels", nargs="*", type=Path, help="torch-*.whl, or a folder with torch/ and torchgen/")
     parser.add_argument("--all", action="store_true", help="compile every call, not a random twentieth")
+    parser.add_argument("--own", action="store_true", help="compile our C++ only, and keep what is known of the calls")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)  # a process for each: they have different torchgens
     arguments = parser.parse_args()
     if arguments.one:
-        json.dump(examine(arguments.one, arguments.all), sys.stdout)
+        json.dump(examine(arguments.one, arguments.all, arguments.own), sys.stdout)
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for wheel in arguments.wheels:
         with tempfile.TemporaryDirectory() as folder:
             unpacked = wheel if wheel.is_dir() else unpack(wheel, Path(folder))
-            command = [sys.executable, __file__, "--one", str(unpacked), *(["--all"] if arguments.all else [])]
+            options = [f"--{name}" for name in ("all", "own") if getattr(arguments, name)]
+            command = [sys.executable, __file__, "--one", str(unpacked), *options]
             result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-            results[result["torch"]] = result
+            known = results.get(result["torch"], {}) if arguments.own else {}
+            results[result["torch"]] = known | result
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(page(results))
 
@@ -65,8 +68,8 @@ def unpack(wheel: Path, folder: Path) -> Path:
     return folder
 
 
-def examine(unpacked: Path, everything: bool) -> dict:
-    """What the generator makes of one release."""
+def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
+    """What the generator makes of one release, or of that only what our own C++ includes."""
     # The package's own __init__ imports the torch that is installed.
     sys.path[:0] = [str(unpacked), str(ROOT / "tests")]
     for name in ("interop", "interop.abi"):
@@ -87,6 +90,8 @@ def examine(unpacked: Path, everything: bool) -> dict:
         work = Path(name)
         shutil.copytree(ROOT / "pxd", work / "pxd")
         surface = generate(work / "pxd", work / "include", version)
+        if own_only:
+            return {"torch": version, "own": compile_own(work, headers)}
         listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]
         declared = {candidate.declaration.schema for overload in listed for candidate in overload.candidates}
         here = installed()
@@ -159,7 +164,7 @@ def compile_own(work: Path, headers: Path) -> list[str]:
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h"))
     every.write_text("#include <Python.h>\n" + "".join(f'#include "{name}"\n' for name in names))
     needs_a_module = {"bootstrap.cpp", "layout.cpp"}
-    sources = [path for path in sorted((ROOT / "csrc").glob("*.cpp")) if path.name not in needs_a_module]
+    sources = [path for path in sorted((ROOT / "csrc").rglob("*.cpp")) if path.name not in needs_a_module]
     return [error for source in [every, *sources] for error in check([str(source)], work, headers)]
 
 

@@ -32,7 +32,8 @@ CALLS = {  # what is done, and how: the function, and its argument
     ("array by DLPack", "interop"): ("interop.from_dlpack", "a"),
     ("tensor by DLPack", "torch"): ("torch.from_dlpack", "t"),
     ("tensor by DLPack", "interop"): ("interop.from_dlpack", "t"),
-    ("capsule from tensor", "torch"): ("torch.Tensor.__dlpack__", "t"),
+    ("capsule from tensor", "torch"): ("to_dlpack", "t"),
+    ("capsule from tensor", "torch, method"): ("torch.Tensor.__dlpack__", "t"),
     ("capsule from tensor", "interop"): ("interop.to_dlpack", "t"),
     ("tensor from capsule", "torch"): ("torch.from_dlpack", CAPSULES),
     ("tensor from capsule", "interop"): ("interop.from_dlpack", CAPSULES),
@@ -56,8 +57,7 @@ def cases() -> list[tuple[str, str]]:
     return [(f"{what}, {ndim}-d", how) for ndim in SHAPES for what, how in CALLS]
 
 
-def frombuffer(b):
-    return torch.frombuffer(b, dtype=torch.uint8)
+FUNCTIONS = {"frombuffer": partial(torch.frombuffer, dtype=torch.uint8), "to_dlpack": torch.utils.dlpack.to_dlpack}
 
 
 def made_capsules(t, number):
@@ -76,7 +76,7 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
     """Nanoseconds of each call, by what it does and how: see `calls.times`."""
     timers = {}
     names = {"interop": interop, "torch": torch, "bridges_typed": building.native(NAME, "bridges_typed")}
-    names |= {"frombuffer": frombuffer, "torch_round": torch_round, "interop_round": interop_round}
+    names |= FUNCTIONS | {"torch_round": torch_round, "interop_round": interop_round}
     for ndim, shape in SHAPES.items():
         values = {"a": np.ones(shape, np.float32), "t": torch.ones(shape), "b": bytearray(24)}
         for (what, how), (function, argument) in CALLS.items():
@@ -96,8 +96,11 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
 COUNTED = """
 import importlib.machinery, importlib.util
 from collections import deque
+from functools import partial
 from itertools import repeat
 import numpy as np, torch, interop
+frombuffer = partial(torch.frombuffer, dtype=torch.uint8)
+to_dlpack = torch.utils.dlpack.to_dlpack
 loader = importlib.machinery.ExtensionFileLoader("bridges_typed", {path!r})
 spec = importlib.util.spec_from_file_location("bridges_typed", {path!r}, loader=loader)
 bridges_typed = importlib.util.module_from_spec(spec)
@@ -134,5 +137,5 @@ def instructions(count: int = 5_000) -> dict[str, dict[str, float]]:
         for function, argument in CALLS.values()
     ]
     path = building.native(NAME, "bridges_typed").__spec__.origin
-    functions = "".join(map(inspect.getsource, (frombuffer, made_capsules, torch_round, interop_round)))
+    functions = "".join(map(inspect.getsource, (made_capsules, torch_round, interop_round)))
     return calls.instructions(COUNTED.format(path=path, functions=functions, loops="".join(loops)), cases(), count)

@@ -12,7 +12,7 @@ COLOURS = {"torch": "#8a8f98", "of an array": "#8a8f98"}
 
 def measured(result: dict) -> list[tuple[str, str]]:
     """The calls that a result has; one that was recorded earlier may lack some."""
-    return [(what, how) for what, how in measure.cases() if what in result["times"]]
+    return [(what, how) for what, how in measure.cases() if how in result["times"].get(what, {})]
 
 
 def rows(result: dict) -> list[list[str]]:

@@ -1,6 +1,11 @@
 // The same functions as pybind11 binds them, with the caster for tensors that torch has. An argument holds a reference
 // to the C++ tensor for as long as the function runs.
+#ifdef FEWEST_HEADERS
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/utils/pybind.h>
+#else
 #include <torch/extension.h>
+#endif
 
 namespace {
 

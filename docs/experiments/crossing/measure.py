@@ -1,5 +1,6 @@
 """Measures calls, in nanoseconds and in instructions, and translating and compiling, in seconds."""
 
+import importlib
 import subprocess
 import sysconfig
 import tempfile
@@ -63,33 +64,66 @@ def run_below_callgrind() -> None:
         calls.run_counted(function, ways.tensors(ways.COUNTS[what]), COUNT)
 
 
-def compiling(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:
-    """Seconds of g++ -O2 for the module of each kind, given what its build gives it: the best of `rounds`."""
-    best = {}
-    with tempfile.TemporaryDirectory() as folder:
-        path = FOLDER / NAME / "crossing_cython.pyx"
-        (translated,) = cythonize([Extension("crossing_cython", [str(path)])], build_dir=folder, force=True, quiet=True)
-        sources = {
-            "Cython": (translated.sources[0], translated.include_dirs),
-            "pybind11": (FOLDER / NAME / "crossing_pybind11.cpp", include_paths()),
-        }
-        for _ in range(rounds):
-            for how, (source, includes) in sources.items():
-                flags = [*CXX_FLAGS, "-O2", "-g0", "-fPIC", f"-DTORCH_EXTENSION_NAME=crossing_{how.lower()}", "-c"]
-                flags += [f"-I{path}" for path in (*includes, sysconfig.get_path("include"))]
-                seconds = _seconds(
-                    lambda: subprocess.run(["c++", *flags, str(source), "-o", f"{folder}/out.o"], check=True)  # noqa: B023
-                )
-                best[how] = min(best.get(how, seconds), seconds)
-                shown(how)
-    return {how: round(seconds, 2) for how, seconds in best.items()}
-
-
 TRANSLATED = {  # what Cython is given, by what it cimports
     "nothing": "def twice(x):\n    return x + x\n",
     "torch and ATen": "cimport torch\ncimport ATen as at\n\n"
     "def twice(torch.Tensor x not None):\n    return torch.wrap(at.add(x.cdata, x.cdata))\n",
 }
+
+
+ADDING = """\
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/add.h>
+#include <torch/csrc/utils/pybind.h>
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("twice", [](const at::Tensor& x) { return at::add(x, x); });
+}
+"""
+"""What the last of `TRANSLATED` does, by pybind11."""
+
+
+def compiling(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:
+    """Seconds of g++ -O2 for the module of each kind, given what its build gives it: the best of `rounds`."""
+    best = {}
+    with tempfile.TemporaryDirectory() as folder:
+        commands = _compilations(Path(folder))
+        for _ in range(rounds):
+            for how, command in commands.items():
+                seconds = _seconds(lambda: subprocess.run(command, check=True))  # noqa: B023
+                best[how] = min(best.get(how, seconds), seconds)
+                shown(how)
+    return {how: round(seconds, 2) for how, seconds in best.items()}
+
+
+def _compilations(folder: Path) -> dict[str, list[str]]:
+    """The commands that compile, by what they compile. Sources that are made go into `folder`."""
+    here = FOLDER / NAME
+    (folder / "adding.pyx").write_text(TRANSLATED["torch and ATen"])
+    (folder / "adding.cpp").write_text(ADDING)
+    extensions = [Extension("crossing_cython", [str(here / "crossing_cython.pyx")])]
+    extensions += [Extension("adding", [str(folder / "adding.pyx")])]
+    cython, adding = cythonize(extensions, build_dir=str(folder / "translated"), force=True, quiet=True)
+    torchs = include_paths()
+    found = {
+        "Cython": (cython.sources[0], cython.include_dirs),
+        "pybind11": (here / "crossing_pybind11.cpp", torchs),
+        "pybind11, fewest headers": (here / "crossing_pybind11.cpp", torchs, "-DFEWEST_HEADERS"),
+        "torch.ops": (here / "crossing_torch_ops.cpp", torchs),
+        "Cython, at.add": (adding.sources[0], adding.include_dirs),
+        "pybind11, at::add": (folder / "adding.cpp", torchs),
+    }
+    if building.tool_version("nanobind"):
+        found["nanobind"] = (here / "crossing_nanobind.cpp", [importlib.import_module("nanobind").include_dir()])
+    if building.tool_version("tvm_ffi"):
+        folders = importlib.import_module("tvm_ffi.libinfo").include_paths()
+        found["tvm-ffi"] = (here / "crossing_tvm_ffi.cpp", folders)
+    result = {}
+    for how, (source, includes, *macros) in found.items():
+        folders = [f"-I{path}" for path in (*includes, sysconfig.get_path("include"))]
+        flags = [*CXX_FLAGS, "-O2", "-g0", "-fPIC", "-DTORCH_EXTENSION_NAME=compiled", *macros, *folders]
+        result[how] = ["c++", *flags, "-c", str(source), "-o", str(folder / "out.o")]
+    return result
 
 
 def translating(rounds: int, shown: Callable[[str], None]) -> dict[str, float]:

@@ -19,6 +19,11 @@ SHADES = {"1 tensor": "#f3c489", "3 tensors": "#e08a1e", "8 tensors": "#8f4a06"}
 
 BARS = ("pybind11", "tvm-ffi", "torch.ops")
 """What Cython is compared with in sentences."""
+COMPILED = (
+    ("Cython", "pybind11", "pybind11, fewest headers", "nanobind", "tvm-ffi", "torch.ops"),
+    ("Cython, at.add", "pybind11, at::add"),
+)
+"""What is compiled: ours, and what does the same."""
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
 
 
@@ -56,11 +61,10 @@ def ratios(result: dict) -> str:
             found = [f"{way} {ours / table[what][way]:.2f}" for way in BARS if way in table[what]]
             parts.append(f"With {what}, {unit} of Cython over that of others: {', '.join(found)}.")
     seconds = result["compiling"]
-    if seconds:
-        parts.append(
-            f"g++ takes {seconds['Cython']:.1f} s for the Cython module and {seconds['pybind11']:.1f} s for the one "
-            f"over torch/extension.h, {seconds['Cython'] / seconds['pybind11']:.2f} times as long."
-        )
+    for ours, *theirs in COMPILED:
+        found = [f"{seconds[how]:.1f} s for {how}" for how in theirs if how in seconds]
+        if found:
+            parts.append(f"g++ takes {seconds[ours]:.1f} s for {ours}; {', '.join(found)}.")
     plain, declared = result["translating"]["nothing"], result["translating"]["torch and ATen"]
     parts.append(
         f"Cython takes {declared:.2f} s for a function over cimport torch and cimport ATen, "

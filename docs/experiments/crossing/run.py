@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> None:
     result |= {"instructions": {}, "compiling": {}}
     if not options.quick:
         result["instructions"] = calls.count_if_possible(measure.instructions, "some minutes")
-        with progress("compiling", 2 * compilations) as shown:
+        with progress("compiling", 8 * compilations) as shown:
             result["compiling"] = measure.compiling(compilations, shown)
     with progress("translating", 2 * compilations) as shown:
         result["translating"] = measure.translating(compilations, shown)

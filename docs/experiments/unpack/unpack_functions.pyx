@@ -19,9 +19,11 @@ cdef object FROM_TENSOR = torch._C._aoti.unsafe_alloc_void_ptr_from_tensor
 
 def read_tensor(x):
     cdef AtenTensorHandle handle = handle_of(x, FROM_TENSOR)
-    cdef int64_t result = -1
-    aoti_torch_get_numel(handle, &result)
-    aoti_torch_delete_tensor_object(handle)
+    cdef int64_t result = 0
+    cdef int32_t failed = aoti_torch_get_numel(handle, &result)
+    failed |= aoti_torch_delete_tensor_object(handle)
+    if failed:
+        raise RuntimeError("torch's C shim failed, and has said why on stderr")
     return result
 
 
