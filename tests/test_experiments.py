@@ -41,7 +41,7 @@ def lltm():
     return SimpleNamespace(
         **{
             name: experiments.load("lltm", name)
-            for name in ("agreement", "cell_native", "data", "model", "report", "ways")
+            for name in ("agreement", "cell_native", "data", "model", "report", "run", "timing", "ways")
         }
     )
 
@@ -154,8 +154,11 @@ class TestCommandLine:
         assert {way: len(losses) for way, losses in result["training"]["losses"].items()} == dict.fromkeys(
             lltm.ways.WAYS, 3
         )
-        for what in ("forward", "backward", "both"):
-            assert all(result["times"][what][way]["median"] > 0 for way in (*lltm.ways.WAYS, "products"))
+        (times,) = result["times"].values()
+        assert list(times) == ["1 thread", "2 threads"]
+        for what, count in itertools.product(("forward", "backward", "both"), times):
+            assert all(times[count][what][way]["median"] > 0 for way in (*lltm.ways.WAYS, "products"))
+        assert list(result["times"]) == list(result["agreement"]["largest"]) == ["16, 32, 128"]
 
 
 class TestBuilding:
@@ -205,6 +208,33 @@ class TestCells:
     def test_agree_forward_and_backward_and_with_numerical_differences(self, lltm):
         torch.manual_seed(0)
         lltm.agreement.check(BATCH, FEATURES, STATE)
+        lltm.agreement.check_gradients()
+
+    def test_agree_at_each_size_that_is_timed(self, lltm):
+        sizes = lltm.run.Settings().sizes
+        assert min(batch for batch, *_ in sizes) <= 32 < max(batch for batch, *_ in sizes)
+        torch.manual_seed(0)
+        for size in sizes:
+            for differences in lltm.agreement.check(*size).values():
+                assert set(differences) == set(lltm.ways.WAYS) - {"Python"}
+
+    def test_a_way_that_is_wrong_at_one_size_is_not_timed(self, lltm, monkeypatch):
+        """At the one where the fused cell takes another way."""
+        classes = lltm.ways.classes()
+        fused = classes["Cython fused"]
+
+        class Wrong(fused):
+            def forward(self, x, h, c):
+                new_h, new_c = super().forward(x, h, c)
+                return new_h + 1e-3 * (len(x) > 32), new_c
+
+        # Nothing to compile: the sizes are those of a whole run.
+        replaced = classes | {"torch.compile": classes["Python"], "Cython fused": Wrong}
+        monkeypatch.setattr(lltm.ways, "classes", lambda: replaced)
+        monkeypatch.setattr(lltm.model, "train", lambda *_: pytest.fail("it trains"))
+        monkeypatch.setattr(lltm.timing, "measure", lambda *_: pytest.fail("it times"))
+        with pytest.raises(CommandError, match=r"Cython fused disagrees with Python at batch 64, .*: h' by 1"):
+            lltm.run.experiment(lltm.data.default(), lltm.run.Settings())
 
     @pytest.mark.parametrize("wrong", range(7))
     def test_the_check_finds_each_wrong_result(self, lltm, monkeypatch, wrong):
@@ -219,7 +249,7 @@ class TestCells:
         )
         classes = lltm.ways.classes() | {"Cython": lltm.cell_native.native_cell(kernels)}
         monkeypatch.setattr(lltm.ways, "classes", lambda: classes)
-        with pytest.raises(CommandError, match="Cython disagrees with Python: " + lltm.agreement.NAMES[wrong]):
+        with pytest.raises(CommandError, match="Cython disagrees with Python at .*: " + lltm.agreement.NAMES[wrong]):
             lltm.agreement.check(BATCH, FEATURES, STATE)
 
     def test_cpp_and_cython_are_equal_to_the_bit(self, lltm):
@@ -371,6 +401,57 @@ class TestTraining:
         for batch in text.batches(5, 7, 3):
             assert batch.shape == (8, 5)
             assert torch.equal(batch[1:], batch[:-1] + 1)
+
+
+class TestLltmTimes:
+    """Of several sizes, on one thread and on two."""
+
+    @pytest.fixture
+    def times(self, lltm):
+        """All ways take as long as Python, but for the fused cell."""
+
+        def of_case(python, fused):
+            ways = dict.fromkeys((*lltm.ways.WAYS, "products"), python) | {"Cython fused": fused}
+            spread = {way: {"median": time, "quartiles": [time, time]} for way, time in ways.items()}
+            return dict.fromkeys(("forward", "backward", "both"), spread)
+
+        return {
+            "1, 2, 3": {"1 thread": of_case(10.0, 5.0), "2 threads": of_case(20.0, 5.0)},
+            "40, 5, 6": {"1 thread": of_case(10.0, 10.0), "2 threads": of_case(10.0, 30.0)},
+        }
+
+    def test_each_number_of_threads_is_set(self, lltm, monkeypatch):
+        seen = []
+
+        class Observed(lltm.ways.classes()["Python"]):
+            def forward(self, x, h, c):
+                seen.append(torch.get_num_threads())
+                return super().forward(x, h, c)
+
+        monkeypatch.setattr(lltm.ways, "classes", lambda: dict.fromkeys(lltm.ways.WAYS, Observed))
+        before = torch.get_num_threads()
+        for threads in (1, 2):
+            seen.clear()
+            lltm.timing.measure(BATCH, FEATURES, STATE, threads, 1, 0.0, lambda _: None)
+            assert set(seen) == {threads}
+        assert torch.get_num_threads() == before
+
+    def test_the_tables_have_every_case(self, lltm, times):
+        (title, head, lines, _), (_, sizes_head, size_lines, _) = lltm.report.tables({"times": times})
+        assert title == "microseconds, median, at batch 1, features 2, state 3 on 1 thread"
+        assert [line[0] for line in lines] == ["forward", "backward", "both"]
+        assert [line[:4] + line[-2:] for line in size_lines[2::3]] == [
+            ["1, 2, 3", "1", "both", "10.0", "0.50", "1.00"],
+            ["1, 2, 3", "2", "both", "20.0", "0.25", "1.00"],
+            ["40, 5, 6", "1", "both", "10.0", "1.00", "1.00"],
+            ["40, 5, 6", "2", "both", "10.0", "3.00", "1.00"],
+        ]
+        assert {len(line) for line in lines} == {len(head)}
+        assert {len(line) for line in size_lines} == {len(sizes_head)}
+
+    def test_the_sentences_say_where(self, lltm, times):
+        said = lltm.report.sentences({"times": times})
+        assert "fused cell takes 0.25 (1, 2, 3 on 2 threads) to 3.00 (40, 5, 6 on 2 threads) times" in said
 
 
 class TestLltmOnAGpu:

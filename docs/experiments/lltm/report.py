@@ -13,39 +13,106 @@ BASELINES = ("Python", "torch.compile", "C++")
 """What one would write without this toolkit."""
 
 RATIOS = ("Cython / C++", "fused / best of the first three", "fused / products")
-HEAD = ("", *WAYS, "products alone", *RATIOS)
+HEAD = ("one call", *WAYS, "products alone", *RATIOS)
+SIZES_HEAD = ("batch, features, state", "threads", "one call", "Python, microseconds", *WAYS[1:], "products alone")
 LABELS = {"forward": "forward", "backward": "backward", "both": "both"}
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table: median microseconds of each way recorded, and how Cython compares."""
+def size(shapes: tuple[int, int, int]) -> str:
+    """What a result calls a size: a batch, features and a state."""
+    return ", ".join(map(str, shapes))
+
+
+def threads(count: int) -> str:
+    """What a result calls a number of threads."""
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
+def cases(result: dict) -> list[tuple[str, str, dict]]:
+    """Each size and number of threads that was measured, with its times; the first is the tutorial's, on one."""
+    return [(shapes, count, times) for shapes, of_size in result["times"].items() for count, times in of_size.items()]
+
+
+def _medians(times: dict, what: str) -> dict[str, float]:
+    return {way: times[what][way]["median"] for way in (*WAYS, "products")}
+
+
+def tables(result: dict) -> list[tuple[str, list[str], list[list[str]], tuple[int, ...]]]:
+    """The tables: title, head, lines, and which columns are words."""
+    shapes, count, times = cases(result)[0]
+    batch, features, state = shapes.split(", ")
+    return [
+        (
+            f"microseconds, median, at batch {batch}, features {features}, state {state} on {count}",
+            [*HEAD],
+            rows(times),
+            (0,),
+        ),
+        (
+            "each size and number of threads: the time of Python, and those of the others in parts of it",
+            [*SIZES_HEAD],
+            size_rows(result),
+            (0, 2),
+        ),
+    ]
+
+
+def rows(times: dict) -> list[list[str]]:
+    """The lines of the first table: median microseconds of each way, and how Cython compares."""
     lines = []
     for what, label in LABELS.items():
-        median = {way: result["times"][what][way]["median"] for way in (*WAYS, "products")}
+        median = _medians(times, what)
         fused, best = median["Cython fused"], min(median[way] for way in BASELINES)
         ratios = median["Cython"] / median["C++"], fused / best, fused / median["products"]
         lines.append([label, *(f"{value:.1f}" for value in median.values()), *(f"{ratio:.2f}" for ratio in ratios)])
     return lines
 
 
-def conditions(result: dict) -> str:
-    """What it was measured with, in a line or two."""
-    machine, versions, shapes = result["machine"], result["versions"], result["settings"]
+def size_rows(result: dict) -> list[list[str]]:
+    """The lines of the second table."""
+    lines = []
+    for shapes, count, times in cases(result):
+        for what, label in LABELS.items():
+            python, *others = _medians(times, what).values()
+            ratios = [f"{other / python:.2f}" for other in others]
+            lines.append([shapes, count.partition(" ")[0], label, f"{python:.1f}", *ratios])
+    return lines
+
+
+def sentences(result: dict) -> str:
+    """How the ways compare over all sizes and numbers of threads."""
+    compiled, cython, fused, products = {}, {}, {}, {}
+    for shapes, count, times in cases(result):
+        median, where = _medians(times, "both"), f"{shapes} on {count}"
+        compiled[where] = median["torch.compile"] / median["Python"]
+        cython[where] = median["Cython"] / median["C++"]
+        fused[where] = median["Cython fused"] / min(median[way] for way in BASELINES)
+        products[where] = median["products"] / median["Python"]
     return (
-        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start), one thread used; "
-        f"torch {versions['torch']}, Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
-        f"{' '.join(result['flags'])}; batch {shapes['batch']}, features {shapes['features']}, "
-        f"state {shapes['state']}; {results.date_and_commit(result)}."
+        "Of forward and backward together, over these sizes (batch, features, state) and threads: "
+        f"Cython takes {_range(cython)} times as long as C++. "
+        f"torch.compile takes {_range(compiled)} times as long as Python. "
+        f"The fused cell takes {_range(fused)} times as long as the best of {', '.join(BASELINES[:-1])} and "
+        f"{BASELINES[-1]}. ATen's products alone take {_range(products)} times as long as Python."
     )
+
+
+def _range(ratios: dict[str, float]) -> str:
+    """The least and the most, and where."""
+    ends = (f"{ratios[where]:.2f} ({where})" for where in (min(ratios, key=ratios.get), max(ratios, key=ratios.get)))
+    return " to ".join(dict.fromkeys(ends))
 
 
 def agreement(result: dict) -> str:
     """How far the ways are from one another, in a sentence."""
-    parts = [
-        f"{max(differences.values()):.0e} in {dtype}" for dtype, differences in result["agreement"]["largest"].items()
-    ]
+    largest: dict[str, float] = {}
+    for dtypes in result["agreement"]["largest"].values():
+        for dtype, differences in dtypes.items():
+            largest[dtype] = max(largest.get(dtype, 0), *differences.values())
+    parts = [f"{difference:.0e} in {dtype}" for dtype, difference in largest.items()]
     return (
-        f"Outputs and gradients differ from Python's by at most {' and '.join(parts)}, relative to the largest value."
+        f"Outputs and gradients differ from Python's by at most {' and '.join(parts)}, relative to the largest value, "
+        f"at {'; '.join(result['agreement']['largest'])}."
     )
 
 
@@ -63,24 +130,23 @@ def training(result: dict) -> str:
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    return "\n\n".join(
-        [
-            conditions(result),
-            results.markdown_table(("microseconds, median", *HEAD[1:]), rows(result)),
-            f"![The losses of the models, and the times of their cells](results/{machine}.png)",
-            agreement(result),
-            training(result),
-        ]
-    )
+    parts = [results.conditions(result)]
+    for title, head, lines, words in tables(result):
+        parts += [f"{title[0].upper()}{title[1:]}:", results.markdown_table(head, lines, words)]
+    parts += [f"![The losses of the models, and the times of their cells](results/{machine}.png)"]
+    return "\n\n".join([*parts, sentences(result), agreement(result), training(result)])
 
 
 def draw(result: dict, path: Path) -> None:
     """Plot the losses and the times of `result` into the file `path`."""
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(11, 8), layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
+    above, below = figure.subfigures(2, 1, height_ratios=[1.1, 1])
+    left, right = above.subplots(1, 2, width_ratios=[1.15, 1])
     _draw_losses(left, result["training"])
-    _draw_times(right, result["times"])
+    shapes, count, times = cases(result)[0]
+    _draw_times(right, times, f"One call at {shapes} on {count}, median and quartiles")
+    _draw_sizes(below.subplots(), cases(result))
     # No date and no version inside, so that the same result gives the same file.
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
@@ -104,7 +170,7 @@ def _draw_losses(axes, run: dict) -> None:
     _plain(axes, "both")
 
 
-def _draw_times(axes, times: dict) -> None:
+def _draw_times(axes, times: dict, title: str) -> None:
     kinds = ("forward", "backward")
     width = 0.86 / len(WAYS)
     for index, way in enumerate(WAYS):
@@ -128,10 +194,44 @@ def _draw_times(axes, times: dict) -> None:
         )
     axes.set_xticks(range(len(kinds)), kinds)
     axes.tick_params(axis="x", length=0)
-    axes.set_title("One call of the cell, median and quartiles", loc="left", fontsize=11)
+    axes.set_title(title, loc="left", fontsize=11)
     axes.set_ylabel("microseconds")
     axes.margins(y=0.12)
     axes.legend(frameon=False, loc="upper left", fontsize=8)
+    _plain(axes, "y")
+
+
+def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
+    others, most = WAYS[1:], 1.0
+    width = 0.86 / len(others)
+    python = [times["both"]["Python"]["median"] for *_, times in measured]
+    for index, way in enumerate(others):
+        places = [case + (index - (len(others) - 1) / 2) * width for case in range(len(measured))]
+        of_way = [times["both"][way] for *_, times in measured]
+        medians = [time["median"] / base for time, base in zip(of_way, python, strict=True)]
+        most = max(most, *medians)
+        spread = [
+            [abs(time["quartiles"][end] - time["median"]) / base for time, base in zip(of_way, python, strict=True)]
+            for end in (0, 1)
+        ]
+        axes.bar(places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor="#444444", capsize=2)
+    axes.axhline(1, color=COLOURS["Python"], linewidth=1, label="Python")
+    for case, (*_, times) in enumerate(measured):
+        axes.hlines(
+            times["both"]["products"]["median"] / python[case],
+            case - 0.45,
+            case + 0.45,
+            "#222222",
+            ":",
+            label=None if case else "matrix products alone",
+        )
+    axes.set_xticks(range(len(measured)), [f"{shapes}\n{count}" for shapes, count, _ in measured])
+    axes.tick_params(axis="x", length=0)
+    axes.set_title("Forward and backward at each size (batch, features, state)", loc="left", fontsize=11)
+    axes.set_ylabel("parts of Python's time")
+    axes.set_ylim(0, 1.15 * most)  # for the medians: a quartile of a disturbed run would make all of them small
+    # Beside the bars, which may be anywhere.
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
     _plain(axes, "y")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 
 import torch
+from torch.utils.benchmark import set_torch_threads
 
 from interop.cli import positive_int
 from interop.experiments import building, parser, results
@@ -14,11 +15,14 @@ from . import agreement, data, model, report, timing, ways
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured. The shapes are those of the PyTorch tutorial."""
+    """What is measured. A size is a batch, features and a state."""
 
-    batch: int = 16
-    features: int = 32
-    state: int = 128
+    sizes: tuple[tuple[int, int, int], ...] = (
+        (16, 32, 128),  # of the PyTorch tutorial, and of the models that are trained
+        (16, 128, 512),
+        (64, 32, 128),  # a batch above 32, for which the fused cell takes ATen's products
+    )
+    threads: tuple[int, ...] = (1, 2)
     length: int = 32
     steps: int = 300
     rounds: int = 60
@@ -26,7 +30,7 @@ class Settings:
     seed: int = 0
 
 
-QUICK = {"steps": 20, "rounds": 5, "block_seconds": 0.005}
+QUICK = {"sizes": Settings.sizes[:1], "steps": 20, "rounds": 5, "block_seconds": 0.005}
 
 
 def main(arguments: list[str]) -> None:
@@ -45,33 +49,28 @@ def main(arguments: list[str]) -> None:
 
     started = environment()  # before compiling, which adds to the load
     building.build_once(ways.NAME, "a minute or so")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with set_torch_threads(1):
         result = started | experiment(text, settings)
-    finally:
-        torch.set_num_threads(threads)
 
-    table(
-        "microseconds, median; both: forward and backward, with a new graph each time",
-        list(report.HEAD),
-        report.rows(result),
-    )
+    for title, head, rows, words in report.tables(result):
+        table(title, head, rows, words)
+    say(report.sentences(result))
     results.keep(ways.NAME, result, report, record=options.record)
 
 
 def experiment(text: data.Text, settings: Settings) -> dict:
     """Everything in order; returns what goes into the JSON."""
     result = {"settings": asdict(settings), "flags": building.LOOP_FLAGS}
-    shapes = settings.batch, settings.features, settings.state
     torch.manual_seed(settings.seed)
-    result["agreement"] = {"largest": agreement.check(*shapes), "gradcheck": True}
+    largest = {report.size(shapes): agreement.check(*shapes) for shapes in settings.sizes}
+    agreement.check_gradients()
+    result["agreement"] = {"largest": largest, "gradcheck": True}
     say(report.agreement(result))
 
-    batches = text.batches(settings.batch, settings.length, settings.steps, settings.seed)
+    batch, features, state = settings.sizes[0]
+    batches = text.batches(batch, settings.length, settings.steps, settings.seed)
     models = {
-        way: model.CharacterModel(cell, len(text.alphabet), settings.features, settings.state)
-        for way, cell in ways.classes().items()
+        way: model.CharacterModel(cell, len(text.alphabet), features, state) for way, cell in ways.classes().items()
     }
     for other in models.values():
         other.load_state_dict(models["Python"].state_dict())
@@ -85,6 +84,12 @@ def experiment(text: data.Text, settings: Settings) -> dict:
     }
     say(report.training(result))
 
-    with progress("timing", settings.rounds) as shown:
-        result["times"] = timing.measure(*shapes, settings.rounds, settings.block_seconds, shown)
+    with progress("timing", len(settings.sizes) * len(settings.threads) * settings.rounds) as shown:
+        result["times"] = {
+            report.size(shapes): {
+                report.threads(count): timing.measure(*shapes, count, settings.rounds, settings.block_seconds, shown)
+                for count in settings.threads
+            }
+            for shapes in settings.sizes
+        }
     return result

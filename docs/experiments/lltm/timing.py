@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from torch.utils.benchmark import Timer
+from torch.utils.benchmark import Timer, set_torch_threads
 
 from .agreement import inputs
 from .ways import same_cells
@@ -26,7 +26,7 @@ PRODUCTS["both"] = "; ".join(PRODUCTS.values())
 
 
 def measure(
-    batch: int, features: int, state: int, rounds: int, seconds: float, shown: Callable[[str], None]
+    batch: int, features: int, state: int, threads: int, rounds: int, seconds: float, shown: Callable[[str], None]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Time each way in turn, `rounds` times, so that a machine that slows down does so for all of them.
 
@@ -34,6 +34,8 @@ def measure(
     ----------
     batch, features, state
         The shapes.
+    threads
+        How many torch uses.
     rounds
         How many blocks of each are measured.
     seconds
@@ -47,7 +49,14 @@ def measure(
         Microseconds, by what is timed and by way (or "products", the floor): the median of the rounds and their
         quartiles.
     """
-    timers = _timers(batch, features, state)
+    # Already here, and not only by the timers: torch.compile writes code for the number of threads that it finds.
+    with set_torch_threads(threads):
+        return _medians(_blocks(_timers(batch, features, state, threads), rounds, seconds, shown))
+
+
+def _blocks(
+    timers: dict[tuple[str, str], Timer], rounds: int, seconds: float, shown: Callable[[str], None]
+) -> dict[tuple[str, str], list[float]]:
     # The number of runs in a block is chosen once, so that all rounds weigh the same.
     number = {key: max(1, round(seconds / timer.timeit(20).mean)) for key, timer in timers.items()}
     times = {key: [] for key in timers}
@@ -55,6 +64,10 @@ def measure(
         for key, timer in timers.items():
             times[key].append(timer.timeit(number[key]).mean * 1e6)
         shown("")
+    return times
+
+
+def _medians(times: dict[tuple[str, str], list[float]]) -> dict[str, dict[str, dict[str, float]]]:
     result = {what: {} for what in WHAT}
     for (what, way), values in times.items():
         low, median, high = torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.25, 0.5, 0.75]).double())
@@ -62,12 +75,12 @@ def measure(
     return result
 
 
-def _timers(batch: int, features: int, state: int) -> dict[tuple[str, str], Timer]:
+def _timers(batch: int, features: int, state: int, threads: int) -> dict[tuple[str, str], Timer]:
     """A timer for each thing to time and each way, the ways next to one another."""
     arguments = inputs(batch, features, state)
     gradients = [torch.randn(batch, state), torch.randn(batch, state)]
     timers = {}
-    # The floor: what no way of calling ATen can avoid, its matrix products without anything around them.
+    # The floor of whatever calls ATen's products: these, without anything around them.
     variables = {
         "torch": torch,
         "weight": torch.randn(3 * state, features + state),
@@ -76,7 +89,7 @@ def _timers(batch: int, features: int, state: int) -> dict[tuple[str, str], Time
         "gates": torch.randn(batch, 3 * state),
     }
     for what, statement in PRODUCTS.items():
-        timers[what, "products"] = Timer(statement, globals=variables, num_threads=1)
+        timers[what, "products"] = Timer(statement, globals=variables, num_threads=threads)
     for what, statement in WHAT.items():
         for way, cell in same_cells(features, state).items():
             variables = {
@@ -87,5 +100,5 @@ def _timers(batch: int, features: int, state: int) -> dict[tuple[str, str], Time
                 "gradients": gradients,
                 "torch": torch,
             }
-            timers[what, way] = Timer(statement, globals=variables, num_threads=1)
+            timers[what, way] = Timer(statement, globals=variables, num_threads=threads)
     return timers
