@@ -131,6 +131,8 @@ def test_kernels(kernels_guide):
     assert kernels_guide.axpy(2.0, x.float(), y.float(), out) is out
     torch.testing.assert_close(out, (2 * x.float() + y.float()))
     assert kernels_guide.positive(x.float()).equal(x > 0)
+    torch.testing.assert_close(kernels_guide.silu(x), torch.nn.functional.silu(x))
+    torch.testing.assert_close(kernels_guide.sigmoid(x[0].float()), torch.sigmoid(x[0].float()))
     assert kernels_guide.largest(x, 1).equal(x.amax(1, True))
     torch.testing.assert_close(kernels_guide.add_rows(x.float()), x.float().sum(1))
     assert kernels_guide.total(x.float()) == pytest.approx(x.sum().item(), rel=1e-5)
