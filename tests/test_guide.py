@@ -165,6 +165,13 @@ def test_operators(operators_guide):
         assert ops.scaled_mm(a, b).dtype == torch.bfloat16
     assert torch.autograd.gradcheck(lambda *xs: ops.blend(xs, 2.0), (a.double(), a.double()))
     torch.testing.assert_close(ops.blend([a, a]), 2 * a)
+    weighted = ops.weighted.default
+    assert {torch.Tag.pt2_compliant_tag, torch.Tag.pointwise} <= set(weighted.tags)
+    torch.testing.assert_close(ops.weighted(a, [2.0, 3.0]), 2 + 3 * a)
+    result = ops.weighted(a.detach(), [2.0, 3.0], 1, torch.float64)
+    torch.testing.assert_close(result, (3 + 3 * a.detach()).double())
+    with torch.autocast("cpu"):
+        assert ops.weighted(a.half(), [1.0]).dtype == torch.float32
     x = torch.randn(3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(operators_guide.exp, (x,))
     assert torch.autograd.gradcheck(operators_guide.sincos, (x,))
