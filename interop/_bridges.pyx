@@ -56,8 +56,9 @@ def from_numpy(array, *, readonly="raise"):
     TypeError
         If it is not an array, or torch has no such dtype.
     ValueError
-        If it is read-only; has negative strides, or strides that are no multiples of its item size; is not aligned; or
-        has the byte order of other machines. The message says how to copy it.
+        If it is read-only; has masked elements, of which a tensor would show what is behind the mask; has negative
+        strides, or strides that are no multiples of its item size; is not aligned; or has the byte order of other
+        machines. The message says how to copy it: of a masked array, with ``array.filled(value)``.
     """
     return _from_numpy(array, readonly)
 
@@ -129,8 +130,9 @@ def from_buffer(obj, *, dtype=None, shape=None, offset=0, readonly="raise"):
     TypeError
         If the object exports no buffer, or its elements have no dtype and none is given; and always for pointers.
     ValueError
-        If the buffer is read-only; has negative strides, or strides that are no multiples of its item size; is not
-        aligned; leads through pointers; contradicts itself; or does not fit dtype, shape and offset.
+        If the buffer is read-only; is that of a NumPy array with masked elements; has negative strides, or strides that
+        are no multiples of its item size; is not aligned; leads through pointers; contradicts itself; or does not fit
+        dtype, shape and offset.
     BufferError
         From the exporter.
     """
@@ -195,7 +197,8 @@ def from_dlpack(obj, *, device=None, copy=None, readonly="raise"):
         misaligned memory, sizes that make no sense; or it is a tensor that requires grad, is conjugated or negated
         lazily, or is not strided.
     ValueError
-        If it is read-only; if `copy` is False and it must be copied; if it is a capsule that was used.
+        If it is read-only; if `copy` is False and it must be copied; if it is a capsule that was used; if it is a NumPy
+        array with masked elements.
     TypeError
         If it does not support DLPack.
     """

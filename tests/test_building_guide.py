@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import TESTS, run
 
-from interop.new import write_project
+from interop.new import torch_requirement, write_project
 
 GUIDE = (TESTS.parent / "docs" / "building-guide.md").read_text()
 CELLS = """\
@@ -42,6 +43,9 @@ def test_files(tmp_path):
     (setup,), (cmake,) = blocks("python"), blocks("cmake")
     write_project("cells", tmp_path)
     assert (tmp_path / "cells" / "setup.py").read_text() == setup
+    (wanted,) = blocks("toml")
+    wanted = wanted.strip().replace(torch_requirement("2.13.0"), torch_requirement(torch.__version__))
+    assert wanted in (tmp_path / "cells" / "pyproject.toml").read_text().splitlines()
     (tmp_path / "other").mkdir()
     write_project("cells", tmp_path / "other", cmake=True)
     assert (tmp_path / "other" / "cells" / "CMakeLists.txt").read_text() == cmake

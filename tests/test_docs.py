@@ -36,6 +36,7 @@ CLAIMS = {
     ("docs/building-guide.md", ""): "test_doctor.py::test_the_words_in_the_guide",
     ("docs/building-guide.md", "cmake"): "test_building_guide.py::test_files",
     ("docs/building-guide.md", "python"): "test_building_guide.py::test_files",
+    ("docs/building-guide.md", "toml"): "test_building_guide.py::test_files",
     ("docs/building-guide.md", "sh"): "test_building_guide.py::test_on_a_command_line",
     ("docs/cimport-guide.md", "cython"): "test_guide.py::test_statements",
     ("docs/cuda-guide.md", "cpp"): "test_cuda_build.py::test_it_builds_and_says_what_is_wrong",

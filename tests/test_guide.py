@@ -131,6 +131,8 @@ def test_kernels(kernels_guide):
     assert kernels_guide.axpy(2.0, x.float(), y.float(), out) is out
     torch.testing.assert_close(out, (2 * x.float() + y.float()))
     assert kernels_guide.positive(x.float()).equal(x > 0)
+    torch.testing.assert_close(kernels_guide.silu(x), torch.nn.functional.silu(x))
+    torch.testing.assert_close(kernels_guide.sigmoid(x[0].float()), torch.sigmoid(x[0].float()))
     assert kernels_guide.largest(x, 1).equal(x.amax(1, True))
     torch.testing.assert_close(kernels_guide.add_rows(x.float()), x.float().sum(1))
     assert kernels_guide.total(x.float()) == pytest.approx(x.sum().item(), rel=1e-5)
@@ -163,6 +165,13 @@ def test_operators(operators_guide):
         assert ops.scaled_mm(a, b).dtype == torch.bfloat16
     assert torch.autograd.gradcheck(lambda *xs: ops.blend(xs, 2.0), (a.double(), a.double()))
     torch.testing.assert_close(ops.blend([a, a]), 2 * a)
+    weighted = ops.weighted.default
+    assert {torch.Tag.pt2_compliant_tag, torch.Tag.pointwise} <= set(weighted.tags)
+    torch.testing.assert_close(ops.weighted(a, [2.0, 3.0]), 2 + 3 * a)
+    result = ops.weighted(a.detach(), [2.0, 3.0], 1, torch.float64)
+    torch.testing.assert_close(result, (3 + 3 * a.detach()).double())
+    with torch.autocast("cpu"):
+        assert ops.weighted(a.half(), [1.0]).dtype == torch.float32
     x = torch.randn(3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(operators_guide.exp, (x,))
     assert torch.autograd.gradcheck(operators_guide.sincos, (x,))

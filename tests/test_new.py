@@ -5,15 +5,18 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import BUILD, fingerprint, run
+from packaging.requirements import Requirement
 
 from interop import __main__ as command_line
 from interop.abi import NAME
-from interop.new import PLACEHOLDER, TEMPLATES, write_project
+from interop.new import PLACEHOLDER, TEMPLATES, TORCH, torch_requirement, write_project
 
 VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -89,6 +92,10 @@ def test_what_is_installed(request, kind):
     compiled = {path.name.partition(".")[0] for path in package.glob("*.so")}
     assert compiled == {"ops", f"_ops_{NAME}"}
     assert (package / "ops.pxd").is_file()
+    (metadata,) = site.glob("*.dist-info/METADATA")
+    assert {f"Requires-Dist: {torch_requirement(torch.__version__)}", "Requires-Dist: torch-interop"} <= set(
+        metadata.read_text().splitlines()
+    )
 
 
 def test_the_tests_notice(with_setuptools, tmp_path):
@@ -117,7 +124,33 @@ class TestCommand:
         }
         assert files <= set(out.splitlines())
         assert out.endswith('Next:\n  cd my_cells\n  pip install --no-build-isolation ".[test]"\n  python -m pytest\n')
-        assert not any(PLACEHOLDER in (tmp_path / file).read_text() for file in files)
+        texts = [(tmp_path / file).read_text() for file in files]
+        assert not any(placeholder in text for placeholder in (PLACEHOLDER, TORCH) for text in texts)
+
+    @pytest.mark.parametrize("kind", [[], ["--cmake"], ["--cuda"]], ids=str)
+    def test_it_asks_for_the_torch_that_it_is_built_with(self, new, tmp_path, kind):
+        assert new("cells", *kind)[0] == 0
+        project = tomllib.loads((tmp_path / "cells" / "pyproject.toml").read_text())["project"]
+        ours, interop = map(Requirement, project["dependencies"])
+        assert (ours.name, interop.name) == ("torch", "torch-interop")
+        major, minor = map(int, torch.__version__.split(".")[:2])
+        assert ours.specifier.contains(torch.__version__, prereleases=True)
+        assert not ours.specifier.contains(f"{major}.{minor + 1}.0", prereleases=True)
+
+    @pytest.mark.parametrize(
+        ("version", "wanted"),
+        [
+            ("2.13.0+cpu", "torch==2.13.*"),
+            ("2.10.1", "torch==2.10.*"),
+            ("2.13.0.post1", "torch==2.13.*"),
+            ("2.14.0a0+git1f2e3d", "torch==2.14.0a0"),
+            ("2.14.0.dev20260401+cpu", "torch==2.14.0.dev20260401"),
+        ],
+    )
+    def test_other_releases_of_torch(self, version, wanted):
+        """As `interop.abi` tells them apart."""
+        assert torch_requirement(version) == wanted
+        assert Requirement(wanted).specifier.contains(version, prereleases=True)
 
     def test_kinds(self, new, tmp_path):
         status, out, _ = new("a", "--cmake")

@@ -14,7 +14,7 @@ from conftest import run
 from doc_blocks import blocks
 
 import interop
-from interop import abi
+from interop import _bridges, _core, abi
 from interop.build import cuda
 from interop.jit import BuildError
 from interop.paths import get_source_dir
@@ -64,6 +64,15 @@ cdef at.Tensor k(const at.Tensor& x) except * nogil:
 
 {}
 impl("twice::k", "CPU", k)
+"""
+
+
+CONVERTS = """
+from interop.bridges cimport to_numpy
+cimport torch
+
+def array(torch.Tensor x not None):
+    return to_numpy(x.cdata)
 """
 
 
@@ -221,6 +230,31 @@ def test_an_operator_registered_twice():
     compare("twice", f"RuntimeError: {raised.value}")
 
 
+def without(part, prefix, monkeypatch):
+    """As after an upgrade of this package in which the number of what modules share has gone up."""
+    (name,) = (name for name in vars(part) if name.startswith(prefix))
+    monkeypatch.delattr(part, name)
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_operators_of_another_interop(monkeypatch):
+    without(_core, "_runtime_", monkeypatch)
+    with pytest.raises(ImportError) as raised:
+        interop.load_inline(REGISTERED.format('define("twice::k", "(Tensor x) -> Tensor")'), name="older")
+    compare("runtime", f"ImportError: {raised.value}")
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_converters_of_another_interop(monkeypatch):
+    converts = interop.load_inline(CONVERTS, name="converts")
+    with monkeypatch.context() as upgraded:
+        without(_bridges, "_bridges_", upgraded)
+        with pytest.raises(ImportError) as raised:
+            converts.array(torch.ones(2))
+    compare("bridges", f"ImportError: {raised.value}")
+    assert converts.array(torch.ones(2)).tolist() == [1.0, 1.0]  # nothing of the failure was kept
+
+
 def test_mode_of_cuda(monkeypatch):
     monkeypatch.setenv("INTEROP_CUDA", "yes")
     with pytest.raises(Exception, match="INTEROP_CUDA") as raised:  # setuptools' own, of which it prints the message
@@ -231,6 +265,7 @@ def test_mode_of_cuda(monkeypatch):
 def test_every_message_is_provoked():
     others = {
         "attribute",
+        "bridges",
         "cuda",
         "checkout",
         "compiler",
@@ -240,6 +275,7 @@ def test_every_message_is_provoked():
         "libc10",
         "package",
         "pxd",
+        "runtime",
         "symbol",
         "twice",
     }

@@ -16,8 +16,13 @@ HEAD = """\
 
 Every `.pxd` that is installed. It has the path of the header that it mirrors; what lies under `interop/` is about
 headers of our own, in `csrc/include`. "Declared from" are the headers that a module includes for it: ours where torch's
-is heavy, or where a C++ class needs help before Cython can use it. `cimport ATen as at` and `cimport torch` hand on all
-names.
+is heavy, or where a C++ class needs help before Cython can use it.
+
+`cimport torch` and `cimport ATen as at` hand on tensors, ATen's functions, the types that these take, and what loops of
+your own are made with. Everything else is cimported from its own file, as in `from interop.bridges cimport from_numpy`:
+the converters and DLPack (`interop.bridges`, `interop.dlpack`, `ATen.dlpack`), `interop.memview`, `interop.vector_math`
+and `interop.instruction_sets`; `torch.library` and `torch.autograd`; devices, streams and events of `c10.core`;
+`c10.cuda`, `ATen.cuda` and `interop.cuda`; and the exact mirrors in `torch.csrc`.
 
 | file | mirrors | declared from | names |
 |---|---|---|---|

@@ -10,6 +10,7 @@
 #include "foreign.h"
 #include "interop/bridges/format.h"
 #include "interop/tensor.h"
+#include "numpy.h"
 #include "owner.h"
 #include "read_only.h"
 #include "reference.h"
@@ -246,6 +247,10 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, Readon
         Py_TYPE(exporter)->tp_name,
         is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
     throw PythonError();
+  }
+  // The class of masked arrays is made by Python code. Those of most exporters are not, and need not be asked about.
+  if (PyType_HasFeature(Py_TYPE(exporter), Py_TPFLAGS_HEAPTYPE)) {
+    check_unmasked(exporter, "obj");
   }
   auto* owner = PyObject_New(BufferOwner, &buffer_owner_type);
   if (!owner) {

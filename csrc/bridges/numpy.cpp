@@ -171,16 +171,16 @@ bool is_array(PyObject* object) {
 }
 
 void check_unmasked(PyObject* object, const char* argument) {
-  need_numpy();
-  if (!PyArray_Check(object)) {
-    return;
-  }
   static PyObject* const name = PyUnicode_InternFromString("numpy.ma");
   const Reference module(PyImport_GetModule(name));  // where nobody has imported it, there are none
   if (!module) {
     if (PyErr_Occurred()) {
       throw PythonError();
     }
+    return;
+  }
+  need_numpy();
+  if (!PyArray_Check(object)) {
     return;
   }
   const Reference masked(PyObject_CallMethod(module.get(), "is_masked", "O", object));

@@ -7,7 +7,7 @@ A project's whole ``setup.py``::
 
     setup(name="cells", ext_modules=[Extension("cells", ["cells.pyx"])], cmdclass={"build_ext": BuildExtension})
 
-Build it with ``pip install --no-build-isolation .``: pip's isolation would compile against another, newer torch.
+Build it with ``pip install --no-build-isolation .``: isolated, pip sees neither the installed torch nor this package.
 """
 
 from interop.build.command import BuildExtension

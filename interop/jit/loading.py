@@ -38,7 +38,8 @@ def load(
     """Compile a module of Cython, C++ and CUDA sources and import it; import it at once if that was done before.
 
     Sources need no ``# distutils:`` or ``# cython:`` lines: they are C++20 at language level 3, compiled with -O2, and
-    find our declarations, torch's headers, those of NumPy if it is cimported, and what lies beside them.
+    find our declarations, torch's headers, those of NumPy if it is cimported, and what lies beside them. What the
+    module itself raises while it is imported comes as it is.
 
     Parameters
     ----------
@@ -67,6 +68,11 @@ def load(
     ------
     BuildError
         If it cannot be built. The message shows the lines of the sources that are wrong.
+    TypeError, ValueError
+        If an argument is of a wrong type, there is none of that name, a name or a source cannot be one of a module, or
+        the name is that of another source's module.
+    FileNotFoundError
+        If there is no such source.
     """
     path = _path("name_or_path", name_or_path, "a name or a path")
     listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
@@ -115,6 +121,8 @@ def load_inline(
     ------
     BuildError
         As `load` does; lines are those of ``cython_source`` and ``cpp_source``.
+    TypeError, ValueError
+        As `load` does. What the module itself raises while it is imported comes as it is, too.
     """
     for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
         if not isinstance(text, str) and not (argument == "cpp_source" and text is None):

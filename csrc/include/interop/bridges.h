@@ -12,8 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "interop/exceptions.h"
-#include "interop/gil.h"
+#include "interop/capsule.h"
 
 namespace interop::bridges {
 
@@ -77,16 +76,8 @@ class Bridges {
 };
 
 inline Bridges* find_bridges() {
-  const Gil gil;
-  PyObject* found_in = PyImport_ImportModule(Bridges::module);
-  PyObject* object = found_in ? PyObject_GetAttrString(found_in, Bridges::attribute) : nullptr;
-  void* found = object ? PyCapsule_GetPointer(object, Bridges::attribute) : nullptr;
-  Py_XDECREF(found_in);
-  Py_XDECREF(object);  // the capsule stays in its module, and what it points to stays for good
-  if (!found) {
-    throw PythonError();
-  }
-  return static_cast<Bridges*>(found);
+  return static_cast<Bridges*>(
+      interop::detail::find_capsule(Bridges::module, Bridges::attribute, "calls the converters of interop"));
 }
 
 // With or without the GIL. To find it is to import it, which gives up the GIL for a while: no lock is held meanwhile,

@@ -16,8 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "interop/exceptions.h"
-#include "interop/gil.h"
+#include "interop/capsule.h"
 
 namespace c10 {
 struct IValue;
@@ -81,32 +80,8 @@ class Runtime {
 };
 
 inline Runtime* find_runtime() {
-  Gil gil;
-  // Not PyCapsule_Import: that imports no submodules.
-  PyObject* module = PyImport_ImportModule(Runtime::module);
-  PyObject* object = module ? PyObject_GetAttrString(module, Runtime::attribute) : nullptr;
-  void* found = object ? PyCapsule_GetPointer(object, Runtime::attribute) : nullptr;
-  Py_XDECREF(module);
-  Py_XDECREF(object);  // the capsule stays in its module, and what it points to stays for good
-  if (!found) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback) {
-      PyException_SetTraceback(value, traceback);
-    }
-    PyErr_Format(
-        PyExc_ImportError,
-        "this module registers operators or gradients and needs the torch-interop that it was built with (%.200R). "
-        "Run: "
-        "pip install --no-build-isolation torch-interop, then rebuild the module",
-        value);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    throw PythonError();
-  }
-  return static_cast<Runtime*>(found);
+  return static_cast<Runtime*>(
+      interop::detail::find_capsule(Runtime::module, Runtime::attribute, "registers operators or gradients"));
 }
 
 // As bridges() in interop/bridges.h.
