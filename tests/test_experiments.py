@@ -176,6 +176,32 @@ class TestBuilding:
             file.write("\n")
         assert not building.is_built("lltm")
 
+    @pytest.mark.parametrize(
+        ("file", "built"),
+        [("measure.py", False), ("other.py", False), ("setup.py", False), ("report.py", True), ("run.py", True)],
+    )
+    def test_a_change_where_setup_py_may_load_from_is_compiled_again(self, monkeypatch, tmp_path, file, built):
+        """As the flags in measure.py, which setup.py gives to the compiler."""
+        monkeypatch.setattr(building, "FOLDER", tmp_path)
+        monkeypatch.setattr(building, "BUILD", tmp_path / "build")
+        folder = tmp_path / "empty"
+        folder.mkdir()
+        (folder / "setup.py").write_text("from setuptools import setup\nsetup(name='empty', py_modules=[])\n")
+        for name in ("measure.py", "other.py", "report.py", "run.py"):
+            (folder / name).write_text("FLAGS = ['-O2']\n")
+        (tmp_path / "build" / "empty" / "lib").mkdir(parents=True)
+        building.build("empty")
+        assert building.is_built("empty")
+        with (folder / file).open("a") as opened:
+            opened.write("FLAGS = ['-O3']\n")
+        assert building.is_built("empty") is built
+
+    @pytest.mark.parametrize("variable", ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"])
+    def test_other_flags_in_the_environment_are_compiled_again(self, monkeypatch, variable):
+        before = building._fingerprint(LLTM)
+        monkeypatch.setenv(variable, os.environ.get(variable, "") + " -DOTHER")
+        assert building._fingerprint(LLTM) != before
+
     def test_what_python_writes_beside_the_helper_does_not_count(self, monkeypatch, tmp_path):
         """As it does the first time, unless PYTHONDONTWRITEBYTECODE is set."""
         helper = tmp_path / "interop" / "build"
