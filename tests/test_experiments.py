@@ -519,6 +519,33 @@ class TestRecordedResults:
             assert {"date", "machine", "versions", "git", "flags", "settings"} <= result.keys()
             assert (experiments.FOLDER / name / "results" / f"{machine}.png").exists()
 
+    @pytest.mark.parametrize(
+        ("file", "changed"),
+        [
+            ("docs/experiments/gil/results/a-machine.json", False),
+            ("docs/experiments/gil/results/another.png", False),  # which was not there before
+            ("docs/experiments/gil/README.md", False),
+            ("docs/experiments/gil/measure.py", True),
+            ("docs/experiments/gil/new.pyx", True),
+            ("docs/experiments/index.md", True),
+            ("README.md", True),
+            ("interop/abi.py", True),
+        ],
+    )
+    def test_what_is_recorded_is_no_change_of_the_sources(self, monkeypatch, tmp_path, file, changed):
+        """Else the second result in a row would be one "with changes", because of the first."""
+        for path in ("gil/results/a-machine.json", "gil/README.md", "gil/measure.py", "index.md"):
+            (tmp_path / "docs/experiments" / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "docs/experiments" / path).write_text("old")
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        for command in (["init"], ["add", "."], ["commit", "-m", "sources"]):
+            subprocess.run([*git, *command], cwd=tmp_path, capture_output=True, check=True)
+        monkeypatch.setattr(environment, "CHECKOUT", tmp_path)
+        assert environment._git()["changed"] is False
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("new")
+        assert environment._git()["changed"] is changed
+
     def test_a_readme_without_its_marks_is_named(self):
         with pytest.raises(CommandError, match=r"README\.md of experiment lltm needs the lines"):
             results.with_section("lltm", "# No marks", lambda *_: "")
