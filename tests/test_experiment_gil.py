@@ -1,6 +1,7 @@
 """The experiment gil: what runs without the GIL computes the same, and lets other threads run."""
 
 import sys
+import threading
 from functools import partial
 from operator import attrgetter, call
 from types import SimpleNamespace
@@ -36,6 +37,24 @@ def test_the_check_finds_a_wrong_product(gil, monkeypatch):
     monkeypatch.setattr(gil.ways, "cython", lambda: wrong)
     with pytest.raises(CommandError, match="products_released computes something else"):
         gil.ways.check()
+
+
+def test_threads_time_themselves(gil, monkeypatch):
+    """The main thread may come to look at the clock only when work that holds the GIL is over."""
+    clock, lock = [0], threading.Lock()
+
+    def now():
+        assert threading.current_thread() is not threading.main_thread()
+        return clock[0]
+
+    def work(count):
+        with lock:
+            clock[0] += count
+
+    monkeypatch.setattr(gil.measure, "time", SimpleNamespace(perf_counter=now))
+    assert gil.measure._together([work], 3) == 3
+    clock[0] = 5
+    assert gil.measure._together([work, work], 3) == 6
 
 
 def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):
