@@ -11,7 +11,7 @@ import torch
 
 from interop import experiments
 from interop.cli import CommandError
-from interop.experiments import building
+from interop.experiments import building, results
 
 NAME = "gil"
 
@@ -57,11 +57,30 @@ def test_threads_time_themselves(gil, monkeypatch):
     assert gil.measure._together([work, work], 3) == 6
 
 
+def test_older_results_without_some_ways_are_shown_as_well(gil):
+    """And what they have not is neither a column nor a sentence."""
+    (result,) = results.read_recorded(NAME).values()
+    both = []
+    for newer in (False, True):
+        for languages in result["copies"].values():
+            languages.pop("1 to 2, kept for a pause", None)
+            if newer:
+                languages["1 to 2, kept for a pause"] = {key: {"median": 12345.0} for key in ("Cython", "C++")}
+        both.append(gil.report.section("here", result))
+    old, new = both
+    for text in (
+        "| 1 to 2, kept for a pause, Cython | 12345.0 | 12345.0 |",
+        "for another pause before it is dropped, they take 12.3 ms",
+    ):
+        assert text in new
+        assert text not in old
+
+
 def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):
     kept = []
     real = gil.ways.cython()
 
-    def first_copies(x, count):
+    def first_copies(x, count, between=0):
         kept.append(x)
 
     first_copies.__module__ = "gil_cython"

@@ -67,6 +67,7 @@ def _copies(result: dict) -> list[list[str]]:
     return [
         [f"{how}, {language}", *(f"{places[how][language]['median']:.1f}" for places in (alone, beside))]
         for how in ways.COPIES
+        if how in alone  # older results have fewer
         for language in alone[how]
     ]
 
@@ -81,12 +82,16 @@ def sentences(result: dict) -> str:
             f"{'nanoseconds' if unit == 'time' else unit} to a call of Cython and "
             f"{empty['released, C++'] - empty['held, C++']:.0f} to one of C++."
         )
-    copies = result["copies"]
-    first, further = (copies["beside a thread"][how]["Cython"]["median"] for how in ways.COPIES)
+    beside = result["copies"]["beside a thread"]
+    first, kept, further = (
+        f"{beside[how]['Cython']['median'] / 1e3:.1f}" if how in beside else None for how in ways.COPIES
+    )
     parts.append(
         f"Beside a busy thread a pause of a millisecond and the first copy of a tensor, made without the GIL, take "
-        f"{first / 1e3:.1f} ms; with a further copy they take {further / 1e3:.1f} ms."
+        f"{first} ms; with a further copy they take {further} ms."
     )
+    if kept:
+        parts.append(f"Where the first copy is kept for another pause before it is dropped, they take {kept} ms.")
     return " ".join(parts)
 
 
