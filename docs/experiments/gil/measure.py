@@ -73,9 +73,11 @@ def sharing(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[s
     """
     result = {}
     for size in ways.SIZES:
-        found = {how: ([], []) for how in ways.PRODUCTS}
+        found = {how: ([], []) for how in ways.SHARING}
         for _ in range(rounds):
-            for how, work in ways.products(size).items():
+            products = ways.products(size)
+            for how in ways.SHARING:
+                work = products[how]
                 alone, _ = _rates(work, seconds)
                 with Counter() as counter:
                     _, counted_alone = _rates(lambda _: time.sleep(seconds), seconds, counter)
@@ -93,9 +95,9 @@ def threads(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[s
     """How many times as much two threads compute as one in the same time, by the size of the product and by way."""
     result = {}
     for size in ways.SIZES:
-        found = {how: [] for how in ways.PRODUCTS}
+        found = {how: [] for how in ways.SHARING}
         for _ in range(rounds):
-            for how in ways.PRODUCTS:
+            for how in ways.SHARING:
                 # Each thread has matrices of its own.
                 works = [ways.products(size)[how] for _ in range(2)]
                 count = _count(works[0], seconds)

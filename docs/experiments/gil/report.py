@@ -8,6 +8,8 @@ from . import ways
 
 PRODUCTS = [f"product of {size}" for size in ways.SIZES]
 LABELS = {"held": "held", "released": "released", "torch": "torch.mm"}
+ALONE = {how: LABELS.get(how, how) for how in ways.PRODUCTS}
+"""What is measured where nothing else runs."""
 COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
 
 
@@ -15,7 +17,11 @@ def tables(result: dict) -> list[tuple[str, list[str], list[list[str]]]]:
     """The tables: title, head and lines of each."""
     return [
         ("nanoseconds of a call that does nothing", ["the GIL is", "nanoseconds", "instructions"], _empty(result)),
-        ("microseconds of a product where nothing else runs", ["rows", *LABELS.values()], _products(result)),
+        (
+            "microseconds of a product where nothing else runs",
+            ["rows", *(ALONE[how] for how in _alone(result))],
+            _products(result),
+        ),
         (
             "products (own) beside a thread that counts in Python (other), as parts of what each does alone",
             _SHARED_HEAD,
@@ -40,9 +46,17 @@ def _empty(result: dict) -> list[list[str]]:
 
 def _products(result: dict) -> list[list[str]]:
     return [
-        [what.removeprefix("product of "), *(f"{result['times'][what][how]['median'] / 1e3:.2f}" for how in LABELS)]
+        [
+            what.removeprefix("product of "),
+            *(f"{result['times'][what][how]['median'] / 1e3:.2f}" for how in _alone(result)),
+        ]
         for what in PRODUCTS
     ]
+
+
+def _alone(result: dict) -> list[str]:
+    """Those of `ALONE` that were measured: older results have fewer."""
+    return [how for how in ALONE if how in result["times"][PRODUCTS[0]]]
 
 
 def _shared(result: dict) -> list[list[str]]:

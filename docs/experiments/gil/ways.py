@@ -11,7 +11,9 @@ from interop.experiments import building
 NAME = "gil"
 SIZES = (8, 64, 256, 1024)
 """Of the square matrices whose product stands for work."""
-PRODUCTS = ("held", "released", "torch")
+PRODUCTS = ("held", "held, no copies kept", "released", "torch")
+SHARING = ("held", "released", "torch")
+"""Those that are measured on two threads, too."""
 PAUSE = 1000
 """Microseconds for which a copy is kept that is kept: as many as pass before it."""
 COPIES = ("1 to 2", "1 to 2, kept for a pause", "2 to 3")
@@ -51,6 +53,7 @@ def products(size: int) -> dict[str, Work]:
 
     return {
         "held": lambda count: module.products(out, a, count),
+        "held, no copies kept": lambda count: module.products_of_members(out, a, count),
         "released": lambda count: module.products_released(out, a, count),
         "torch": by_torch,
     }
@@ -70,7 +73,7 @@ def copies() -> dict[tuple[str, str], Work]:
 def check() -> None:
     """Make sure that all ways compute the same."""
     a = torch.randn(5, 5)
-    for name in ("products", "products_released"):
+    for name in ("products", "products_of_members", "products_released"):
         out = torch.zeros(5, 5)
         getattr(cython(), name)(out, a, 2)
         if not torch.equal(out, a @ a):
