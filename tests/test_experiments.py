@@ -463,6 +463,7 @@ class TestBuildTime:
             what: {"interop": measure._spread([1.0, 2.0, 3.0]), "cpp_extension": measure._spread([20.0])}
             for what in measure.SITUATIONS
         }
+        times["unchanged"] = {"interop": measure._spread([0.01234]), "cpp_extension": measure._spread([0.00441])}
         result = environment.environment() | {
             "flags": measure.FLAGS,
             "settings": {"rounds": 3, "cold": 1},
@@ -473,9 +474,26 @@ class TestBuildTime:
         report.draw(result, tmp_path / "a.png")
         assert (tmp_path / "a.png").stat().st_size > 10000
         section = report.section("a", result)
-        assert "| after an edit, in a new process | 2.00 | 20.00 | 0.10 |" in section
+        assert "| after an edit, in a new process | 2.00 s | 20.00 s | 0.10 |" in section
+        assert "| unchanged, in a new process | 12 ms | 4 ms | 2.80 |" in section
         assert "0.50 times as much" in section
         assert "135 MiB of disk" in section
+
+    def test_an_edit_in_the_same_process_is_the_second_one(self, monkeypatch, tmp_path):
+        """In the first Cython is imported, which takes time: a stand-in says how much."""
+        measure = experiments.load("build-time", "measure")
+        (tmp_path / measure.NAME).mkdir()
+        for source in measure.WAYS.values():
+            (tmp_path / measure.NAME / source).write_text("FACTOR")
+        code = "import json, sys; print(json.dumps([(0, 7, 2)[i] for i in range(len(sys.argv) - 4)]))"
+        (tmp_path / measure.NAME / "once.py").write_text(code)
+        monkeypatch.setattr(measure, "FOLDER", tmp_path)
+        monkeypatch.setattr(measure, "_disk", lambda _: {})
+        for rounds in (0, 3):
+            times = measure.measure(rounds, 0, lambda _: None)["times"]
+            for way in measure.WAYS:
+                assert times["unchanged"][way]["median"] == 0
+                assert times["edited again"][way]["median"] == 2
 
     def test_memory_is_that_of_all_processes(self):
         """Of one that starts another: 100 MiB each."""
