@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -360,6 +362,23 @@ class TestMemoryviewTranspose:
         monkeypatch.setitem(measure.METHODS, (measure.ASSIGN, "v.base.transpose"), "nothing")
         with pytest.raises(CommandError, match=r"v\.base\.transpose: the member is not the array with other axes"):
             measure.check()
+
+
+class TestUfunc:
+    @pytest.mark.skipif(
+        platform.machine() != "x86_64" or not shutil.which("objdump"), reason="looks at x86-64's instructions"
+    )
+    def test_the_loops_by_hand_are_vectorised(self):
+        """Else they would be compared with what g++ does with any loop at -O2."""
+        building.build("ufunc")
+        # What knows torch lies in a library of its own, beside the module.
+        (library,) = building.native_path("ufunc", "").parent.glob("_ufunc_cython_torch_*")
+        code = subprocess.run(
+            ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
+        ).stdout
+        for name, instruction in (("_add_part", "addps"), ("_fused_part", "divps")):
+            (function,) = re.findall(rf"^[0-9a-f]+ <[^>]*{name}[^>]*>:\n(.*?)(?=^$|\Z)", code, re.MULTILINE | re.DOTALL)
+            assert instruction in function
 
 
 @pytest.fixture

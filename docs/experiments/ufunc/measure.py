@@ -11,7 +11,7 @@ from interop.cli import CommandError
 from interop.experiments import building
 
 NAME = "ufunc"
-FLAGS = building.FLAGS
+FLAGS = building.LOOP_FLAGS  # of the loops by hand; the others are compiled alike
 SIZES = {"1k": 1_000, "100k": 100_000, "10M": 10_000_000}
 FUNCTIONS = {"add": "x + y", "fused": "x y + x / (1 + y y)"}
 WAYS = ("torch", "torch.compile", "at.elementwise", "loop by hand", "@cython.ufunc")

@@ -9,8 +9,9 @@ cdef inline at.floating _add(at.floating x, at.floating y) noexcept nogil:
     return x + y
 
 
+# A plain 1 in a division is a double in the C++ that Cython writes, and then the whole division is one of doubles.
 cdef inline at.floating _fused(at.floating x, at.floating y) noexcept nogil:
-    return x * y + x / (1 + y * y)
+    return x * y + x / (<at.floating> 1 + y * y)
 
 
 def add(torch.Tensor x not None, torch.Tensor y not None):
@@ -46,7 +47,7 @@ cdef void _fused_part(int64_t begin, int64_t end, void* data) noexcept nogil:
     cdef Arrays a = (<Arrays*> data)[0]
     cdef int64_t i
     for i in range(begin, end):
-        a.z[i] = a.x[i] * a.y[i] + a.x[i] / (1 + a.y[i] * a.y[i])
+        a.z[i] = a.x[i] * a.y[i] + a.x[i] / (<float> 1 + a.y[i] * a.y[i])
 
 
 cdef at.Tensor _by_hand(const at.Tensor& x, const at.Tensor& y, bint fused) except *:
