@@ -365,6 +365,24 @@ class TestMemoryviewTranspose:
 
 
 class TestUfunc:
+    @pytest.mark.parametrize("how", ["", "_into"])
+    def test_the_check_finds_each_wrong_way(self, monkeypatch, how):
+        building.build("ufunc")
+        measure = experiments.load("ufunc", "measure")
+
+        def uncompiled(what, into=how):
+            return {way: function for way, function in real[into](what).items() if way != "torch.compile"}
+
+        real = {into: getattr(measure, f"ways{into}") for into in ("", "_into")}
+        for into in real:
+            monkeypatch.setattr(measure, f"ways{into}", lambda what, into=into: uncompiled(what, into))
+        measure.check()
+        wrong = (lambda x, y, out=None: x) if not how else (lambda x, y, out: None)
+        monkeypatch.setattr(measure, f"ways{how}", lambda what: uncompiled(what) | {"loop by hand": wrong})
+        where = " into an existing result" if how else ""
+        with pytest.raises(CommandError, match=rf"loop by hand{where} disagrees with torch on x \+ y"):
+            measure.check()
+
     @pytest.mark.skipif(
         platform.machine() != "x86_64" or not shutil.which("objdump"), reason="looks at x86-64's instructions"
     )
@@ -379,6 +397,31 @@ class TestUfunc:
         for name, instruction in (("_add_part", "addps"), ("_fused_part", "divps")):
             (function,) = re.findall(rf"^[0-9a-f]+ <[^>]*{name}[^>]*>:\n(.*?)(?=^$|\Z)", code, re.MULTILINE | re.DOTALL)
             assert instruction in function
+
+    def test_a_loop_by_hand_writes_into_no_other_size(self):
+        building.build("ufunc")
+        module = building.native("ufunc", "ufunc_cython")
+        x, out = torch.ones(8), torch.zeros(4)
+        with pytest.raises(ValueError, match="x, y and out must be contiguous and of one size"):
+            module.add_by_hand_into(x, x, out)
+        assert torch.equal(out, torch.zeros(4))
+
+    def test_bandwidth_is_that_into_an_existing_result(self):
+        """A call that makes its result measures the system's pages as well; older results have nothing else."""
+        report, measure = (experiments.load("ufunc", name) for name in ("report", "measure"))
+        (result,) = results.read_recorded("ufunc").values()
+        old = {key: value for key, value in result.items() if key not in {"into", "faults"}}
+        times = {"at.elementwise": 4000, "torch": 3000, "torch.compile": 5000, "@cython.ufunc": 6000, "loop by hand": 1}
+        times = {way: {"median": float(time)} for way, time in times.items()}
+        new = old | {
+            "into": dict.fromkeys(measure.FUNCTIONS, times),
+            "faults": dict.fromkeys(measure.FUNCTIONS, dict.fromkeys(measure.WAYS, 9766)),
+        }
+        assert "GB/s" not in report.section("here", old)
+        section = report.section("here", new)
+        assert "| 1k | 100k | 10M | 10M, into an existing result | 10M, page faults |" in section
+        assert "| 4000.0 | 9766 |" in section
+        assert "moves 30.0 GB/s, 0.75 times what torch.add moves" in section
 
 
 @pytest.fixture
