@@ -1,16 +1,18 @@
 """The experiment gil: what runs without the GIL computes the same, and lets other threads run."""
 
 import sys
+import threading
 from functools import partial
 from operator import attrgetter, call
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
 
 from interop import experiments
 from interop.cli import CommandError
-from interop.experiments import building
+from interop.experiments import building, results
 
 NAME = "gil"
 
@@ -32,23 +34,93 @@ def test_all_ways_agree(gil):
 
 def test_the_check_finds_a_wrong_product(gil, monkeypatch):
     real = gil.ways.cython()
-    wrong = SimpleNamespace(products=real.products, products_released=lambda out, a, count: out.copy_(a))
-    monkeypatch.setattr(gil.ways, "cython", lambda: wrong)
-    with pytest.raises(CommandError, match="products_released computes something else"):
-        gil.ways.check()
+    names = ("products", "products_of_members", "products_released")
+    for name in names:
+        wrong = {other: getattr(real, other) for other in names} | {name: lambda out, a, count: out.copy_(a)}
+        monkeypatch.setattr(gil.ways, "cython", lambda wrong=wrong: SimpleNamespace(**wrong))
+        with pytest.raises(CommandError, match=f"{name} computes something else"):
+            gil.ways.check()
+
+
+class Watched(torch.Tensor):
+    """Notes the use counts of the matrices at each product, of which some references are ATen's own."""
+
+    seen: ClassVar[list[tuple[int, ...]]] = []
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        cls.seen.append(tuple(x._use_count() for x in (*args, *kwargs.values())))
+        return kwargs["out"]
+
+
+def test_held_and_released_differ_by_the_release_alone(gil):
+    """Both keep a copy of each matrix, which what is compared with them does not."""
+    counts = {}
+    for name in ("products", "products_of_members", "products_released"):
+        a, out = torch.ones(4, 4).as_subclass(Watched), torch.ones(4, 4).as_subclass(Watched)
+        Watched.seen.clear()
+        getattr(gil.ways.cython(), name)(out, a, 1)
+        (counts[name],) = Watched.seen
+    assert counts["products"] == counts["products_released"]
+    assert [kept - none for kept, none in zip(counts["products"], counts["products_of_members"], strict=True)] == [
+        1
+    ] * 3
+
+
+def test_threads_time_themselves(gil, monkeypatch):
+    """The main thread may come to look at the clock only when work that holds the GIL is over."""
+    clock, lock = [0], threading.Lock()
+
+    def now():
+        assert threading.current_thread() is not threading.main_thread()
+        return clock[0]
+
+    def work(count):
+        with lock:
+            clock[0] += count
+
+    monkeypatch.setattr(gil.measure, "time", SimpleNamespace(perf_counter=now))
+    assert gil.measure._together([work], 3) == 3
+    clock[0] = 5
+    assert gil.measure._together([work, work], 3) == 6
+
+
+def test_older_results_without_some_ways_are_shown_as_well(gil):
+    """And what they have not is neither a column nor a sentence."""
+    (result,) = results.read_recorded(NAME).values()
+    both = []
+    for newer in (False, True):
+        for what in gil.report.PRODUCTS:
+            result["times"][what].pop("held, no copies kept", None)
+            if newer:
+                result["times"][what]["held, no copies kept"] = {"median": 1230.0}
+        for languages in result["copies"].values():
+            languages.pop("1 to 2, kept for a pause", None)
+            if newer:
+                languages["1 to 2, kept for a pause"] = {key: {"median": 12345.0} for key in ("Cython", "C++")}
+        both.append(gil.report.section("here", result))
+    old, new = both
+    for text in (
+        "| rows | held | held, no copies kept | released | torch.mm |",
+        "| 1 to 2, kept for a pause, Cython | 12345.0 | 12345.0 |",
+        "for another pause before it is dropped, they take 12.3 ms",
+    ):
+        assert text in new
+        assert text not in old
 
 
 def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):
     kept = []
     real = gil.ways.cython()
 
-    def first_copies(x, count):
+    def first_copies(x, count, between=0):
         kept.append(x)
 
     first_copies.__module__ = "gil_cython"
     wrong = SimpleNamespace(
         __name__="gil_cython",
         products=real.products,
+        products_of_members=real.products_of_members,
         products_released=real.products_released,
         first_copies=first_copies,
         further_copies=real.further_copies,

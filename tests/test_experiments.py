@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -178,6 +180,32 @@ class TestBuilding:
         with (tmp_path / "lltm" / "cell_cython.pyx").open("a") as file:
             file.write("\n")
         assert not building.is_built("lltm")
+
+    @pytest.mark.parametrize(
+        ("file", "built"),
+        [("measure.py", False), ("other.py", False), ("setup.py", False), ("report.py", True), ("run.py", True)],
+    )
+    def test_a_change_where_setup_py_may_load_from_is_compiled_again(self, monkeypatch, tmp_path, file, built):
+        """As the flags in measure.py, which setup.py gives to the compiler."""
+        monkeypatch.setattr(building, "FOLDER", tmp_path)
+        monkeypatch.setattr(building, "BUILD", tmp_path / "build")
+        folder = tmp_path / "empty"
+        folder.mkdir()
+        (folder / "setup.py").write_text("from setuptools import setup\nsetup(name='empty', py_modules=[])\n")
+        for name in ("measure.py", "other.py", "report.py", "run.py"):
+            (folder / name).write_text("FLAGS = ['-O2']\n")
+        (tmp_path / "build" / "empty" / "lib").mkdir(parents=True)
+        building.build("empty")
+        assert building.is_built("empty")
+        with (folder / file).open("a") as opened:
+            opened.write("FLAGS = ['-O3']\n")
+        assert building.is_built("empty") is built
+
+    @pytest.mark.parametrize("variable", ["CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"])
+    def test_other_flags_in_the_environment_are_compiled_again(self, monkeypatch, variable):
+        before = building._fingerprint(LLTM)
+        monkeypatch.setenv(variable, os.environ.get(variable, "") + " -DOTHER")
+        assert building._fingerprint(LLTM) != before
 
     def test_what_python_writes_beside_the_helper_does_not_count(self, monkeypatch, tmp_path):
         """As it does the first time, unless PYTHONDONTWRITEBYTECODE is set."""
@@ -366,6 +394,66 @@ class TestMemoryviewTranspose:
             measure.check()
 
 
+class TestUfunc:
+    @pytest.mark.parametrize("how", ["", "_into"])
+    def test_the_check_finds_each_wrong_way(self, monkeypatch, how):
+        building.build("ufunc")
+        measure = experiments.load("ufunc", "measure")
+
+        def uncompiled(what, into=how):
+            return {way: function for way, function in real[into](what).items() if way != "torch.compile"}
+
+        real = {into: getattr(measure, f"ways{into}") for into in ("", "_into")}
+        for into in real:
+            monkeypatch.setattr(measure, f"ways{into}", lambda what, into=into: uncompiled(what, into))
+        measure.check()
+        wrong = (lambda x, y, out=None: x) if not how else (lambda x, y, out: None)
+        monkeypatch.setattr(measure, f"ways{how}", lambda what: uncompiled(what) | {"loop by hand": wrong})
+        where = " into an existing result" if how else ""
+        with pytest.raises(CommandError, match=rf"loop by hand{where} disagrees with torch on x \+ y"):
+            measure.check()
+
+    @pytest.mark.skipif(
+        platform.machine() != "x86_64" or not shutil.which("objdump"), reason="looks at x86-64's instructions"
+    )
+    def test_the_loops_by_hand_are_vectorised(self):
+        """Else they would be compared with what g++ does with any loop at -O2."""
+        building.build("ufunc")
+        # What knows torch lies in a library of its own, beside the module.
+        (library,) = building.native_path("ufunc", "").parent.glob("_ufunc_cython_torch_*")
+        code = subprocess.run(
+            ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
+        ).stdout
+        for name, instruction in (("_add_part", "addps"), ("_fused_part", "divps")):
+            (function,) = re.findall(rf"^[0-9a-f]+ <[^>]*{name}[^>]*>:\n(.*?)(?=^$|\Z)", code, re.MULTILINE | re.DOTALL)
+            assert instruction in function
+
+    def test_a_loop_by_hand_writes_into_no_other_size(self):
+        building.build("ufunc")
+        module = building.native("ufunc", "ufunc_cython")
+        x, out = torch.ones(8), torch.zeros(4)
+        with pytest.raises(ValueError, match="x, y and out must be contiguous and of one size"):
+            module.add_by_hand_into(x, x, out)
+        assert torch.equal(out, torch.zeros(4))
+
+    def test_bandwidth_is_that_into_an_existing_result(self):
+        """A call that makes its result measures the system's pages as well; older results have nothing else."""
+        report, measure = (experiments.load("ufunc", name) for name in ("report", "measure"))
+        (result,) = results.read_recorded("ufunc").values()
+        old = {key: value for key, value in result.items() if key not in {"into", "faults"}}
+        times = {"at.elementwise": 4000, "torch": 3000, "torch.compile": 5000, "@cython.ufunc": 6000, "loop by hand": 1}
+        times = {way: {"median": float(time)} for way, time in times.items()}
+        new = old | {
+            "into": dict.fromkeys(measure.FUNCTIONS, times),
+            "faults": dict.fromkeys(measure.FUNCTIONS, dict.fromkeys(measure.WAYS, 9766)),
+        }
+        assert "GB/s" not in report.section("here", old)
+        section = report.section("here", new)
+        assert "| 1k | 100k | 10M | 10M, into an existing result | 10M, page faults |" in section
+        assert "| 4000.0 | 9766 |" in section
+        assert "moves 30.0 GB/s, 0.75 times what torch.add moves" in section
+
+
 @pytest.fixture
 def one_thread():
     """Small steps on several threads wait for one another wherever other programs run as well."""
@@ -518,6 +606,7 @@ class TestBuildTime:
             what: {"interop": measure._spread([1.0, 2.0, 3.0]), "cpp_extension": measure._spread([20.0])}
             for what in measure.SITUATIONS
         }
+        times["unchanged"] = {"interop": measure._spread([0.01234]), "cpp_extension": measure._spread([0.00441])}
         result = environment.environment() | {
             "flags": measure.FLAGS,
             "settings": {"rounds": 3, "cold": 1},
@@ -528,9 +617,26 @@ class TestBuildTime:
         report.draw(result, tmp_path / "a.png")
         assert (tmp_path / "a.png").stat().st_size > 10000
         section = report.section("a", result)
-        assert "| after an edit, in a new process | 2.00 | 20.00 | 0.10 |" in section
+        assert "| after an edit, in a new process | 2.00 s | 20.00 s | 0.10 |" in section
+        assert "| unchanged, in a new process | 12 ms | 4 ms | 2.80 |" in section
         assert "0.50 times as much" in section
         assert "135 MiB of disk" in section
+
+    def test_an_edit_in_the_same_process_is_the_second_one(self, monkeypatch, tmp_path):
+        """In the first Cython is imported, which takes time: a stand-in says how much."""
+        measure = experiments.load("build-time", "measure")
+        (tmp_path / measure.NAME).mkdir()
+        for source in measure.WAYS.values():
+            (tmp_path / measure.NAME / source).write_text("FACTOR")
+        code = "import json, sys; print(json.dumps([(0, 7, 2)[i] for i in range(len(sys.argv) - 4)]))"
+        (tmp_path / measure.NAME / "once.py").write_text(code)
+        monkeypatch.setattr(measure, "FOLDER", tmp_path)
+        monkeypatch.setattr(measure, "_disk", lambda _: {})
+        for rounds in (0, 3):
+            times = measure.measure(rounds, 0, lambda _: None)["times"]
+            for way in measure.WAYS:
+                assert times["unchanged"][way]["median"] == 0
+                assert times["edited again"][way]["median"] == 2
 
     def test_memory_is_that_of_all_processes(self):
         """Of one that starts another: 100 MiB each."""
@@ -573,6 +679,33 @@ class TestRecordedResults:
         for machine, result in recorded.items():
             assert {"date", "machine", "versions", "git", "flags", "settings"} <= result.keys()
             assert (experiments.FOLDER / name / "results" / f"{machine}.png").exists()
+
+    @pytest.mark.parametrize(
+        ("file", "changed"),
+        [
+            ("docs/experiments/gil/results/a-machine.json", False),
+            ("docs/experiments/gil/results/another.png", False),  # which was not there before
+            ("docs/experiments/gil/README.md", False),
+            ("docs/experiments/gil/measure.py", True),
+            ("docs/experiments/gil/new.pyx", True),
+            ("docs/experiments/index.md", True),
+            ("README.md", True),
+            ("interop/abi.py", True),
+        ],
+    )
+    def test_what_is_recorded_is_no_change_of_the_sources(self, monkeypatch, tmp_path, file, changed):
+        """Else the second result in a row would be one "with changes", because of the first."""
+        for path in ("gil/results/a-machine.json", "gil/README.md", "gil/measure.py", "index.md"):
+            (tmp_path / "docs/experiments" / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "docs/experiments" / path).write_text("old")
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        for command in (["init"], ["add", "."], ["commit", "-m", "sources"]):
+            subprocess.run([*git, *command], cwd=tmp_path, capture_output=True, check=True)
+        monkeypatch.setattr(environment, "CHECKOUT", tmp_path)
+        assert environment._git()["changed"] is False
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("new")
+        assert environment._git()["changed"] is changed
 
     def test_a_readme_without_its_marks_is_named(self):
         with pytest.raises(CommandError, match=r"README\.md of experiment lltm needs the lines"):

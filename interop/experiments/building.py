@@ -45,6 +45,12 @@ LOOP_FLAGS = [*CXX_FLAGS, "-O3", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 TOOLS = {"nanobind": "nanobind", "tvm_ffi": "apache-tvm-ffi", "cffi": "cffi"}
 """Packages whose headers an experiment may be compiled with, and the distributions that they come in."""
 
+_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+"""What setuptools and Ninja take compilers and flags from."""
+
+_NOT_LOADED = {"report.py", "run.py"}
+"""Those Python files of an experiment that no setup.py has to do with: a change there compiles nothing again."""
+
 _ERROR = re.compile(r"\berror: |^(?!performance hint: |warning: ).*\.pyx:\d+:\d+: ")  # of the compiler, of Cython
 
 
@@ -121,7 +127,7 @@ def _fingerprint(folder: Path) -> str:
         torch.__version__,
         FLAGS,
         LOOP_FLAGS,
-        *(os.environ.get(key) for key in ("CC", "CXX", "CFLAGS")),
+        *(os.environ.get(key) for key in _VARIABLES),
     ]
     if any(folder.glob("*.cu")):
         settings += [os.environ.get(key) for key in ("CUDA_HOME", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST")]
@@ -132,9 +138,10 @@ def _fingerprint(folder: Path) -> str:
     places = [folder, paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), CHECKOUT / "interop"]
     for place in map(Path, places):
         for path in sorted(place.rglob("*")):
-            # The Python files of an experiment other than its setup.py are not compiled.
             compiled = path.suffix in {".pyx", ".pxd", ".h", ".cpp", ".cu", ".cuh"}
             helper = path.parent.name == "build" and path.suffix == ".py"
-            if compiled or path.name == "setup.py" or helper:
+            # setup.py may take flags and sources out of the experiment's other Python files.
+            loaded = place == folder and path.suffix == ".py" and path.name not in _NOT_LOADED
+            if compiled or helper or loaded:
                 digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
     return digest.hexdigest()

@@ -16,6 +16,9 @@ from interop.experiments import CHECKOUT
 
 __all__ = ["environment", "machine_name"]
 
+_SOURCES = [".", ":(exclude,glob)docs/experiments/*/results/**", ":(exclude,glob)docs/experiments/*/README.md"]
+"""As git's pathspecs: all files but results, plots and the pages that they are written into."""
+
 
 def environment() -> dict:
     """Machine, versions, commit and date, as they go into a result."""
@@ -61,11 +64,14 @@ def _cores() -> int:
 
 
 def _git() -> dict | None:
-    """The commit, and whether files differ from it; None outside a repository or without git."""
+    """The commit, and whether files differ from it; None outside a repository or without git.
+
+    What ``--record`` writes does not count: the second of two experiments in a row has the same sources as the first.
+    """
     try:
         commit, changes = (
             subprocess.run(["git", *command], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.strip()
-            for command in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", *_SOURCES])
         )
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from interop.experiments import results
 
-HEAD = ("", "interop.load, s", "cpp_extension.load, s", "ratio")
+HEAD = ("", "interop.load", "cpp_extension.load", "ratio")
 LABELS = {
     "cold": "the first time",
     "edited": "after an edit, in a new process",
@@ -23,8 +23,12 @@ def rows(result: dict) -> list[list[str]]:
     lines = []
     for what, label in LABELS.items():
         ours, theirs = (result["times"][what][way]["median"] for way in COLOURS)
-        lines.append([label, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}"])
+        lines.append([label, _time(ours), _time(theirs), f"{ours / theirs:.2f}"])
     return lines
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
 
 
 def ratios(result: dict) -> str:
@@ -71,7 +75,7 @@ def draw(result: dict, path: Path) -> None:
             ecolor="#444444",
             capsize=3,
         )
-        axes.bar_label(bars, [f"{value:.2f}" for value in medians], padding=6, fontsize=9)
+        axes.bar_label(bars, [_time(value) for value in medians], padding=6, fontsize=9)
     axes.set_yticks(range(len(LABELS)), list(LABELS.values()))
     axes.invert_yaxis()
     axes.set_xlabel("seconds, median and quartiles")

@@ -14,12 +14,14 @@ PyObject* empty_released(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// Copies of a tensor, a millisecond apart: the first beside that of its Python object, or a further one.
+// Copies of a tensor, a millisecond apart: the first beside that of its Python object, or a further one. Each is
+// dropped after so many microseconds between.
 template <bool further>
 PyObject* copies(PyObject*, PyObject* arguments) {
   PyObject* object = nullptr;
   int count = 0;
-  if (!PyArg_ParseTuple(arguments, "O!i", THPVariableClass, &object, &count)) {
+  unsigned between = 0;
+  if (!PyArg_ParseTuple(arguments, "O!i|I", THPVariableClass, &object, &count, &between)) {
     return nullptr;
   }
   const at::Tensor& tensor = THPVariable_Unpack(object);
@@ -28,6 +30,9 @@ PyObject* copies(PyObject*, PyObject* arguments) {
   for (int i = 0; i < count; ++i) {
     usleep(1000);
     const at::Tensor copy = tensor;
+    if (between) {
+      usleep(between);
+    }
   }
   Py_END_ALLOW_THREADS;
   Py_RETURN_NONE;

@@ -73,9 +73,11 @@ def sharing(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[s
     """
     result = {}
     for size in ways.SIZES:
-        found = {how: ([], []) for how in ways.PRODUCTS}
+        found = {how: ([], []) for how in ways.SHARING}
         for _ in range(rounds):
-            for how, work in ways.products(size).items():
+            products = ways.products(size)
+            for how in ways.SHARING:
+                work = products[how]
                 alone, _ = _rates(work, seconds)
                 with Counter() as counter:
                     _, counted_alone = _rates(lambda _: time.sleep(seconds), seconds, counter)
@@ -93,9 +95,9 @@ def threads(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[s
     """How many times as much two threads compute as one in the same time, by the size of the product and by way."""
     result = {}
     for size in ways.SIZES:
-        found = {how: [] for how in ways.PRODUCTS}
+        found = {how: [] for how in ways.SHARING}
         for _ in range(rounds):
-            for how in ways.PRODUCTS:
+            for how in ways.SHARING:
                 # Each thread has matrices of its own.
                 works = [ways.products(size)[how] for _ in range(2)]
                 count = _count(works[0], seconds)
@@ -140,22 +142,26 @@ def _rates(work: Work, seconds: float, counter: Counter | None = None) -> tuple[
 
 
 def _together(works: list[Work], count: int) -> float:
-    """Seconds that threads take, one for each of `works`, which start at once and do theirs `count` times."""
-    start = threading.Barrier(len(works) + 1)
+    """Seconds that threads take, one for each of `works`, which start at once and do theirs `count` times.
+
+    Each looks at the clock itself. Another thread might come to it only when a product has ended that holds the GIL.
+    """
+    start = threading.Barrier(len(works))
+    began, ended = [], []
 
     def run(work: Work) -> None:
         torch.set_num_threads(1)  # of OpenMP, which each thread has its own number for
         start.wait()
+        began.append(time.perf_counter())
         work(count)
+        ended.append(time.perf_counter())
 
     all_threads = [threading.Thread(target=run, args=(work,)) for work in works]
     for thread in all_threads:
         thread.start()
-    start.wait()
-    began = time.perf_counter()
     for thread in all_threads:
         thread.join()
-    return time.perf_counter() - began
+    return max(ended) - min(began)
 
 
 def _seconds(work: Work, count: int) -> float:

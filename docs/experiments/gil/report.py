@@ -8,6 +8,8 @@ from . import ways
 
 PRODUCTS = [f"product of {size}" for size in ways.SIZES]
 LABELS = {"held": "held", "released": "released", "torch": "torch.mm"}
+ALONE = {how: LABELS.get(how, how) for how in ways.PRODUCTS}
+"""What is measured where nothing else runs."""
 COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
 
 
@@ -15,7 +17,11 @@ def tables(result: dict) -> list[tuple[str, list[str], list[list[str]]]]:
     """The tables: title, head and lines of each."""
     return [
         ("nanoseconds of a call that does nothing", ["the GIL is", "nanoseconds", "instructions"], _empty(result)),
-        ("microseconds of a product where nothing else runs", ["rows", *LABELS.values()], _products(result)),
+        (
+            "microseconds of a product where nothing else runs",
+            ["rows", *(ALONE[how] for how in _alone(result))],
+            _products(result),
+        ),
         (
             "products (own) beside a thread that counts in Python (other), as parts of what each does alone",
             _SHARED_HEAD,
@@ -40,9 +46,17 @@ def _empty(result: dict) -> list[list[str]]:
 
 def _products(result: dict) -> list[list[str]]:
     return [
-        [what.removeprefix("product of "), *(f"{result['times'][what][how]['median'] / 1e3:.2f}" for how in LABELS)]
+        [
+            what.removeprefix("product of "),
+            *(f"{result['times'][what][how]['median'] / 1e3:.2f}" for how in _alone(result)),
+        ]
         for what in PRODUCTS
     ]
+
+
+def _alone(result: dict) -> list[str]:
+    """Those of `ALONE` that were measured: older results have fewer."""
+    return [how for how in ALONE if how in result["times"][PRODUCTS[0]]]
 
 
 def _shared(result: dict) -> list[list[str]]:
@@ -67,6 +81,7 @@ def _copies(result: dict) -> list[list[str]]:
     return [
         [f"{how}, {language}", *(f"{places[how][language]['median']:.1f}" for places in (alone, beside))]
         for how in ways.COPIES
+        if how in alone  # older results have fewer
         for language in alone[how]
     ]
 
@@ -81,12 +96,16 @@ def sentences(result: dict) -> str:
             f"{'nanoseconds' if unit == 'time' else unit} to a call of Cython and "
             f"{empty['released, C++'] - empty['held, C++']:.0f} to one of C++."
         )
-    copies = result["copies"]
-    first, further = (copies["beside a thread"][how]["Cython"]["median"] for how in ways.COPIES)
+    beside = result["copies"]["beside a thread"]
+    first, kept, further = (
+        f"{beside[how]['Cython']['median'] / 1e3:.1f}" if how in beside else None for how in ways.COPIES
+    )
     parts.append(
         f"Beside a busy thread a pause of a millisecond and the first copy of a tensor, made without the GIL, take "
-        f"{first / 1e3:.1f} ms; with a further copy they take {further / 1e3:.1f} ms."
+        f"{first} ms; with a further copy they take {further} ms."
     )
+    if kept:
+        parts.append(f"Where the first copy is kept for another pause before it is dropped, they take {kept} ms.")
     return " ".join(parts)
 
 

@@ -11,9 +11,13 @@ from interop.experiments import building
 NAME = "gil"
 SIZES = (8, 64, 256, 1024)
 """Of the square matrices whose product stands for work."""
-PRODUCTS = ("held", "released", "torch")
-COPIES = ("1 to 2", "2 to 3")
-"""Of an at::Tensor, by its use count before and after."""
+PRODUCTS = ("held", "held, no copies kept", "released", "torch")
+SHARING = ("held", "released", "torch")
+"""Those that are measured on two threads, too."""
+PAUSE = 1000
+"""Microseconds for which a copy is kept that is kept: as many as pass before it."""
+COPIES = ("1 to 2", "1 to 2, kept for a pause", "2 to 3")
+"""Of an at::Tensor, by its use count before and after; those that are not kept are dropped at once."""
 
 Work = Callable[[int], None]
 
@@ -49,6 +53,7 @@ def products(size: int) -> dict[str, Work]:
 
     return {
         "held": lambda count: module.products(out, a, count),
+        "held, no copies kept": lambda count: module.products_of_members(out, a, count),
         "released": lambda count: module.products_released(out, a, count),
         "torch": by_torch,
     }
@@ -59,15 +64,16 @@ def copies() -> dict[tuple[str, str], Work]:
     x = torch.ones(3)
     result = {}
     for language, module in (("Cython", cython()), ("C++", cpp())):
-        for how, function in zip(COPIES, (module.first_copies, module.further_copies), strict=True):
-            result[how, language] = lambda count, function=function: function(x, count)
+        forms = ((module.first_copies, 0), (module.first_copies, PAUSE), (module.further_copies, 0))
+        for how, (function, kept) in zip(COPIES, forms, strict=True):
+            result[how, language] = lambda count, function=function, kept=kept: function(x, count, kept)
     return result
 
 
 def check() -> None:
     """Make sure that all ways compute the same."""
     a = torch.randn(5, 5)
-    for name in ("products", "products_released"):
+    for name in ("products", "products_of_members", "products_released"):
         out = torch.zeros(5, 5)
         getattr(cython(), name)(out, a, 2)
         if not torch.equal(out, a @ a):
@@ -76,7 +82,8 @@ def check() -> None:
     for module in (cython(), cpp()):
         for function in (module.first_copies, module.further_copies):
             before = sys.getrefcount(x), x._use_count()
-            function(x, 3)
+            for kept in (0, 10):
+                function(x, 3, kept)
             if (sys.getrefcount(x), x._use_count()) != before:
                 raise CommandError(f"copies of {function.__name__} in {module.__name__} are left over")
 

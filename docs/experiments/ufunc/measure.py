@@ -1,5 +1,6 @@
 """Measures two elementwise functions of two tensors, made in five ways, in microseconds."""
 
+import resource
 from collections.abc import Callable
 from statistics import median, quantiles
 
@@ -11,8 +12,10 @@ from interop.cli import CommandError
 from interop.experiments import building
 
 NAME = "ufunc"
-FLAGS = building.FLAGS
-SIZES = {"1k": 1_000, "100k": 100_000, "10M": 10_000_000}
+FLAGS = building.LOOP_FLAGS  # of the loops by hand; the others are compiled alike
+LARGEST = "10M"
+"""The size that is computed into an existing result, too."""
+SIZES = {"1k": 1_000, "100k": 100_000, LARGEST: 10_000_000}
 FUNCTIONS = {"add": "x + y", "fused": "x y + x / (1 + y y)"}
 WAYS = ("torch", "torch.compile", "at.elementwise", "loop by hand", "@cython.ufunc")
 
@@ -34,6 +37,26 @@ def ways(what: str) -> dict[str, Callable]:
     }
 
 
+def plain_into(what: str) -> Callable:
+    """The same with a third argument that takes the result; what torch computes on the way is made anew."""
+    return {
+        "add": lambda x, y, out: torch.add(x, y, out=out),
+        "fused": lambda x, y, out: torch.add(x * y, x / (1 + y * y), out=out),
+    }[what]
+
+
+def ways_into(what: str) -> dict[str, Callable]:
+    """The same ways as `ways`, each with a third argument that takes the result."""
+    cython, numpy = (building.native(NAME, f"ufunc_{kind}") for kind in ("cython", "numpy"))
+    return {
+        "torch": plain_into(what),
+        "torch.compile": torch.compile(plain_into(what), fullgraph=True, dynamic=False),
+        "at.elementwise": getattr(cython, f"{what}_into"),
+        "loop by hand": getattr(cython, f"{what}_by_hand_into"),
+        "@cython.ufunc": getattr(numpy, what),
+    }
+
+
 def arguments(way: str, n: int) -> tuple:
     """Two arguments of n numbers, equal for all ways."""
     generator = torch.Generator().manual_seed(0)
@@ -41,15 +64,23 @@ def arguments(way: str, n: int) -> tuple:
     return tuple(x.numpy() for x in pair) if way == "@cython.ufunc" else pair
 
 
+def result_like(x: torch.Tensor | np.ndarray) -> torch.Tensor | np.ndarray:
+    """A result to compute into, of pages that the system has handed out."""
+    return x.copy() if isinstance(x, np.ndarray) else x.clone()
+
+
 def check() -> None:
     """Raise unless all ways agree."""
     for what in FUNCTIONS:
         expected = plain(what)(*arguments("torch", 1000))
+        into = ways_into(what)
         for way, function in ways(what).items():
-            result = function(*arguments(way, 1000))
-            result = torch.from_numpy(result) if isinstance(result, np.ndarray) else result
-            if not torch.allclose(result, expected, rtol=1e-5, atol=1e-6):
-                raise CommandError(f"{way} disagrees with torch on {FUNCTIONS[what]}")
+            given = arguments(way, 1000)
+            result = result_like(given[0])
+            into[way](*given, result)
+            for how, found in (("", function(*given)), (" into an existing result", result)):
+                if not torch.allclose(torch.as_tensor(found), expected, rtol=1e-5, atol=1e-6):
+                    raise CommandError(f"{way}{how} disagrees with torch on {FUNCTIONS[what]}")
 
 
 def times(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict:
@@ -57,20 +88,53 @@ def times(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict:
     result = {}
     for what in FUNCTIONS:
         for size, n in SIZES.items():
-            torch.compiler.reset()
-            timers = {}
-            for way, function in ways(what).items():
-                names = {"f": function, "a": arguments(way, n)}
-                function(*names["a"])
-                timers[way] = Timer("f(*a)", globals=names, num_threads=torch.get_num_threads())
-            number = {way: max(1, int(seconds / timer.timeit(2).mean)) for way, timer in timers.items()}
-            blocks = {way: [] for way in timers}
-            for _ in range(rounds):
-                for way, timer in timers.items():
-                    blocks[way].append(timer.timeit(number[way]).mean * 1e6)
-            result.setdefault(what, {})[size] = {way: _summary(values) for way, values in blocks.items()}
+            calls = {way: (function, arguments(way, n)) for way, function in ways(what).items()}
+            result.setdefault(what, {})[size] = _take_turns(calls, rounds, seconds)
             shown(f"{FUNCTIONS[what]}, {size}")
     return result
+
+
+def into(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict:
+    """The same of calls with the largest size into a result that is there, by function and way."""
+    result = {}
+    for what in FUNCTIONS:
+        calls = {}
+        for way, function in ways_into(what).items():
+            given = arguments(way, SIZES[LARGEST])
+            calls[way] = function, (*given, result_like(given[0]))
+        result[what] = _take_turns(calls, rounds, seconds)
+        shown(f"{FUNCTIONS[what]}, {LARGEST}, into an existing result")
+    return result
+
+
+def faults(number: int = 3) -> dict:
+    """Page faults of a call with the largest size that makes its result, by function and way."""
+    result = {}
+    for what in FUNCTIONS:
+        torch.compiler.reset()
+        result[what] = {}
+        for way, function in ways(what).items():
+            given = arguments(way, SIZES[LARGEST])
+            function(*given)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            for _ in range(number):
+                function(*given)
+            result[what][way] = round((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / number)
+    return result
+
+
+def _take_turns(calls: dict[str, tuple[Callable, tuple]], rounds: int, seconds: float) -> dict[str, dict]:
+    torch.compiler.reset()
+    timers = {}
+    for way, (function, given) in calls.items():
+        function(*given)
+        timers[way] = Timer("f(*a)", globals={"f": function, "a": given}, num_threads=torch.get_num_threads())
+    number = {way: max(1, int(seconds / timer.timeit(2).mean)) for way, timer in timers.items()}
+    blocks = {way: [] for way in timers}
+    for _ in range(rounds):
+        for way, timer in timers.items():
+            blocks[way].append(timer.timeit(number[way]).mean * 1e6)
+    return {way: _summary(values) for way, values in blocks.items()}
 
 
 def _summary(values: list[float]) -> dict:

@@ -7,32 +7,64 @@ from matplotlib.figure import Figure
 
 from interop.experiments import results
 
-from .measure import FUNCTIONS, SIZES, WAYS
+from .measure import FUNCTIONS, LARGEST, SIZES, WAYS
 
 COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98"), strict=True))
 BYTES = 12  # of memory for each element: two floats read, one written
 
 
+def head(result: dict) -> list[str]:
+    """The columns of the tables."""
+    more = [f"{LARGEST}, into an existing result", f"{LARGEST}, page faults"] if "into" in result else []
+    return [*SIZES, *more]  # older results have no more
+
+
 def rows(result: dict, what: str) -> list[list[str]]:
     """The lines of the table for one function."""
-    return [[way, *(f"{result['times'][what][size][way]['median']:.1f}" for size in SIZES)] for way in WAYS]
+    lines = []
+    for way in WAYS:
+        figures = [f"{result['times'][what][size][way]['median']:.1f}" for size in SIZES]
+        if "into" in result:
+            figures += [f"{result['into'][what][way]['median']:.1f}", str(result["faults"][what][way])]
+        lines.append([way, *figures])
+    return lines
 
 
-def bandwidth(result: dict, what: str, way: str) -> float:
-    """Gigabytes of memory a second, with 10M elements."""
-    return BYTES * SIZES["10M"] / result["times"][what]["10M"][way]["median"] / 1e3
+def bandwidth(microseconds: float) -> float:
+    """Gigabytes of memory a second, of the largest size."""
+    return BYTES * SIZES[LARGEST] / microseconds / 1e3
 
 
 def ratios(result: dict) -> str:
     """What the bar is about, in sentences."""
-    ours, torch = (bandwidth(result, "add", way) for way in ("at.elementwise", "torch"))
-    times = {way: time["median"] for way, time in result["times"]["fused"]["10M"].items()}
+    parts = []
+    if "into" in result:
+        ours, numpy, torch = (
+            bandwidth(result["into"]["add"][way]["median"]) for way in ("at.elementwise", "@cython.ufunc", "torch")
+        )
+        parts.append(
+            f"With {LARGEST} elements and into an existing result, x + y out of a scalar function moves {ours:.1f} "
+            f"GB/s, {ours / torch:.2f} times what torch.add moves; @cython.ufunc moves {numpy:.1f} GB/s."
+        )
+        parts.append(_compared(result["into"]["fused"], "Into an existing result"))
+    ours, torch = (result["times"]["add"][LARGEST][way]["median"] for way in ("at.elementwise", "torch"))
+    parts.append(
+        f"With a result of {4 * SIZES[LARGEST] / 1e6:.0f} MB that each call allocates, x + y out of a scalar "
+        f"function has {torch / ours:.2f} times the bandwidth of torch.add."
+    )
+    if "into" in result:
+        allocating = 1 - result["into"]["add"]["torch"]["median"] / torch
+        parts.append(f"There, allocating is {100 * allocating:.0f}% of what torch.add takes.")
+    parts.append(_compared(result["times"]["fused"][LARGEST], "With its allocation"))
+    return " ".join(parts)
+
+
+def _compared(times: dict, where: str) -> str:
+    ours, *others = (times[way]["median"] for way in ("at.elementwise", "torch", "torch.compile", "@cython.ufunc"))
+    operators, compiled, numpy = (f"{ours / other:.2f}" for other in others)
     return (
-        f"With 10M elements, x + y out of a scalar function moves {ours:.1f} GB/s, {ours / torch:.2f} times what "
-        f"torch.add moves. {FUNCTIONS['fused']} takes "
-        f"{times['at.elementwise'] / times['torch']:.2f} times as long as torch's operators, "
-        f"{times['at.elementwise'] / times['torch.compile']:.2f} times as long as torch.compile and "
-        f"{times['at.elementwise'] / times['@cython.ufunc']:.2f} times as long as @cython.ufunc."
+        f"{where}, {FUNCTIONS['fused']} takes {operators} times as long as torch's operators, {compiled} times as long "
+        f"as torch.compile and {numpy} times as long as @cython.ufunc."
     )
 
 
@@ -51,7 +83,7 @@ def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
     parts = [conditions(result)]
     for what, text in FUNCTIONS.items():
-        parts.append(results.markdown_table((f"{text}, microseconds", *SIZES), rows(result, what)))
+        parts.append(results.markdown_table((f"{text}, microseconds", *head(result)), rows(result, what)))
     return "\n\n".join([*parts, f"![Microseconds of each way](results/{machine}.png)", ratios(result)])
 
 

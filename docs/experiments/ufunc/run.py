@@ -20,11 +20,12 @@ def main(arguments: list[str]) -> None:
     with waiting("checking that all ways agree; torch.compile compiles"):
         measure.check()
     rounds, seconds = (3, 0.005) if options.quick else (30, 0.1)
-    with progress("timing", len(measure.FUNCTIONS) * len(measure.SIZES)) as shown:
-        times = measure.times(rounds, seconds, shown)
+    with progress("timing", len(measure.FUNCTIONS) * (len(measure.SIZES) + 1)) as shown:
+        measured = {"times": measure.times(rounds, seconds, shown), "into": measure.into(rounds, seconds, shown)}
+    measured["faults"] = measure.faults()
     settings = {"rounds": rounds, "seconds": seconds, "threads": torch.get_num_threads()}
-    result = started | {"settings": settings, "flags": measure.FLAGS, "times": times}
+    result = started | {"settings": settings, "flags": measure.FLAGS} | measured
     for what in measure.FUNCTIONS:
-        table(f"{measure.FUNCTIONS[what]}, microseconds", ["", *measure.SIZES], report.rows(result, what))
+        table(f"{measure.FUNCTIONS[what]}, microseconds", ["", *report.head(result)], report.rows(result, what))
     say(report.ratios(result))
     results.keep(measure.NAME, result, report, record=options.record)

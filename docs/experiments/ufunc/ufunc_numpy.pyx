@@ -11,4 +11,4 @@ cdef floating add(floating x, floating y) noexcept nogil:
 
 @cython.ufunc
 cdef floating fused(floating x, floating y) noexcept nogil:
-    return x * y + x / (1 + y * y)
+    return x * y + x / (<floating> 1 + y * y)
