@@ -8,11 +8,10 @@ import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-import torch
-
 from interop.cli import USAGE, CommandError, Parser
+from interop.toolchain import find_torch
 
-__all__ = ["main", "torch_requirement", "write_project"]
+__all__ = ["main", "write_project"]
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -20,7 +19,7 @@ PLACEHOLDER = "your_project"
 """Stands for the project's name in the templates, in texts and in paths, so that they are valid files themselves."""
 
 TORCH = "your_torch"
-"""Stands for what the project asks for of torch: see `torch_requirement`."""
+"""Stands for what the project asks for of torch: see `interop.abi.names.torch_requirement`."""
 
 RENAMED = {"gitignore": ".gitignore"}
 """Files that would mean something under their own name where the templates lie."""
@@ -97,27 +96,20 @@ def write_project(name: str, parent: Path, cuda: bool = False, cmake: bool = Fal
         for path in sorted((TEMPLATES / layer).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
+    torch = find_torch()
+    wanted = torch.requirement if torch else "torch"
     written = []
     try:
         for relative, text in sorted(texts.items()):
             target = folder / RENAMED.get(str(relative), str(relative).replace(PLACEHOLDER, name))
             target.parent.mkdir(parents=True, exist_ok=True)
-            filled = text.replace(PLACEHOLDER, name).replace(TORCH, torch_requirement(torch.__version__))
+            filled = text.replace(PLACEHOLDER, name).replace(TORCH, wanted)
             target.write_text(filled, encoding="utf-8")
             written.append(target.relative_to(parent))
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)  # no half of a project
         raise CommandError(f"cannot write {folder}: {error.strerror}") from error
     return written
-
-
-def torch_requirement(version: str) -> str:
-    """The releases of torch that a module runs with that was built with `version`, as pip has it.
-
-    They are those of one minor release; a development version stands for itself.
-    """
-    release = re.fullmatch(r"(\d+\.\d+)\.\d+(\.post\d+)?(\+.*)?", version)
-    return f"torch=={release[1]}.*" if release else f"torch=={version.partition('+')[0]}"
 
 
 def _check_name(name: str) -> None:

@@ -39,9 +39,12 @@ class Torch:
     @property
     def abi(self) -> str:
         """The name of its binary interface, such as ``torch_2_13``."""
-        # The module with the names is in a package that imports torch.
-        names = runpy.run_path(str(Path(__file__).parent / "abi" / "names.py"))
-        return names["abi_name"](self.version)
+        return _names()["abi_name"](self.version)
+
+    @property
+    def requirement(self) -> str:
+        """What a project asks for that runs with it and is built for it, such as ``torch==2.13.*``."""
+        return _names()["torch_requirement"](self.version)
 
     @property
     def include_dirs(self) -> list[str]:
@@ -62,6 +65,11 @@ class Torch:
         except OSError:
             return False
         return re.search(r"^#define AT_PARALLEL_OPENMP 1", config, re.MULTILINE) is not None
+
+
+def _names() -> dict:
+    """What interop/abi/names.py has; the package that it is in imports torch."""
+    return runpy.run_path(str(Path(__file__).parent / "abi" / "names.py"))
 
 
 @functools.cache

@@ -9,7 +9,8 @@ import pytest
 import torch
 from conftest import TESTS, run
 
-from interop.new import torch_requirement, write_project
+from interop.abi.names import torch_requirement
+from interop.new import write_project
 
 GUIDE = (TESTS.parent / "docs" / "building-guide.md").read_text()
 CELLS = """\

@@ -16,7 +16,8 @@ from packaging.requirements import Requirement
 
 from interop import __main__ as command_line
 from interop.abi import NAME
-from interop.new import PLACEHOLDER, TEMPLATES, TORCH, torch_requirement, write_project
+from interop.abi.names import torch_requirement
+from interop.new import PLACEHOLDER, TEMPLATES, TORCH, write_project
 
 VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -136,6 +137,18 @@ class TestCommand:
         major, minor = map(int, torch.__version__.split(".")[:2])
         assert ours.specifier.contains(torch.__version__, prereleases=True)
         assert not ours.specifier.contains(f"{major}.{minor + 1}.0", prereleases=True)
+
+    def test_torch_is_not_imported(self, tmp_path):
+        """It takes many times as long as the command."""
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('imported')\n")
+        (tmp_path / "torch" / "version.py").write_text("__version__ = '2.99.0'\ncuda = None\n")
+        command = [sys.executable, "-P", "-m", "interop", "new", "cells"]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert '"torch==2.99.*"' in (tmp_path / "cells" / "pyproject.toml").read_text()
 
     @pytest.mark.parametrize(
         ("version", "wanted"),

@@ -173,8 +173,7 @@ def compile_own(work: Path, headers: Path) -> list[str]:
 def check(arguments: list[str], work: Path, headers: Path) -> list[str]:
     """The errors of g++."""
     folders = [work / "include", ROOT / "csrc/include", headers, headers / "torch/csrc/api/include"]
-    folders.append(Path(numpy.get_include()))
-    includes = [f"-I{folder}" for folder in [*folders, sysconfig.get_path("include")]]
+    includes = [f"-I{folder}" for folder in [*folders, numpy.get_include(), sysconfig.get_path("include")]]
     command = ["c++", "-std=c++20", "-fsyntax-only", "-w", "-fmax-errors=50", *arguments, *includes]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
     return [line.rpartition("/")[2] for line in done.stderr.splitlines() if "error:" in line]

@@ -11,12 +11,24 @@ def abi_name(version: str) -> str:
     Patch releases and builds of one release (``2.13.1``, ``2.13.0+cpu``) share one. A development version
     (``2.14.0a0+git1f2e3d``) has its own, because its headers may differ from every release's.
     """
-    release = re.fullmatch(r"(\d+)\.(\d+)\.\d+(?:\.post\d+)?(?:\+.*)?", version)
-    if release:
-        return f"{PREFIX}{release[1]}_{release[2]}"
-    return PREFIX + re.sub(r"\W", "_", version)
+    return PREFIX + re.sub(r"\W", "_", _minor_release(version) or version)
 
 
 def abi_version(name: str) -> str:
     """The version that an `abi_name` stands for, as a person writes it."""
     return name.removeprefix(PREFIX).replace("_", ".")
+
+
+def torch_requirement(version: str) -> str:
+    """The releases of torch that share an `abi_name` with `version`, as pip has it.
+
+    A development version stands for itself.
+    """
+    release = _minor_release(version)
+    return f"torch=={release}.*" if release else f"torch=={version.partition('+')[0]}"
+
+
+def _minor_release(version: str) -> str | None:
+    """The minor release, ``2.13``, that a version belongs to; None for a development version."""
+    release = re.fullmatch(r"(\d+\.\d+)\.\d+(?:\.post\d+)?(?:\+.*)?", version)
+    return release[1] if release else None
