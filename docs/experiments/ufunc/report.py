@@ -10,13 +10,8 @@ from interop.experiments import results
 from .measure import FUNCTIONS, LARGEST, SIZES, WAYS
 
 COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98"), strict=True))
+HEAD = (*SIZES, f"{LARGEST}, into an existing result", f"{LARGEST}, page faults")
 BYTES = 12  # of memory for each element: two floats read, one written
-
-
-def head(result: dict) -> list[str]:
-    """The columns of the tables."""
-    more = [f"{LARGEST}, into an existing result", f"{LARGEST}, page faults"] if "into" in result else []
-    return [*SIZES, *more]  # older results have no more
 
 
 def rows(result: dict, what: str) -> list[list[str]]:
@@ -24,8 +19,7 @@ def rows(result: dict, what: str) -> list[list[str]]:
     lines = []
     for way in WAYS:
         figures = [f"{result['times'][what][size][way]['median']:.1f}" for size in SIZES]
-        if "into" in result:
-            figures += [f"{result['into'][what][way]['median']:.1f}", str(result["faults"][what][way])]
+        figures += [f"{result['into'][what][way]['median']:.1f}", str(result["faults"][what][way])]
         lines.append([way, *figures])
     return lines
 
@@ -37,24 +31,21 @@ def bandwidth(microseconds: float) -> float:
 
 def ratios(result: dict) -> str:
     """What the bar is about, in sentences."""
-    parts = []
-    if "into" in result:
-        ours, numpy, torch = (
-            bandwidth(result["into"]["add"][way]["median"]) for way in ("at.elementwise", "@cython.ufunc", "torch")
-        )
-        parts.append(
-            f"With {LARGEST} elements and into an existing result, x + y out of a scalar function moves {ours:.1f} "
-            f"GB/s, {ours / torch:.2f} times what torch.add moves; @cython.ufunc moves {numpy:.1f} GB/s."
-        )
-        parts.append(_compared(result["into"]["fused"], "Into an existing result"))
+    ours, numpy, torch = (
+        bandwidth(result["into"]["add"][way]["median"]) for way in ("at.elementwise", "@cython.ufunc", "torch")
+    )
+    parts = [
+        f"With {LARGEST} elements and into an existing result, x + y out of a scalar function moves {ours:.1f} "
+        f"GB/s, {ours / torch:.2f} times what torch.add moves; @cython.ufunc moves {numpy:.1f} GB/s.",
+        _compared(result["into"]["fused"], "Into an existing result"),
+    ]
     ours, torch = (result["times"]["add"][LARGEST][way]["median"] for way in ("at.elementwise", "torch"))
     parts.append(
         f"With a result of {4 * SIZES[LARGEST] / 1e6:.0f} MB that each call allocates, x + y out of a scalar "
         f"function has {torch / ours:.2f} times the bandwidth of torch.add."
     )
-    if "into" in result:
-        allocating = 1 - result["into"]["add"]["torch"]["median"] / torch
-        parts.append(f"There, allocating is {100 * allocating:.0f}% of what torch.add takes.")
+    allocating = 1 - result["into"]["add"]["torch"]["median"] / torch
+    parts.append(f"There, allocating is {100 * allocating:.0f}% of what torch.add takes.")
     parts.append(_compared(result["times"]["fused"][LARGEST], "With its allocation"))
     return " ".join(parts)
 
@@ -83,7 +74,7 @@ def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
     parts = [conditions(result)]
     for what, text in FUNCTIONS.items():
-        parts.append(results.markdown_table((f"{text}, microseconds", *head(result)), rows(result, what)))
+        parts.append(results.markdown_table((f"{text}, microseconds", *HEAD), rows(result, what)))
     return "\n\n".join([*parts, f"![Microseconds of each way](results/{machine}.png)", ratios(result)])
 
 

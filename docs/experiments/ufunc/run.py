@@ -26,6 +26,6 @@ def main(arguments: list[str]) -> None:
     settings = {"rounds": rounds, "seconds": seconds, "threads": torch.get_num_threads()}
     result = started | {"settings": settings, "flags": measure.FLAGS} | measured
     for what in measure.FUNCTIONS:
-        table(f"{measure.FUNCTIONS[what]}, microseconds", ["", *report.head(result)], report.rows(result, what))
+        table(f"{measure.FUNCTIONS[what]}, microseconds", ["", *report.HEAD], report.rows(result, what))
     say(report.ratios(result))
     results.keep(measure.NAME, result, report, record=options.record)
