@@ -10,7 +10,7 @@ demo: $(READY)
 	$(PY) -m interop experiments lltm
 
 test-surface: $(READY)
-	INTEROP_SURFACE=all $(PY) -m pytest -s tests/test_surface.py tests/test_operators.py
+	INTEROP_SURFACE=all $(PY) -m pytest -s tests/cython/test_surface.py tests/operators/test_operators.py
 
 test: $(READY)
 	$(PY) -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --timeout=900

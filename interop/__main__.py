@@ -9,7 +9,7 @@ from interop.cli import CommandError, Parser, run
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
     "config": ("interop.config", "print what other build systems compile and link modules with"),
-    "cythonize": ("interop.cythonize", "translate one source to C++, for other build systems"),
+    "cythonize": ("interop.cython.command", "translate one source to C++, for other build systems"),
     "cache": ("interop.jit.command", "say what is kept on disk, or remove it"),
     "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
     "new": ("interop.new", "write a small project that builds, tests and installs as it is"),

@@ -20,8 +20,9 @@ from interop.jit.lock import locked
 from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
+PROJECTS = TESTS / "projects"
 BUILD = TESTS.parent / "build" / "tests"
-PROJECTS = (
+INSTALLED = (
     "bridges",
     "consumer",
     "dlpack",
@@ -104,7 +105,7 @@ def site():
         return Path(ready)
     folder = BUILD / "site"
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda project: install_project(TESTS / project, folder), PROJECTS))
+        list(pool.map(lambda project: install_project(PROJECTS / project, folder), INSTALLED))
     return folder
 
 
@@ -114,7 +115,7 @@ def nvrtc_site():
     ready = os.environ.get("INTEROP_TEST_SITE")
     if ready:
         return Path(ready)
-    install_project(TESTS / "nvrtc", BUILD / "site")
+    install_project(PROJECTS / "nvrtc", BUILD / "site")
     return BUILD / "site"
 
 
@@ -136,7 +137,7 @@ def cuda_site(toolkit):
         return Path(ready)
     folder = BUILD / "cuda-site"
     install_project(
-        TESTS / "cuda",
+        PROJECTS / "cuda",
         folder,
         also=[FOLDER / "lltm-cuda"],  # whose kernels are emulated
         extra=(os.environ["INTEROP_CUDA"], toolkit),
@@ -231,7 +232,7 @@ def vectors(site):
 
 @pytest.fixture(scope="session")
 def spelled(site):
-    """The module with every spelling of tests/spellings/table.py."""
+    """The module with every spelling of tests/projects/spellings/table.py."""
     return import_from(site, "spelled")
 
 
@@ -297,7 +298,7 @@ def fake_gpus(bare, site):
     """
     if torch.version.cuda:
         pytest.skip("this torch looks for devices of its own")
-    return lambda code: bare(before + textwrap.indent(textwrap.dedent(code), " " * 8), site, TESTS)
+    return lambda code: bare(before + textwrap.indent(textwrap.dedent(code), " " * 8), site, TESTS / "bridges")
 
 
 @pytest.fixture

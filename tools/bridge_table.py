@@ -1,6 +1,6 @@
 """``python tools/bridge_table.py``: write the tables in docs/bridges.md, of what is shared, copied and refused.
 
-Each cell is what a function did with a case of tests/bridge_cases.py, in a process of its own, which may crash.
+Each cell is what a function did with a case of tests/bridges/bridge_cases.py, in a process of its own, which may crash.
 """
 
 import faulthandler

@@ -137,7 +137,7 @@ def compile_calls(calls: list[str], work: Path, headers: Path) -> list[str]:
     """The errors that Cython or g++ has for these calls."""
     from surface.calls import module
 
-    from interop.codegen.select import select
+    from interop.cython.declarations import select
 
     source = work / "calls.pyx"
     source.write_text(module(calls))

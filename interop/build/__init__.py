@@ -11,8 +11,8 @@ Build it with ``pip install --no-build-isolation .``: isolated, pip sees neither
 """
 
 from interop.build.command import BuildExtension
+from interop.build.cythonizer import DIRECTIVES, cythonize
 from interop.build.extension import Extension
 from interop.build.flags import CXX_FLAGS, openmp_flags
-from interop.build.translate import DIRECTIVES, cythonize
 
 __all__ = ["CXX_FLAGS", "DIRECTIVES", "BuildExtension", "Extension", "cythonize", "openmp_flags"]

@@ -11,8 +11,8 @@ from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
 from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, uses_cuda
+from interop.build.cythonizer import cythonize, is_cython
 from interop.build.extension import BOOTSTRAP, absent, halves
-from interop.build.translate import cythonize, is_cython
 
 
 class BuildExtension(cpp_extension.BuildExtension):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from interop.abi.names import abi_name
 from interop.codegen import cpp, types
-from interop.codegen.cut import OPERATORS
 from interop.codegen.overloads import OPEN, Overload, overloads
 from interop.codegen.surface import RESERVED, Surface, read
+from interop.cython.declarations import OPERATORS
 
 COMMAND = "python -m interop.codegen pxd csrc/include"
 

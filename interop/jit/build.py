@@ -18,8 +18,9 @@ from Cython.Utils import find_root_package_dir
 from torch.utils import cpp_extension
 
 from interop.build.cuda import is_cuda, uses_cuda
+from interop.build.cythonizer import is_cython
 from interop.build.extension import Extension
-from interop.build.translate import is_cython
+from interop.cython.translate import translate
 from interop.jit import manifest, surroundings
 from interop.jit.cache import root
 from interop.jit.compiler import CommandFailedError, Compiler
@@ -29,7 +30,6 @@ from interop.jit.objects import compile_cuda_sources, compile_source, included
 from interop.jit.recipe import Recipe
 from interop.jit.shadows import is_fixed, of_libraries, on_path, shadowing
 from interop.jit.support import BOOTSTRAPPED, NATIVE, precompiled, support
-from interop.jit.translate import translate
 
 __all__ = ["build"]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack
 
+from interop.cython.collector import without_collections
 from interop.jit import manifest
 from interop.jit.cache import Entry, evict, limit, prepare
 from interop.jit.errors import BuildError, message_of
 from interop.jit.importing import Standing, check_place, import_from, standing
 from interop.jit.options import Options, checked
-from interop.jit.pause import without_collections
 from interop.jit.progress import progress
 from interop.jit.recipe import Recipe, key_of
 

@@ -67,7 +67,7 @@ class Recipe:
         return key_of("module", self.name, self.sources, files, dict(self.texts), dict(self.options))
 
 
-def key_of(*parts, of: Sequence[str] = ("pxd", "include", "csrc", "build", "codegen", "jit")) -> str:
+def key_of(*parts, of: Sequence[str] = ("pxd", "include", "csrc", "build", "codegen", "cython", "jit")) -> str:
     """A hash of `parts` and of the tools that make something of them: of our own, the parts `of` that matter."""
     text = json.dumps([FORMAT, parts, environment(), _toolkit(tuple(of))], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -26,6 +26,8 @@ import torch
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 ROOT = TESTS.parent
+OF_BUILDS = ("abi", "build", "codegen", "cython", "paths.py", "toolchain.py")
+"""The parts of interop that builds use."""
 BUILD = ROOT / "build" / "checkers"
 FAULTS = HERE / "faults"
 
@@ -347,9 +349,9 @@ def build(variant: Variant) -> str:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
         environment["PYTHONPATH"] = str(build_tools(variant))
-        projects = [*sorted(path.parent for path in TESTS.glob("*/setup.py")), FAULTS]
+        projects = [*sorted(path.parent for path in (TESTS / "projects").glob("*/setup.py")), FAULTS]
         if shutil.which("nvcc") is None:
-            projects.remove(TESTS / "cuda")
+            projects.remove(TESTS / "projects" / "cuda")
         with ThreadPoolExecutor(2) as pool:
             for names in pool.map(lambda each: install(variant, each, fingerprint(each, key), environment), projects):
                 built += names
@@ -394,7 +396,7 @@ def build_tools(variant: Variant) -> Path:
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    for part in ("abi", "build", "codegen", "csrc", "include", "paths.py", "pxd"):
+    for part in (*OF_BUILDS, "csrc", "include", "pxd"):
         (package / part).symlink_to(variant.site / "interop" / part)
     return package.parent
 
@@ -420,7 +422,7 @@ def sources(project: Path) -> list[Path]:
 def is_plain_python(path: Path) -> bool:
     """Whether a file is a part of interop that no build uses, so that a change of it needs none."""
     parts = path.relative_to(ROOT).parts if path.is_relative_to(ROOT / "interop") else ("",)
-    return path.suffix == ".py" and parts[0] == "interop" and parts[1] not in {"abi", "build", "codegen", "paths.py"}
+    return path.suffix == ".py" and parts[0] == "interop" and parts[1] not in OF_BUILDS
 
 
 def fingerprint(project: Path, *more: str) -> str:

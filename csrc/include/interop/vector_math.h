@@ -1,7 +1,7 @@
 // exp and its kin for one float or double, without branches, so that g++ vectorises the loops that call them.
 //
-// Within 3 units in the last place of the exact value (tests/test_vector_math.py), and what torch gives for infinities,
-// nan and values out of range. See instruction_sets.h for how to compile and call such a loop.
+// Within 3 units in the last place of the exact value (tests/operators/test_vector_math.py), and what torch gives for
+// infinities, nan and values out of range. See instruction_sets.h for how to compile and call such a loop.
 #pragma once
 
 #include <ATen/OpMathType.h>

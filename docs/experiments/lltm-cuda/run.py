@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> None:
     if not torch.cuda.is_available():
         raise UnavailableError(
             f"this experiment needs a CUDA device, and torch {torch.__version__} finds none; what its kernels compute "
-            "is tested without one: pytest tests/test_cuda_kernels.py tests/test_cuda.py"
+            "is tested without one: pytest tests/cuda/test_cuda_kernels.py tests/cuda/test_cuda.py"
         )
     settings = Settings(**(QUICK if options.quick else {}))
     device = torch.device("cuda", torch.cuda.current_device())

@@ -1,0 +1,184 @@
+"""Adds to what Cython says of tensors what to write instead."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from Cython.Compiler import Errors
+
+from interop.cython.patches import replaced
+
+__all__ = ["HINT", "hint", "hints"]
+
+HINT = "hint: "
+"""What the line with a hint begins with."""
+
+_TO_PYTHON = re.compile(r"Cannot convert '(?:const )?(?:at\.)?Tensor(?: ?&)?' to Python object")
+_FROM_PYTHON = re.compile(r"Cannot convert Python object (?:argument )?to (?:type )?'(?:const )?C?Tensor\b[^']*'")
+_NO_OVERLOAD = re.compile(r"no suitable method found")
+_KEYWORD = re.compile(r"C function got unexpected keyword argument '(\w+)'")
+_NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
+_NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
+_UNDECLARED = re.compile(r"(?:undeclared name not builtin: (at|torch)|'(at|torch)' is not declared)$")
+_NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
+# What is declared as Python's tensors; `at.Tensor x` is C++, and a `Tensor x` is what was cimported under that name.
+_DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
+_DECLARED_SHORT = re.compile(r"(?<![\w.])Tensor[ \t]+(\w+)")
+_CIMPORTED = re.compile(
+    r"^[ \t]*from[ \t]+([\w.]+)[ \t]+cimport\b(?:[^\n#(]*|[ \t]*\([^)]*)\bTensor\b(?!\s+as\b)", re.M
+)
+_FUNCTION = re.compile(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef|cdef)\b[^=(]*\(")
+_OURS = re.compile(r"(?<![\w.])(?:at|torch)\.[\w.]+[ \t]*$|\.cdata\.\w+[ \t]*$")
+_TAKES_TENSORS = re.compile(r"\bat\.\w+[ \t]*$")
+_LIST_OF_TENSORS = re.compile(r"\bat\.\w+[ \t]*\([^()]*\[[^\[\]]*$")
+_MATMUL = re.compile(r"[\w)\]][ \t]*@[ \t]*[\w(]")
+_SLICED = re.compile(r"[\w.]*\[[^\[\]]*:[^\[\]]*\]")
+
+# What Cython says of a C++ tensor that is used as one of Python's, and what C++ has instead.
+_INSTEAD = [
+    (re.compile(message), instead)
+    for message, instead in (
+        (r"Invalid operand types for '\*\*' \(.*Tensor", "C++ has no operator **: write at.pow(a, b)"),
+        (r"Invalid operand types for '//' \(.*Tensor", "C++ has no operator //: write at.floor_divide(a, b)"),
+        (r"Invalid operand types for '%' \(.*Tensor", "C++ tensors have no operator %: write at.remainder(a, b)"),
+        (r"Invalid operand types for '@' \(.*Tensor", "C++ has no operator @: write at.matmul(a, b)"),
+        (
+            r"Indexing '(?:const )?Tensor(?: ?&)?' not supported",
+            "what stands between the brackets in Python is given to index: x.index(at.indices(0, at.Slice(1, 3)))",
+        ),
+        (
+            r"Can't set non-reference result '(?:const )?Tensor'",
+            "x[0] = value is written x.index_put_(at.indices(0), value)",
+        ),
+        (r"missing begin\(\) on Tensor", "C++ tensors are not iterated over: x.select(0, i) for i in range(x.size(0))"),
+        (r"Type '(?:const )?Tensor(?: ?&)?' not acceptable as a boolean", "the truth of an element is x.is_nonzero()"),
+        (
+            r"Cannot assign type '(?:const )?Tensor(?: ?&)?' to 'b?(?:float|double|int|long|char)",
+            "an element is x.item[double]()",
+        ),
+        (r"Cannot assign None to (?:const )?Tensor", "a C++ tensor that is not defined is at.Tensor()"),
+    )
+]
+_PACKAGES = {"at": "ATen as at", "torch": "torch"}
+_ATTRIBUTES = {
+    "shape": "x.sizes(), or torch.wrap_size(x.sizes()) for Python",
+    "dtype": "x.scalar_type(), or torch.wrap_dtype(x.scalar_type()) for Python",
+    "device": "x.device(), or torch.wrap_device(x.device()) for Python",
+    "layout": "x.layout(), or torch.wrap_layout(x.layout()) for Python",
+    "ndim": "x.dim()",
+    "T": "x.t()",
+}
+
+
+def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
+    """What to do about a message of Cython's on a place in a source, counted from 1; None where nothing is known."""
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    here = text[column - 1 :]
+    found = next((instead for pattern, instead in _INSTEAD if pattern.match(message)), None)
+    if found:
+        return found
+    if _TO_PYTHON.match(message):
+        return _of_use(text, column) or "this is a C++ tensor, and torch.wrap(...) makes a Python object of it"
+    keyword = _KEYWORD.match(message)
+    if keyword and _OURS.search(_callee(lines, line, column)):
+        return f"C++ functions take no keyword arguments, unless they are declared so: give {keyword[1]!r} in its place"
+    declared = _declared(lines, line)
+    if _FROM_PYTHON.match(message):
+        if re.match(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef)\b", text) and "argument to type" in message:
+            return "Python passes a torch.Tensor x, declared so after `cimport torch`; its C++ tensor is x.cdata"
+        name = re.match(r"\w*", here)
+        if name and name[0] in declared and not here[name.end() :].startswith((".", "(", "[")):
+            return _of_python(name[0])
+        python = (
+            "this is a Python object: of a torch.Tensor x, the C++ tensor is x.cdata; of any other, torch.unpack(x)"
+        )
+        return _of_use(text, column) or python
+    if _NO_OVERLOAD.match(message) and _TAKES_TENSORS.search(text[: column - 1]):
+        given = [name for name in re.findall(r"(?<![\w.])(\w+)(?=[ \t]*[,)\]])", here) if name in declared]
+        return _of_python(given[0]) if given else None
+    return _of_name(message, here)
+
+
+def _of_use(text: str, column: int) -> str | None:
+    """Of a C++ tensor that Cython has made a Python object of, because C++ does not have what is done with it."""
+    if _MATMUL.search(text.partition("#")[0]):
+        return "C++ has no operator @: write at.matmul(a, b), where a and b are C++ tensors"
+    if _SLICED.match(text, column - 1):
+        return "C++ tensors have no slices: x[0:2] is written x.index(at.indices(at.Slice(0, 2)))"
+    if _LIST_OF_TENSORS.search(text[: column - 1]):
+        return "a list of C++ tensors is at.tensors(a, b)"
+    return None
+
+
+def _of_name(message: str, here: str) -> str | None:
+    """Of names that C++ does not have, and of those that were not cimported."""
+    if _NOT_CALLED.match(message):
+        name = re.sub(r"\W*(\w*).*", r"\1", here)
+        return _attribute(name) or f"this is a C++ function, to be called: {name}()"
+    lacking = _NO_ATTRIBUTE.match(message)
+    if lacking:
+        of_python = f"Python's tensors have {lacking[1]!r}: torch.wrap(x).{lacking[1]}"
+        return _attribute(lacking[1]) or (of_python if hasattr(torch.Tensor, lacking[1]) else None)
+    if _NO_PXD.match(message):
+        return "the packages are called ATen and torch: cimport ATen as at"
+    missing = _UNDECLARED.match(message)
+    name = (missing[1] or missing[2]) if missing else ""
+    return f"write at the top: cimport {_PACKAGES[name]}" if name and here.startswith(f"{name}.") else None
+
+
+def _attribute(name: str) -> str | None:
+    return f"in C++, {name} is {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else None
+
+
+def _callee(lines: list[str], line: int, column: int) -> str:
+    """The text before the bracket that an argument stands in."""
+    text = "\n".join([*lines[: line - 1], lines[line - 1][: column - 1]])
+    depth = 0
+    for index in range(len(text) - 1, -1, -1):
+        depth += (text[index] in ")]}") - (text[index] in "([{")
+        if depth < 0:
+            return text[:index]
+    return ""
+
+
+def _declared(lines: list[str], line: int) -> set[str]:
+    """The names that the function around a line declares as Python's tensors."""
+    least = len(lines[line - 1]) if 0 < line <= len(lines) else 0
+    for start in range(line, 0, -1):
+        text = lines[start - 1]
+        indent = len(text) - len(text.lstrip())
+        if text.strip() and (indent < least or start == line):
+            least = indent
+            if _FUNCTION.match(text):
+                break
+    else:
+        return set()
+    body = re.sub(r"#.*", "", "\n".join(lines[start - 1 : line]))
+    found = set(_DECLARED.findall(body))
+    if {*_CIMPORTED.findall("\n".join(lines))} == {"torch"}:
+        found.update(_DECLARED_SHORT.findall(body))
+    return found
+
+
+@contextlib.contextmanager
+def hints() -> Iterator[None]:
+    """While this lasts, Cython's messages have a second line with the hint, if there is one."""
+    with replaced(Errors.CompileError, "__init__", _with_hint):
+        yield
+
+
+def _of_python(name: str) -> str:
+    return f"{name} is a torch.Tensor, a Python object: C++ functions take its C++ tensor, {name}.cdata"
+
+
+def _with_hint(original: Callable) -> Callable:
+    def initialise(self: Errors.CompileError, position: Any = None, message: str = "") -> None:
+        found = None
+        with contextlib.suppress(Exception):  # a source that cannot be read; the message says so itself
+            source, line, column = position[:3]
+            found = hint(message, list(source.get_lines(error_handling="replace")), line, column + 1)
+        original(self, position, f"{message}\n{HINT}{found}" if found else message)
+
+    return initialise

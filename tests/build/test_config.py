@@ -1,0 +1,375 @@
+"""Flags for other build systems, and the CMake package, with which a whole project is built."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import BUILD, PROJECTS, fingerprint, run
+from torch.utils import cpp_extension
+
+import interop
+from interop import __main__ as command_line
+from interop.abi import NAME
+from interop.build import Extension
+from interop.config import config
+from interop.paths import get_cmake_dir, get_source_dir
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+PROJECT = PROJECTS / "cmake"
+GUARD = "cimport torch\n\ndef f():\n    cdef torch.NoGradGuard guard\n"
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs the command line in this process: exit status, standard output, standard error."""
+
+    def run_command(*arguments):
+        status = command_line.main([str(argument) for argument in arguments])
+        return status, *capsys.readouterr()
+
+    return run_command
+
+
+class TestConfig:
+    def test_it_is_what_extensions_are_built_with(self, monkeypatch):
+        monkeypatch.setenv("CFLAGS", "-O1")  # else -O2 is among the flags, which other build systems have a word for
+        extension, values = Extension("m", ["m.pyx"]), config()
+        assert values["cflags"] == extension.extra_compile_args
+        assert values["include_dirs"][: len(extension.include_dirs)] == extension.include_dirs
+        assert values["include_dirs"][-1] == sysconfig.get_path("include")
+        assert values["library_dirs"] == extension.library_dirs == cpp_extension.library_paths()
+        assert values["libraries"] == extension.libraries
+        assert values["abi"] == NAME
+        assert values["torch"] == torch.__version__
+        assert values["version"] == interop.__version__
+        assert values["bootstrap"] == str(Path(get_source_dir(), "bootstrap.cpp"))
+        assert all(Path(values[name]).exists() for name in ("pxd", "include", "cmake", "bootstrap"))
+
+    def test_options(self, command):
+        assert command("config", "--pxd") == (0, f"{interop.get_pxd_dir()}\n", "")
+        assert command("config", "--include", "--cmake") == (0, f"{interop.get_include()} {get_cmake_dir()}\n", "")
+        out = command("config", "--cflags")[1]
+        assert shlex.split(out)[0] == f"-I{interop.get_include()}"
+        assert command("config", "--libs")[1] == "-lc10 -ltorch -ltorch_cpu -ltorch_python\n"
+        assert json.loads(command("config", "--json")[1]) == config()
+
+    def test_wrong_options(self, command):
+        status, _, error = command("config")
+        assert (status, error.count("\n")) == (2, 1)
+        assert "an option is missing; there are: --pxd, --include" in error
+        assert command("config", "--nonsense")[0] == 2
+
+    def test_the_script_says_the_same(self):
+        options = ["--cflags", "--ldflags", "--libs"]
+        expected = run([sys.executable, "-P", "-m", "interop", "config", *options])
+        assert run([SCRIPTS / "interop-config", *options]) == expected
+        wrong = subprocess.run([SCRIPTS / "interop-config"], capture_output=True, text=True)
+        assert wrong.returncode == 2
+        assert wrong.stderr.startswith("error: an option is missing")
+
+    @pytest.mark.parametrize(
+        "start", [["-m", "interop", "config"], ["-Pminterop", "config"], [SCRIPTS / "interop-config"]]
+    )
+    def test_torch_is_not_imported(self, start):
+        """Nor Cython: either would make it 20 times slower."""
+        done = subprocess.run(
+            [sys.executable, "-P", "-X", "importtime", *start, "--json"], capture_output=True, text=True, check=True
+        )
+        imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert "interop.toolchain" in imported
+        assert not imported & {"torch", "Cython", "setuptools", "interop.abi"}
+
+    def test_flags_on_a_command_line(self, tmp_path):
+        flags, link = (
+            shlex.split(run([SCRIPTS / "interop-config", *options]))
+            for options in (["--cflags"], ["--ldflags", "--libs"])
+        )
+        rpath = f"-Wl,-rpath,{cpp_extension.library_paths()[0]}"
+        python = [f"-L{sysconfig.get_config_var('LIBDIR')}", "-Wl,--allow-shlib-undefined"]
+        run(["c++", "-O0", *flags, PROJECT / "program.cpp", *link, *python, rpath, "-o", tmp_path / "program"])
+        has_openmp = int(torch.backends.openmp.is_available())
+        assert run([tmp_path / "program"]) == f"6 {has_openmp}\n"
+
+    def test_without_torch(self, tmp_path):
+        (tmp_path / "torch").mkdir()  # hides the one that is installed
+        (tmp_path / "torch" / "__init__.py").touch()
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "interop", "config", "--libs"],
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1
+        assert done.stderr == "error: torch is not installed in this environment; run: pip install torch\n"
+
+    def test_another_torch(self, tmp_path):
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch" / "__init__.py").touch()
+        (tmp_path / "torch" / "version.py").write_text("__version__ = '2.99.0'\ncuda = None\n")
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "interop", "config", "--libs"],
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1
+        assert f"built for torch {torch.__version__}, but torch 2.99.0 is installed" in done.stderr
+
+
+class TestOutput:
+    """What commands do where their output cannot be written."""
+
+    COMMANDS = (
+        [sys.executable, "-P", "-m", "interop", "config", "--json"],
+        [sys.executable, "-P", "-m", "interop", "--help"],
+        [sys.executable, "-P", "-m", "interop", "experiments"],
+        [sys.executable, "-P", "-m", "interop", "doctor"],
+        [SCRIPTS / "interop-config", "--cflags"],
+    )
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_nobody_reads_it(self, command):
+        """As behind `| head`: the status is that of a process that ends by SIGPIPE."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        # Without a buffer it is argparse that does not get rid of its help, and it ends quietly as well.
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=buffered)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (141, "")
+
+    def test_the_disk_is_full(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(self.COMMANDS[0], stdout=full, stderr=subprocess.PIPE, text=True)
+        message = "error: cannot write the output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, message)
+
+    def test_there_is_none(self):
+        command = f"{sys.executable} -P -m interop doctor >&-"
+        done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+class TestCythonize:
+    @pytest.fixture
+    def translate(self, tmp_path, command):
+        def run_translate(name, text, *options):
+            (tmp_path / name).write_text(text)
+            output = ["--output", tmp_path / "out" / "m.cpp", "--headers", tmp_path / "headers"]
+            return command("cythonize", tmp_path / name, *output, *options)
+
+        return run_translate
+
+    def test_what_is_written(self, translate, tmp_path):
+        (tmp_path / "there").mkdir()
+        (tmp_path / "there" / "helper.pxd").write_text("cdef inline int one() noexcept: return 1\n")
+        text = "cimport torch\nfrom helper cimport one\ndef f(torch.Tensor x not None): return x.cdata.dim() + one()\n"
+        options = ["--module", "package.m", "--include", tmp_path / "there", "--depfile", tmp_path / "m.d"]
+        assert translate("m.pyx", text, *options) == (0, "", "")
+        assert "package.m" in (tmp_path / "out" / "m.cpp").read_text()
+        header = tmp_path / "headers" / "interop" / "functions.h"
+        first = header.stat().st_mtime_ns
+        depfile = (tmp_path / "m.d").read_text()
+        assert depfile.startswith(f"{tmp_path / 'out' / 'm.cpp'}: ")
+        for path in (tmp_path / "m.pyx", tmp_path / "there" / "helper.pxd", interop.get_pxd_dir()):
+            assert f" {path}" in depfile
+        # Once more, as a build system does when something has changed: what is the same stays untouched.
+        assert translate("m.pyx", text, *options)[0] == 0
+        assert header.stat().st_mtime_ns == first
+
+    def test_errors_of_cython(self, translate):
+        status, _, error = translate("m.pyx", "cimport torch\ndef f(:\n")
+        assert status == 1
+        assert "m.pyx:2:" in error
+        assert "error: Cython cannot translate" in error.splitlines()[-1]
+
+    def test_checks_of_our_build(self, translate):
+        status, _, error = translate("m.pyx", GUARD)
+        assert status == 1
+        assert error.endswith("guard = torch.NoGradGuard()\n")
+        assert "m.pyx:4: 'guard' is declared but never assigned" in error
+
+    def test_wrong_arguments(self, translate, command):
+        status, _, error = command("cythonize", "no.pyx", "--output", "o.cpp", "--headers", "h")
+        assert (status, error) == (2, "error: SOURCE.pyx must be a file, and there is no 'no.pyx'\n")
+        status, _, error = translate("m.txt", "")
+        assert status == 2
+        assert "SOURCE.pyx must end in .pyx" in error
+        status, _, error = translate("m.pyx", "", "--module", "a-b")
+        assert status == 2
+        assert "error: --module: name must be a module's dotted name" in error
+
+
+class Cmake:
+    """CMake in a build folder, with the package of this checkout."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def configure(self, source, *options, check=True, python=sys.executable):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        package = [f"-Dinterop_DIR={get_cmake_dir()}", f"-DPython_EXECUTABLE={python}"]
+        return self("-G", "Ninja", "-S", source, "-B", self.folder, *package, *options, check=check)
+
+    def build(self, check=True):
+        return self("--build", self.folder, check=check)
+
+    def __call__(self, *arguments, check=True):
+        command = [SCRIPTS / "cmake", *arguments]
+        path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])  # ninja's
+        if check:
+            return run(command, env=os.environ | {"PATH": path})
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, env=os.environ | {"PATH": path})
+
+
+@pytest.fixture(scope="module")
+def cmake_project():
+    """A project with a module and a program, built by CMake and installed."""
+    folder = BUILD / "cmake"
+    cmake = Cmake(folder / "build")
+    stamp, wanted = folder / "stamp", fingerprint(PROJECT, extra=(PROJECT / "CMakeLists.txt").read_bytes())
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(PROJECT, folder / "source")
+        cmake.configure(folder / "source")
+        cmake.build()
+        cmake("--install", cmake.folder, "--prefix", folder / "installed")
+        stamp.write_text(wanted)
+    return cmake
+
+
+def configure_text(tmp_path, text, **options):
+    """The error of configuring a project with this text."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.20)\nproject(wrong LANGUAGES CXX)\n{text}\n"
+    )
+    done = Cmake(tmp_path / "build").configure(tmp_path, check=False, **options)
+    assert done.returncode == 1
+    return " ".join(done.stderr.split())
+
+
+class TestCmake:
+    def test_a_module(self, bare, cmake_project):
+        """In a package, of Cython and C++, in a process that has not imported torch."""
+        code = (
+            "from package import cells; import torch; x = torch.randn(4, 2)\n"
+            "assert cells.scaled(x, 3.0).equal(torch.tanh(x) * 3.0)\n"
+            "print(cells.row_count(x), cells.__name__)"
+        )
+        assert bare(code, cmake_project.folder.parent / "installed") == "4 package.cells\n"
+
+    def test_its_two_files(self, cmake_project):
+        names = {path.name.partition(".")[0] for path in (cmake_project.folder.parent / "installed").rglob("*.so")}
+        assert names == {"cells", f"_cells_{NAME}"}
+
+    def test_a_program(self, cmake_project):
+        has_openmp = int(torch.backends.openmp.is_available())
+        assert run([cmake_project.folder / "program"]) == f"6 {has_openmp}\n"
+
+    def test_flags(self, cmake_project):
+        """Those of interop.build, and optimised where there is no build type."""
+        rules = (cmake_project.folder / "build.ninja").read_text()
+        (flags,) = {line.strip() for line in rules.splitlines() if line.startswith("  FLAGS = ") and "-O2" in line}
+        for flag in (*config()["cflags"][1:], "-O2", "-fPIC"):
+            assert flag in flags.split()
+        assert "++20" in flags
+
+    def test_what_is_built_again(self, cmake_project):
+        """Nothing; and the module, after a change in what it cimports."""
+        assert "no work to do" in cmake_project.build()
+        shape = cmake_project.folder.parent / "source" / "shape.pxd"
+        shape.touch()
+        plan = cmake_project("--build", cmake_project.folder, "--", "-n")
+        assert "Translating cells.pyx" in plan
+        assert "program" not in plan
+        source = shape.with_name("cells.pyx")
+        text = source.read_text()
+        source.write_text(GUARD)
+        failed = cmake_project.build(check=False)
+        source.write_text(text)
+        assert failed.returncode
+        assert "cells.pyx:4: 'guard' is declared but never assigned" in failed.stdout + failed.stderr
+
+    def test_another_python(self, tmp_path):
+        python = tmp_path / "python3"  # this one, in which interop is not installed
+        python.write_text(f'#!/bin/sh\ncase "$*" in *interop*) set -- -I -S "$@";; esac\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        error = configure_text(tmp_path, "find_package(interop REQUIRED)", python=python)
+        assert "No module named interop" in error
+        assert "Name another Python with -DPython_EXECUTABLE=" in error
+        assert "--no-build-isolation" in error
+
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            ("interop_add_cython_module(cells)", "the sources are missing, such as cells.pyx"),
+            (
+                "interop_add_cython_module(cells a.pyx cells.cpp b.pyx)",
+                "a module has one .pyx, got a.pyx;b.pyx; add a module for each",
+            ),
+            ("interop_add_cython_module(a-b a.pyx)", "MODULE must be a module's dotted name, got a-b"),
+            ("interop_install_module(cells)", "DESTINATION is missing"),
+        ],
+    )
+    def test_wrong_calls(self, tmp_path, call, message):
+        assert message in configure_text(tmp_path, f"find_package(interop REQUIRED)\n{call}")
+
+    PRINT = (
+        "cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES CXX)\nfind_package(interop REQUIRED)\n"
+        "get_target_property(link interop::interop INTERFACE_LINK_LIBRARIES)\n"
+        'message("flags: ${interop_cflags}")\nmessage("libraries: ${link}")\n'
+    )
+
+    def printed(self, cmake, source, *options, **others):
+        (source / "CMakeLists.txt").write_text(self.PRINT)
+        package = [f"-Dinterop_DIR={get_cmake_dir()}", *options]
+        command = [SCRIPTS / "cmake", "-G", "Ninja", "-S", source, "-B", cmake.folder, *package]
+        path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])
+        done = subprocess.run(
+            [str(word) for word in command],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PATH": path} | others,
+        )
+        assert done.returncode == 0, done.stderr
+        return dict(line.split(": ", 1) for line in done.stderr.splitlines() if ": " in line)
+
+    @pytest.mark.parametrize("option", [True, False])
+    def test_a_compiler_with_arguments_in_a_folder_with_spaces(self, tmp_path, option):
+        """Whether it takes -fopenmp is found out with the same command."""
+        folder = tmp_path / "it's a folder"
+        folder.mkdir()
+        compiler = folder / "g++"
+        compiler.write_text('#!/bin/sh\n[ "$1" = -m64 ] || exit 1\nexec g++ "$@"\n')
+        compiler.chmod(0o755)
+        python = f"-DPython_EXECUTABLE={sys.executable}"
+        if option:
+            words = self.printed(Cmake(tmp_path / "b"), tmp_path, python, f"-DCMAKE_CXX_COMPILER={compiler};-m64")
+        else:
+            words = self.printed(Cmake(tmp_path / "b"), tmp_path, python, CXX=f"{shlex.quote(str(compiler))} -m64")
+        assert words["flags"].split(";") == config()["cflags"]
+
+    def test_a_python_with_another_torch(self, tmp_path):
+        """In the same folder, configured once more."""
+        (tmp_path / "site").mkdir()
+        (tmp_path / "site" / "torch").symlink_to(Path(torch.__file__).parent)
+        python = tmp_path / "python3"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/site exec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        cmake = Cmake(tmp_path / "build")
+        first = self.printed(cmake, tmp_path, f"-DPython_EXECUTABLE={sys.executable}")["libraries"]
+        second = self.printed(cmake, tmp_path, f"-DPython_EXECUTABLE={python}")["libraries"]
+        installed, other = str(Path(torch.__file__).parent), str(tmp_path / "site" / "torch")
+        assert installed in first
+        assert second == first.replace(installed, other)
+
+    def test_a_version_that_is_to_come(self, tmp_path):
+        error = configure_text(tmp_path, "find_package(interop 99 REQUIRED)")
+        assert f"version: {interop.__version__}" in error

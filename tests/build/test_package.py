@@ -1,0 +1,156 @@
+"""The wheel and the sdist hold what users need, and the wheel alone passes the consumer tests."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+
+import pytest
+from conftest import BUILD, PROJECTS, TESTS, fingerprint, run
+
+ROOT = TESTS.parent
+# What is built against the wheel, and a use of it: what test_consumer.py imports, and a project for each compiled part
+# of the package. The others include headers that the wheel has as well; those are compared by their names.
+OF_WHEEL = {
+    "consumer": "import consumer",
+    "mirrors": "import mirrors",
+    "plain_cxx": "import plain",
+    "library": "import operators, torch; torch.ops.interop_test.scaled_mm",
+    "bridges": "import bridged, numpy; assert bridged.numpy_and_back(numpy.full(3, 2.0)).tolist() == [4, 4, 4]",
+}
+GENERATED = {"pxd/torch/_tensor.pxd", "pxd/ATen/Functions.pxd", "pxd/ATen/core/TensorBody.pxd"}
+
+
+def tracked(*patterns):
+    """The files that git has; in a copy without git, those that are there."""
+    listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of files to compare with")
+    return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+
+
+@pytest.fixture(scope="module")
+def distributions():
+    """A wheel and an sdist, built from a copy of the checkout."""
+    folder = BUILD / "dist"
+    stamp, wanted = (
+        folder / "stamp",
+        fingerprint(ROOT / "csrc", extra=[(ROOT / name).read_bytes() for name in sorted(tracked())]),
+    )
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        source = BUILD / "work" / "sources"
+        shutil.rmtree(source, ignore_errors=True)
+        for name in tracked():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, source / name)
+        run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source])
+        stamp.write_text(wanted)
+    (wheel,) = folder.glob("*.whl")
+    (sdist,) = folder.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+def test_the_wheel_has_every_declaration_and_header(distributions):
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        names = set(wheel.namelist())
+    wanted = {f"interop/{name}" for name in tracked("pxd") | GENERATED}
+    wanted |= {f"interop/{name.removeprefix('csrc/')}" for name in tracked("csrc/include")}
+    wanted |= {"interop/include/interop/functions.h", "interop/csrc/bootstrap.cpp", "interop/_build_info.py"}
+    wanted |= {name for name in tracked("interop") if name.endswith((".py", ".pyi", "py.typed", ".cmake"))}
+    wanted |= tracked("interop/templates")
+    assert wanted <= names, wanted - names
+    compiled = {name.split(".")[0] for name in names if name.endswith(".so")}
+    assert compiled == {"interop/_core", "interop/_bridges"}
+
+
+def test_the_wheel_has_nothing_else(distributions):
+    """Neither sources that are compiled already, nor what lies about in the checkout."""
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        outside = [name for name in wheel.namelist() if not name.startswith(("interop/", "torch_interop-"))]
+        leftovers = [name for name in wheel.namelist() if name.endswith((".pyx", ".pyc", ".o"))]
+    leftovers = [name for name in leftovers if not re.fullmatch(r"interop/templates/.*\.pyx", name)]
+    assert outside == []
+    assert leftovers == []
+
+
+def test_the_wheel_asks_for_the_torch_that_it_was_built_for(distributions):
+    from torch import __version__
+
+    major, minor = __version__.split(".")[:2]
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        (metadata,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+        text = wheel.read(metadata).decode()
+    assert f"Requires-Dist: torch=={major}.{minor}.*" in text
+    assert "License-Expression: BSD-3-Clause" in text
+
+
+def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
+    with tarfile.open(distributions["sdist"]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    wanted = tracked("pxd", "csrc", "interop", "setup.py", "pyproject.toml", "LICENSE", "README.md")
+    assert wanted <= names, wanted - names
+    assert names & (GENERATED | {"interop/_build_info.py", "csrc/include/interop/functions.h"}) == set()
+
+
+def test_the_wheel_in_a_fresh_environment(distributions):
+    """A new environment sees this one's packages, but not the checkout; it installs the wheel and runs the consumer."""
+    environment = BUILD / "fresh"
+    shutil.rmtree(environment, ignore_errors=True)
+    venv.create(environment, with_pip=False, symlinks=True)
+    python = environment / "bin" / "python"
+    packages = run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
+    # A .pth file adds a folder without running the .pth files in it, so an editable interop there stays unseen.
+    with open(f"{packages}/outer.pth", "w") as outer:
+        outer.write(sysconfig.get_path("purelib"))
+    run([python, "-m", "pip", "install", "--no-deps", "--ignore-installed", distributions["wheel"]])
+    found = run([python, "-P", "-c", "import interop; print(interop.__file__)"]).strip()
+    assert found.startswith(packages)
+    variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "INTEROP_TEST_SITE")}
+    site = BUILD / "fresh-site"
+    shutil.rmtree(site, ignore_errors=True)
+    for name in OF_WHEEL:
+        project = BUILD / "work" / f"{name}-of-wheel"
+        shutil.rmtree(project, ignore_errors=True)
+        shutil.copytree(PROJECTS / name, project)
+        pip = [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", site]
+        run([*pip, project], env=variables)
+    for use in OF_WHEEL.values():
+        run([python, "-P", "-c", use], env=variables | {"PYTHONPATH": str(site)})
+    tests = [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS / "cython" / "test_consumer.py"]
+    output = run(tests, env=variables | {"INTEROP_TEST_SITE": str(site)}, cwd=BUILD)
+    assert " passed" in output
+    assert "failed" not in output
+
+
+def built_with(torch_module, folder):
+    """The outcome of a build in which `import torch` finds a module with that text."""
+    (folder / "torch.py").write_text(torch_module)
+    return subprocess.run(
+        [sys.executable, ROOT / "setup.py", "build_py", "--build-lib", folder / "lib"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        timeout=120,
+    )
+
+
+def test_a_build_without_torch_says_so_in_one_line(tmp_path):
+    done = built_with("raise ImportError('no torch here')\n", tmp_path)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "torch-interop" in line]
+    assert "there is none, or pip has hidden it" in line
+    assert "Run: pip install torch==2.13.0" in line
+    assert "pip install --no-build-isolation ." in line
+
+
+def test_a_torch_that_is_too_old(tmp_path):
+    done = built_with("__version__ = '2.9.1'\n", tmp_path)
+    assert done.returncode == 1
+    assert "torch-interop needs torch >= 2.10, got 2.9.1" in done.stderr

@@ -1,0 +1,85 @@
+"""What type checkers know of this package agrees with what it does."""
+
+import ast
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, TESTS, run
+
+import interop
+
+PACKAGE = Path(interop.__file__).parent
+USER = TESTS / "build" / "typing" / "user.py"
+# mypy does not see editable installs.
+VARIABLES = os.environ | {"MYPYPATH": str(PACKAGE.parent)}
+
+
+def mypy(file):
+    """What mypy says of a file, by line."""
+    # Of an installed package it would report nothing, and this one is in a checkout.
+    options = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={BUILD / 'mypy'}"]
+    command = [sys.executable, "-m", "mypy", *options, file.name]
+    # Its exit status says that there are errors, which there are to be.
+    output = run(["sh", "-c", '"$@" || test $? = 1', "sh", *command], cwd=file.parent, env=VARIABLES)
+    assert re.search(r"^(Success|Found \d+ errors?)", output, re.MULTILINE), output
+    said = {}
+    for line, text in re.findall(rf"^{re.escape(file.name)}:(\d+): (error.*|note: Revealed.*)$", output, re.MULTILINE):
+        said.setdefault(int(line), []).append(text)
+    return said
+
+
+@pytest.fixture(scope="module")
+def found():
+    return mypy(USER)
+
+
+def test_a_users_file(found):
+    lines = USER.read_text().splitlines()
+    expected = {}
+    for number, line in enumerate(lines, 1):
+        note = re.search(r"# (is|error:) (.+)$", line)
+        if note and not line.startswith('"""'):
+            expected[number] = note.groups()
+    assert len(expected) >= 14
+    assert found.keys() == expected.keys(), found
+    for number, (kind, text) in expected.items():
+        (said,) = found[number]
+        assert (f'Revealed type is "{text}' if kind == "is" else f"[{text}]") in said, said
+
+
+def test_every_name_is_known(tmp_path):
+    """Those that are imported when they are asked for, too."""
+    file = tmp_path / "names.py"
+    file.write_text("import interop\n" + "".join(f"interop.{name}\n" for name in [*interop.__all__, "cuda"]))
+    assert mypy(file) == {}
+
+
+def test_every_known_name_is_there():
+    """The names that interop/__init__.py tells to type checkers alone."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    names = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert names == {*interop.__all__, "cuda"} - {"get_include", "get_pxd_dir"}
+    for name in names:
+        assert getattr(interop, name) is not None
+
+
+def test_every_compiled_module_has_a_stub():
+    compiled = {path.stem for path in PACKAGE.glob("*.pyx")}
+    assert compiled
+    assert {path.stem for path in PACKAGE.glob("*.pyi")} == compiled
+
+
+def test_stubs_agree_with_what_is_compiled():
+    folder = TESTS / "build" / "typing"
+    options = ["--mypy-config-file", folder / "stubtest.ini", "--allowlist", folder / "stubtest.allowed"]
+    modules = [f"interop.{path.stem}" for path in sorted(PACKAGE.glob("*.pyi"))]
+    output = run(
+        [sys.executable, "-P", "-m", "mypy.stubtest", *options, "--ignore-unused-allowlist", *modules],
+        cwd=BUILD,
+        env=VARIABLES,
+    )
+    assert f"no issues found in {len(modules)} modules" in output

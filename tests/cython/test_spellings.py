@@ -1,0 +1,157 @@
+"""What can be written: each spelling compiles as it stands, with the GIL and without it, and gives what torch gives."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from projects.spellings.table import SPELLINGS
+
+pytestmark = pytest.mark.native
+
+
+@pytest.mark.parametrize("prefix", ["gil", "nogil"])
+@pytest.mark.parametrize("index", range(len(SPELLINGS)), ids=[spelling.cython for spelling in SPELLINGS])
+def test_spelling(spelled, prefix, index):
+    if prefix == "nogil" and SPELLINGS[index].needs_gil:
+        return  # it takes a Python object
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    came = spelled.any_of(f"{prefix}_{index}", x, y)
+    expected = eval(SPELLINGS[index].python, {"torch": torch, "x": x, "y": y})
+    if isinstance(came, tuple):
+        came, expected = list(came), list(expected)
+    torch.testing.assert_close(came, expected, rtol=0, atol=0)
+    if isinstance(came, torch.Tensor):
+        assert came.stride() == expected.stride()
+
+
+class TestPythonObjects:
+    """Arguments whose type is known only when the call is made."""
+
+    @given(shape=st.lists(st.integers(0, 5), max_size=4), kind=st.sampled_from([list, tuple, torch.Size]))
+    def test_shapes(self, spelled, shape, kind):
+        assert spelled.zeros(kind(shape)).shape == tuple(shape)
+
+    @given(value=st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.complex_numbers()))
+    def test_numbers(self, spelled, value):
+        for x in (torch.ones(2), torch.ones(2, dtype=torch.long), torch.tensor([True, False])):
+            torch.testing.assert_close(spelled.add(x, value), torch.add(x, value), rtol=0, atol=0, equal_nan=True)
+
+    @pytest.mark.parametrize(
+        "value", ["numpy.float32(1.5)", "numpy.int8(3)", "numpy.complex64(1j)", "numpy.float64(2)", "numpy.bool(True)"]
+    )
+    def test_numpy_numbers(self, spelled, value):
+        import numpy
+
+        value = eval(value, {"numpy": numpy})
+        torch.testing.assert_close(spelled.add(torch.ones(2), value), torch.add(torch.ones(2), value.item()))
+
+    def test_tensors_and_numbers_take_their_own_overloads(self, spelled):
+        x = torch.randn(3)
+        assert spelled.add(x, x).equal(x + x)
+        assert spelled.clamp(x, None, 0.1).equal(x.clamp(max=0.1))
+        assert spelled.clamp(x, x - 1, None).equal(x.clamp(min=x - 1))
+        assert spelled.sum(x, None).equal(x.sum())
+        assert spelled.sum(x, 0).equal(x.sum(0))
+        assert spelled.sum(x, torch.double).equal(x.sum(dtype=torch.double))
+
+    def test_lists_of_tensors(self, spelled):
+        tensors = [torch.randn(2), torch.nn.Parameter(torch.randn(3))]
+        assert spelled.cat(tensors).equal(torch.cat(tensors))
+        assert spelled.cat(tuple(tensors)).equal(torch.cat(tensors))
+
+    @pytest.mark.parametrize("options", [torch.float16, float, bool, int, complex, torch.device("meta"), "meta", None])
+    def test_options(self, spelled, options):
+        expected = (
+            torch.zeros(1, device=options)
+            if isinstance(options, (str, torch.device))
+            else torch.zeros(1, dtype=options)
+        )
+        came = spelled.to_options(options)
+        assert (came.dtype, came.device) == (expected.dtype, expected.device)
+
+    def test_tensors_as_numbers(self, spelled):
+        """As in torch: those of no dimensions, that require no grad."""
+        x = torch.randn(2, 3)
+        assert spelled.sum(x, [torch.tensor(0)]).equal(x.sum(0))
+        assert spelled.full((2,), torch.tensor(1.5), None).equal(torch.full((2,), 1.5))
+        assert spelled.zeros((torch.tensor(2), 1)).shape == (2, 1)
+
+    def test_without_the_gil(self, spelled):
+        x = torch.randn(2)
+        z, a = spelled.objects_without_gil(x, [2, 3], torch.int16, 3)
+        assert (z.shape, z.dtype) == ((2, 3), torch.int16)
+        assert a.equal(x + 3)
+
+    def test_a_thread_that_is_left_behind(self, spelled):
+        """It asks for the GIL when the interpreter has ended, and Python would unwind its stack through ours."""
+        code = (
+            "import threading, time, torch, spelled; torch.set_num_threads(1)\n"
+            "threading.Thread(target=spelled.forever, args=(torch.ones(2), 3), daemon=True).start()\n"
+            "time.sleep(0.2)"
+        )
+        environment = os.environ | {"PYTHONPATH": os.path.dirname(spelled.__file__)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+    @pytest.mark.parametrize(
+        ("name", "arguments", "error", "message"),
+        [
+            ("zeros", ("23",), TypeError, r"at.zeros\(\): argument 'size' must be a sequence of int, got str"),
+            ("zeros", ((2, 1.5),), TypeError, r"at.zeros\(\): argument 'size' must be an int, got float"),
+            ("zeros", ((2**70,),), OverflowError, None),
+            ("zeros", ((-1,),), RuntimeError, "must be non-negative"),
+            (
+                "view",
+                (torch.ones(2), {}),
+                TypeError,
+                r"view\(\): got \(Tensor, dict\), accepted are: view\(",
+            ),
+            ("sum", (torch.ones(2), "dim"), TypeError, r"at.sum\(\): got \(Tensor, str\), accepted are: sum\(Tensor"),
+            ("zeros", (True,), TypeError, "must be an int, got bool"),
+            ("zeros", ([True],), TypeError, "must be an int, got bool"),
+            ("zeros", (bytearray(2),), TypeError, "must be a sequence of int, got bytearray"),
+            ("full", ((1,), torch.tensor(1.5, requires_grad=True), None), TypeError, "that requires no grad"),
+            ("full", ((1,), torch.tensor([1.5]), None), TypeError, "a tensor of no dimensions"),
+            ("add", (torch.ones(2), "1"), TypeError, r"at.add\(\): got \(Tensor, str\), accepted are"),
+            ("add", (torch.ones(2), 2**80), OverflowError, None),
+            ("add", (torch.ones(2), -(2**80)), OverflowError, "below int64"),
+            ("cat", ([torch.ones(2), 3],), TypeError, "argument 'tensors' must be a torch.Tensor, got int"),
+            ("cat", (torch.ones(2),), TypeError, "argument 'tensors' must be a sequence of torch.Tensor, got Tensor"),
+            ("full", ((2,), "x", None), TypeError, "argument 'fill_value' must be a number, got str"),
+            ("full", ((2,), 1, 2), TypeError, "argument 'options' must be a torch.dtype, torch.device"),
+            ("to_options", ("nonsense",), RuntimeError, "nonsense"),
+            (
+                "rounded",
+                (torch.ones(2), 3),
+                TypeError,
+                r"div\(\): got \(Tensor, float, int\), accepted are: div",
+            ),
+            ("rounded", (torch.ones(2), "up"), RuntimeError, "rounding_mode"),
+        ],
+    )
+    def test_wrong_ones(self, spelled, name, arguments, error, message):
+        with pytest.raises(error, match=message):
+            getattr(spelled, name)(*arguments)
+
+    def test_an_error_inside_a_list(self, spelled):
+        class Bad:
+            def __index__(self):
+                raise KeyError("from __index__")
+
+        with pytest.raises(KeyError, match="from __index__"):
+            spelled.zeros([1, Bad()])
+
+    def test_a_list_that_changes_while_it_is_read(self, spelled):
+        class Shrinks:
+            def __index__(self):
+                shape.clear()
+                return 2
+
+        shape = [Shrinks(), 3, 4]
+        assert spelled.zeros(shape).shape == (2,)

@@ -1,0 +1,84 @@
+"""Cython and C++ accept a call of every declared signature.
+
+`make test-surface` compiles all of them. Otherwise it is a random twentieth, another one whenever the declarations or
+this code change. What was compiled is not compiled again.
+"""
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import BUILD, TESTS, fingerprint
+from surface.calls import every_call, module
+
+ALL = os.environ.get("INTEROP_SURFACE") == "all"
+CALLS_A_FILE = 600
+
+
+def compile_calls(name, calls, stamp):
+    """Compiles `calls` as module `name`; returns what went wrong. `stamp` stands for everything else that matters."""
+    folder = BUILD / "surface" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    text = module(calls)
+    wanted = hashlib.sha256((stamp + text).encode()).hexdigest()
+    done = folder / "done"
+    if done.exists() and done.read_text() == wanted:
+        return ""
+    (folder / f"{name}.pyx").write_text(text)
+    command = [sys.executable, TESTS / "cython" / "surface" / "compile.py", f"{name}.pyx"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    if run.returncode:
+        return f"{run.stdout}{run.stderr}"
+    done.write_text(wanted)
+    return ""
+
+
+def compile_all(units):
+    """What went wrong in each unit, by its name; `units` are calls by name, compiled on all processors."""
+    stamp = fingerprint(TESTS / "cython" / "surface")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(units, pool.map(lambda unit: compile_calls(*unit, stamp), units.items()), strict=True))
+
+
+def test_every_declared_signature(capsys):
+    calls = every_call()
+    if ALL:
+        name, chosen = "all", calls
+    else:
+        seed = fingerprint(TESTS / "cython" / "surface")[:8]
+        name, chosen = "sample", random.Random(seed).sample(calls, len(calls) // 20)
+    files = -(-len(chosen) // CALLS_A_FILE)
+    problems = compile_all({f"{name}_{i:02}": chosen[i::files] for i in range(files)})
+    with capsys.disabled():
+        print(f"\n{len(chosen)} of {len(calls)} declared calls compiled")
+    assert "\n".join(filter(None, problems.values())) == ""
+
+
+WRONG = {
+    "at.trace()": "wrong number of arguments",
+    "at.trace(small)": "Cannot assign type 'int'",
+    "at.sum(tensor, real)": "no overload of this function takes arguments of these types",
+    "at.zeros((1.5, 2))": "is not what this parameter",
+    "tensor.view(real)": "no overload of this function takes arguments of these types",
+    "at.conv1d(tensor, tensor, real)": "is not what this parameter",
+}
+
+
+@pytest.fixture(scope="module")
+def refusals():
+    """What was said of each wrong call, each in a unit of its own.
+
+    In one unit calls would hide each other: C++ sees only what Cython accepts, and says once what is wrong with types.
+    """
+    names = {call: f"wrong_{i:02}" for i, call in enumerate(WRONG)}
+    said = compile_all({name: [call] for call, name in names.items()})
+    return {call: said[name] for call, name in names.items()}
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_a_wrong_call_is_refused(call, refusals):
+    assert WRONG[call] in refusals[call]

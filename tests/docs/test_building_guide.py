@@ -1,0 +1,62 @@
+"""The commands of docs/building-guide.md run, and the files in it are those that they write."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import TESTS, run
+
+from interop.abi.names import torch_requirement
+from interop.new import write_project
+
+GUIDE = (TESTS.parent / "docs" / "building-guide.md").read_text()
+CELLS = """\
+cimport ATen as at
+cimport torch
+
+def double(torch.Tensor x not None):
+    return torch.wrap(at.mul(x.cdata, 2))
+"""
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Runs a block in bash, in an empty folder, with this Python's commands."""
+    variables = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    return lambda text: run(["bash", "-euo", "pipefail", "-c", text], cwd=tmp_path, env=variables)
+
+
+def test_a_new_project(shell):
+    """It is built in tests/build/test_new.py, by the commands that this one prints."""
+    make, install, *_ = blocks("sh")
+    printed = [line.strip() for line in shell(make).splitlines()]
+    assert printed[-3:] == install.splitlines()
+
+
+def test_files(tmp_path):
+    (setup,), (cmake,) = blocks("python"), blocks("cmake")
+    write_project("cells", tmp_path)
+    assert (tmp_path / "cells" / "setup.py").read_text() == setup
+    (wanted,) = blocks("toml")
+    wanted = wanted.strip().replace(torch_requirement("2.13.0"), torch_requirement(torch.__version__))
+    assert wanted in (tmp_path / "cells" / "pyproject.toml").read_text().splitlines()
+    (tmp_path / "other").mkdir()
+    write_project("cells", tmp_path / "other", cmake=True)
+    assert (tmp_path / "other" / "cells" / "CMakeLists.txt").read_text() == cmake
+
+
+def test_on_a_command_line(shell, tmp_path):
+    """And the doctor has nothing to say against it, but warns that it wants torch to be imported before."""
+    *_, build, doctor = blocks("sh")
+    (tmp_path / "cells.pyx").write_text(CELLS)
+    assert shell(build) == "tensor([2., 2., 2.])\n"
+    page = shell(doctor)
+    assert "cells can be imported after torch, and not before" in page
+    assert page.endswith("\nno problems, 1 warning\n")

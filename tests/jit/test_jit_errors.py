@@ -1,0 +1,511 @@
+"""What is said where a module cannot be built: the line that is wrong, or what is missing."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+from Cython.Compiler.Errors import CompileError
+
+import interop
+from interop.build import cythonize
+from interop.cython import hints
+from interop.cython.hints import hint
+from interop.jit import BuildError
+from interop.jit.options import Options, checked
+
+pytestmark = pytest.mark.usefixtures("jit_cache")
+
+
+def error_of(*arguments, **options):
+    with pytest.raises(BuildError) as raised:
+        interop.load_inline(*arguments, **options)
+    return raised.value
+
+
+def hide_ninja(folder, monkeypatch):
+    """Leaves everything else on PATH."""
+    commands = folder / "commands"
+    commands.mkdir()
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            if name != "ninja":
+                (commands / name).unlink(missing_ok=True)
+                (commands / name).symlink_to(os.path.join(place, name))
+    monkeypatch.setenv("PATH", str(commands))
+    monkeypatch.setitem(sys.modules, "ninja", None)
+
+
+class TestInSources:
+    """The message has the place, the line and a caret, and nothing of the command."""
+
+    @pytest.mark.parametrize(
+        ("source", "place", "caret"),
+        [
+            ("def f(x):\n    return g(x\n", "cython_source:3:1: Expected ')'", None),
+            (
+                "def f(x):\n    return nothing(x)\n",
+                "cython_source:2:12: undeclared name not builtin: nothing",
+                "nothing",
+            ),
+            ("cimport ATen as at\ndef f(): at.sqare(at.ones((2,)))\n", "did you mean at.square?", "sqare"),
+            ("cimport torch\ndef f():\n    cdef torch.NoGradGuard mode\n", "'mode' is declared but never", "cdef"),
+            (
+                "cdef extern from *:\n    int nothing(int)\ndef f(x):\n    y = 1\n    return nothing(x)\n",
+                "cython_source:5:12: 'nothing' was not declared",
+                "nothing",
+            ),
+            ("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n", "cython_source:4:5: ", "at.zeros"),
+            (
+                "def f(): pass\ncdef extern from 'no/such.h':\n    int g()\n",
+                "cython_source:2:19: there is no header 'no/such.h'",
+                "no/such.h",
+            ),
+            (
+                'cdef extern from *:\n    """\n    int f(int x) { return nothing; }\n    """\n    int f(int)\nf(1)\n',
+                "cython_source:3:27: 'nothing' was not declared",
+                "nothing",
+            ),
+        ],
+        ids=["syntax", "cython name", "aten name", "guard", "c++ name", "template", "header", "c++ in the pyx"],
+    )
+    def test_the_line_is_shown(self, source, place, caret):
+        error = error_of(source)
+        lines = str(error).splitlines()
+        assert place in lines[1]
+        if caret:
+            assert lines[2].strip() in source
+            assert lines[2][lines[3].index("^") :].startswith(caret)
+        assert len(lines) <= 2 + 3 * len(error.diagnostics)
+        assert "-fPIC" not in str(error)
+        assert error.output
+
+    def test_the_line_of_cpp(self):
+        error = error_of("cdef extern from *:\n    int f(int)\n", "int f(int x) {\n  return x + y;\n}\n")
+        assert "cpp_source:2:14: 'y' was not declared in this scope\n      return x + y;\n" in str(error)
+        assert "g++" in error.command[0] or "c++" in error.command[0]
+
+    def test_the_line_in_another_file(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "wrong.pyx").write_text("from helper cimport two\ndef f(): return two()\n")
+        (tmp_path / "helper.pxd").write_text("cdef inline int two(): return 2 +\n")
+        with pytest.raises(BuildError, match=r"\nhelper\.pxd:1:34: "):
+            interop.load("wrong.pyx")
+        (tmp_path / "helper.pxd").write_text('cdef extern from "two.h":\n    int two()\n')
+        (tmp_path / "two.h").write_text("inline int two() {\n  return 2\n}\n")
+        with pytest.raises(BuildError, match=r"\ntwo\.h:2:11: expected ';' before '}' token\n      return 2\n  +\^"):
+            interop.load("wrong.pyx")
+
+    def test_many_errors_are_counted(self):
+        error = error_of("def f():\n" + "".join(f"    nothing_{i}()\n" for i in range(20)))
+        assert len(error.diagnostics) == 20
+        assert str(error).count("undeclared name") == 5
+        assert "... and 15 more" in str(error)
+        assert error.diagnostics[19].line == 21
+
+    def test_what_nobody_defines(self):
+        error = error_of("cdef extern from *:\n    int f(int)\ndef g(): return f(1)\n", "int f(int);\n")
+        assert "f(int) is declared and used, but no source and no library defines it" in str(error)
+
+    def test_cpp_that_is_no_module(self, tmp_path):
+        (tmp_path / "only_cpp.cpp").write_text("int x;\n")
+        with pytest.raises(BuildError, match=r"no source defines PyInit_only_cpp; name a \.pyx, or in C"):
+            interop.load(tmp_path / "only_cpp.cpp")
+
+    def test_a_flag_that_there_is_not(self):
+        error = error_of("x = 1\n", extra_compile_args=["-fno-such-flag"])
+        assert "unrecognized command-line option '-fno-such-flag'" in str(error)
+
+    def test_a_library_that_there_is_not(self):
+        assert "cannot find -lno_such_library" in str(error_of("x = 1\n", libraries=["no_such_library"]))
+
+    @pytest.mark.parametrize(
+        ("text", "place"),
+        [
+            ("x = 1\ninclude 'missing.pxi'\n", "2:9: there is no file 'missing.pxi' to include"),
+            ("# A text.\n# -*- coding: nonsense -*-\n", "2:15: unknown encoding: nonsense"),
+        ],
+    )
+    def test_what_cython_cannot_read(self, tmp_path, text, place):
+        """Which Cython says without the line, as if something were wrong with it."""
+        path = tmp_path / f"unreadable_{len(text)}.pyx"
+        path.write_text(text)
+        with pytest.raises(BuildError) as raised:
+            interop.load(path)
+        assert f"{path.name}:{place}" in str(raised.value)
+        written, caret = str(raised.value).splitlines()[2:4]
+        assert written[caret.index("^") :].startswith(("'missing", "nonsense"))
+
+    def test_a_directive_that_is_no_encoding(self):
+        source = "# cython: c_string_encoding=default\ndef f(): return 'x'\n"
+        assert interop.load_inline(source, name="no_encoding").f() == "x"
+
+    def test_what_cython_holds_back_for_a_while(self):
+        error = error_of("cimport ATen as at\ndef f(): return [at.ones((2,))]\n")
+        assert "cython_source:2:25: Cannot convert 'Tensor' to Python object" in str(error)
+
+
+HINTS_FOLLOWED = """
+cimport torch
+cimport ATen as at
+from libc.stdint cimport int64_t
+
+def f(torch.Tensor x not None, torch.Tensor y not None):
+    cdef at.Tensor a = x.cdata, b = y.cdata, none = at.Tensor(), changed = a.clone()
+    cdef int64_t i
+    changed.index_put_(at.indices(0), 7.0)
+    return (
+        torch.wrap(at.matmul(a, b)), torch.wrap(at.pow(a, 2)), torch.wrap(at.floor_divide(a, b)),
+        torch.wrap(at.remainder(a, b)), torch.wrap(a.index(at.indices(at.Slice(0, 2)))),
+        torch.wrap(a.index(at.indices(0, at.Slice(1, 3)))), torch.wrap(changed),
+        torch.wrap(at.cat(at.tensors(a, b))), torch.wrap_size(a.sizes()), torch.wrap_dtype(a.scalar_type()),
+        torch.wrap_device(a.device()), torch.wrap_layout(a.layout()), a.dim(), torch.wrap(a.t()),
+        [torch.wrap(a.select(0, i)) for i in range(a.size(0))], a.select(0, 0).select(0, 0).is_nonzero(),
+        at.sum(a).item[double](), torch.wrap(none),
+    )
+"""
+
+
+class TestHints:
+    """For those who have not yet met tensors of two languages."""
+
+    @pytest.mark.parametrize(
+        ("body", "expected"),
+        [
+            ("return torch.wrap(at.add(x, y.cdata))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
+            ("return torch.wrap(at.relu(x))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
+            ("cdef at.Tensor a = y", "y is a torch.Tensor, a Python object: .* C.. tensor, y.cdata"),
+            ("return torch.wrap(z)", "of a torch.Tensor x, the C.. tensor is x.cdata; of any other, torch.unpack"),
+            ("return at.relu(x.cdata)", r"torch\.wrap\(\.\.\.\) makes a Python object of it"),
+            ("return [at.relu(x.cdata)]", r"torch\.wrap\(\.\.\.\) makes a Python object of it"),
+            (
+                "return torch.wrap(x.cdata.sum(dim=1))",
+                "functions take no keyword arguments, .* give 'dim' in its place",
+            ),
+            (
+                "return torch.wrap(at.sum(x.cdata, dim=1))",
+                "functions take no keyword arguments, .* give 'dim' in its place",
+            ),
+            ("return torch.wrap(x.cdata @ y.cdata)", r"no operator @: write at\.matmul\(a, b\)"),
+            ("cdef at.Tensor a = x @ y", r"no operator @: write at\.matmul\(a, b\)"),
+            ("return torch.wrap(x.cdata ** 2)", r"no operator \*\*: write at\.pow\(a, b\)"),
+            ("return torch.wrap(x.cdata // 2)", r"no operator //: write at\.floor_divide\(a, b\)"),
+            ("return torch.wrap(x.cdata % 2)", r"no operator %: write at\.remainder\(a, b\)"),
+            ("return torch.wrap(x.cdata[0:2])", r"x\.index\(at\.indices\(at\.Slice\(0, 2\)\)\)"),
+            ("return torch.wrap(x.cdata[0, 1])", r"x\.index\(at\.indices\(0, at\.Slice\(1, 3\)\)\)"),
+            ("x.cdata[0] = 1", r"x\.index_put_\(at\.indices\(0\), value\)"),
+            ("return torch.wrap(at.cat([x.cdata, y.cdata]))", r"a list of C.. tensors is at\.tensors\(a, b\)"),
+            ("return x.cdata.shape", r"shape is x\.sizes\(\), or torch\.wrap_size\(x\.sizes\(\)\) for Python"),
+            ("return x.cdata.dtype", r"dtype is x\.scalar_type\(\), or torch\.wrap_dtype"),
+            ("return x.cdata.sum", r"a C.. function, to be called: sum\(\)"),
+            ("return x.cdata.numpy()", r"Python's tensors have 'numpy': torch\.wrap\(x\)\.numpy"),
+            ("for a in x.cdata: pass", r"not iterated over: x\.select\(0, i\)"),
+            ("if x.cdata: return 1", r"x\.is_nonzero\(\)"),
+            ("cdef double a = at.sum(x.cdata)", r"x\.item\[double\]\(\)"),
+            ("cdef at.Tensor a = None", r"not defined is at\.Tensor\(\)"),
+        ],
+    )
+    def test_what_to_write(self, body, expected):
+        error = error_of(
+            f"cimport torch\ncimport ATen as at\ndef f(torch.Tensor x not None, torch.Tensor y, z):\n    {body}\n"
+        )
+        lines = str(error).splitlines()
+        assert re.search(expected, error.diagnostics[0].hint)
+        assert lines[4].startswith("    hint: ")
+
+    @pytest.mark.parametrize(
+        ("source", "expected"),
+        [
+            ("def f(torch.Tensor x): return x\n", "write at the top: cimport torch"),
+            ("def f(x): return at.relu(x)\n", "write at the top: cimport ATen as at"),
+            ("cimport aten as at\ndef f(x): return at.relu(x)\n", "the packages are called ATen and torch"),
+            ("cimport ATen as at\ndef f(at.Tensor x): at.relu(x)\n", "Python passes a torch.Tensor x"),
+        ],
+    )
+    def test_what_to_cimport(self, source, expected):
+        (diagnostic,) = error_of(source).diagnostics
+        assert diagnostic.hint.startswith(expected)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return torch.wrap(at.sum(x.cdata, dim=1))",
+            "return torch.wrap(x.cdata @ x.cdata)",
+            "x.cdata[0] = 1",
+            "cdef at.Tensor a = None",
+        ],
+    )
+    def test_the_cause_alone(self, body):
+        """Of each of these Cython says two or three things."""
+        error = error_of(f"cimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    {body}\n")
+        assert len(error.diagnostics) == 1
+        assert error.output.count("Error compiling Cython file") > 1
+
+    def test_two_causes(self):
+        error = error_of(
+            "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    y = x.cdata.shape\n    return x.cdata\n"
+        )
+        assert [one.line for one in error.diagnostics] == [4, 5]
+
+    def test_the_hints_are_true(self):
+        """What they say to write does what was meant."""
+        module = interop.load_inline(HINTS_FOLLOWED)
+        x, y = torch.rand(3, 3), torch.rand(3, 3) + 1
+        changed = x.clone()
+        changed[0] = 7
+        expected = (
+            *(x @ y, x**2, x // y, x % y, x[0:2], x[0, 1:3], changed, torch.cat([x, y]), x.shape, x.dtype, x.device),
+            *(x.layout, x.ndim, x.T, list(x), bool(x[0, 0]), x.sum().item(), None),
+        )
+        for got, wanted in zip(module.f(x, y), expected, strict=True):
+            if isinstance(wanted, (torch.Tensor, list)):
+                torch.testing.assert_close(got, wanted)
+            else:
+                assert got == wanted
+
+    def test_nothing_is_said_of_what_is_not_known(self):
+        error = error_of("def f(x): return y\n")
+        assert "hint" not in str(error)
+
+    @pytest.mark.parametrize(
+        ("message", "body"),
+        [
+            # A C++ tensor has the name of one of Python's in another function.
+            ("Cannot convert Python object to 'CTensor'", "def g(torch.Tensor x): pass\ndef f(x): at.relu(x)"),
+            ("no suitable method found (candidates: 8)", "def g(torch.Tensor x): pass\ndef f(): at.add(x, x, 1, 2)"),
+            ("no suitable method found (candidates: 8)", "def f():\n    cdef Tensor x = y\n    at.add(x, x, 1, 2)"),
+            ("no suitable method found (candidates: 8)", "def f():  # torch.Tensor x\n    at.add(x, x, 1, 2)"),
+            ("Call with wrong number of arguments (expected 2, got 3)", "def f(torch.Tensor x): at.matmul(x, x, x)"),
+            ("C function got unexpected keyword argument 'x'", "def f(): g(\n  at.add(1),\n  x=2)"),
+            ("Cannot convert 'vector[Tensor]' to Python object", "def f(): return x"),
+            ("Cannot convert 'TensorOptions' to Python object", "def f(): return x"),
+            ("Cannot convert 'at.Tensor *' to Python object", "def f(): return x"),
+        ],
+    )
+    def test_what_is_false_of_the_name(self, message, body):
+        lines = ["cimport torch", "cimport ATen as at", "from ATen cimport Tensor", *body.splitlines()]
+        column = max(
+            lines[-1].rfind("x=") if "keyword" in message else lines[-1].find("(x"), lines[-1].find("rn x") + 2
+        )
+        found = hint(message, lines, len(lines), column + 1 + ("convert Python" in message))
+        assert found is None or "x is a torch.Tensor" not in found
+        assert found is None or "convert Python" in message
+
+    @pytest.mark.parametrize(
+        "first",
+        ["from torch cimport Tensor", "from torch cimport (no_grad,\n    Tensor)", "from torch cimport Tensor as T"],
+    )
+    def test_a_short_name(self, first):
+        lines = [*first.splitlines(), "async def f(a, Tensor x):", "    if a:", "        b = 1", "    at.add(x, 1, 2)"]
+        found = hint("no suitable method found (candidates: 8)", lines, len(lines), lines[-1].index("(") + 1)
+        assert found == (None if " as " in first else hints._of_python("x"))
+
+    def test_an_overload_of_tensors_that_there_is_not(self):
+        """The arguments are of C++, so the hint about Python's would be wrong."""
+        error = error_of(
+            "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.add(x.cdata))\n"
+        )
+        assert error.diagnostics[0].hint is None
+
+    def test_a_package_that_is_built(self, tmp_path, capfd):
+        (tmp_path / "hinted.pyx").write_text(
+            "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.relu(x))\n"
+        )
+        with pytest.raises(CompileError):
+            cythonize(str(tmp_path / "hinted.pyx"), build_dir=str(tmp_path))
+        assert "hint: x is a torch.Tensor" in capfd.readouterr().err
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"extra_compile_args": {"CXX": ["-O3"]}}, "must be 'cxx' or 'nvcc', got 'CXX'; did you mean 'cxx'"),
+            ({"extra_compile_args": {"cxx": [], "nvc": ["-O3"]}}, "got 'nvc'; did you mean 'nvcc'"),
+            ({"extra_compile_args": {1: ["-O3"]}}, "must be 'cxx' or 'nvcc', got 1$"),
+            ({"compiler_directives": {1: True}}, "keys of compiler_directives must be strings, .*, got 1"),
+        ],
+    )
+    def test_keys_that_there_are_not(self, options, message):
+        with pytest.raises(TypeError, match=message):
+            interop.load_inline("x = 1\n", **options)
+
+    @pytest.mark.parametrize("function", [interop.load, interop.load_inline])
+    def test_help_names_them(self, function):
+        parameters = inspect.signature(function).parameters
+        assert {"force", "include_dirs", "extra_compile_args", "annotate"} <= {*parameters}
+        defaults = {name: one.default for name, one in parameters.items() if name in Options.__annotations__}
+        assert checked(function.__name__, defaults) == {}
+        assert all(one.kind is not one.VAR_KEYWORD for one in parameters.values())
+
+    @pytest.mark.parametrize("name", ["my-module", "2nd", "", "a.b", "módulo", "a b", "class", "None", 3])
+    def test_names_that_are_none(self, name):
+        with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII and no keyword, got"):
+            interop.load_inline("x = 1\n", name=name)
+
+    def test_a_pyx_with_a_dash(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "my-module.pyx").write_text("x = 1\n")
+        with pytest.raises(ValueError, match=r"got 'my-module' .*give one: load\('my_module', \['my-module\.pyx'\]\)"):
+            interop.load("my-module.pyx")
+        assert interop.load("my_module", ["my-module.pyx"]).x == 1
+
+    def test_the_name_of_somebody_elses_module(self):
+        with pytest.raises(ValueError, match=r"'json' is that of a module that is imported already \(.*json"):
+            interop.load_inline("x = 1\n", name="json")
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            (("no/such.pyx",), FileNotFoundError, "there is no file 'no/such.pyx' among the sources"),
+            (("name",), ValueError, r"needs sources: load\('name', \['name.pyx'\]\)"),
+            (("name", ["a.txt"]), ValueError, r"must end in one of \.pyx, .*, got 'a\.txt'"),
+            (("name", [__file__]), ValueError, r"must end in one of"),
+            (("j.py",), ValueError, r"must end in one of .*, got 'j\.py'; to compile Python, call it 'j\.pyx'"),
+            (("j.so",), ValueError, r"must end in one of .*, got 'j\.so'$"),
+            (("name", [3]), TypeError, r"sources must be paths, got 3"),
+            ((3,), TypeError, r"name_or_path must be a name or a path, got 3"),
+        ],
+    )
+    def test_sources_that_are_none(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            interop.load(*arguments)
+
+    def test_two_pyx(self, tmp_path):
+        for name in ("a", "b"):
+            (tmp_path / f"{name}.pyx").touch()
+        with pytest.raises(ValueError, match=r"a module has one \.pyx"):
+            interop.load("both", [tmp_path / "a.pyx", tmp_path / "b.pyx"])
+
+    @pytest.mark.parametrize("source", [None, 3, b"x = 1"])
+    def test_a_text_that_is_none(self, source):
+        with pytest.raises(TypeError, match="cython_source must be a string"):
+            interop.load_inline(source)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"extra_compile_args": "-O3"}, r"extra_compile_args must be a list of flags, .* got '-O3'"),
+            (
+                {"extra_compile_args": {"cxx": "-O3"}},
+                r"extra_compile_args\['cxx'\] must be a list .* got '-O3'",
+            ),
+            ({"include_dirs": "include"}, r"include_dirs must be a list of folders, .* got 'include'"),
+            ({"libraries": [3]}, r"libraries must be a list of names, .* got \[3\]"),
+            ({"library_dirs": 3}, r"library_dirs must be a list of folders, .* got 3"),
+            ({"define_macros": ["NAME"]}, r"define_macros must be a list of pairs, .* got \['NAME'\]"),
+            ({"compiler_directives": ["boundscheck"]}, r"compiler_directives must be a dict, .* got \['boundscheck'\]"),
+            ({"extra_cflags": ["-O3"]}, r"load_inline\(\) has no argument 'extra_cflags'; "),
+            ({"include_dir": ["a"]}, r"load_inline\(\) has no argument 'include_dir'; did you mean 'include_dirs'\?"),
+        ],
+    )
+    def test_options_that_are_none(self, options, message):
+        with pytest.raises(TypeError, match=message):
+            interop.load_inline("x = 1\n", **options)
+
+    def test_a_text_that_is_indented(self):
+        source = """
+            text = '''a
+              b'''
+            def f():
+                return text
+        """
+        assert interop.load_inline(source, name="indented").f() == "a\n  b"
+        kept = "text = '''a\n  \n'''\n"
+        assert interop.load_inline(kept, name="not_indented").text == "a\n  \n"
+
+    @pytest.mark.parametrize("folder", ["with space", "naïve-Ω", 'quote\'d "$HOME"'])
+    def test_folders_with_any_name(self, tmp_path, folder):
+        """Errors in them name the line as well."""
+        place = tmp_path / folder
+        place.mkdir()
+        path = place / f"elsewhere_{len(folder)}.pyx"
+        path.write_text('cdef extern from "two.h":\n    int two()\ndef f(): return two()\n')
+        (place / "two.h").write_text("inline int two() { return 2; }\n")
+        assert interop.load(path).f() == 2
+        (place / "two.h").write_text("// nothing\n")
+        with pytest.raises(BuildError, match=rf"{re.escape(str(path))}:3:17: 'two' was not declared"):
+            interop.load(path)
+
+
+class TestMachine:
+    def test_no_compiler(self, monkeypatch):
+        monkeypatch.setenv("CXX", "/no/such/compiler")
+        error = error_of("x = 1\n")
+        assert "the C++ compiler '/no/such/compiler' does not run (No such file or directory)" in str(error)
+        assert "install g++" in str(error)
+        assert "CXX" in str(error)
+
+    def test_a_compiler_that_fails_otherwise(self, monkeypatch):
+        monkeypatch.setenv("CXX", "false")
+        assert "false ended with status 1" in str(error_of("x = 1\n"))
+
+    def test_no_ninja(self, tmp_path, monkeypatch):
+        """It is needed for .cu files alone."""
+        hide_ninja(tmp_path, monkeypatch)
+        assert interop.load_inline("x = 1\n", name="without_ninja", force=True).x == 1
+
+    def test_no_ninja_for_cuda(self, tmp_path, monkeypatch, toolkit):
+        monkeypatch.setenv("CUDA_HOME", str(toolkit.home))
+        hide_ninja(tmp_path, monkeypatch)
+        (tmp_path / "kernels.pyx").write_text("x = 1\n")
+        (tmp_path / "kernel.cu").write_text("__global__ void kernel() {}\n")
+        with pytest.raises(BuildError, match="needs ninja; run: pip install ninja"):
+            interop.load("kernels", [tmp_path / "kernels.pyx", tmp_path / "kernel.cu"])
+
+    @pytest.mark.parametrize("place", ["file/cache", "/proc/cache"])
+    def test_a_cache_that_cannot_be_written(self, tmp_path, monkeypatch, place):
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / place))
+        with pytest.raises(BuildError, match=r"the cache cannot be written: /.*INTEROP_CACHE_DIR"):
+            interop.load_inline("x = 1\n")
+
+    @pytest.mark.parametrize("megabytes", [0, 1])
+    def test_a_full_disk(self, tmp_path, megabytes):
+        """No file may grow beyond that: nothing at all can be written, or the compiler cannot."""
+        code = (
+            "import resource, interop, interop.jit.build\n"
+            f"resource.setrlimit(resource.RLIMIT_FSIZE, ({megabytes} << 20,) * 2)\n"
+            "try: interop.load_inline('x = 1')\n"
+            "except interop.jit.BuildError as error: print(error)"
+        )
+        environment = os.environ | {"INTEROP_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert "there is no room to write" in done.stdout, done.stdout + done.stderr
+        assert not list(tmp_path.glob("jit/modules/*/*"))
+
+
+class TestCuda:
+    @pytest.fixture
+    def sources(self, tmp_path, toolkit, monkeypatch):
+        """A module with a kernel; compiled, if not run, also where torch has no CUDA."""
+        monkeypatch.setenv("CUDA_HOME", str(toolkit.home))
+        (tmp_path / "touching.pyx").write_text(
+            "from interop.cuda cimport Launch\n"
+            'cdef extern from *:\n    "extern \\"C\\" int touch(void*);"\n    int touch(void* stream) noexcept nogil\n'
+            "def launch():\n    cdef Launch launch = Launch()\n    launch.check(touch(NULL), b'touch')\n"
+        )
+        (tmp_path / "kernel.cu").write_text(
+            '#include "interop/cuda/launch.cuh"\n#include "number.h"\n__global__ void kernel(int) {}\n'
+            'extern "C" int touch(void* stream) { return interop::cuda::launch(kernel, 1, 32, stream, NUMBER); }\n'
+        )
+        (tmp_path / "number.h").write_text("#define NUMBER 1\n")
+        return [tmp_path / "touching.pyx", tmp_path / "kernel.cu"]
+
+    def test_kernels(self, sources, capfd):
+        module = interop.load("jit_kernels", sources)
+        if not torch.cuda.is_available():
+            with pytest.raises(torch.AcceleratorError):
+                module.launch()
+        assert capfd.readouterr().out == ""
+        sources[1].with_name("number.h").write_text("#define NUMBER nothing\n")
+        with pytest.raises(BuildError, match=r"kernel\.cu:4:.* identifier \"nothing\" is undefined\n +extern"):
+            interop.load("jit_kernels", sources)
+
+    def test_they_are_left_out(self, sources, monkeypatch):
+        monkeypatch.setenv("INTEROP_CUDA", "0")
+        with pytest.raises(BuildError, match=r"it has \.cu sources, and INTEROP_CUDA=0"):
+            interop.load("jit_kernels_left_out", sources)

@@ -1,0 +1,34 @@
+"""Runs a function for each operator, in as many processes as there are processors."""
+
+import faulthandler
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+from opdb import FOLDER
+
+_task: tuple[Callable[[Any], Any], list[Any]]
+
+
+def in_processes(function: Callable[[Any], Any], operators: list[Any]) -> Iterator[Any]:
+    """`function` of each operator, in that order, by as many processes as there are processors."""
+    global _task
+    _task = function, operators
+    # What is compiled and loaded, and the operators, which cannot be pickled, the processes have from this one.
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=_quiet) as pool:
+        yield from pool.map(_one, range(len(operators)), chunksize=4)
+
+
+def _quiet() -> None:
+    """Sends what C++ prints, warnings that samples are meant to cause, to a file; but not the trace of a crash."""
+    faulthandler.enable(os.dup(2))
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    os.dup2(os.open(FOLDER / "stderr.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+
+
+def _one(i: int) -> Any:
+    function, operators = _task
+    return function(operators[i])

@@ -1,0 +1,56 @@
+"""Every operator of torch's own database does in Cython what it does in Python.
+
+`make test-surface` takes all of them. Otherwise it is a random twentieth, another one whenever the declarations or this
+code change. It runs in a process of its own: torch's database changes settings of torch when it is imported.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import BUILD, TESTS
+
+ALL = os.environ.get("INTEROP_SURFACE") == "all"
+CHOSEN = "all" if ALL else "0.05"
+
+
+def python(*arguments, **options):
+    # The folders of this process, because the package may be tested from elsewhere than where it is installed.
+    path = os.pathsep.join([str(TESTS), str(TESTS / "operators"), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.run([sys.executable, *arguments], env=environment, timeout=1800, **options)
+
+
+@pytest.fixture(scope="module")
+def report():
+    """What was found; the tables go where pytest puts output."""
+    done = python("-m", "opdb.run", CHOSEN)
+    assert done.returncode in (0, 1), "the comparison broke down; see its output"
+    return json.loads((BUILD / "operators" / ("all" if ALL else "some") / "report.json").read_text())
+
+
+def test_operators_agree(report):
+    assert not report["failures"]
+    assert not report["shapes that do not compile"]
+    samples, errors = report["samples"], report["error samples"]
+    assert samples["passed"] == samples["ran"] > 0
+    assert errors["passed"] == errors["ran"]
+
+
+@pytest.mark.skipif(not ALL, reason="a random part of the operators was compared; make test-surface takes all")
+def test_there_are_enough_of_them(report):
+    """A database or a capture that went empty would find nothing to complain of."""
+    assert report["operators"]["one call of ATen"] >= 550
+    assert report["overloads of ATen"] >= 600
+    assert report["samples"]["passed"] >= 50_000
+    # What is skipped is skipped by the sample, so a reason that grows would show here.
+    assert report["samples"]["skipped"] <= 600
+
+
+def test_faults_are_noticed():
+    done = python("-m", "opdb.selftest", stdout=subprocess.PIPE, text=True)
+    failures = json.loads(done.stdout)
+    assert failures.pop("right") == 0
+    assert all(failures.values()), failures
