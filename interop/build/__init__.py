@@ -11,8 +11,16 @@ Build it with ``pip install --no-build-isolation .``: isolated, pip sees neither
 """
 
 from interop.build.command import BuildExtension
-from interop.build.cythonizer import DIRECTIVES, cythonize
-from interop.build.extension import Extension
+from interop.build.extension import Extension, cythonize
 from interop.build.flags import CXX_FLAGS, openmp_flags
+from interop.cython.translate import DIRECTIVES, TranslationError
 
-__all__ = ["CXX_FLAGS", "DIRECTIVES", "BuildExtension", "Extension", "cythonize", "openmp_flags"]
+__all__ = [
+    "CXX_FLAGS",
+    "DIRECTIVES",
+    "BuildExtension",
+    "Extension",
+    "TranslationError",
+    "cythonize",
+    "openmp_flags",
+]

@@ -6,13 +6,13 @@ from pathlib import Path
 import setuptools
 import setuptools.errors
 import torch
-from Cython.Compiler.Errors import CompileError
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
 from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, uses_cuda
-from interop.build.cythonizer import cythonize, is_cython
-from interop.build.extension import BOOTSTRAP, absent, halves
+from interop.build.extension import BOOTSTRAP, absent, cythonize, halves
+from interop.cython.extensions import is_cython
+from interop.cython.translate import TranslationError
 
 
 class BuildExtension(cpp_extension.BuildExtension):
@@ -88,7 +88,7 @@ def _translate(extension: setuptools.Extension) -> None:
     extension.name = getattr(extension, "module_name", file_name)
     try:
         (translated,) = cythonize(extension)
-    except (CompileError, SyntaxError) as error:
+    except TranslationError as error:
         # Cython has printed what is wrong. Of this class setuptools prints one line, of others a traceback.
         raise setuptools.errors.CompileError(
             f"Cython cannot translate {', '.join(extension.sources)}: {error}"

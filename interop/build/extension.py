@@ -11,6 +11,7 @@ from torch.utils import cpp_extension
 
 from interop.abi.names import abi_name
 from interop.build.flags import openmp_flags, with_default_flags
+from interop.cython.extensions import translate_extensions
 from interop.paths import get_include, get_source_dir
 
 BOOTSTRAP = os.path.join(get_source_dir(), "bootstrap.cpp")
@@ -39,11 +40,7 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
         ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise; and, for g++ on Linux,
         -fopenmp, for loops on torch's threads. ``-fno-openmp`` takes it away. Do not link with -fopenmp.
     """
-    parts = name.split(".") if isinstance(name, str) else [""]
-    if not all((part.isidentifier() and part.isascii()) or part == "*" for part in parts) or parts[-1] == "__init__":
-        raise ValueError(
-            f"name must be a module's dotted name in ASCII, such as 'package.module', and no __init__, got {name!r}"
-        )
+    check_name(name)
     if isinstance(sources, (str, os.PathLike)) or not all(isinstance(s, (str, os.PathLike)) for s in sources):
         raise TypeError(f"sources must be a list of paths, such as ['module.pyx'], got {sources!r}")
     translated = [os.fspath(source) for source in sources if os.fspath(source).endswith((".pyx", ".py"))]
@@ -60,6 +57,72 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
     if bootstrap:
         extension.__class__ = _Bootstrapped
     return extension
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError for what is not the dotted name of a module, or a pattern for some."""
+    parts = name.split(".") if isinstance(name, str) else [""]
+    if not all((part.isidentifier() and part.isascii()) or part == "*" for part in parts) or parts[-1] == "__init__":
+        raise ValueError(
+            f"name must be a module's dotted name in ASCII, such as 'package.module', and no __init__, got {name!r}"
+        )
+
+
+def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: Any) -> list[setuptools.Extension]:
+    """Translate the ``.pyx`` sources of `modules` to C++, with our declarations on the path and `DIRECTIVES` set.
+
+    C++ that was made from the same files, with the same options, is not made again.
+
+    Parameters
+    ----------
+    modules
+        Extensions, or paths and glob patterns of ``.pyx`` files.
+    include_path
+        Folders with further ``.pxd`` files; those of the extensions' headers are searched as well.
+    compiler_directives
+        Cython's, beside `DIRECTIVES`.
+    build_dir
+        The folder for the C++. Without it, the C++ lies beside its source.
+    nthreads
+        How many processes translate at the same time.
+    force
+        Translate even if nothing has changed.
+    quiet
+        Print neither progress nor Cython's messages.
+    exclude, aliases
+        As for `Cython.Build.cythonize`.
+    **options
+        Further options of Cython's compiler, such as ``annotate``. ``emit_linenums`` is True unless you say otherwise.
+
+    Returns
+    -------
+    extensions
+        With C++ in place of the ``.pyx``, the folders of headers that it needs, and what ``# distutils:`` lines say.
+
+    Raises
+    ------
+    TranslationError
+        If a source is wrong. It is a `SyntaxError`.
+    """
+    listed = [modules] if isinstance(modules, (str, setuptools.Extension)) else modules
+    return translate_extensions([Extension("*", [one]) if isinstance(one, str) else one for one in listed], **options)
+
+
+def apply_distutils_lines(info: Any, source: str, extension: setuptools.Extension) -> None:
+    """Add what the ``# distutils:`` lines of `source` say to an extension that no setup.py has made.
+
+    Their paths are relative to the source.
+    """
+    for line in ("name", "language", "depends", "np_pythran"):  # which are settled, or for setup.py
+        info.values.pop(line, None)
+    here = os.path.dirname(source)
+    for key in ("sources", "include_dirs", "library_dirs", "extra_objects"):
+        if key in info.values:
+            info.values[key] = [os.path.join(here, path) for path in info.values[key]]
+    extra = extension.extra_compile_args
+    if isinstance(extra, dict) and "extra_compile_args" in info.values:
+        extra["cxx"] = [*extra.get("cxx", ()), *info.values.pop("extra_compile_args")]
+    info.apply(extension)
 
 
 def halves(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:

@@ -3,14 +3,16 @@
 import filecmp
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
+from interop.build.extension import check_name
 from interop.cli import USAGE, CommandError, Parser
-from interop.cython.declarations import Dependencies
-from interop.paths import get_pxd_dir
+from interop.cython.translate import TranslationError, translate
+from interop.paths import get_include
 
-__all__ = ["main", "translate"]
+__all__ = ["main"]
+
+BUILD_INFO = Path(__file__).parents[1] / "_build_info.py"
 
 
 def main(arguments: list[str]) -> None:
@@ -31,66 +33,37 @@ def main(arguments: list[str]) -> None:
         raise CommandError(f"SOURCE.pyx must be a file, and there is no {str(source)!r}", USAGE)
     if source.suffix not in (".pyx", ".py"):
         raise CommandError(f"SOURCE.pyx must end in .pyx, or .py, got {str(source)!r}", USAGE)
-    depfile = Path(options.depfile) if options.depfile else None
+    headers, output = Path(options.headers), Path(options.output)
     module = options.module or source.stem
-    translate(source, module, Path(options.output), Path(options.headers), options.include, depfile)
-
-
-def translate(
-    source: Path,
-    module: str,
-    output: Path,
-    headers: Path,
-    include: Sequence[str] = (),
-    depfile: Path | None = None,
-) -> None:
-    """Write the C++ file `output`, and into the folder `headers` what it includes of ours, cut down to what it needs.
-
-    Parameters
-    ----------
-    source
-        The ``.pyx``.
-    module
-        The full dotted name of the module.
-    include
-        Folders with further ``.pxd`` files.
-    depfile
-        Where to write what `output` depends on.
-
-    Raises
-    ------
-    CommandError
-        If Cython, or one of the checks of `interop.build`, refuses the source. What Cython says goes to stderr.
-    """
-    from Cython.Compiler.Errors import CompileError
-
-    from interop.build import Extension, cythonize
-
     try:
-        extension = Extension(module, [str(source)])
+        check_name(module)
     except ValueError as error:
         raise CommandError(f"--module: {error}", USAGE) from error
-    folder = output.parent / f"{output.stem}.cythonize"
-    root = _package_root(source)
-    include = [root, *include]
+    if "*" in module:
+        raise CommandError(f"--module names one module, got {module!r}", USAGE)
+    declarations = output.parent / f"{output.stem}.cythonize"
     try:
         # Whether it is out of date, the build system has found out, by the depfile.
-        (translated,) = cythonize(extension, build_dir=str(folder), include_path=list(include), force=True, quiet=True)
-    except SyntaxError as error:
+        translation = translate(
+            str(source),
+            module,
+            output,
+            declarations=declarations,
+            include_path=[_package_root(source), *options.include, get_include()],
+            echo=True,
+            emit_linenums=True,
+        )
+    except TranslationError as error:
         where = f"{error.filename}:{error.lineno}: " if error.filename else ""
         raise CommandError(f"{where}{error.msg}") from error
-    except CompileError as error:
-        raise CommandError(f"Cython cannot translate {source}") from error
-    (written,) = translated.sources
-    selected = Path(translated.include_dirs[0])
-    shutil.copyfile(written, output)  # also one that is the same: make looks at its date
+    selected = Path(translation.include_dirs[0])
     for header in selected.rglob("*.h"):
         _update(headers / header.relative_to(selected), header)
-    if depfile:
-        read = Dependencies([get_pxd_dir(), *include], Path(get_pxd_dir())).read_by(str(source))
+    if options.depfile:
         # The note of the build, because another one may translate otherwise.
-        words = [os.path.abspath(output) + ":", *sorted(read), str(Path(__file__).parents[1] / "_build_info.py")]
-        depfile.write_text(" \\\n  ".join(word.replace(" ", "\\ ").replace("$", "$$") for word in words) + "\n")
+        words = [os.path.abspath(output) + ":", *sorted(translation.read), str(BUILD_INFO)]
+        text = " \\\n  ".join(word.replace(" ", "\\ ").replace("$", "$$") for word in words)
+        Path(options.depfile).write_text(text + "\n")
 
 
 def _package_root(source: Path) -> str:

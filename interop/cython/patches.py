@@ -1,95 +1,129 @@
-"""Mends, while Cython translates, what it gets wrong about references, and lacks about memoryviews."""
+"""The methods of Cython's compiler that are replaced while it translates a source, each with its reason and its end.
+
+Cython has no hooks for what it decides. A patch lasts for one translation. A method that is missing, because another
+release of Cython has none of that name, leaves its patch out: what the patch is for does not work then, and all else
+does. tests/cython/test_patches.py shows for each patch what breaks without it, and fails when it may go.
+docs/upstream has the changes to Cython that would make them needless.
+"""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from Cython.Compiler.PyrexTypes import (
-    CppRvalueReferenceType,
-    CReferenceType,
-    MemoryViewSliceType,
-    TemplatePlaceholderType,
-)
-from Cython.Compiler.Symtab import ModuleScope
+__all__ = ["PATCHES", "WHOLE_PATHS", "Patch", "applied", "replaced"]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A method of Cython's compiler, and what takes its place.
+
+    Attributes
+    ----------
+    target
+        The module, the class and the method: ``"PyrexTypes:CReferenceType.deduce_template_params"``.
+    make
+        Makes the replacement of the original.
+    without
+        What happens without it.
+    since
+        The release of Cython from which on it is needed, where that is not the floor.
+    upstream
+        The address of the issue of Cython's, or the name of the change in docs/upstream.
+    """
+
+    target: str
+    make: Callable[[Any], Any]
+    without: str
+    since: tuple[int, int] | None = None
+    upstream: str | None = None
+
+    def owner(self) -> tuple[Any, str] | None:
+        """What has the method, and its name; None in a release of Cython without it."""
+        module, _, path = self.target.partition(":")
+        *classes, name = path.split(".")
+        try:
+            owner = functools.reduce(getattr, classes, importlib.import_module(f"Cython.Compiler.{module}"))
+        except (ImportError, AttributeError):
+            return None
+        return (owner, name) if hasattr(owner, name) else None
 
 
 @contextlib.contextmanager
-def replaced(owner: type | ModuleType, name: str, make: Callable[[Callable], Callable]) -> Iterator[None]:
-    """While this lasts, the method or function `name` of `owner` is what `make` makes of the original."""
+def applied(patches: Iterable[Patch]) -> Iterator[None]:
+    """Apply `patches`, as far as this release of Cython has what they replace."""
+    with contextlib.ExitStack() as stack:
+        for patch in patches:
+            found = patch.owner()
+            if found:
+                stack.enter_context(replaced(*found, patch.make))
+        yield
+
+
+@contextlib.contextmanager
+def replaced(owner: type | ModuleType, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+    """Replace the method or function `name` of `owner` by what `make` makes of the original."""
+    inherited = name not in vars(owner)
     original = getattr(owner, name)
     setattr(owner, name, make(original))
     try:
         yield
     finally:
-        setattr(owner, name, original)
+        if inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
 
 
-@contextlib.contextmanager
-def mend_references() -> Iterator[None]:
-    """While this lasts, what is a reference is a value to templates, as in C++, and in tuples of C values.
-
-    An element of a vector, what ``optional.value()`` returns, and a parameter ``const T&`` are references. Of these
-    Cython makes an explicit template argument ``T&``, which C++ itself never deduces for a parameter ``T`` or ``const
-    T&``, and structs with members that are references, which do not compile.
-    """
-    with (
-        replaced(TemplatePlaceholderType, "deduce_template_params", _deduce),
-        replaced(CReferenceType, "deduce_template_params", _deduce_of_reference),
-        replaced(CppRvalueReferenceType, "deduce_template_params", _deduce_of_forwarding),
-        replaced(ModuleScope, "declare_tuple_type", _declare_tuple),
-    ):
-        yield
+def _value(kind: Any) -> Any:
+    """The type that a reference refers to, without const; any other type as it is."""
+    if not kind.is_reference:
+        return kind
+    referred = kind.ref_base_type
+    return referred.cv_base_type if referred.is_cv_qualified else referred
 
 
-@contextlib.contextmanager
-def mend_memoryviews() -> Iterator[None]:
-    """While this lasts, function templates may have memoryviews of a parameter, ``T[:, :]``: see interop/memview.pxd.
+def _deduce_value(original: Callable) -> Callable:
+    """Of ``T``, of which C++ deduces the type that a reference refers to. Cython 3.3 says whether it is a value."""
 
-    Of overloads with different numbers of dimensions the one that fits is chosen. A contiguous memoryview fits as well,
-    and becomes one with strides.
-    """
-    with (
-        replaced(MemoryViewSliceType, "valid_dtype", _valid_element),
-        replaced(MemoryViewSliceType, "deduce_template_params", _deduce_of_elements),
-    ):
-        yield
-
-
-# Later versions of Cython tell it whether the parameter is a value: is_value_type.
-
-
-def _deduce(original):
-    def deduce(self, actual, **options):
+    def deduce(self: Any, actual: Any, **options: Any) -> Any:
         return original(self, _value(actual) if options.get("is_value_type", True) else actual, **options)
 
     return deduce
 
 
-def _deduce_of_reference(original):
+def _deduce_reference(original: Callable) -> Callable:
+    """Of ``T&``, in the same way."""
     return lambda self, actual, **options: original(self, _value(actual), **options)
 
 
-def _deduce_of_forwarding(original):
+def _deduce_forwarding(original: Callable) -> Callable:
     """Of ``T&&``, for which C++ does deduce a reference."""
 
-    def deduce(self, actual, **options):
-        is_template = isinstance(self.ref_base_type, TemplatePlaceholderType)
+    def deduce(self: Any, actual: Any, **options: Any) -> Any:
+        is_template = _is_placeholder(self.ref_base_type)
         return {self.ref_base_type: actual} if is_template else original(self, actual, **options)
 
     return deduce
 
 
-def _declare_tuple(original):
+def _declare_tuple(original: Callable) -> Callable:
     return lambda self, pos, components: original(self, pos, [_value(component) for component in components])
 
 
-def _valid_element(original):
-    return lambda self, kind, *nested: isinstance(kind, TemplatePlaceholderType) or original(self, kind, *nested)
+def _valid_element(original: Callable) -> Callable:
+    return lambda self, kind, *nested: _is_placeholder(kind) or original(self, kind, *nested)
 
 
-def _deduce_of_elements(original):
-    def deduce(self, actual, **options):
-        if not isinstance(self.dtype, TemplatePlaceholderType):
+def _deduce_element(original: Callable) -> Callable:
+    """Of ``T[:, :]``. A contiguous memoryview fits as well, and becomes one with strides."""
+
+    def deduce(self: Any, actual: Any, **options: Any) -> Any:
+        if not _is_placeholder(self.dtype):
             return original(self, actual, **options)
         fits = actual.is_memoryviewslice and actual.ndim == self.ndim
         return {self.dtype: actual.dtype} if fits else None
@@ -97,9 +131,69 @@ def _deduce_of_elements(original):
     return deduce
 
 
-def _value(kind):
-    """The type that a reference refers to, without const; any other type as it is."""
-    if not kind.is_reference:
-        return kind
-    referred = kind.ref_base_type
-    return referred.cv_base_type if referred.is_cv_qualified else referred
+def _is_placeholder(kind: Any) -> bool:
+    from Cython.Compiler.PyrexTypes import TemplatePlaceholderType
+
+    return isinstance(kind, TemplatePlaceholderType)
+
+
+def _whole_path(_: Callable) -> Callable:
+    return lambda source: Path(source.filename)
+
+
+_REFERENCES = (
+    "Cython makes an explicit template argument T& of a reference (an element of a vector, the value of an optional, a "
+    "parameter const T&), which C++ never deduces for a parameter T or const T&, and the C++ does not compile"
+)
+_MEMORYVIEWS = "function templates cannot have memoryviews of a parameter, T[:, :], so interop.memview does not compile"
+
+PATCHES = (
+    Patch(
+        "PyrexTypes:TemplatePlaceholderType.deduce_template_params",
+        _deduce_value,
+        without=_REFERENCES,
+        upstream="cython-template-arguments.patch",
+    ),
+    Patch(
+        "PyrexTypes:CReferenceType.deduce_template_params",
+        _deduce_reference,
+        without=_REFERENCES,
+        upstream="cython-template-arguments.patch",
+    ),
+    Patch(
+        "PyrexTypes:CppRvalueReferenceType.deduce_template_params",
+        _deduce_forwarding,
+        without="with the two before it, a forwarding reference T&& would lose the reference",
+        upstream="cython-template-arguments.patch",
+    ),
+    Patch(
+        "Symtab:ModuleScope.declare_tuple_type",
+        _declare_tuple,
+        without="a tuple of C values with a reference among them becomes a struct that does not compile",
+        upstream="cython-template-arguments.patch",
+    ),
+    Patch(
+        "PyrexTypes:MemoryViewSliceType.valid_dtype",
+        _valid_element,
+        without=_MEMORYVIEWS,
+        upstream="cython-memoryview-templates.patch",
+    ),
+    Patch(
+        "PyrexTypes:MemoryViewSliceType.deduce_template_params",
+        _deduce_element,
+        without=_MEMORYVIEWS,
+        upstream="cython-memoryview-templates.patch",
+    ),
+)
+
+WHOLE_PATHS = (
+    Patch(
+        "Scanning:FileSourceDescriptor.get_relative_path",
+        _whole_path,
+        without=(
+            "tracebacks name a source relative to the folder that was current when it was translated, and Python finds "
+            "no line of it"
+        ),
+        since=(3, 3),
+    ),
+)

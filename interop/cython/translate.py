@@ -1,31 +1,48 @@
-"""From a .pyx to C++, in this process."""
+"""`translate`: from one ``.pyx`` to C++. Nothing else starts Cython's compiler."""
 
 import concurrent.futures.thread  # noqa: F401 (its own hook at a fork, to which a translation gives way, must be older)
+import contextlib
 import fnmatch
+import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import setuptools
-from Cython import Utils
+from Cython import Utils, __version__
+from Cython.Build.Dependencies import DistutilsInfo
 from Cython.Compiler import Errors
 from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
-from Cython.Compiler.Scanning import FileSourceDescriptor
 
-from interop.build.cythonizer import DIRECTIVES, our_rules, refuse
-from interop.cython.declarations import Dependencies, Selection, select
-from interop.cython.hints import HINT
-from interop.cython.patches import replaced
-from interop.jit.cache import Entry, root
-from interop.jit.diagnose import causes
-from interop.jit.errors import BuildError, Diagnostic
+from interop.cython.checks import (
+    refuse_in_place_operators,
+    refuse_to_replace_tensors,
+    refuse_unfit_functions,
+    refuse_unknown_names,
+)
+from interop.cython.declarations import select
+from interop.cython.dependencies import Dependencies
+from interop.cython.diagnostics import Diagnostic, causes
+from interop.cython.guards import refuse_idle_guards
+from interop.cython.hints import HINT, hints
+from interop.cython.patches import PATCHES, WHOLE_PATHS, applied
+from interop.cython.versions import check_version
+from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir
 
-__all__ = ["translate"]
+__all__ = ["DIRECTIVES", "Source", "Translation", "TranslationError", "rules", "translate"]
+
+DIRECTIVES: dict[str, Any] = {
+    "language_level": 3,
+    # None may be passed where a cdef class is declared, and reading .cdata of it would crash.
+    "nonecheck": True,
+    # Python prints them with "Exception ignored"; where interop/callback.h raises instead, nothing is to be printed.
+    "unraisable_tracebacks": False,
+}
+"""The Cython directives that are set unless told otherwise; a ``# cython:`` line in a source wins."""
 
 # Cython keeps caches and settings for the whole process, and what we replace in it is replaced for all threads.
 _one_at_a_time = threading.RLock()
@@ -36,82 +53,200 @@ os.register_at_fork(
 )
 
 
-def translate(
-    source: str,
-    extension: setuptools.Extension,
-    cpp: Path,
-    options: Mapping[str, Any],
-    stack: ExitStack,
-    ready: Callable[[], object],
-) -> set[str]:
-    """Write the C++ of `source` into the file `cpp`; return the files that were read.
+class TranslationError(Error, SyntaxError):
+    """Cython, or one of our checks, rejects a source.
 
-    What its ``# distutils:`` lines say, and the folders of headers that it needs, go into `extension`. They stay as
-    long as `stack`. `ready` is called as soon as the flags are known.
+    As a `SyntaxError` it stands for the first error, with its file, line and column.
+
+    Attributes
+    ----------
+    diagnostics : tuple of Diagnostic
+        The errors, without those that are only the consequence of another.
+    output : str
+        All that Cython printed.
     """
-    folders = [os.path.dirname(source), *extension.include_dirs]
-    with _one_at_a_time, _errors_of_cython(extension.name) as output:
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], output: str):
+        self.diagnostics = tuple(diagnostics)
+        self.output = output
+        first = self.diagnostics[0]
+        super().__init__(first.message, (first.path, first.line, first.column, first.text))
+
+    def __reduce__(self) -> tuple:
+        return TranslationError, (self.diagnostics, self.output)
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A source that was translated.
+
+    Attributes
+    ----------
+    read
+        The source, and the files that it includes and cimports, but for what our own declarations cimport.
+    include_dirs
+        The folders of the headers that its C++ needs beside those that it was given, to be searched before these.
+    """
+
+    read: frozenset[str]
+    include_dirs: tuple[str, ...]
+
+
+class Source:
+    """A ``.pyx`` and what it reads, before it is translated.
+
+    Parameters
+    ----------
+    path
+        The file.
+    include_path
+        Folders with ``.pxd`` files; ours need not be among them.
+
+    Attributes
+    ----------
+    read : frozenset of str
+        As of `Translation`.
+    """
+
+    def __init__(self, path: str, include_path: Iterable[str] = ()):
+        self.path = path
+        self.pxd = Path(get_pxd_dir())
+        self.include_path = list(include_path)
         # Files may have changed since they were last read in this process.
         Utils.clear_function_caches()
-        pxd = Path(get_pxd_dir())
-        tree = Dependencies([str(pxd), *folders], pxd)
-        read = tree.read_by(source)
-        refuse(source)
-        chosen = _select(pxd, source, folders, tree, stack)
-        include_path = [str(chosen.pxd), *folders]
-        _apply_distutils_lines(tree, source, extension)
-        ready()
-        compilation = CompilationOptions(
-            default_options,
-            include_path=include_path,
-            compiler_directives=DIRECTIVES | options.get("compiler_directives", {}),
-            output_file=str(cpp),
-            cplus=True,
-            annotate="default" if options.get("annotate") else None,
-            errors_to_stderr=False,
-        )
-        with our_rules():
-            result = compile_single(source, compilation, full_module_name=extension.name)
+        self._tree = Dependencies([str(self.pxd), *self.include_path], self.pxd)
+        self.read = frozenset(self._tree.read_by(path))
+
+    def distutils(self) -> DistutilsInfo:
+        """What its ``# distutils:`` lines say."""
+        return self._tree.distutils_info(self.path)
+
+    def of_user(self) -> list[str]:
+        """The files among `read` that are neither ours nor Cython's."""
+        return [path for path in self.read if not self._tree.is_ours(path)]
+
+
+def translate(
+    path: str,
+    module: str,
+    cpp: Path,
+    *,
+    declarations: Path,
+    include_path: Iterable[str] = (),
+    directives: Mapping[str, Any] | None = None,
+    cplus: bool = True,
+    echo: bool = False,
+    whole_paths: bool = False,
+    force: bool = True,
+    started: Callable[[DistutilsInfo], object] = lambda info: None,
+    **options: Any,
+) -> Translation:
+    """Translate a source to C++, with our declarations on the path, our checks and `DIRECTIVES`.
+
+    Parameters
+    ----------
+    path
+        The ``.pyx``.
+    module
+        The full dotted name of the module.
+    cpp
+        The file to write.
+    declarations
+        The folder for the declarations and headers that the source can need: see `declarations.select`.
+    include_path
+        Folders with further ``.pxd`` files.
+    directives
+        Cython's, beside `DIRECTIVES`.
+    cplus
+        Whether it becomes C++ and not C.
+    echo
+        Whether Cython prints its errors and warnings to stderr.
+    whole_paths
+        Whether tracebacks name the source by its whole path.
+    force
+        Whether it is translated even if `cpp` was made from the same files with the same arguments.
+    started
+        Called before Cython's compiler starts, with what the ``# distutils:`` lines say.
+    **options
+        Of Cython's `CompilationOptions`.
+
+    Raises
+    ------
+    TranslationError
+        If the source is wrong.
+    CythonVersionError
+        If this Cython is too old.
+    """
+    check_version()
+    with _one_at_a_time, _collected() as output:
+        source = Source(path, include_path)
+        refuse_unknown_names(path, str(source.pxd))
+        refuse_idle_guards(path)
+        selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
+        translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
+        arguments = options | {
+            "include_path": [str(selection.pxd), str(source.pxd), *source.include_path],
+            "compiler_directives": DIRECTIVES | dict(directives or {}),
+            "cplus": cplus,
+        }
+        last_line = f"// translated from {_key(source, selection.digest, module, arguments)}\n"
+        if not force and _last_line(cpp) == last_line:
+            return translation
+        started(source.distutils())
+        compilation = CompilationOptions(default_options, output_file=str(cpp), errors_to_stderr=echo, **arguments)
+        cpp.parent.mkdir(parents=True, exist_ok=True)
+        with rules(), applied(WHOLE_PATHS if whole_paths else ()):
+            result = compile_single(path, compilation, full_module_name=module)
         if result.num_errors:
-            raise BuildError(extension.name, diagnostics=causes(output.diagnostics), output=str(output))
-    # Whose name may have Cython's version in it: __init__.cython-30.pxd.
-    if any(fnmatch.fnmatch(path, "*/numpy/__init__.*pxd") for path in read):
-        import numpy
-
-        extension.include_dirs.append(numpy.get_include())
-    extension.include_dirs.insert(0, str(chosen.include))
-    return read
+            raise TranslationError(causes(output.diagnostics) or [_unknown(result.num_errors)], str(output))
+        with cpp.open("a", encoding="ascii") as file:
+            file.write(last_line)
+    return translation
 
 
-def _select(pxd: Path, source: str, folders: list[str], tree: Dependencies, stack: ExitStack) -> Selection:
-    """The declarations and headers for `source`, which nobody removes as long as `stack` lasts."""
-    while True:
-        chosen = select(pxd, Path(get_include()), [source], folders, root() / "declarations", tree)
-        entry = Entry("declarations", chosen.pxd.parent.name)
-        stack.enter_context(entry.shared())
-        if chosen.pxd.exists():  # else somebody made room just before
-            entry.use()
-            return chosen
+@contextlib.contextmanager
+def rules() -> Iterator[None]:
+    """While this lasts, Cython's compiler has our patches, checks and hints."""
+    with (
+        applied(PATCHES),
+        refuse_in_place_operators(),
+        refuse_to_replace_tensors(),
+        refuse_unfit_functions(),
+        hints(),
+    ):
+        yield
 
 
-def _apply_distutils_lines(tree: Dependencies, source: str, extension: setuptools.Extension) -> None:
-    info = tree.distutils_info(source)
-    for line in ("name", "language", "depends", "np_pythran"):  # which are settled, or for setup.py
-        info.values.pop(line, None)
-    here = os.path.dirname(source)
-    for key in ("sources", "include_dirs", "library_dirs", "extra_objects"):
-        if key in info.values:
-            info.values[key] = [os.path.join(here, path) for path in info.values[key]]
-    extra = extension.extra_compile_args
-    if isinstance(extra, dict) and "extra_compile_args" in info.values:
-        extra["cxx"] = [*extra.get("cxx", ()), *info.values.pop("extra_compile_args")]
-    info.apply(extension)
+def _key(source: Source, *arguments: object) -> str:
+    """A hash of what the C++ is made from; the declarations among the arguments."""
+    found = hashlib.sha256(repr([__version__, arguments]).encode("utf-8", "surrogateescape"))
+    for path in sorted(source.of_user()):
+        found.update(path.encode("utf-8", "surrogateescape") + Path(path).read_bytes())
+    return found.hexdigest()
+
+
+def _last_line(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(256, os.stat(path).st_size), os.SEEK_END)
+            return file.read().decode("ascii", "replace").splitlines(keepends=True)[-1]
+    except (OSError, IndexError):
+        return ""
+
+
+def _numpy_include(read: Iterable[str]) -> list[str]:
+    # Its name may have Cython's version in it: __init__.cython-30.pxd.
+    if not any(fnmatch.fnmatch(path, "*/numpy/__init__.*pxd") for path in read):
+        return []
+    import numpy
+
+    return [numpy.get_include()]
 
 
 class _Output:
     """What Cython says."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._texts: list[str] = []
 
@@ -132,32 +267,37 @@ class _Output:
         return "\n".join(self._texts)
 
 
-@contextmanager
-def _errors_of_cython(name: str) -> Iterator[_Output]:
-    """Collects errors, and raises what Cython and our own checks raise as a `BuildError`."""
+@contextlib.contextmanager
+def _collected() -> Iterator[_Output]:
+    """Collects Cython's errors, and raises what it and our checks raise as a `TranslationError`."""
     output = _Output()
-
+    kind: Any = Errors.CompileError
+    kind.reported = _Reported(output)
     try:
-        with (
-            _noticed(output),
-            # In tracebacks: relative to a folder that is the current one by chance, Python would not find the line.
-            replaced(FileSourceDescriptor, "get_relative_path", lambda _: lambda source: Path(source.filename)),
-        ):
-            yield output
+        yield output
+    except TranslationError:
+        raise
     except SyntaxError as error:
         line = _line(error)
         column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
-        told = Diagnostic(error.msg, error.filename, error.lineno, column, line)
-        raise BuildError(name, diagnostics=[told], output=str(error)) from None
+        raise TranslationError(
+            [Diagnostic(error.msg, error.filename, error.lineno, column, line)], str(error)
+        ) from None
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
             output.add(error)
-        found = causes(output.diagnostics) or [Diagnostic(str(error))]
-        raise BuildError(name, diagnostics=found, output=str(output) or str(error)) from error
+        raise TranslationError(
+            causes(output.diagnostics) or [Diagnostic(str(error))], str(output) or str(error)
+        ) from error
+    finally:
+        del kind.reported
 
 
 class _Reported:
-    """What Cython notes in an error when it tells of it, and not when it holds it back, perhaps to drop it."""
+    """What Cython notes in an error when it tells of it, and not when it holds it back, perhaps to drop it.
+
+    Its own function for that is built into the modules that call it, so it cannot be replaced.
+    """
 
     def __init__(self, output: _Output):
         self._output = output
@@ -171,15 +311,9 @@ class _Reported:
         vars(error)["reported"] = value
 
 
-@contextmanager
-def _noticed(output: _Output) -> Iterator[None]:
-    """Collects the errors of which Cython tells; its own function for that is built into the modules that call it."""
-    kind: Any = Errors.CompileError
-    kind.reported = _Reported(output)
-    try:
-        yield
-    finally:
-        del kind.reported
+def _unknown(count: int) -> Diagnostic:
+    """In place of errors that a release of Cython reports in a way that `_Reported` does not see."""
+    return Diagnostic(f"Cython {__version__} reports {count} errors; to see them, run: cython --cplus on the source")
 
 
 def _line(error: SyntaxError) -> str:

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import setuptools.errors
 import torch
@@ -18,9 +19,9 @@ from Cython.Utils import find_root_package_dir
 from torch.utils import cpp_extension
 
 from interop.build.cuda import is_cuda, uses_cuda
-from interop.build.cythonizer import is_cython
-from interop.build.extension import Extension
-from interop.cython.translate import translate
+from interop.build.extension import Extension, apply_distutils_lines
+from interop.cython.extensions import is_cython
+from interop.cython.translate import TranslationError, translate
 from interop.jit import manifest, surroundings
 from interop.jit.cache import root
 from interop.jit.compiler import CommandFailedError, Compiler
@@ -48,6 +49,9 @@ def build(recipe: Recipe, folder: Path, say: Callable[[str], None], verbose: boo
     work = _Work(recipe, folder, say, verbose, force)
     try:
         return work.run()
+    except TranslationError as error:
+        told = BuildError(recipe.name, diagnostics=error.diagnostics, output=error.output)
+        raise _labelled(told, recipe, folder) from None
     except BuildError as error:
         raise _labelled(error, recipe, folder) from None
     except CommandFailedError as failed:
@@ -98,7 +102,7 @@ class _Work:
                 prepared.append(pool.submit(stack.enter_context, precompiled(compiler, self.say)))
                 prepared.append(pool.submit(stack.enter_context, support(compiler, self.say)))
 
-            read = self._translate(stack, prepare)
+            read = self._translate(prepare)
             if not prepared:
                 prepare()
             extension = self.extension
@@ -135,13 +139,30 @@ class _Work:
     def _compiler(self) -> Compiler:
         return Compiler.of(self.extension, self.verbose)
 
-    def _translate(self, stack: ExitStack, ready: Callable[[], object]) -> set[str]:
-        read = set()
+    def _translate(self, ready: Callable[[], object]) -> set[str]:
+        read: set[str] = set()
         for source in [source for source in self.extension.sources if is_cython(source)]:
             self.say("translating")
             cpp = self.folder / f"{self.recipe.name}.cpp"
-            read |= translate(source, self.extension, cpp, self.recipe.options, stack, ready)
-            sources = [source, *sorted(path for path in read if path != source and not is_fixed(path))]
+
+            def started(info: Any, source: str = source) -> None:
+                apply_distutils_lines(info, source, self.extension)
+                ready()
+
+            translation = translate(
+                source,
+                self.extension.name,
+                cpp,
+                declarations=self.folder / "declarations",
+                include_path=[os.path.dirname(source), *self.extension.include_dirs],
+                directives=self.recipe.options.get("compiler_directives"),
+                whole_paths=True,
+                started=started,
+                annotate="default" if self.recipe.options.get("annotate") else None,
+            )
+            self.extension.include_dirs = [*translation.include_dirs, *self.extension.include_dirs]
+            read |= translation.read
+            sources = [source, *sorted(path for path in translation.read if path != source and not is_fixed(path))]
             self.generated.append(Generated(cpp, sources))
             self.extension.sources = [str(cpp) if one == source else one for one in self.extension.sources]
         return read

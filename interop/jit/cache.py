@@ -22,7 +22,6 @@ KINDS = {
     "modules": "modules",
     "objects": "objects of C++ and CUDA sources",
     "headers": "precompiled headers",
-    "declarations": "declarations chosen for modules",
     "support": "parts that modules share",
 }
 LIMIT = 2 << 30

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.jit.errors import Diagnostic
+from interop.cython.diagnostics import Diagnostic
 
-__all__ = ["Generated", "causes", "diagnose", "undefined", "unloaded"]
+__all__ = ["Generated", "diagnose", "undefined", "unloaded"]
 
 _LOCATED = re.compile(
     r"^(?P<path>[^\n:]+?)(?::(?P<line>\d+)(?::(?P<column>\d+))?|\((?P<nvcc>\d+)\)): *"
@@ -20,10 +20,6 @@ _MARK = re.compile(r'^ */\* "(?P<path>[^"]+)":(?P<line>\d+)$')
 _MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' file not found)")
 _QUOTED = re.compile(r"'([^']+)'")
 _OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
-_CONVERSION = re.compile(r"Cannot (?:convert|assign type) ")
-_CRASH = re.compile(r"Compiler crash in ")
-_NO_PXD = re.compile(r"'[\w.]+\.pxd' not found")
-_NO_MEMBER = re.compile(r"cimported module has no attribute ")
 _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
 _UNLOADED = re.compile(r"([^\s(]+): cannot open shared object file")
 
@@ -78,23 +74,6 @@ def diagnose(output: str, generated: Sequence[Generated], is_users: Callable[[st
         lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
         found = [Diagnostic(line) for line in dict.fromkeys(lines)]
     return found
-
-
-def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Those of Cython's errors that are not the consequence of another: after one, it goes on with Python objects."""
-    real = [one for one in found if not _CRASH.match(one.message)] or list(found)
-    without_pxd = any(_NO_PXD.match(one.message) for one in real)
-    kept: list[Diagnostic] = []
-    for one in real:
-        others = [other for other in real if other is not one and (other.path, other.line) == (one.path, one.line)]
-        if _CONVERSION.match(one.message) and any(not _CONVERSION.match(other.message) for other in others):
-            continue
-        if one.hint and any(other.hint == one.hint and other in others for other in kept):
-            continue
-        if without_pxd and _NO_MEMBER.match(one.message):
-            continue
-        kept.append(one)
-    return kept
 
 
 def undefined(message: str) -> str | None:

@@ -2,55 +2,16 @@
 
 import errno
 import functools
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from interop.cython.diagnostics import Diagnostic
 from interop.paths import get_cache_dir
 
 __all__ = ["BuildError", "CacheError", "Diagnostic", "message_of"]
 
 SHOWN = 5
 """So many errors are shown; the first of them is mostly the cause of the rest."""
-
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """One error in a source.
-
-    Attributes
-    ----------
-    message
-        What Cython or the compiler says, on one line.
-    path
-        The file; for the texts of `load_inline`, ``cython_source`` or ``cpp_source``. None where it is not known.
-    line, column
-        Where it is, counted from 1; None where that is not known.
-    text
-        The line itself.
-    hint
-        What to write instead, where that is known.
-    """
-
-    message: str
-    path: str | None = None
-    line: int | None = None
-    column: int | None = None
-    text: str | None = None
-    hint: str | None = None
-
-    def __str__(self) -> str:
-        hint = [f"    hint: {self.hint}"] if self.hint else []
-        if self.path is None:
-            return "\n".join([self.message, *hint])
-        place = ":".join(str(part) for part in (_shortest(self.path), self.line, self.column) if part is not None)
-        lines = [f"{place}: {self.message}"]
-        if self.text is not None and self.text.strip():
-            lines.append(f"    {self.text.expandtabs(1).rstrip()}")
-            if self.column is not None:
-                lines.append(f"    {' ' * (self.column - 1)}^")
-        return "\n".join([*lines, *hint])
 
 
 class BuildError(RuntimeError):
@@ -118,11 +79,3 @@ def message_of(error: OSError) -> str:
         f"the cache cannot be written:{place} ({error.strerror}); name a folder that can in the environment variable "
         "INTEROP_CACHE_DIR"
     )
-
-
-def _shortest(path: str) -> str:
-    """As a person would write it in the current folder."""
-    if not os.path.isabs(path):
-        return path
-    relative = os.path.relpath(path)
-    return path if relative.startswith("..") else relative

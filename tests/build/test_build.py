@@ -1,7 +1,9 @@
 """The build helpers: what they add to an extension, and what they refuse."""
 
 import builtins
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -12,15 +14,14 @@ import setuptools
 import torch
 from conftest import run
 from Cython.Compiler import Errors
-from Cython.Compiler.Errors import CompileError
 from Cython.Compiler.Main import CompilationOptions, Context, default_options
 from setuptools import Distribution
 
 import interop
 from interop import _core
-from interop.build import DIRECTIVES, BuildExtension, Extension, cythonize, openmp_flags
-from interop.build.cythonizer import our_rules
+from interop.build import DIRECTIVES, BuildExtension, Extension, TranslationError, cythonize, openmp_flags
 from interop.cython import checks
+from interop.cython.translate import rules
 
 USES_NUMBER = """
 cimport torch
@@ -251,7 +252,7 @@ class TestCythonize:
             "impl('a::b', 'CPU', kernel)\nregister_autograd('a::b', part)\n"
         )
         (project / "m.pyx").write_text(text.format(declared=declared))
-        with pytest.raises(CompileError):
+        with pytest.raises(TranslationError):
             cythonize("m.pyx")
         assert re.findall(r"m.pyx:(\d+):\d+: torch calls this function without the GIL", capsys.readouterr().err) == [
             "7",
@@ -287,7 +288,7 @@ class TestCythonize:
     def refusals(self, project, capsys, *lines):
         """The lines that Cython refuses, and why."""
         (project / "m.pyx").write_text(self.BEGIN + "\n".join(lines) + "\n")
-        with pytest.raises(CompileError):
+        with pytest.raises(TranslationError):
             cythonize("m.pyx")
         text = (project / "m.pyx").read_text().splitlines()
         found = re.findall(r"^m.pyx:(\d+):\d+: (.*)", capsys.readouterr().err, re.MULTILINE)
@@ -449,7 +450,7 @@ class TestSelection:
     def test_the_names_are_those_that_cython_finds(self, module):
         """One that is missing would be refused, and one too many would crash Cython."""
         options = CompilationOptions(default_options, include_path=[interop.get_pxd_dir()], cplus=True)
-        with our_rules():
+        with rules():
             Errors.init_thread()
             entries = Context.from_options(options).find_module(module, need_pxd=True).entries
         of_modules = {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "at"}
@@ -465,7 +466,7 @@ class TestSelection:
             "cimport torch\ncimport ATen as at\ncdef class C:\n    cdef torch.Tensor held\n    cdef at.Tensor cdata\n"
             f"    def f(self, torch.Tensor x):\n        self.cdata = x.cdata\n        {target} = {value}\n"
         )
-        with pytest.raises(CompileError):
+        with pytest.raises(TranslationError):
             cythonize(f"{name}.pyx")
         said = capfd.readouterr().err
         assert said.count("cannot be replaced") == 1
@@ -482,7 +483,7 @@ class TestSelection:
             else "cimport ATen as at\nfrom libcpp.vector cimport vector\n"
             f"cdef void f(vector[at.Tensor]& v) except *:\n    {statement}\n"
         )
-        with pytest.raises(CompileError):
+        with pytest.raises(TranslationError):
             cythonize(f"{name}.pyx")
         assert "would end the process; write t = t " in capfd.readouterr()[1]
 
@@ -522,17 +523,32 @@ class TestSelection:
         cythonize("once.pyx", force=True)
         assert {path: path.stat().st_mtime_ns for path in (project / "build").rglob("*.pxd")} == first
 
-    def test_other_declarations_translate_again(self, project):
-        """Their files may be older than the C++ that was made from others, so dates do not tell."""
-        (project / "again.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).exp()\n")
+    @pytest.mark.parametrize("change", ["source", "included", "declarations", "directives", "cut short"])
+    def test_what_changed_is_translated_again(self, project, monkeypatch, change):
+        """Whatever the dates of the files are."""
+        (project / "again.pyx").write_text("cimport ATen as at\ninclude 'more.pxi'\ndef f(): at.zeros((2,)).exp()\n")
+        (project / "more.pxi").write_text("cdef int one = 1\n")
         cythonize("again.pyx")
-        used, translated = project / "build" / "interop-pxd" / "used.json", project / "again.cpp"
-        translated.write_text(translated.read_text() + "// from other declarations\n")
+        translated, mark = project / "again.cpp", "// made earlier\n"
+        translated.write_text(mark + translated.read_text())
         cythonize("again.pyx")
-        assert "// from other declarations" in translated.read_text()
-        used.write_text(used.read_text().replace('": "', '": "other-'))
-        cythonize("again.pyx")
-        assert "// from other declarations" not in translated.read_text()
+        assert translated.read_text().startswith(mark)
+        options = {}
+        if change in ("source", "included"):
+            path = project / {"source": "again.pyx", "included": "more.pxi"}[change]
+            path.write_text(path.read_text() + "cdef int two = 2\n")
+            os.utime(path, (0, 0))
+        elif change == "declarations":
+            shutil.copytree(interop.get_pxd_dir(), project / "pxd")
+            with (project / "pxd" / "ATen" / "Parallel.pxd").open("a") as file:
+                file.write("# changed\n")
+            monkeypatch.setattr("interop.cython.translate.get_pxd_dir", lambda: str(project / "pxd"))
+        elif change == "directives":
+            options = {"compiler_directives": {"boundscheck": False}}
+        else:
+            translated.write_text(translated.read_text()[:-10])
+        cythonize("again.pyx", **options)
+        assert not translated.read_text().startswith(mark)
 
     @pytest.mark.parametrize(
         "call", ["t.std(True)", "t.sort(True)", "t.var(1)", "t.std(v, 2)", "t.argsort(flag)", "at.IntArrayRef(v)"]
@@ -543,7 +559,7 @@ class TestSelection:
             "cimport ATen as at\nfrom libc.stdint cimport int64_t\nfrom libcpp.vector cimport vector\n"
             f"cdef void f(at.Tensor t, bint flag, vector[int64_t] v):\n    {call}\n"
         )
-        with pytest.raises(CompileError):
+        with pytest.raises(TranslationError):
             cythonize(f"{name}.pyx")
 
 

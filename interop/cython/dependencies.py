@@ -1,0 +1,86 @@
+"""What a source reads: the files that it includes and cimports, and what its ``# distutils:`` lines say."""
+
+import os
+import re
+import tokenize
+from collections.abc import Iterable
+from pathlib import Path
+
+import Cython
+from Cython.Build.Dependencies import DependencyTree
+from Cython.Compiler.Main import Context
+from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
+from Cython.Utils import detect_opened_file_encoding
+
+__all__ = ["Dependencies", "read_source"]
+
+
+class Dependencies(DependencyTree):
+    """What Cython will read for a source: like its own tree, but it knows that our declarations need nobody else's."""
+
+    def __init__(self, include_path: Iterable[str], pxd: Path):
+        options = CompilationOptions(default_options)
+        super().__init__(_Context([".", *include_path], get_directive_defaults(), options=options), quiet=True)
+        self._closed = (pxd, Path(Cython.__file__).parent)
+
+    def cimported_files(self, filename):
+        return () if self.is_ours(filename) else super().cimported_files(filename)
+
+    def parse_dependencies(self, source_filename):
+        _refuse_unknown_encoding(source_filename)
+        return super().parse_dependencies(source_filename)
+
+    def is_ours(self, path: str) -> bool:
+        """Whether a file is one of our declarations, or of Cython's."""
+        return any(map(Path(path).is_relative_to, self._closed))
+
+    def read_by(self, source: str) -> set[str]:
+        """The source, and what it includes and cimports, but for what our own declarations cimport."""
+        # Absolute, because Cython remembers what it read by name, also from another working directory.
+        return self.all_dependencies(os.path.abspath(source))
+
+
+class _Context(Context):
+    """Cython's, which of an included file that is missing says no line."""
+
+    def find_include_file(self, filename, pos=None, source_file_path=None):
+        found = self.search_include_directories(
+            filename, source_pos=pos, include=True, source_file_path=source_file_path
+        )
+        if found or source_file_path is None:
+            return found
+        raise _wrong_line(
+            f"there is no file {filename!r} to include, neither beside this one nor in the folders that are searched",
+            source_file_path,
+            rf"^[ \t]*include[ \t]+(?=['\"]{re.escape(filename)}['\"])",
+        )
+
+
+def _refuse_unknown_encoding(path: str) -> None:
+    """Cython says of one neither the file nor the line."""
+    with open(path, "rb") as file:
+        name = detect_opened_file_encoding(file)
+    try:
+        "".encode(name)
+    except LookupError as error:
+        raise _wrong_line(str(error), path, rf"coding[:=]\s*(?={re.escape(name)})") from None
+
+
+def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
+    """An error at what follows the pattern `before`."""
+    text = read_source(path)
+    found = re.search(before, text, re.MULTILINE)
+    line, column = 1, 1
+    if found:
+        line, column = text.count("\n", 0, found.end()) + 1, found.end() - text.rfind("\n", 0, found.end())
+    lines = text.splitlines()
+    return SyntaxError(message, (path, line, column, lines[line - 1] if lines else ""))
+
+
+def read_source(path: str) -> str:
+    """The text of a source, in the encoding that its first lines name. What is wrong with that, Cython will say."""
+    try:
+        with tokenize.open(path) as file:
+            return file.read()
+    except (SyntaxError, UnicodeDecodeError):
+        return Path(path).read_text(encoding="utf-8", errors="replace")

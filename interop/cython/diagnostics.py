@@ -1,0 +1,76 @@
+"""`Diagnostic`: one error in a source, as Cython or a compiler reports it. It does without Cython itself."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Diagnostic", "causes"]
+
+_CONVERSION = re.compile(r"Cannot (?:convert|assign type) ")
+_CRASH = re.compile(r"Compiler crash in ")
+_NO_PXD = re.compile(r"'[\w.]+\.pxd' not found")
+_NO_MEMBER = re.compile(r"cimported module has no attribute ")
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One error in a source.
+
+    Attributes
+    ----------
+    message
+        What Cython or the compiler says, on one line.
+    path
+        The file; for the texts of `load_inline`, ``cython_source`` or ``cpp_source``. None where it is not known.
+    line, column
+        Where it is, counted from 1; None where that is not known.
+    text
+        The line itself.
+    hint
+        What to write instead, where that is known.
+    """
+
+    message: str
+    path: str | None = None
+    line: int | None = None
+    column: int | None = None
+    text: str | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        hint = [f"    hint: {self.hint}"] if self.hint else []
+        if self.path is None:
+            return "\n".join([self.message, *hint])
+        place = ":".join(str(part) for part in (_shortest(self.path), self.line, self.column) if part is not None)
+        lines = [f"{place}: {self.message}"]
+        if self.text is not None and self.text.strip():
+            lines.append(f"    {self.text.expandtabs(1).rstrip()}")
+            if self.column is not None:
+                lines.append(f"    {' ' * (self.column - 1)}^")
+        return "\n".join([*lines, *hint])
+
+
+def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Those of Cython's errors that are not the consequence of another: after one, it goes on with Python objects."""
+    real = [one for one in found if not _CRASH.match(one.message)] or list(found)
+    without_pxd = any(_NO_PXD.match(one.message) for one in real)
+    kept: list[Diagnostic] = []
+    for one in real:
+        others = [other for other in real if other is not one and (other.path, other.line) == (one.path, one.line)]
+        if _CONVERSION.match(one.message) and any(not _CONVERSION.match(other.message) for other in others):
+            continue
+        if one.hint and any(other.hint == one.hint and other in others for other in kept):
+            continue
+        if without_pxd and _NO_MEMBER.match(one.message):
+            continue
+        kept.append(one)
+    return kept
+
+
+def _shortest(path: str) -> str:
+    """As a person would write it in the current folder."""
+    if not os.path.isabs(path):
+        return path
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

@@ -1,0 +1,89 @@
+"""Translates the ``.pyx`` sources of setuptools' extensions."""
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import setuptools
+from Cython.Build.Dependencies import create_extension_list
+from Cython.Compiler.Main import Context
+from Cython.Compiler.Options import CompilationOptions, default_options
+
+from interop.cython.translate import Translation, translate
+from interop.paths import get_pxd_dir
+
+__all__ = ["is_cython", "translate_extensions"]
+
+
+def is_cython(source: str | os.PathLike) -> bool:
+    """Whether a source is one for Cython."""
+    return os.fspath(source).endswith((".pyx", ".py"))
+
+
+def translate_extensions(
+    extensions: Sequence[setuptools.Extension],
+    *,
+    include_path: Iterable[str] = (),
+    compiler_directives: Mapping[str, Any] | None = None,
+    build_dir: str | None = None,
+    nthreads: int = 0,
+    force: bool = False,
+    quiet: bool = False,
+    exclude: Sequence[str] | None = None,
+    aliases: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[setuptools.Extension]:
+    """The extensions with C++ in place of their ``.pyx``: see `interop.build.cythonize`."""
+    folders = [*include_path, *(folder for extension in extensions for folder in extension.include_dirs)]
+    context = Context.from_options(
+        CompilationOptions(default_options, include_path=[".", get_pxd_dir(), *folders], **options)
+    )
+    found, _ = create_extension_list(
+        list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases, quiet=quiet
+    )
+    tasks = []
+    for extension in found:
+        for index, source in enumerate(extension.sources):
+            if is_cython(source):
+                cplus = extension.language == "c++"
+                cpp = _output(source, build_dir, ".cpp" if cplus else ".c")
+                extension.sources[index] = str(cpp)
+                arguments = {
+                    "path": source,
+                    "module": extension.name,
+                    "cpp": cpp,
+                    "cplus": cplus,
+                    "declarations": Path(build_dir or "build", "interop-pxd").resolve(),
+                    "include_path": [*include_path, *extension.include_dirs],
+                    "directives": compiler_directives,
+                    "force": force,
+                    "echo": not quiet,
+                    # With line numbers of the .pyx in the C++, errors of g++ name them.
+                    "emit_linenums": True,
+                }
+                tasks.append((extension, arguments | options))
+    if nthreads and len(tasks) > 1:
+        with ProcessPoolExecutor(nthreads, multiprocessing.get_context("fork")) as pool:
+            done = list(pool.map(_translated, [arguments for _, arguments in tasks]))
+    else:
+        done = [_translated(arguments) for _, arguments in tasks]
+    for (extension, arguments), translation in zip(tasks, done, strict=True):
+        # C++ that lies elsewhere than its source still finds the headers that lie there.
+        beside = os.path.dirname(arguments["path"]) or "."
+        extension.include_dirs = [*translation.include_dirs, *extension.include_dirs, *([beside] if build_dir else [])]
+    return found
+
+
+def _translated(arguments: dict[str, Any]) -> Translation:
+    """Called in another process as well, and so a function of the module."""
+    said = f"Cythonizing {arguments['path']}"
+    return translate(started=lambda _: arguments["echo"] and print(said, flush=True), **arguments)
+
+
+def _output(source: str, build_dir: str | None, suffix: str) -> Path:
+    """The file for the C++ of a source: beside it, or below `build_dir` as it lies below the current folder."""
+    path = Path(source).with_suffix(suffix)
+    return Path(build_dir, *(path.parts[1:] if path.is_absolute() else path.parts)) if build_dir else path
