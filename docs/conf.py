@@ -23,7 +23,7 @@ extensions = [
     "default_role",
     "folding",
 ]
-exclude_patterns = ["extensions", "**/__pycache__"]
+exclude_patterns = ["extensions", "upstream", "**/__pycache__"]
 
 # What is quoted is copied and searched for, so quotes stay as they are; two hyphens are a dash.
 smartquotes_action = "D"

@@ -9,11 +9,14 @@ docs/upstream has the changes to Cython that would make them needless.
 import contextlib
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from interop.cython.versions import FLOOR, running
 
 __all__ = ["PATCHES", "WHOLE_PATHS", "Patch", "applied", "replaced"]
 
@@ -30,8 +33,8 @@ class Patch:
         Makes the replacement of the original.
     without
         What happens without it.
-    since
-        The release of Cython from which on it is needed, where that is not the floor.
+    since, until
+        The first and the last minor release of Cython that needs it; None where that is the floor, or not yet known.
     upstream
         The address of the issue of Cython's, or the name of the change in docs/upstream.
     """
@@ -40,7 +43,12 @@ class Patch:
     make: Callable[[Any], Any]
     without: str
     since: tuple[int, int] | None = None
+    until: tuple[int, int] | None = None
     upstream: str | None = None
+
+    def is_needed(self) -> bool:
+        """Whether this release of Cython is one of those that need it."""
+        return (self.since or FLOOR) <= running() <= (self.until or (sys.maxsize, 0))
 
     def owner(self) -> tuple[Any, str] | None:
         """What has the method, and its name; None in a release of Cython without it."""
@@ -58,8 +66,7 @@ def applied(patches: Iterable[Patch]) -> Iterator[None]:
     """Apply `patches`, as far as this release of Cython has what they replace."""
     with contextlib.ExitStack() as stack:
         for patch in patches:
-            found = patch.owner()
-            if found:
+            if patch.is_needed() and (found := patch.owner()):
                 stack.enter_context(replaced(*found, patch.make))
         yield
 
@@ -158,13 +165,14 @@ PATCHES = (
         "PyrexTypes:CReferenceType.deduce_template_params",
         _deduce_reference,
         without=_REFERENCES,
+        since=(3, 3),
         upstream="cython-template-arguments.patch",
     ),
     Patch(
         "PyrexTypes:CppRvalueReferenceType.deduce_template_params",
         _deduce_forwarding,
-        without="with the two before it, a forwarding reference T&& would lose the reference",
-        upstream="cython-template-arguments.patch",
+        without="with the first one, a forwarding reference T&& loses the reference",
+        until=(3, 2),
     ),
     Patch(
         "Symtab:ModuleScope.declare_tuple_type",

@@ -8,7 +8,7 @@ import Cython
 
 from interop.errors import Error
 
-__all__ = ["CEILING", "FLOOR", "CythonVersionError", "check_version", "supported"]
+__all__ = ["CEILING", "FLOOR", "CythonVersionError", "check_version", "running", "supported"]
 
 FLOOR = (3, 1)
 """The first minor release that the test suite is run with."""
@@ -26,6 +26,11 @@ def supported() -> str:
     return f"{FLOOR[0]}.{FLOOR[1]} to {CEILING[0]}.{CEILING[1]}"
 
 
+def running() -> tuple[int, int]:
+    """The minor release of the installed Cython."""
+    return _minor(Cython.__version__)
+
+
 def check_version() -> None:
     """Raise `CythonVersionError` below the floor. Warn, once in a process, above the ceiling."""
     _check(Cython.__version__)
@@ -33,16 +38,19 @@ def check_version() -> None:
 
 @functools.cache
 def _check(version: str) -> None:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    running = (int(found[1]), int(found[2])) if found else CEILING
-    if running < FLOOR:
+    if _minor(version) < FLOOR:
         raise CythonVersionError(
             f"torch-interop works with Cython {supported()}, and Cython {version} is installed; run: "
             f"pip install 'Cython>={FLOOR[0]}.{FLOOR[1]}'"
         )
-    if running > CEILING:
+    if _minor(version) > CEILING:
         warnings.warn(
             f"torch-interop is tested with Cython {supported()}, and Cython {version} is installed; if a build fails, "
             f"run: pip install 'Cython=={CEILING[0]}.{CEILING[1]}.*'",
             stacklevel=2,
         )
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(re.match(r"\d+", minor)[0])  # type: ignore[index]  # such as 3.4b1
