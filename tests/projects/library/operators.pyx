@@ -342,7 +342,8 @@ def call_pair(torch.Tensor x not None):
 
 def call_defaults():
     cdef Operator[string] op = Operator[string](b"interop_test::text")
-    return op.call(b"wow").decode()
+    cdef string text = b"wow"  # of a literal in the call, Cython before 3.3 deduces a Python object
+    return op.call(text).decode()
 
 
 def call_wrongly(torch.Tensor x not None, how):
