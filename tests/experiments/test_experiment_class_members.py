@@ -2,8 +2,9 @@
 
 import pytest
 
+from experiments import load
+from experiments.harness import building, results
 from interop.cli import CommandError
-from interop.experiments import building, load, results
 
 NAME = "class-members"
 TYPED, CPP, VIEW, OBJECT, PYBIND11, PYTHON = range(6)
@@ -95,5 +96,5 @@ class TestMeasures:
 
     def test_the_readme_is_made_of_the_recorded_result(self):
         readme = (building.FOLDER / NAME / "README.md").read_text()
-        assert results.with_section(NAME, readme, load(NAME, "report").section) == readme
+        assert results.with_section(NAME, readme, load(NAME, "report")) == readme
         assert results.read_recorded(NAME)

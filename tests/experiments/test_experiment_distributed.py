@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import distributed
 
+from experiments import load
+from experiments.harness import building, results
 from interop.cli import CommandError
-from interop.experiments import building, load, results
 
 NAME = "distributed"
 SETTINGS = {"batch": 4, "features": 8, "state": 16, "length": 5, "steps": 3, "timed": 2}
@@ -99,5 +100,5 @@ class TestRun:
 
     def test_the_readme_is_made_of_the_recorded_result(self, compare):
         readme = (building.FOLDER / NAME / "README.md").read_text()
-        assert results.with_section(NAME, readme, load(NAME, "report").section) == readme
+        assert results.with_section(NAME, readme, load(NAME, "report")) == readme
         assert results.read_recorded(NAME)

@@ -10,12 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median, quantiles
 
 import psutil
 
+from experiments import FOLDER
+from experiments.harness.calls import summary
 from interop.cli import CommandError
-from interop.experiments import FOLDER
 from interop.jit.cache import Entry
 
 NAME = "build-time"
@@ -54,7 +54,7 @@ def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
                 shown(f"warm, {way}")
         disk = _disk(folders["interop"])
     return {
-        "times": {what: {way: _spread(values) for way, values in ways.items()} for what, ways in seconds.items()},
+        "times": {what: {way: summary(values, 4) for way, values in ways.items()} for what, ways in seconds.items()},
         "memory": memory,
         "disk": disk,
     }
@@ -114,8 +114,3 @@ def _disk(folder: Path) -> dict[str, float]:
         if before is not None:
             os.environ["INTEROP_CACHE_DIR"] = before
     return {"header": round(sizes[0], 1), "module": round(sizes[-1], 2)}
-
-
-def _spread(values: list[float]) -> dict:
-    low, _, high = quantiles(values) if len(values) > 1 else values * 3
-    return {"median": round(median(values), 4), "quartiles": [round(low, 4), round(high, 4)]}
