@@ -76,11 +76,6 @@ class TestRecorded:
             assert outcomes(result["cases"], "torch first") == outcomes(result["cases"], "package") == ["works"] * 3
             assert "works" not in outcomes(result["cases"], "all renamed")
 
-    def test_the_readme_is_made_of_it(self, measure):
-        report = load(NAME, "report")
-        readme = (measure.building.FOLDER / NAME / "README.md").read_text()
-        assert results.with_section(NAME, readme, report) == readme
-
 
 @pytest.mark.parametrize(
     ("message", "short"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from experiments import load
-from experiments.harness import building, driver, results
+from experiments.harness import building, driver
 from interop.cli import CommandError
 
 NAME = "numpy-gradient"
@@ -116,10 +116,3 @@ def test_without_scipy(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", version)
     with pytest.raises(CommandError, match="needs scipy; run: pip install scipy"):
         driver.run(NAME, ["--quick"])
-
-
-class TestRecorded:
-    def test_the_readme_is_made_of_the_recorded_result(self):
-        readme = (building.FOLDER / NAME / "README.md").read_text()
-        assert results.with_section(NAME, readme, load(NAME, "report")) == readme
-        assert results.read_recorded(NAME)

@@ -48,6 +48,13 @@ def lltm():
     )
 
 
+@pytest.fixture
+def without_torch_compile(lltm, monkeypatch):
+    """The cell in Python stands for that of torch.compile, which compiles for each size and dtype."""
+    classes = lltm.ways.classes()
+    monkeypatch.setattr(lltm.ways, "classes", lambda: classes | {"torch.compile": classes["Python"]})
+
+
 @pytest.fixture(scope="session", params=["cell_cpp", "cell_cython"])
 def kernels(request, lltm):
     """A compiled module with forward and backward."""
@@ -139,6 +146,7 @@ class TestCommandLine:
         assert exit_.value.code == 0
         assert "--text FILE" in capsys.readouterr().out
 
+    @pytest.mark.usefixtures("without_torch_compile")
     def test_a_whole_run_writes_json_and_plot_and_nothing_beside_the_sources(
         self, interop, lltm, monkeypatch, tmp_path
     ):
@@ -239,6 +247,7 @@ class TestCells:
         lltm.agreement.check(BATCH, FEATURES, STATE)
         lltm.agreement.check_gradients()
 
+    @pytest.mark.usefixtures("without_torch_compile")
     def test_agree_at_each_size_that_is_timed(self, lltm):
         sizes = lltm.run.EXPERIMENT.settings["sizes"]
         assert min(batch for batch, *_ in sizes) <= 32 < max(batch for batch, *_ in sizes)
@@ -247,6 +256,7 @@ class TestCells:
             for differences in lltm.agreement.check(*size).values():
                 assert set(differences) == set(lltm.ways.WAYS) - {"Python"}
 
+    @pytest.mark.usefixtures("without_torch_compile")
     def test_a_way_that_is_wrong_at_one_size_is_not_timed(self, lltm, monkeypatch):
         """At the one where the fused cell takes another way."""
         classes = lltm.ways.classes()
@@ -257,9 +267,7 @@ class TestCells:
                 new_h, new_c = super().forward(x, h, c)
                 return new_h + 1e-3 * (len(x) > 32), new_c
 
-        # Nothing to compile: the sizes are those of a whole run.
-        replaced = classes | {"torch.compile": classes["Python"], "Cython fused": Wrong}
-        monkeypatch.setattr(lltm.ways, "classes", lambda: replaced)
+        monkeypatch.setattr(lltm.ways, "classes", lambda: classes | {"Cython fused": Wrong})
         monkeypatch.setattr(lltm.model, "train", lambda *_: pytest.fail("it trains"))
         monkeypatch.setattr(lltm.timing, "measure", lambda *_: pytest.fail("it times"))
         with pytest.raises(CommandError, match=r"Cython fused disagrees with Python at batch 64, .*: h' by 1"):
@@ -465,7 +473,7 @@ def one_thread():
 
 
 class TestTraining:
-    @pytest.mark.usefixtures("one_thread")
+    @pytest.mark.usefixtures("one_thread", "without_torch_compile")
     def test_the_losses_fall_alike(self, lltm):
         text = lltm.data.Text("alphabet", "abcdefgh" * 300)
         torch.manual_seed(0)

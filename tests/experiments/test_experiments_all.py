@@ -14,11 +14,6 @@ import experiments
 from experiments.harness import building, results, runner
 from interop import __main__ as command_line
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit"),  # torch's own, when its compiler is first used
-    pytest.mark.timeout(3600),
-]
-
 
 @pytest.fixture(scope="module")
 def run():
@@ -27,6 +22,8 @@ def run():
     return subprocess.run(command, cwd=experiments.CHECKOUT, capture_output=True, text=True, timeout=3600)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
 class TestQuick:
     """One run of everything; the tests of single experiments need not run them again."""
 

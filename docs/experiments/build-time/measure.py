@@ -35,12 +35,13 @@ def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
     with tempfile.TemporaryDirectory() as place:
         folders = {way: Path(place, way) for way in WAYS}
         for way, folder in folders.items():
-            for what, factor, rounds_of_it in (("cold", "0.5", cold), ("edited", "1.5", rounds)):
-                memory[what][way], taken = _peak(_start(way, folder, factor))
-                if not rounds_of_it:
-                    seconds[what][way] += taken
+            memory["cold"][way], taken = _peak(_start(way, folder, "0.5"))
+            if not cold:
+                seconds["cold"][way] += taken
+            memory["edited"][way], taken = _peak(_start(way, folder, *(["1.5"] if rounds else ["0.5", "1.5", "1.625"])))
             if not rounds:
-                _in_one_process(seconds, way, folder, "1.5", "1.625", "1.75")
+                for what, one in zip(("unchanged", "edited", "edited again"), taken, strict=True):
+                    seconds[what][way].append(one)
             shown(f"memory, {way}")
         for number in range(cold):
             for way, folder in folders.items():
@@ -50,7 +51,10 @@ def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
         for number in range(rounds):
             for way, folder in folders.items():
                 seconds["edited"][way] += _seconds(_start(way, folder, f"{number}.25"))
-                _in_one_process(seconds, way, folder, f"{number}.25", f"{number}.5", f"{number}.75")
+                # The first edit is the first load that translates, and so imports Cython.
+                unchanged, _, edited = _seconds(_start(way, folder, f"{number}.25", f"{number}.5", f"{number}.75"))
+                seconds["unchanged"][way].append(unchanged)
+                seconds["edited again"][way].append(edited)
                 shown(f"warm, {way}")
         disk = _disk(folders["interop"])
     return {
@@ -58,16 +62,6 @@ def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
         "memory": memory,
         "disk": disk,
     }
-
-
-def _in_one_process(seconds: dict[str, dict[str, list[float]]], way: str, folder: Path, *factors: str) -> None:
-    """Add the seconds of an unchanged load and of a second edit, the last of three loads.
-
-    The first edit is the first load that translates, and so imports Cython.
-    """
-    unchanged, _, edited = _seconds(_start(way, folder, *factors))
-    seconds["unchanged"][way].append(unchanged)
-    seconds["edited again"][way].append(edited)
 
 
 def _start(way: str, folder: Path, *factors: str) -> subprocess.Popen:

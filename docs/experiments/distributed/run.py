@@ -29,7 +29,7 @@ def run(settings: dict, _: argparse.Namespace) -> dict:
 EXPERIMENT = Experiment(
     run,
     settings={"batch": 16, "features": 32, "state": 128, "length": 32, "steps": 60, "timed": 60},
-    quick={"steps": 4, "timed": 4},
+    quick={"length": 8, "steps": 3, "timed": 3},
     flags=building.LOOP_FLAGS,
     builds={"lltm": "a minute or so"},
     require=require,
