@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import interop
+from experiments import FOLDER, load
 from interop.build.cuda import find_toolkit
-from interop.experiments import FOLDER, load
 from interop.jit.lock import locked
 from interop.paths import get_source_dir
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from conftest import BUILD, PROJECTS, import_from, install_project
 
-from interop.experiments import load
+from experiments import FOLDER, load
 
 pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")]
 
@@ -436,7 +436,7 @@ class TestErrors:
 
 SANITIZED = """
 import torch, cuda_operators
-from interop.experiments import load
+from experiments import load
 load('lltm-cuda', 'ways').module()
 for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
     for batch, features, state in ((3, 5, 7), (16, 32, 128), (1, 1, 1)):
@@ -466,7 +466,8 @@ class TestSanitizer:
                 capture_output=True,
                 text=True,
                 # So that a byte beyond a tensor is a byte beyond an allocation.
-                env=os.environ | {"PYTHONPATH": str(cuda_site), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+                env=os.environ
+                | {"PYTHONPATH": f"{cuda_site}{os.pathsep}{FOLDER.parent}", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
                 timeout=540,
             )
 

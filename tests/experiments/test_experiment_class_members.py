@@ -2,8 +2,9 @@
 
 import pytest
 
+from experiments import load
+from experiments.harness import building
 from interop.cli import CommandError
-from interop.experiments import building, load, results
 
 NAME = "class-members"
 TYPED, CPP, VIEW, OBJECT, PYBIND11, PYTHON = range(6)
@@ -92,8 +93,3 @@ class TestMeasures:
         monkeypatch.setattr(ways, "classes", lambda: {ways.PYTHON: wrong})
         with pytest.raises(CommandError, match=r"Python: after set\(\)"):
             measure.check()
-
-    def test_the_readme_is_made_of_the_recorded_result(self):
-        readme = (building.FOLDER / NAME / "README.md").read_text()
-        assert results.with_section(NAME, readme, load(NAME, "report").section) == readme
-        assert results.read_recorded(NAME)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from interop import experiments
+import experiments
+from experiments.harness import building, results
 from interop.cli import CommandError
-from interop.experiments import building, results
 
 NAME = "crossing"
 
@@ -87,7 +87,7 @@ def test_a_tool_that_is_not_installed_is_left_out(ways, monkeypatch):
     for table in (recorded["times"], recorded["instructions"]):
         for what in ways.COUNTS:
             del table[what]["nanobind"]
-    section = experiments.load(NAME, "report").section("here", recorded)
+    section = results.section(experiments.load(NAME, "report"), "here", recorded)
     assert "| tvm-ffi |" in section
     assert "| nanobind |" not in section
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import distributed
 
+from experiments import load
+from experiments.harness import building
 from interop.cli import CommandError
-from interop.experiments import building, load, results
 
 NAME = "distributed"
 SETTINGS = {"batch": 4, "features": 8, "state": 16, "length": 5, "steps": 3, "timed": 2}
@@ -96,8 +97,3 @@ class TestRun:
             compare.run(2, SETTINGS | {"steps": 1_000_000}, tmp_path)
         left = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
         assert not [line for line in left if str(tmp_path) in line]
-
-    def test_the_readme_is_made_of_the_recorded_result(self, compare):
-        readme = (building.FOLDER / NAME / "README.md").read_text()
-        assert results.with_section(NAME, readme, load(NAME, "report").section) == readme
-        assert results.read_recorded(NAME)

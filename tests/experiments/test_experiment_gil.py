@@ -10,9 +10,9 @@ from typing import ClassVar
 import pytest
 import torch
 
-from interop import experiments
+import experiments
+from experiments.harness import building, results
 from interop.cli import CommandError
-from interop.experiments import building, results
 
 NAME = "gil"
 
@@ -98,7 +98,7 @@ def test_older_results_without_some_ways_are_shown_as_well(gil):
             languages.pop("1 to 2, kept for a pause", None)
             if newer:
                 languages["1 to 2, kept for a pause"] = {key: {"median": 12345.0} for key in ("Cython", "C++")}
-        both.append(gil.report.section("here", result))
+        both.append(results.section(gil.report, "here", result))
     old, new = both
     for text in (
         "| rows | held | held, no copies kept | released | torch.mm |",

@@ -5,8 +5,9 @@ import shutil
 import pytest
 import torch
 
+from experiments import load
+from experiments.harness import building, results
 from interop.cli import CommandError
-from interop.experiments import building, load, results
 
 NAME = "import-order"
 
@@ -74,11 +75,6 @@ class TestRecorded:
             assert result["cases"].keys() == measure.SITUATIONS.keys()
             assert outcomes(result["cases"], "torch first") == outcomes(result["cases"], "package") == ["works"] * 3
             assert "works" not in outcomes(result["cases"], "all renamed")
-
-    def test_the_readme_is_made_of_it(self, measure):
-        report = load(NAME, "report")
-        readme = (measure.building.FOLDER / NAME / "README.md").read_text()
-        assert results.with_section(NAME, readme, report.section) == readme
 
 
 @pytest.mark.parametrize(

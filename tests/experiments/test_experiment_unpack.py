@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from interop import experiments
+import experiments
+from experiments.harness import building
 from interop.cli import CommandError
-from interop.experiments import building
 
 NAME = "unpack"
 

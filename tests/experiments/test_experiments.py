@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import experiments
+from experiments.harness import building, calls, driver, environment, results
 from interop import __main__ as command_line
-from interop import experiments
 from interop.cli import CommandError
-from interop.experiments import building, environment, results
 
 # torch's own, when its compiler is first used, and when it looks at a state that is not a leaf.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")
@@ -46,6 +46,13 @@ def lltm():
             for name in ("agreement", "cell_native", "data", "model", "report", "run", "timing", "ways")
         }
     )
+
+
+@pytest.fixture
+def without_torch_compile(lltm, monkeypatch):
+    """The cell in Python stands for that of torch.compile, which compiles for each size and dtype."""
+    classes = lltm.ways.classes()
+    monkeypatch.setattr(lltm.ways, "classes", lambda: classes | {"torch.compile": classes["Python"]})
 
 
 @pytest.fixture(scope="session", params=["cell_cpp", "cell_cython"])
@@ -115,7 +122,7 @@ class TestCommandLine:
         assert message in error
 
     def test_an_installed_package_says_where_the_experiments_are(self, interop, monkeypatch, tmp_path):
-        monkeypatch.setattr(experiments, "FOLDER", tmp_path / "docs" / "experiments")
+        monkeypatch.setattr("interop.experiments.DOCS", tmp_path / "docs")
         status, _, error = interop("experiments", "lltm")
         assert status == 1
         assert error.count("\n") == 1
@@ -124,8 +131,9 @@ class TestCommandLine:
 
     def test_a_missing_package_is_named(self, interop, monkeypatch):
         monkeypatch.setitem(sys.modules, "rich.console", None)
-        for name in ("interop.experiments.display", "interop_experiments.lltm.run"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
+        for name in ("display", "driver"):
+            monkeypatch.delitem(sys.modules, f"experiments.harness.{name}", raising=False)
+            monkeypatch.delattr(f"experiments.harness.{name}", raising=False)
         status, _, error = interop("experiments", "lltm")
         assert status == 1
         assert error.count("\n") == 1
@@ -138,6 +146,7 @@ class TestCommandLine:
         assert exit_.value.code == 0
         assert "--text FILE" in capsys.readouterr().out
 
+    @pytest.mark.usefixtures("without_torch_compile")
     def test_a_whole_run_writes_json_and_plot_and_nothing_beside_the_sources(
         self, interop, lltm, monkeypatch, tmp_path
     ):
@@ -238,14 +247,16 @@ class TestCells:
         lltm.agreement.check(BATCH, FEATURES, STATE)
         lltm.agreement.check_gradients()
 
+    @pytest.mark.usefixtures("without_torch_compile")
     def test_agree_at_each_size_that_is_timed(self, lltm):
-        sizes = lltm.run.Settings().sizes
+        sizes = lltm.run.EXPERIMENT.settings["sizes"]
         assert min(batch for batch, *_ in sizes) <= 32 < max(batch for batch, *_ in sizes)
         torch.manual_seed(0)
         for size in sizes:
             for differences in lltm.agreement.check(*size).values():
                 assert set(differences) == set(lltm.ways.WAYS) - {"Python"}
 
+    @pytest.mark.usefixtures("without_torch_compile")
     def test_a_way_that_is_wrong_at_one_size_is_not_timed(self, lltm, monkeypatch):
         """At the one where the fused cell takes another way."""
         classes = lltm.ways.classes()
@@ -256,13 +267,11 @@ class TestCells:
                 new_h, new_c = super().forward(x, h, c)
                 return new_h + 1e-3 * (len(x) > 32), new_c
 
-        # Nothing to compile: the sizes are those of a whole run.
-        replaced = classes | {"torch.compile": classes["Python"], "Cython fused": Wrong}
-        monkeypatch.setattr(lltm.ways, "classes", lambda: replaced)
+        monkeypatch.setattr(lltm.ways, "classes", lambda: classes | {"Cython fused": Wrong})
         monkeypatch.setattr(lltm.model, "train", lambda *_: pytest.fail("it trains"))
         monkeypatch.setattr(lltm.timing, "measure", lambda *_: pytest.fail("it times"))
         with pytest.raises(CommandError, match=r"Cython fused disagrees with Python at batch 64, .*: h' by 1"):
-            lltm.run.experiment(lltm.data.default(), lltm.run.Settings())
+            lltm.run.run(lltm.run.EXPERIMENT.settings, SimpleNamespace(text=None))
 
     @pytest.mark.parametrize("wrong", range(7))
     def test_the_check_finds_each_wrong_result(self, lltm, monkeypatch, wrong):
@@ -447,8 +456,8 @@ class TestUfunc:
             "into": dict.fromkeys(measure.FUNCTIONS, times),
             "faults": dict.fromkeys(measure.FUNCTIONS, dict.fromkeys(measure.WAYS, 9766)),
         }
-        assert "GB/s" not in report.section("here", old)
-        section = report.section("here", new)
+        assert "GB/s" not in results.section(report, "here", old)
+        section = results.section(report, "here", new)
         assert "| 1k | 100k | 10M | 10M, into an existing result | 10M, page faults |" in section
         assert "| 4000.0 | 9766 |" in section
         assert "moves 30.0 GB/s, 0.75 times what torch.add moves" in section
@@ -464,7 +473,7 @@ def one_thread():
 
 
 class TestTraining:
-    @pytest.mark.usefixtures("one_thread")
+    @pytest.mark.usefixtures("one_thread", "without_torch_compile")
     def test_the_losses_fall_alike(self, lltm):
         text = lltm.data.Text("alphabet", "abcdefgh" * 300)
         torch.manual_seed(0)
@@ -525,20 +534,20 @@ class TestLltmTimes:
         assert torch.get_num_threads() == before
 
     def test_the_tables_have_every_case(self, lltm, times):
-        (title, head, lines, _), (_, sizes_head, size_lines, _) = lltm.report.tables({"times": times})
-        assert title == "microseconds, median, at batch 1, features 2, state 3 on 1 thread"
-        assert [line[0] for line in lines] == ["forward", "backward", "both"]
-        assert [line[:4] + line[-2:] for line in size_lines[2::3]] == [
+        first, every = lltm.report.tables({"times": times})
+        assert first.title == "microseconds, median, at batch 1, features 2, state 3 on 1 thread"
+        assert [line[0] for line in first.rows] == ["forward", "backward", "both"]
+        assert [line[:4] + line[-2:] for line in every.rows[2::3]] == [
             ["1, 2, 3", "1", "both", "10.0", "0.50", "1.00"],
             ["1, 2, 3", "2", "both", "20.0", "0.25", "1.00"],
             ["40, 5, 6", "1", "both", "10.0", "1.00", "1.00"],
             ["40, 5, 6", "2", "both", "10.0", "3.00", "1.00"],
         ]
-        assert {len(line) for line in lines} == {len(head)}
-        assert {len(line) for line in size_lines} == {len(sizes_head)}
+        for table in (first, every):
+            assert {len(line) for line in table.rows} == {len(table.head)}
 
     def test_the_sentences_say_where(self, lltm, times):
-        said = lltm.report.sentences({"times": times})
+        said = lltm.report.comparison({"times": times})
         assert "fused cell takes 0.25 (1, 2, 3 on 2 threads) to 3.00 (40, 5, 6 on 2 threads) times" in said
 
 
@@ -562,7 +571,7 @@ class TestLltmOnAGpu:
         if torch.cuda.is_available():
             pytest.skip("there is a CUDA device")
         status, _, error = interop("experiments", "lltm-cuda")
-        assert (status, error.count("\n")) == (experiments.UNAVAILABLE, 1)
+        assert (status, error.count("\n")) == (driver.UNAVAILABLE, 1)
         assert "needs a CUDA device" in error
 
     def test_agreement(self, lltm_cuda, monkeypatch):
@@ -592,9 +601,9 @@ class TestLltmOnAGpu:
         }
         lltm_cuda.report.draw(result, tmp_path / "a.png")
         assert (tmp_path / "a.png").stat().st_size > 10000
-        section = lltm_cuda.report.section("a-gpu", result)
+        section = results.section(lltm_cuda.report, "a-gpu", result)
         assert "| float32 | 2000 | 1900 | 1500 | 0.95 | 0.75 |" in section
-        assert len(lltm_cuda.report.rows(result)) == 8
+        assert section.count(", device | ") == section.count(", host | ") == 4
 
 
 class TestBuildTime:
@@ -603,10 +612,10 @@ class TestBuildTime:
     def test_what_it_measures_it_reports(self, tmp_path):
         report, measure = (experiments.load("build-time", name) for name in ("report", "measure"))
         times = {
-            what: {"interop": measure._spread([1.0, 2.0, 3.0]), "cpp_extension": measure._spread([20.0])}
+            what: {"interop": calls.summary([1.0, 2.0, 3.0], 4), "cpp_extension": calls.summary([20.0], 4)}
             for what in measure.SITUATIONS
         }
-        times["unchanged"] = {"interop": measure._spread([0.01234]), "cpp_extension": measure._spread([0.00441])}
+        times["unchanged"] = {"interop": calls.summary([0.01234], 4), "cpp_extension": calls.summary([0.00441], 4)}
         result = environment.environment() | {
             "flags": measure.FLAGS,
             "settings": {"rounds": 3, "cold": 1},
@@ -616,7 +625,7 @@ class TestBuildTime:
         }
         report.draw(result, tmp_path / "a.png")
         assert (tmp_path / "a.png").stat().st_size > 10000
-        section = report.section("a", result)
+        section = results.section(report, "a", result)
         assert "| after an edit, in a new process | 2.00 s | 20.00 s | 0.10 |" in section
         assert "| unchanged, in a new process | 12 ms | 4 ms | 2.80 |" in section
         assert "0.50 times as much" in section
@@ -664,8 +673,7 @@ class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_the_readme_is_what_render_makes(self, name):
         readme = (experiments.FOLDER / name / "README.md").read_text(encoding="utf-8")
-        section = experiments.load(name, "report").section
-        assert results.with_section(name, readme, section) == readme, (
+        assert results.with_section(name, readme, experiments.load(name, "report")) == readme, (
             f"run: python -m interop experiments {name} --render"
         )
 
@@ -709,7 +717,7 @@ class TestRecordedResults:
 
     def test_a_readme_without_its_marks_is_named(self):
         with pytest.raises(CommandError, match=r"README\.md of experiment lltm needs the lines"):
-            results.with_section("lltm", "# No marks", lambda *_: "")
+            results.with_section("lltm", "# No marks", experiments.load("lltm", "report"))
 
     @pytest.mark.parametrize(
         ("cpu", "name"),

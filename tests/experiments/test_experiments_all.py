@@ -1,5 +1,6 @@
 """``python -m interop experiments --all``: all of them as a user runs them, and what becomes of failures."""
 
+import os
 import re
 import subprocess
 import sys
@@ -9,15 +10,9 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
+import experiments
+from experiments.harness import building, results, runner
 from interop import __main__ as command_line
-from interop import experiments
-from interop.cli import CommandError
-from interop.experiments import building, results, runner
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit"),  # torch's own, when its compiler is first used
-    pytest.mark.timeout(3600),
-]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +22,8 @@ def run():
     return subprocess.run(command, cwd=experiments.CHECKOUT, capture_output=True, text=True, timeout=3600)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
 class TestQuick:
     """One run of everything; the tests of single experiments need not run them again."""
 
@@ -46,7 +43,7 @@ class TestQuick:
         assert detail.strip() == str(file.relative_to(experiments.CHECKOUT))
         result = results.read(file.parent)["result"]
         report = experiments.load(name, "report")
-        assert "results/here.png" in report.section("here", result)
+        assert "results/here.png" in results.section(report, "here", result)
         assert file.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
         for recorded in results.read_recorded(name).values():
             times, known = result.get("times", {}), recorded.get("times", {})
@@ -142,12 +139,14 @@ class TestRunner:
     def test_a_signal_ends_it_too(self, tmp_path):
         (tmp_path / "stand_in.py").write_text(STAND_IN)
         program = (
-            "import pathlib, sys\nfrom interop import cli\nfrom interop.experiments import runner\n"
+            "import pathlib, sys\nfrom interop import cli\nfrom experiments.harness import runner\n"
             f"runner.COMMAND = sys.executable, {str(tmp_path / 'stand_in.py')!r}\n"
             f"runner.BUILD = pathlib.Path({str(tmp_path)!r})\nrunner.names = lambda: ['hangs']\n"
             "sys.exit(cli.run(lambda: runner.run_all([])))"
         )
-        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL) as process:
+        command = [sys.executable, "-c", program]
+        environment = os.environ | experiments.variables()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
             deadline = time.monotonic() + 60
             log = tmp_path / "hangs" / "run.log"
             while not (log.exists() and "pid" in log.read_text()):
@@ -181,10 +180,10 @@ class TestRunner:
         assert error.count("\n") == 1
         assert message in error
 
-    def test_an_installed_package_has_none(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(experiments, "FOLDER", tmp_path / "docs")
-        with pytest.raises(CommandError, match="checkout"):
-            experiments.main(["--all"])
+    def test_an_installed_package_has_none(self, monkeypatch, tmp_path, capsys):
+        monkeypatch.setattr("interop.experiments.DOCS", tmp_path / "docs")
+        assert command_line.main(["experiments", "--all"]) == 1
+        assert "checkout" in capsys.readouterr().err
 
 
 class TestRender:

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interop import experiments
-from interop.experiments import building
+import experiments
+from experiments.harness import building
 
 # torch's own, when its compiler is first used, and when it looks at a state that is not a leaf.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")

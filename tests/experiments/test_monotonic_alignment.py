@@ -9,9 +9,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interop import experiments
+import experiments
+from experiments.harness import building, driver, results
 from interop.cli import CommandError
-from interop.experiments import building, results
 
 NAME = "monotonic-alignment"
 LAYOUTS = {
@@ -339,7 +339,7 @@ class TestExperiment:
     def test_a_quick_run_writes_json_and_plot(self, ways, capsys, monkeypatch, tmp_path):
         monkeypatch.setattr(results, "BUILD", tmp_path)
         threads = torch.get_num_threads()
-        experiments.load(NAME).main(["--quick"])
+        driver.run(NAME, ["--quick"])
         assert torch.get_num_threads() == threads
         assert "All ways find the same path for each of 17 items." in capsys.readouterr().out
         assert (tmp_path / NAME / "result.png").read_bytes().startswith(b"\x89PNG")
@@ -355,12 +355,12 @@ class TestExperiment:
         In a process of its own: packages that other tests import bring a library with them.
         """
         code = f"""
-from interop import experiments
-from interop.experiments import building
+import experiments
+from experiments.harness import building
 assert building.native({NAME!r}, "search_usual")
 print(len(experiments.load({NAME!r}, "measure").openmp()))
 """
-        assert bare(code) == "1\n"
+        assert bare(code, experiments.FOLDER.parent) == "1\n"
 
     @pytest.mark.parametrize("way", ["Cython", "PyTorch"])
     def test_the_comparison_finds_a_wrong_path(self, ways, monkeypatch, way):

@@ -1,15 +1,15 @@
 """Measures conversions between tensors, arrays and buffers of 1 to 4 dimensions: nanoseconds and instructions."""
 
-import inspect
 from collections.abc import Callable
 from functools import partial
+from itertools import repeat
 
 import numpy as np
 import torch
 
 import interop
+from experiments.harness import building, calls
 from interop.build import CXX_FLAGS
-from interop.experiments import building, calls
 
 NAME = "bridges"
 FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
@@ -57,9 +57,6 @@ def cases() -> list[tuple[str, str]]:
     return [(f"{what}, {ndim}-d", how) for ndim in SHAPES for what, how in CALLS]
 
 
-FUNCTIONS = {"frombuffer": partial(torch.frombuffer, dtype=torch.uint8), "to_dlpack": torch.utils.dlpack.to_dlpack}
-
-
 def made_capsules(t, number):
     return [t.__dlpack__(max_version=(1, 0)) for _ in range(number)]
 
@@ -72,70 +69,51 @@ def interop_round(t):
     return interop.from_dlpack(interop.to_dlpack(t))
 
 
+def names() -> dict:
+    """What the functions above refer to."""
+    return {
+        "interop": interop,
+        "torch": torch,
+        "memoryview": memoryview,
+        "bridges_typed": building.native(NAME, "bridges_typed"),
+        "frombuffer": partial(torch.frombuffer, dtype=torch.uint8),
+        "to_dlpack": torch.utils.dlpack.to_dlpack,
+        "torch_round": torch_round,
+        "interop_round": interop_round,
+    }
+
+
+def bound() -> dict[tuple[str, str], tuple[Callable, object, torch.Tensor]]:
+    """Each call's function and argument, and a tensor to make capsules of."""
+    found = {}
+    for ndim, shape in SHAPES.items():
+        values = {"a": np.ones(shape, np.float32), "t": torch.ones(shape), "b": bytearray(24), CAPSULES: CAPSULES}
+        for (what, how), (function, argument) in CALLS.items():
+            found[f"{what}, {ndim}-d", how] = eval(function.format(ndim=ndim), names()), values[argument], values["t"]
+    return found
+
+
 def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
     """Nanoseconds of each call, by what it does and how: see `calls.times`."""
-    timers = {}
-    names = {"interop": interop, "torch": torch, "bridges_typed": building.native(NAME, "bridges_typed")}
-    names |= FUNCTIONS | {"torch_round": torch_round, "interop_round": interop_round}
-    for ndim, shape in SHAPES.items():
-        values = {"a": np.ones(shape, np.float32), "t": torch.ones(shape), "b": bytearray(24)}
-        for (what, how), (function, argument) in CALLS.items():
-            # One name for the function, so that looking up a module's attribute is not part of the call.
-            bound = eval(function.format(ndim=ndim), names | {"memoryview": memoryview})
-            timers[f"{what}, {ndim}-d", how] = (
-                calls.timer(
-                    "f(take())", {"f": bound, "made": partial(made_capsules, values["t"], number)}, "take = made().pop"
-                )
-                if argument == CAPSULES
-                else calls.timer("f(x)", {"f": bound, "x": values[argument]})
-            )
+    timers = {
+        # One name for the function, so that looking up a module's attribute is not part of the call.
+        key: calls.timer("f(take())", {"f": function, "made": partial(made_capsules, t, number)}, "take = made().pop")
+        if argument is CAPSULES
+        else calls.timer("f(x)", {"f": function, "x": argument})
+        for key, (function, argument, t) in bound().items()
+    }
     with interop.enable_buffer_protocol():
         return calls.times(timers, rounds, number, shown)
 
 
-COUNTED = """
-import importlib.machinery, importlib.util
-from collections import deque
-from functools import partial
-from itertools import repeat
-import numpy as np, torch, interop
-frombuffer = partial(torch.frombuffer, dtype=torch.uint8)
-to_dlpack = torch.utils.dlpack.to_dlpack
-loader = importlib.machinery.ExtensionFileLoader("bridges_typed", {path!r})
-spec = importlib.util.spec_from_file_location("bridges_typed", {path!r}, loader=loader)
-bridges_typed = importlib.util.module_from_spec(spec)
-loader.exec_module(bridges_typed)
-interop.enable_buffer_protocol()
-{functions}
-b = bytearray(24)
-{loops}
-"""
-LOOP = """
-a, t = np.ones({shape}, np.float32), torch.ones({shape})
-few, many = {few}, {many}
-deque(map({function}, few), 0)
-torch._C._valgrind_toggle()
-deque(map({function}, many), 0)
-torch._C._valgrind_toggle_and_dump_stats()
-"""
-
-
 def instructions(count: int = 5_000) -> dict[str, dict[str, float]]:
     """Instructions of each call, and of the end of what it made: see `calls.instructions`."""
+    return calls.instructions(NAME, cases(), count)
 
-    def arguments(argument: str, number: int) -> str:
-        return f"made_capsules(t, {number})" if argument == CAPSULES else f"repeat({argument}, {number})"
 
-    loops = [
-        LOOP.format(
-            shape=shape,
-            function=function.format(ndim=ndim),
-            few=arguments(argument, 100),
-            many=arguments(argument, count),
-        )
-        for ndim, shape in SHAPES.items()
-        for function, argument in CALLS.values()
-    ]
-    path = building.native(NAME, "bridges_typed").__spec__.origin
-    functions = "".join(map(inspect.getsource, (made_capsules, torch_round, interop_round)))
-    return calls.instructions(COUNTED.format(path=path, functions=functions, loops="".join(loops)), cases(), count)
+def run_below_callgrind(count: int) -> None:
+    """Make each call `count` times, and have its instructions written out."""
+    with interop.enable_buffer_protocol():
+        for function, argument, t in bound().values():
+            given = partial(made_capsules, t) if argument is CAPSULES else partial(repeat, argument)
+            calls.run_iterators(*(map(function, given(number)) for number in (calls.UNCOUNTED, count)))

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from interop.experiments import plots, results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table, table_of_calls
 
 from . import measure
 
-HEAD = ("", "nanoseconds", "instructions")
 COLOURS = {"torch": "#8a8f98", "of an array": "#8a8f98"}
+PLOT = "Nanoseconds of each conversion"
 
 
 def measured(result: dict) -> list[tuple[str, str]]:
@@ -15,17 +16,12 @@ def measured(result: dict) -> list[tuple[str, str]]:
     return [(what, how) for what, how in measure.cases() if how in result["times"].get(what, {})]
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table."""
-    lines = []
-    for what, how in measured(result):
-        count = result["instructions"].get(what, {}).get(how)
-        time = result["times"][what][how]["median"]
-        lines.append([f"{what}: {how}", f"{time:.0f}", "-" if count is None else f"{count:.0f}"])
-    return lines
+def tables(result: dict) -> list[Table]:
+    """The table of all calls."""
+    return [table_of_calls("one conversion", result, {(what, how): f"{what}: {how}" for what, how in measured(result)})]
 
 
-def ratios(result: dict) -> str:
+def sentences(result: dict) -> str:
     """Each bar, and the range of what was found for 1 to 4 dimensions, in sentences."""
     parts = []
     for what, (ours, theirs, bar) in measure.BARS.items():
@@ -39,13 +35,6 @@ def ratios(result: dict) -> str:
         words = what[0].upper() + what[1:]
         parts.append(f"{words}, {ours}: {', '.join(found)} {whose} (to reach: {bar} times the time).")
     return " ".join(parts)
-
-
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    lines = results.markdown_table(("one conversion", *HEAD[1:]), rows(result))
-    plot = f"![Nanoseconds of each conversion](results/{machine}.png)"
-    return "\n\n".join([results.conditions(result), lines, plot, ratios(result)])
 
 
 def draw(result: dict, path: Path) -> None:

@@ -1,11 +1,11 @@
-"""Compiles the functions with typed memoryviews; `interop.experiments.building` runs it."""
+"""Compiles the functions with typed memoryviews; `harness/building.py` runs it."""
 
 import sys
 
 from setuptools import setup
 
+from experiments import load
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments import load
 
 FLAGS = load("bridges", "measure").FLAGS
 # Cython's output goes where the objects go, not beside its source.

@@ -10,12 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median, quantiles
 
 import psutil
 
+from experiments import FOLDER
+from experiments.harness.calls import summary
 from interop.cli import CommandError
-from interop.experiments import FOLDER
 from interop.jit.cache import Entry
 
 NAME = "build-time"
@@ -35,12 +35,13 @@ def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
     with tempfile.TemporaryDirectory() as place:
         folders = {way: Path(place, way) for way in WAYS}
         for way, folder in folders.items():
-            for what, factor, rounds_of_it in (("cold", "0.5", cold), ("edited", "1.5", rounds)):
-                memory[what][way], taken = _peak(_start(way, folder, factor))
-                if not rounds_of_it:
-                    seconds[what][way] += taken
+            memory["cold"][way], taken = _peak(_start(way, folder, "0.5"))
+            if not cold:
+                seconds["cold"][way] += taken
+            memory["edited"][way], taken = _peak(_start(way, folder, *(["1.5"] if rounds else ["0.5", "1.5", "1.625"])))
             if not rounds:
-                _in_one_process(seconds, way, folder, "1.5", "1.625", "1.75")
+                for what, one in zip(("unchanged", "edited", "edited again"), taken, strict=True):
+                    seconds[what][way].append(one)
             shown(f"memory, {way}")
         for number in range(cold):
             for way, folder in folders.items():
@@ -50,24 +51,17 @@ def measure(rounds: int, cold: int, shown: Callable[[str], None]) -> dict:
         for number in range(rounds):
             for way, folder in folders.items():
                 seconds["edited"][way] += _seconds(_start(way, folder, f"{number}.25"))
-                _in_one_process(seconds, way, folder, f"{number}.25", f"{number}.5", f"{number}.75")
+                # The first edit is the first load that translates, and so imports Cython.
+                unchanged, _, edited = _seconds(_start(way, folder, f"{number}.25", f"{number}.5", f"{number}.75"))
+                seconds["unchanged"][way].append(unchanged)
+                seconds["edited again"][way].append(edited)
                 shown(f"warm, {way}")
         disk = _disk(folders["interop"])
     return {
-        "times": {what: {way: _spread(values) for way, values in ways.items()} for what, ways in seconds.items()},
+        "times": {what: {way: summary(values, 4) for way, values in ways.items()} for what, ways in seconds.items()},
         "memory": memory,
         "disk": disk,
     }
-
-
-def _in_one_process(seconds: dict[str, dict[str, list[float]]], way: str, folder: Path, *factors: str) -> None:
-    """Add the seconds of an unchanged load and of a second edit, the last of three loads.
-
-    The first edit is the first load that translates, and so imports Cython.
-    """
-    unchanged, _, edited = _seconds(_start(way, folder, *factors))
-    seconds["unchanged"][way].append(unchanged)
-    seconds["edited again"][way].append(edited)
 
 
 def _start(way: str, folder: Path, *factors: str) -> subprocess.Popen:
@@ -114,8 +108,3 @@ def _disk(folder: Path) -> dict[str, float]:
         if before is not None:
             os.environ["INTEROP_CACHE_DIR"] = before
     return {"header": round(sizes[0], 1), "module": round(sizes[-1], 2)}
-
-
-def _spread(values: list[float]) -> dict:
-    low, _, high = quantiles(values) if len(values) > 1 else values * 3
-    return {"median": round(median(values), 4), "quartiles": [round(low, 4), round(high, 4)]}

@@ -1,13 +1,12 @@
 """Checks that all classes do the same, and measures their calls: nanoseconds and instructions."""
 
-from collections import deque
 from collections.abc import Callable
 from itertools import islice, repeat
 
 import torch
 
+from experiments.harness import calls
 from interop.cli import CommandError
-from interop.experiments import calls
 
 from . import ways
 
@@ -48,8 +47,7 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
 
 def instructions(count: int = 2_000) -> dict[str, dict[str, float]]:
     """Instructions of each call: see `calls.instructions`."""
-    code = f"from interop.experiments import load\nload({ways.NAME!r}, 'measure').run_below_callgrind({count})"
-    return calls.instructions(code, cases(), count)
+    return calls.instructions(ways.NAME, cases(), count)
 
 
 def run_below_callgrind(count: int) -> None:
@@ -57,10 +55,7 @@ def run_below_callgrind(count: int) -> None:
     for what, way in cases():
         function, *arguments = _call(what, way)
         results = map(function, *map(repeat, arguments))
-        deque(islice(results, 100), 0)
-        torch._C._valgrind_toggle()
-        deque(islice(results, count), 0)
-        torch._C._valgrind_toggle_and_dump_stats()
+        calls.run_iterators(islice(results, calls.UNCOUNTED), islice(results, count))
 
 
 def _call(what: str, way: str) -> tuple:

@@ -10,6 +10,7 @@ from itertools import repeat
 
 import torch
 
+from experiments import variables
 from interop.cli import CommandError
 
 from . import ways
@@ -19,11 +20,11 @@ SHARED, OWN = "all of one tensor", "each of a tensor of its own"
 
 def measure(number: int) -> dict[str, dict[str, int]]:
     """Bytes of an instance, by what is counted and by way."""
-    code = f"from interop.experiments import load; load({ways.NAME!r}, 'memory').show({number})"
+    code = f"from experiments import load; load({ways.NAME!r}, 'memory').show({number})"
     # Without it, Python takes small objects out of pools of its own, which malloc knows nothing about.
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],
-        env=os.environ | {"PYTHONMALLOC": "malloc"},
+        env=os.environ | variables() | {"PYTHONMALLOC": "malloc"},
         capture_output=True,
         text=True,
         check=False,

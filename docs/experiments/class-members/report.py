@@ -3,19 +3,21 @@
 import textwrap
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table
 
 from . import behaviour, measure, ways
 
-HEAD = ("", *ways.WAYS)
 COLOURS = dict(zip(ways.WAYS, ("#e08a1e", "#f0c48a", "#a8632b", "#8a8f98", "#2f6db5", "#3d8f58"), strict=True))
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table of figures."""
+def tables(result: dict) -> list[Table]:
+    """The table of figures, and that of all answers."""
+    return [figures(result), answers("what is kept, collected and copied", result, behaviour.QUESTIONS)]
+
+
+def figures(result: dict) -> Table:
+    """Bytes, nanoseconds and instructions."""
     memory = [[f"bytes: {what}", *(str(sizes[way]) for way in ways.WAYS)] for what, sizes in result["memory"].items()]
     times = [
         [f"nanoseconds: {what}", *(f"{result['times'][what][way]['median']:.0f}" for way in ways.WAYS)]
@@ -26,16 +28,22 @@ def rows(result: dict) -> list[list[str]]:
         for what in measure.CALLS
         if result["instructions"]
     ]
-    return memory + times + counts
+    return Table(("memory and time", *ways.WAYS), memory + times + counts)
 
 
-def answers(result: dict, questions: dict) -> list[list[str]]:
-    """The lines of a table of answers. An error is its type."""
+def answers(title: str, result: dict, questions: dict) -> Table:
+    """The answers to some of the questions. An error is its type."""
     found = result["behaviour"]
-    return [[what, *(found[what][way].partition(":")[0] for way in ways.WAYS)] for what in questions]
+    lines = [[what, *(found[what][way].partition(":")[0] for way in ways.WAYS)] for what in questions]
+    return Table((title, *ways.WAYS), lines, words=None)
 
 
-def errors(result: dict) -> list[list[str]]:
+def sentences(_: dict) -> str:
+    """What follows; the page says it."""
+    return ""
+
+
+def errors(result: dict) -> Table:
     """Each message once, with the ways and questions that it comes from."""
     found = {}
     for question, by_way in result["behaviour"].items():
@@ -46,31 +54,26 @@ def errors(result: dict) -> list[list[str]]:
     for answer, by_way in found.items():
         asked = dict.fromkeys(question for questions in by_way.values() for question in questions)
         lines.append(["; ".join(by_way), "; ".join(asked), f"`{textwrap.shorten(answer, 160, placeholder=' …')}`"])
-    return lines
+    return Table(("way", "question", "the error"), lines, words=None)
 
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    parts = [
+    return results.paragraphs(
         results.conditions(result),
-        results.markdown_table(("memory and time", *ways.WAYS), rows(result)),
-        f"![Nanoseconds of each call](results/{machine}.png)",
-    ]
-    for title, questions in (
-        ("lifetime", behaviour.LIFETIME),
-        ("what ends a cycle through the member", behaviour.COLLECTION),
-        ("copies, as Cython and pybind11 make the class", behaviour.COPIES),
-        ("copies, with a `__reduce__`", behaviour.WITH_REDUCE),
-    ):
-        parts.append(_table((title, *ways.WAYS), answers(result, questions)))
-    parts.append(_table(("way", "question", "the error"), errors(result)))
-    return "\n\n".join(parts)
+        figures(result),
+        results.plot(machine, "Nanoseconds of each call"),
+        answers("lifetime", result, behaviour.LIFETIME),
+        answers("what ends a cycle through the member", result, behaviour.COLLECTION),
+        answers("copies, as Cython and pybind11 make the class", result, behaviour.COPIES),
+        answers("copies, with a `__reduce__`", result, behaviour.WITH_REDUCE),
+        errors(result),
+    )
 
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plots.figure(9, 6.5)
     for axes, what in zip(figure.subplots(3, 2).flat, measure.CALLS, strict=True):
         times = result["times"][what]
         medians = [times[way]["median"] for way in ways.WAYS]
@@ -78,13 +81,7 @@ def draw(result: dict, path: Path) -> None:
         axes.bar_label(bars, [f"{value:.0f}" for value in medians], padding=4, fontsize=8)
         axes.invert_yaxis()
         axes.margins(x=0.15)
-        axes.set_title(what, loc="left", fontsize=10)
         axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
+        plots.plain(axes, what, "", 10)
     figure.supxlabel("nanoseconds, median", fontsize=9)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-
-
-def _table(head: tuple[str, ...], lines: list[list[str]]) -> str:
-    """A table of words."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))
+    plots.save(figure, path)

@@ -1,12 +1,12 @@
-"""Compiles the classes, in Cython and in C++; `interop.experiments.building` runs it."""
+"""Compiles the classes, in Cython and in C++; `harness/building.py` runs it."""
 
 import sys
 
 from setuptools import setup
 from torch.utils.cpp_extension import CppExtension
 
+from experiments.harness.building import FLAGS
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments.building import FLAGS
 
 # Cython's output goes where the objects go, not beside its source.
 generated = sys.argv[sys.argv.index("--build-temp") + 1]

@@ -1,6 +1,6 @@
 """The classes, by what they keep their tensor in."""
 
-from interop.experiments import building
+from experiments.harness import building
 
 NAME = "class-members"
 TYPED, CPP, VIEW, OBJECT = "torch.Tensor", "at.Tensor", "memoryview", "object"

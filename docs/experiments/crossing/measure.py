@@ -11,8 +11,9 @@ from pathlib import Path
 import torch
 from torch.utils.cpp_extension import include_paths
 
+from experiments import FOLDER
+from experiments.harness import building, calls
 from interop.build import CXX_FLAGS, Extension, cythonize
-from interop.experiments import FOLDER, building, calls
 
 from . import ways
 from .ways import NAME
@@ -24,8 +25,6 @@ CALLS = {  # the function, and a call of it
     ("numel", "pybind11"): ("crossing_pybind11.numel", "crossing_pybind11.numel(x)"),
     ("numel", "method"): ("torch.Tensor.numel", "x.numel()"),
 }
-COUNT = 20_000
-"""Of the calls that callgrind counts the instructions of."""
 
 
 def names() -> dict:
@@ -49,19 +48,18 @@ def times_of_tensors(rounds: int, number: int, shown: Callable[[str], None]) -> 
     return calls.times(timers, rounds, number, shown)
 
 
-def instructions() -> dict[str, dict[str, float]]:
+def instructions(count: int = 20_000) -> dict[str, dict[str, float]]:
     """Instructions of each call, from map() into the function and back with its result: see `calls.instructions`."""
-    code = f"from interop.experiments import load\nload({NAME!r}, 'measure').run_below_callgrind()"
-    return calls.instructions(code, [*CALLS, *ways.functions()], COUNT)
+    return calls.instructions(NAME, [*CALLS, *ways.functions()], count)
 
 
-def run_below_callgrind() -> None:
-    """Make each call `COUNT` times, and have its instructions written out."""
+def run_below_callgrind(count: int) -> None:
+    """Make each call `count` times, and have its instructions written out."""
     known = names()
-    for function, _ in CALLS.values():
-        calls.run_counted(eval(function, known), [known["x"]], COUNT)
-    for (what, _), function in ways.functions().items():
-        calls.run_counted(function, ways.tensors(ways.COUNTS[what]), COUNT)
+    single = [(eval(function, known), [known["x"]]) for function, _ in CALLS.values()]
+    several = [(function, ways.tensors(ways.COUNTS[what])) for (what, _), function in ways.functions().items()]
+    for function, given in (*single, *several):
+        calls.run_counted(function, given, count)
 
 
 TRANSLATED = {  # what Cython is given, by what it cimports

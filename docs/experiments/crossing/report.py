@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from interop.experiments import plots, results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table, table_of_calls
 
 from . import ways
 
-HEAD = ("", "nanoseconds", "instructions")
 LABELS = {
     ("empty", "Cython"): "empty function, Cython",
     ("empty", "pybind11"): "empty function, pybind11",
@@ -25,6 +25,7 @@ COMPILED = (
 )
 """What is compiled: ours, and what does the same."""
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
+PLOT = "Nanoseconds of each call"
 
 
 def measured(result: dict) -> list[str]:
@@ -32,22 +33,16 @@ def measured(result: dict) -> list[str]:
     return [way for way in ways.WAYS if way in result["times"]["1 tensor"]]
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table."""
-    lines = []
-    for (what, how), label in LABELS.items():
-        count = result["instructions"].get(what, {}).get(how)
-        lines.append([label, f"{result['times'][what][how]['median']:.1f}", "-" if count is None else f"{count:.0f}"])
-    return lines
+def tables(result: dict) -> list[Table]:
+    """The tables: of the calls that hardly do anything, and of those with tensors."""
+    found = [table_of_calls("one call", result, LABELS, digits=1)]
+    for unit, figures in results.units(result):
+        lines = [[way, *(f"{figures[what][way]:.0f}" for what in ways.COUNTS)] for way in measured(result)]
+        found.append(Table((f"{UNITS[unit]} of a call", *ways.COUNTS), lines))
+    return found
 
 
-def rows_of_tensors(result: dict, unit: str) -> list[list[str]]:
-    """The lines of the table of calls with tensors, of "time" or "instructions"."""
-    table = dict(results.units(result))[unit]
-    return [[way, *(f"{table[what][way]:.0f}" for what in ways.COUNTS)] for way in measured(result)]
-
-
-def ratios(result: dict) -> str:
+def sentences(result: dict) -> str:
     """What the bars are about, in sentences."""
     parts = []
     for unit, table in results.units(result):
@@ -73,17 +68,10 @@ def ratios(result: dict) -> str:
     return " ".join(parts)
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
+def conditions(result: dict) -> str:
+    """What it was measured with."""
     tools = ", ".join(f"{tool} {version}" for tool, version in result["tools"].items())
-    parts = [
-        f"{results.conditions(result)} Beside them: {tools}.",
-        results.markdown_table(("one call", *HEAD[1:]), rows(result)),
-    ]
-    for unit, _ in results.units(result):
-        head = (f"{UNITS[unit]} of a call", *ways.COUNTS)
-        parts.append(results.markdown_table(head, rows_of_tensors(result, unit)))
-    return "\n\n".join([*parts, f"![Nanoseconds of each call](results/{machine}.png)", ratios(result)])
+    return f"{results.conditions(result)} Beside them: {tools}."
 
 
 def draw(result: dict, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Compiles the functions of all kinds with the same flags; `interop.experiments.building` runs it."""
+"""Compiles the functions of all kinds with the same flags; `harness/building.py` runs it."""
 
 import importlib
 import sys
@@ -8,8 +8,9 @@ from setuptools import Extension as PlainExtension
 from setuptools import setup
 from torch.utils.cpp_extension import CppExtension
 
+from experiments import load
+from experiments.harness import building
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments import building, load
 
 FLAGS = load("crossing", "ways").FLAGS
 # What Cython and cffi write goes where the objects go, not beside the sources.

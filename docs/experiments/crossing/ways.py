@@ -5,9 +5,9 @@ from types import ModuleType
 
 import torch
 
+from experiments.harness import building
 from interop.build import CXX_FLAGS
 from interop.cli import CommandError
-from interop.experiments import building
 
 NAME = "crossing"
 FLAGS = [*CXX_FLAGS, "-O3", "-g0"]

@@ -1,12 +1,11 @@
 """Measures calls, in nanoseconds and in instructions."""
 
-from collections import deque
 from collections.abc import Callable
 from itertools import islice, repeat
 
 import torch
 
-from interop.experiments import calls
+from experiments.harness import calls
 
 from . import ways
 
@@ -26,8 +25,7 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
 
 def instructions(count: int = 1_000) -> dict[str, dict[str, float]]:
     """Instructions of each call, by callgrind: see `calls.instructions`."""
-    code = f"from interop.experiments import load\nload({ways.NAME!r}, 'measure').run_below_callgrind({count})"
-    return calls.instructions(code, list(ways.calls()), count)
+    return calls.instructions(ways.NAME, ways.calls(), count)
 
 
 def run_below_callgrind(count: int) -> None:
@@ -37,7 +35,4 @@ def run_below_callgrind(count: int) -> None:
         results = map(function, repeat(x))
         if what in ways.BACKWARD:
             results = map(torch.autograd.grad, results, repeat(x), repeat(gradient))
-        deque(islice(results, 100), 0)
-        torch._C._valgrind_toggle()
-        deque(islice(results, count), 0)
-        torch._C._valgrind_toggle_and_dump_stats()
+        calls.run_iterators(islice(results, calls.UNCOUNTED), islice(results, count))

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table, table_of_calls
 
 from .ways import FUNCTION, FUNCTION_BOTH, OPERATOR, OPERATOR_BOTH, RECORDED
 
-HEAD = ("", "nanoseconds", "instructions")
 TITLES = {
     OPERATOR: "operator",
     RECORDED: "operator, x requires a gradient",
@@ -31,20 +28,21 @@ COLOURS = {
     "Cython, not registered": "#f0c48a",
     "built in": "#8a8f98",
 }
+PLOT = "Nanoseconds of each call"
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table."""
-    lines = []
-    for what, title in TITLES.items():
-        for way, time in _by_way(result["times"][what]):
-            count = result["instructions"].get(what, {}).get(way)
-            numbers = [f"{time['median']:.0f}", "-" if count is None else f"{count:.0f}"]
-            lines.append([f"{title}: {LABELS[way]}", *numbers])
-    return lines
+def tables(result: dict) -> list[Table]:
+    """The table of all calls."""
+    labels = {
+        (what, way): f"{title}: {label}"
+        for what, title in TITLES.items()
+        for way, label in LABELS.items()
+        if way in result["times"][what]
+    }
+    return [table_of_calls("one call", result, labels)]
 
 
-def ratios(result: dict) -> str:
+def sentences(result: dict) -> str:
     """What the bars are about, in sentences."""
     parts = []
     for unit, table in results.units(result):
@@ -67,42 +65,18 @@ def ratios(result: dict) -> str:
     return " ".join(parts)
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    lines = results.markdown_table(("one call", *HEAD[1:]), rows(result))
-    plot = f"![Nanoseconds of each call](results/{machine}.png)"
-    return "\n\n".join([results.conditions(result), lines, plot, ratios(result)])
-
-
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plots.figure(8, 7)
     counts = [len(result["times"][what]) for what in TITLES]
-    plots = figure.subplots(len(TITLES), 1, gridspec_kw={"height_ratios": counts})
-    for axes, (what, title) in zip(plots, TITLES.items(), strict=True):
-        ways, times = zip(*_by_way(result["times"][what]), strict=True)
-        medians = [time["median"] / 1000 for time in times]
-        spread = [
-            [abs(time["quartiles"][end] / 1000 - m) for time, m in zip(times, medians, strict=True)] for end in (0, 1)
-        ]
-        colours = [COLOURS[way] for way in ways]
-        bars = axes.barh(
-            [LABELS[way] for way in ways], medians, color=colours, xerr=spread, ecolor="#444444", capsize=3
-        )
-        axes.bar_label(bars, [f"{value:.1f}" for value in medians], padding=6, fontsize=9)
-        axes.invert_yaxis()
-        axes.set_title(title, loc="left", fontsize=10)
-        axes.margins(x=0.1)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-    plots[-1].set_xlabel("microseconds, median and quartiles")
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-
-
-def _by_way(times: dict[str, dict]) -> list[tuple[str, dict]]:
-    return [(way, times[way]) for way in LABELS if way in times]
+    parts = figure.subplots(len(TITLES), 1, height_ratios=counts)
+    for axes, (what, title) in zip(parts, TITLES.items(), strict=True):
+        times = result["times"][what]
+        calls = [(label, times[way], COLOURS[way]) for way, label in LABELS.items() if way in times]
+        plots.bars_of_calls(axes, title, calls, size=10, microseconds=True)
+        if axes is not parts[-1]:
+            axes.set_xlabel("")
+    plots.save(figure, path)
 
 
 def _times(table: dict[str, float], way: str) -> str:

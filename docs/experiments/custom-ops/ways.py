@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from experiments.harness import building
 from interop.cli import CommandError
-from interop.experiments import building
 
 NAME = "custom-ops"
 OPERATOR, RECORDED, OPERATOR_BOTH = "operator", "operator, graph recorded", "operator, forward and backward"

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 
 import torch
 
+from experiments import FOLDER, variables
+from experiments.harness import building
+from experiments.harness.calls import summary
 from interop.cli import CommandError
-from interop.experiments import FOLDER, building
 
 from .worker import WAYS
 
@@ -31,13 +32,13 @@ def run(processes: int, settings: dict, folder: Path) -> list[dict]:
     if processes > 1:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
         command = [*launcher, "--nproc-per-node", str(processes), "--no-python", *command]
+    environment = {key: value for key, value in os.environ.items() if key not in ("WORLD_SIZE", "RANK", "MASTER_PORT")}
     # This machine only, also where its name leads elsewhere.
-    variables = {key: value for key, value in os.environ.items() if key not in ("WORLD_SIZE", "RANK", "MASTER_PORT")}
-    variables |= {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    environment |= variables() | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     log = building.BUILD / NAME / f"{processes}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=variables)
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment)
         try:
             status = process.wait(LIMIT)
         except BaseException as error:  # also an interrupt: no process is to stay behind
@@ -111,16 +112,10 @@ def losses(one: list[dict], several: list[dict], mode: str) -> dict[str, dict[st
 
 def times(one: list[dict], several: list[dict]) -> dict[str, dict[str, dict]]:
     """Milliseconds of a step, by the number of processes and by way: median and quartiles."""
-    result = {"one process": {}, "two processes": {}}
-    for name, runs in zip(result, (one, several), strict=True):
-        for way in WAYS:
-            low, _, high = quantiles(runs[0]["seconds"][way])
-            middle = median(runs[0]["seconds"][way])
-            result[name][way] = {
-                "median": round(middle * 1e3, 3),
-                "quartiles": [round(low * 1e3, 3), round(high * 1e3, 3)],
-            }
-    return result
+    return {
+        name: {way: summary([seconds * 1e3 for seconds in runs[0]["seconds"][way]], 3) for way in WAYS}
+        for name, runs in (("one process", one), ("two processes", several))
+    }
 
 
 def _shown(log: Path) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 
-from interop.experiments import load
+from experiments import load
 
 if __name__ == "__main__":
     load("distributed", "worker").main(*sys.argv[1:])

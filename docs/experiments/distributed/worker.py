@@ -15,7 +15,8 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from interop.experiments import building, load
+from experiments import load
+from experiments.harness import building
 
 PYTHON, CPP, CYTHON, OPERATOR, FUSED = "Python", "C++", "Cython", "Cython op", "Cython fused"
 WAYS = (PYTHON, CPP, CYTHON, OPERATOR, FUSED)

@@ -4,17 +4,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from statistics import median, quantiles
 
 import torch
 
-from interop.experiments import calls
+from experiments.harness import calls
 
 from . import ways
 from .ways import NAME, Work
-
-COUNT = 20_000
-"""Of the calls that callgrind counts the instructions of."""
 
 
 def times(rounds: int, number: int, seconds: float, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
@@ -29,20 +25,19 @@ def times(rounds: int, number: int, seconds: float, shown: Callable[[str], None]
             for how, work in functions.items():
                 found[how].append(_seconds(work, count) / count * 1e9)
             shown(f"product of {size}")
-        result[f"product of {size}"] = {how: _spread(values) for how, values in found.items()}
+        result[f"product of {size}"] = {how: calls.summary(values) for how, values in found.items()}
     return result
 
 
-def instructions() -> dict[str, dict[str, float]]:
+def instructions(count: int = 20_000) -> dict[str, dict[str, float]]:
     """Instructions of each empty call: see `calls.instructions`."""
-    code = f"from interop.experiments import load\nload({NAME!r}, 'measure').run_below_callgrind()"
-    return calls.instructions(code, [("empty", how) for how in ways.empty()], COUNT)
+    return calls.instructions(NAME, [("empty", how) for how in ways.empty()], count)
 
 
-def run_below_callgrind() -> None:
-    """Make each empty call `COUNT` times, and have its instructions written out."""
+def run_below_callgrind(count: int) -> None:
+    """Make each empty call `count` times, and have its instructions written out."""
     for function in ways.empty().values():
-        calls.run_counted(function, [None], COUNT)
+        calls.run_counted(function, [None], count)
 
 
 def copies(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, dict[str, dict[str, dict]]]:
@@ -62,7 +57,7 @@ def copies(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, 
                 shown(f"copies {beside}")
         result[beside] = {how: {} for how in ways.COPIES}
         for (how, language), values in found.items():
-            result[beside][how][language] = _spread(values)
+            result[beside][how][language] = calls.summary(values)
     return result
 
 
@@ -86,7 +81,7 @@ def sharing(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[s
                 found[how][1].append(counted / counted_alone)
             shown(f"product of {size}")
         result[f"product of {size}"] = {
-            how: {"own": _spread(own, 3), "other": _spread(other, 3)} for how, (own, other) in found.items()
+            how: {"own": calls.summary(own, 3), "other": calls.summary(other, 3)} for how, (own, other) in found.items()
         }
     return result
 
@@ -104,7 +99,7 @@ def threads(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[s
                 one, two = _together(works[:1], count), _together(works, count)
                 found[how].append(2 * one / two)
             shown(f"product of {size}")
-        result[f"product of {size}"] = {how: _spread(values, 3) for how, values in found.items()}
+        result[f"product of {size}"] = {how: calls.summary(values, 3) for how, values in found.items()}
     return result
 
 
@@ -176,8 +171,3 @@ def _count(work: Work, seconds: float) -> int:
     while (taken := _seconds(work, count)) < seconds / 4:
         count *= 2
     return max(1, round(count * seconds / taken))
-
-
-def _spread(values: list[float], digits: int = 1) -> dict:
-    low, _, high = quantiles(values)
-    return {"median": round(median(values), digits), "quartiles": [round(low, digits), round(high, digits)]}

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from interop.experiments import plots, results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table, table_of_calls
 
 from . import ways
 
@@ -11,37 +12,35 @@ LABELS = {"held": "held", "released": "released", "torch": "torch.mm"}
 ALONE = {how: LABELS.get(how, how) for how in ways.PRODUCTS}
 """What is measured where nothing else runs."""
 COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
+PLOT = "What sharing costs and brings"
 
 
-def tables(result: dict) -> list[tuple[str, list[str], list[list[str]]]]:
-    """The tables: title, head and lines of each."""
+def tables(result: dict) -> list[Table]:
+    """The tables, which need their titles."""
+    empty = {("empty", how): how for how in result["times"]["empty"]}
     return [
-        ("nanoseconds of a call that does nothing", ["the GIL is", "nanoseconds", "instructions"], _empty(result)),
-        (
-            "microseconds of a product where nothing else runs",
+        table_of_calls("the GIL is", result, empty, 1, "nanoseconds of a call that does nothing"),
+        Table(
             ["rows", *(ALONE[how] for how in _alone(result))],
             _products(result),
+            title="microseconds of a product where nothing else runs",
         ),
-        (
-            "products (own) beside a thread that counts in Python (other), as parts of what each does alone",
-            _SHARED_HEAD,
+        Table(
+            ["rows", *(f"{label}: {what}" for label in LABELS.values() for what in ("own", "other"))],
             _shared(result),
+            title="products (own) beside a thread that counts in Python (other), as parts of what each does alone",
         ),
-        ("products on two threads, in times of those on one", ["rows", *LABELS.values()], _threads(result)),
-        ("microseconds of a pause of a millisecond and a copy, without the GIL", _COPIES_HEAD, _copies(result)),
+        Table(
+            ["rows", *LABELS.values()],
+            _threads(result),
+            title="products on two threads, in times of those on one",
+        ),
+        Table(
+            ["use count", "alone", "beside a thread"],
+            _copies(result),
+            title="microseconds of a pause of a millisecond and a copy, without the GIL",
+        ),
     ]
-
-
-_COPIES_HEAD = ["use count", "alone", "beside a thread"]
-_SHARED_HEAD = ["rows", *(f"{label}: {what}" for label in LABELS.values() for what in ("own", "other"))]
-
-
-def _empty(result: dict) -> list[list[str]]:
-    lines = []
-    for how, time in result["times"]["empty"].items():
-        count = result["instructions"].get("empty", {}).get(how)
-        lines.append([how, f"{time['median']:.1f}", "-" if count is None else f"{count:.0f}"])
-    return lines
 
 
 def _products(result: dict) -> list[list[str]]:
@@ -107,14 +106,6 @@ def sentences(result: dict) -> str:
     if kept:
         parts.append(f"Where the first copy is kept for another pause before it is dropped, they take {kept} ms.")
     return " ".join(parts)
-
-
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    parts = [results.conditions(result)]
-    for title, head, rows in tables(result):
-        parts += [f"{title[0].upper()}{title[1:]}:", results.markdown_table(head, rows)]
-    return "\n\n".join([*parts, f"![What sharing costs and brings](results/{machine}.png)", sentences(result)])
 
 
 def draw(result: dict, path: Path) -> None:

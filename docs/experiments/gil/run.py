@@ -1,43 +1,41 @@
 """What it costs to release the GIL, when it pays, and what takes it back unseen: the first copy of a tensor."""
 
+import argparse
 import sys
 
-import torch
+from torch.utils.benchmark import set_torch_threads
 
-from interop.experiments import building, calls, parser, results
-from interop.experiments.display import progress, say, table
-from interop.experiments.environment import environment
+from experiments.harness import building, calls
+from experiments.harness.display import progress
+from experiments.harness.driver import Experiment
 
-from . import measure, report, ways
+from . import measure, ways
 
 
-def main(arguments: list[str]) -> None:
-    """Run the experiment with the command line `arguments`."""
-    options = parser(ways.NAME, __doc__).parse_args(arguments)
-    if options.render:
-        results.render(ways.NAME, report)
-        return
-    started = environment()  # before compiling, which adds to the load
-    building.build_once(ways.NAME, "a quarter of a minute")
+def run(settings: dict, options: argparse.Namespace) -> dict:
     ways.check()
-    rounds, number, copies, seconds = (2, 10_000, 10, 0.02) if options.quick else (15, 100_000, 50, 0.2)
-    settings = {"rounds": rounds, "calls": number, "copies": copies, "seconds": seconds}
-    settings["switch interval"] = sys.getswitchinterval()
-    result = started | {"settings": settings, "flags": building.FLAGS, "gil": ways.has_gil()}
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with progress("timing", rounds * (3 + 3 * len(ways.SIZES))) as shown:
-            result["times"] = measure.times(rounds, number, seconds / 10, shown)
-            result["copies"] = measure.copies(rounds, copies, shown)
-            result["sharing"] = measure.sharing(rounds, seconds, shown)
-            result["threads"] = measure.threads(rounds, seconds, shown)
-    finally:
-        torch.set_num_threads(before)
-    result["instructions"] = {}
-    if not options.quick:
-        result["instructions"] = calls.count_if_possible(measure.instructions, "a minute")
-    for title, head, rows in report.tables(result):
-        table(title, head, rows)
-    say(report.sentences(result))
-    results.keep(ways.NAME, result, report, record=options.record)
+    rounds, seconds = settings["rounds"], settings["seconds"]
+    with set_torch_threads(1), progress("timing", rounds * (3 + 3 * len(ways.SIZES))) as shown:
+        result = {
+            "times": measure.times(rounds, settings["calls"], seconds / 10, shown),
+            "copies": measure.copies(rounds, settings["copies"], shown),
+            "sharing": measure.sharing(rounds, seconds, shown),
+            "threads": measure.threads(rounds, seconds, shown),
+        }
+    counts = {} if options.quick else calls.count_if_possible(measure.instructions, "a minute")
+    return result | {"instructions": counts, "gil": ways.has_gil()}
+
+
+EXPERIMENT = Experiment(
+    run,
+    settings={
+        "rounds": 15,
+        "calls": 100_000,
+        "copies": 50,
+        "seconds": 0.2,
+        "switch interval": sys.getswitchinterval(),
+    },
+    quick={"rounds": 2, "calls": 10_000, "copies": 10, "seconds": 0.02},
+    flags=building.FLAGS,
+    builds={ways.NAME: "a quarter of a minute"},
+)

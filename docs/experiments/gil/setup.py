@@ -1,12 +1,12 @@
-"""Compiles the modules with the same flags; `interop.experiments.building` runs it."""
+"""Compiles the modules with the same flags; `harness/building.py` runs it."""
 
 import sys
 
 from setuptools import setup
 from torch.utils.cpp_extension import CppExtension
 
+from experiments.harness import building
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments import building
 
 # Cython's output goes where the objects go, not beside its source.
 generated = sys.argv[sys.argv.index("--build-temp") + 1]

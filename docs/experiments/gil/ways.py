@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import torch
 
+from experiments.harness import building
 from interop.cli import CommandError
-from interop.experiments import building
 
 NAME = "gil"
 SIZES = (8, 64, 256, 1024)

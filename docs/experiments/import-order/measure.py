@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from experiments.harness import building
 from interop.abi import NAME as ABI
 from interop.abi import abi_name
 from interop.cli import CommandError
 from interop.doctor.finding import Level
-from interop.experiments import building
 
 from . import other
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
+from experiments import CHECKOUT
 from interop import abi
 from interop.cli import CommandError
-from interop.experiments import CHECKOUT
 
 __all__ = ["VERSION", "make"]
 

@@ -2,29 +2,27 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table
 
 from . import measure
 
-HEAD = ("", *measure.WAYS)
 WORKS = "works"
 COLOURS = {WORKS: "#8cc08f", "ImportError": "#f2c078"}
 WRONG = "#e07b6a"
 """What crashes or lies."""
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table."""
-    return [
-        [_plain(measure.SITUATIONS[key].text), *(ways[way]["outcome"] for way in measure.WAYS)]
+def tables(result: dict) -> list[Table]:
+    """The table of outcomes."""
+    lines = [
+        [measure.SITUATIONS[key].text, *(ways[way]["outcome"] for way in measure.WAYS)]
         for key, ways in result["cases"].items()
     ]
+    return [Table(("situation", *measure.WAYS), lines, words=None)]
 
 
-def summary(result: dict) -> str:
+def sentences(result: dict) -> str:
     """How often each way works, raises an ImportError, and does neither, in sentences."""
     parts = []
     for way in measure.WAYS:
@@ -40,24 +38,26 @@ def summary(result: dict) -> str:
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    outcomes = _table(
-        ("situation", *measure.WAYS, "cure"),
-        [
-            [measure.SITUATIONS[key].text, *(_outcome(ways[way]) for way in measure.WAYS), measure.SITUATIONS[key].cure]
-            for key, ways in result["cases"].items()
-        ],
+    outcomes = [
+        [measure.SITUATIONS[key].text, *(_outcome(ways[way]) for way in measure.WAYS), measure.SITUATIONS[key].cure]
+        for key, ways in result["cases"].items()
+    ]
+    found = "`python -m interop doctor` finds in the file"
+    return results.paragraphs(
+        results.conditions(result),
+        Table(("situation", *measure.WAYS, "cure"), outcomes, words=None),
+        results.plot(machine, "What becomes of each module in each situation"),
+        sentences(result),
+        Table(("situation", "module", "what it says"), _messages(result), words=None),
+        Table(("situation", "module", found), _doctor(result), words=None),
     )
-    plot = f"![What becomes of each module in each situation](results/{machine}.png)"
-    said = _table(("situation", "module", "what it says"), _messages(result))
-    doctor = _table(("situation", "module", "`python -m interop doctor` finds in the file"), _doctor(result))
-    return "\n\n".join([results.conditions(result), outcomes, plot, summary(result), said, doctor])
 
 
 def draw(result: dict, path: Path) -> None:
     """Plot the outcomes of `result` into the file `path`."""
-    lines = rows(result)
-    figure = Figure(figsize=(9.5, 0.42 * len(lines) + 1), layout="constrained")
-    FigureCanvasAgg(figure)
+    (outcomes_of_all,) = tables(result)
+    lines = [(text.replace("`", ""), *outcomes) for text, *outcomes in outcomes_of_all.rows]
+    figure = plots.figure(9.5, 0.42 * len(lines) + 1)
     axes = figure.subplots()
     for y, (_, *outcomes) in enumerate(lines):
         for x, outcome in enumerate(outcomes):
@@ -70,7 +70,7 @@ def draw(result: dict, path: Path) -> None:
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plots.save(figure, path)
 
 
 def _outcome(case: dict) -> str:
@@ -104,12 +104,3 @@ def _doctor(result: dict) -> list[list[str]]:
                 found.setdefault("; ".join(case["doctor"]), []).append(way)
         lines += [[measure.SITUATIONS[key].text, "; ".join(who), f"`{text}`"] for text, who in found.items()]
     return lines
-
-
-def _plain(text: str) -> str:
-    return text.replace("`", "")
-
-
-def _table(head: tuple[str, ...], lines: list[list[str]]) -> str:
-    """A table of words."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))

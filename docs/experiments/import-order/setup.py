@@ -1,4 +1,4 @@
-"""Compiles the modules, and the same for another torch into BUILD-LIB/other; `interop.experiments.building` runs it."""
+"""Compiles the modules, and the same for another torch into BUILD-LIB/other; `harness/building.py` runs it."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def build(flags: list[str], kinds: list[str]) -> None:
 if OTHER in os.environ:  # where there are no experiments to load
     build(os.environ[OTHER].split(), ["with", "gone"])
 else:
-    from interop.experiments import load
+    from experiments import load
 
     flags = load("import-order", "measure").FLAGS
     path = load("import-order", "other").make(objects / "other")

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from experiments import load
 from interop.cli import CommandError
-from interop.experiments import load
 
 from .ways import same_cells
 

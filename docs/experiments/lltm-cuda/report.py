@@ -2,46 +2,44 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table
 
 from .ways import WAYS
 
 OTHERS = tuple(way for way in WAYS if way != "Cython CUDA")
-HEAD = ("", *WAYS, "CUDA / Python", "CUDA / best other")
-BANDWIDTH_HEAD = ("dtype", "copy, GB/s", "forward, GB/s", "backward, GB/s", "forward / copy", "backward / copy")
+COLOURS = dict(zip(WAYS, ("#8a8f98", "#b8bcc4", "#2f6db5", "#f3c489", "#c9650a"), strict=True))
+PLOT = "Times of the cell on a GPU"
 LABELS = {"forward": "forward", "backward": "backward", "both": "both", "graph": "both, in a CUDA graph"}
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table: median microseconds of each way on each clock, and how our kernels compare."""
-    lines = []
+def tables(result: dict) -> list[Table]:
+    """Median microseconds of each way on each clock, and how our kernels compare; bandwidths."""
+    times = []
     for kind, label in LABELS.items():
         for clock in ("device", "host"):
             median = {way: result["times"][kind][way][clock]["median"] for way in WAYS}
             ours = median["Cython CUDA"]
             ratios = ours / median["Python"], ours / min(median[way] for way in OTHERS)
-            lines.append(
+            times.append(
                 [f"{label}, {clock}", *(f"{value:.1f}" for value in median.values()), *(f"{r:.2f}" for r in ratios)]
             )
-    return lines
-
-
-def bandwidth_rows(result: dict) -> list[list[str]]:
-    """The lines of the table of bandwidths."""
-    return [
+    speeds = [
         [
             dtype,
-            *(f"{speeds[name]:.0f}" for name in ("copy", "forward", "backward")),
-            *(f"{speeds[name] / speeds['copy']:.2f}" for name in ("forward", "backward")),
+            *(f"{found[name]:.0f}" for name in ("copy", "forward", "backward")),
+            *(f"{found[name] / found['copy']:.2f}" for name in ("forward", "backward")),
         ]
-        for dtype, speeds in result["bandwidth"].items()
+        for dtype, found in result["bandwidth"].items()
+    ]
+    head = ("dtype", "copy, GB/s", "forward, GB/s", "backward, GB/s", "forward / copy", "backward / copy")
+    return [
+        Table(("microseconds, median", *WAYS, "CUDA / Python", "CUDA / best other"), times),
+        Table(head, speeds),
     ]
 
 
-def agreement(result: dict) -> str:
+def sentences(result: dict) -> str:
     """How far the kernels are from float64 on the CPU, in a sentence."""
     parts = [f"{difference:.0e} in {dtype}" for dtype, difference in result["agreement"].items()]
     return (
@@ -61,26 +59,9 @@ def conditions(result: dict) -> str:
     )
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    return "\n\n".join(
-        [
-            conditions(result),
-            results.markdown_table(("microseconds, median", *HEAD[1:]), rows(result)),
-            results.markdown_table(BANDWIDTH_HEAD, bandwidth_rows(result)),
-            f"![Times of the cell on a GPU](results/{machine}.png)",
-            agreement(result),
-        ]
-    )
-
-
-COLOURS = dict(zip(WAYS, ("#8a8f98", "#b8bcc4", "#2f6db5", "#f3c489", "#c9650a"), strict=True))
-
-
 def draw(result: dict, path: Path) -> None:
     """Plot the times and bandwidths of `result` into the file `path`."""
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plots.figure(11, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.6, 1])
     width = 0.86 / len(WAYS)
     for index, way in enumerate(WAYS):
@@ -89,7 +70,7 @@ def draw(result: dict, path: Path) -> None:
         bars = left.bar(places, medians, 0.9 * width, color=COLOURS[way], label=way)
         left.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=7)
     left.set_xticks(range(len(LABELS)), LABELS.values())
-    left.set_title("One call of a small cell, by CUDA events", loc="left", fontsize=11)
+    plots.plain(left, "One call of a small cell, by CUDA events", "y")
     left.set_ylabel("microseconds")
     left.legend(frameon=False, fontsize=8)
     names = ("copy", "forward", "backward")
@@ -98,13 +79,10 @@ def draw(result: dict, path: Path) -> None:
         values = [speeds[name] for speeds in result["bandwidth"].values()]
         right.bar(places, values, 0.25, color=("#8a8f98", "#c9650a", "#e8a54b")[index], label=name)
     right.set_xticks(range(len(result["bandwidth"])), result["bandwidth"])
-    right.set_title("Bytes moved by a large cell's kernels", loc="left", fontsize=11)
+    plots.plain(right, "Bytes moved by a large cell's kernels", "y")
     right.set_ylabel("GB/s")
     right.legend(frameon=False, fontsize=8, loc="lower right")
     for axes in (left, right):
         axes.tick_params(axis="x", length=0)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
         axes.margins(y=0.12)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plots.save(figure, path)

@@ -1,4 +1,4 @@
-"""Compiles the cell's CUDA kernels and their host side; `interop.experiments.building` runs it."""
+"""Compiles the cell's CUDA kernels and their host side; `harness/building.py` runs it."""
 
 import sys
 

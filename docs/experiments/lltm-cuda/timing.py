@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable
-from statistics import median, quantiles
 
 import torch
 
-from interop.experiments import load
+from experiments import load
+from experiments.harness.calls import summary
 
 from .ways import same_cells
 
@@ -46,7 +46,7 @@ def measure(
     result = {kind: {} for kind, _ in runs}
     for (kind, way), values in blocks.items():
         result[kind][way] = {
-            clock: _summary([value[index] for value in values]) for index, clock in enumerate(("device", "host"))
+            clock: summary([value[index] for value in values], 2) for index, clock in enumerate(("device", "host"))
         }
     return result
 
@@ -108,8 +108,3 @@ def _block(run: Callable[[], object], calls: int, device: torch.device) -> tuple
     host = (time.perf_counter_ns() - begin) / calls / 1e3
     torch.cuda.synchronize(device)
     return start.elapsed_time(end) * 1e3 / calls, host
-
-
-def _summary(values: list[float]) -> dict:
-    low, _, high = quantiles(values)
-    return {"median": round(median(values), 2), "quartiles": [round(low, 2), round(high, 2)]}

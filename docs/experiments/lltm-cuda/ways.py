@@ -1,11 +1,11 @@
 """The forms of the cell that run on a GPU, by the names that tables, plots and results call them."""
 
-import re
 from types import ModuleType
 
 import torch
 
-from interop.experiments import building, load
+from experiments import load
+from experiments.harness import building
 
 NAME = "lltm-cuda"
 FLAGS = ["-O3"]
@@ -39,8 +39,3 @@ def gpu(device: torch.device) -> dict:
         "memory_bytes": properties.total_memory,
         "cuda": torch.version.cuda,
     }
-
-
-def slug(name: str) -> str:
-    """A file name for the results of a GPU, such as ``nvidia-h100-80gb-hbm3``."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table
 
 from .ways import WAYS
 
@@ -16,6 +14,7 @@ RATIOS = ("Cython / C++", "fused / best of the first three", "fused / products")
 HEAD = ("one call", *WAYS, "products alone", *RATIOS)
 SIZES_HEAD = ("batch, features, state", "threads", "one call", "Python, microseconds", *WAYS[1:], "products alone")
 LABELS = {"forward": "forward", "backward": "backward", "both": "both"}
+PLOT = "The losses of the models, and the times of their cells"
 
 
 def size(shapes: tuple[int, int, int]) -> str:
@@ -37,27 +36,26 @@ def _medians(times: dict, what: str) -> dict[str, float]:
     return {way: times[what][way]["median"] for way in (*WAYS, "products")}
 
 
-def tables(result: dict) -> list[tuple[str, list[str], list[list[str]], tuple[int, ...]]]:
-    """The tables: title, head, lines, and which columns are words."""
+def tables(result: dict) -> list[Table]:
+    """The tables: of the first size on one thread, and of all."""
     shapes, count, times = cases(result)[0]
     batch, features, state = shapes.split(", ")
     return [
-        (
-            f"microseconds, median, at batch {batch}, features {features}, state {state} on {count}",
-            [*HEAD],
-            rows(times),
-            (0,),
+        Table(
+            HEAD,
+            _rows(times),
+            title=f"microseconds, median, at batch {batch}, features {features}, state {state} on {count}",
         ),
-        (
-            "each size and number of threads: the time of Python, and those of the others in parts of it",
-            [*SIZES_HEAD],
-            size_rows(result),
-            (0, 2),
+        Table(
+            SIZES_HEAD,
+            _size_rows(result),
+            words=(0, 2),
+            title="each size and number of threads: the time of Python, and those of the others in parts of it",
         ),
     ]
 
 
-def rows(times: dict) -> list[list[str]]:
+def _rows(times: dict) -> list[list[str]]:
     """The lines of the first table: median microseconds of each way, and how Cython compares."""
     lines = []
     for what, label in LABELS.items():
@@ -68,7 +66,7 @@ def rows(times: dict) -> list[list[str]]:
     return lines
 
 
-def size_rows(result: dict) -> list[list[str]]:
+def _size_rows(result: dict) -> list[list[str]]:
     """The lines of the second table."""
     lines = []
     for shapes, count, times in cases(result):
@@ -80,6 +78,11 @@ def size_rows(result: dict) -> list[list[str]]:
 
 
 def sentences(result: dict) -> str:
+    """How the ways compare, how far they agree, and how the losses fell."""
+    return results.paragraphs(comparison(result), agreement(result), training(result))
+
+
+def comparison(result: dict) -> str:
     """How the ways compare over all sizes and numbers of threads."""
     compiled, cython, fused, products = {}, {}, {}, {}
     for shapes, count, times in cases(result):
@@ -128,27 +131,16 @@ def training(result: dict) -> str:
     )
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    parts = [results.conditions(result)]
-    for title, head, lines, words in tables(result):
-        parts += [f"{title[0].upper()}{title[1:]}:", results.markdown_table(head, lines, words)]
-    parts += [f"![The losses of the models, and the times of their cells](results/{machine}.png)"]
-    return "\n\n".join([*parts, sentences(result), agreement(result), training(result)])
-
-
 def draw(result: dict, path: Path) -> None:
     """Plot the losses and the times of `result` into the file `path`."""
-    figure = Figure(figsize=(11, 8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plots.figure(11, 8)
     above, below = figure.subfigures(2, 1, height_ratios=[1.1, 1])
     left, right = above.subplots(1, 2, width_ratios=[1.15, 1])
     _draw_losses(left, result["training"])
     shapes, count, times = cases(result)[0]
     _draw_times(right, times, f"One call at {shapes} on {count}, median and quartiles")
     _draw_sizes(below.subplots(), cases(result))
-    # No date and no version inside, so that the same result gives the same file.
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plots.save(figure, path)
 
 
 SMOOTH = 10
@@ -161,13 +153,11 @@ def _draw_losses(axes, run: dict) -> None:
     for index, way in enumerate(WAYS):
         width = 8 * 0.72**index
         axes.plot(steps, _trailing_mean(run["losses"][way]), color=COLOURS[way], label=way, linewidth=width, alpha=0.8)
-    # A file may be called a$b$: not a formula.
-    axes.set_title(f"The models learn {run['text']}", loc="left", fontsize=11, parse_math=False)
     axes.set_xlabel("step")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(f"loss, nats per character (mean of {SMOOTH} steps)")
     axes.legend(frameon=False)
-    _plain(axes, "both")
+    plots.plain(axes, f"The models learn {run['text']}", "both")
 
 
 def _draw_times(axes, times: dict, title: str) -> None:
@@ -176,29 +166,18 @@ def _draw_times(axes, times: dict, title: str) -> None:
     for index, way in enumerate(WAYS):
         places = [kind + (index - (len(WAYS) - 1) / 2) * width for kind in range(len(kinds))]
         medians = [times[kind][way]["median"] for kind in kinds]
-        spread = [
-            [abs(times[kind][way]["quartiles"][end] - times[kind][way]["median"]) for kind in kinds] for end in (0, 1)
-        ]
+        spread = plots.spread([times[kind][way] for kind in kinds])
         bars = axes.bar(
             places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor="#444444", capsize=2
         )
         axes.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=7)
-    for kind, what in enumerate(kinds):
-        axes.hlines(
-            times[what]["products"]["median"],
-            kind - 0.45,
-            kind + 0.45,
-            "#222222",
-            ":",
-            label=None if kind else "matrix products alone",
-        )
+    _mark_products(axes, [times[what]["products"]["median"] for what in kinds])
     axes.set_xticks(range(len(kinds)), kinds)
     axes.tick_params(axis="x", length=0)
-    axes.set_title(title, loc="left", fontsize=11)
     axes.set_ylabel("microseconds")
     axes.margins(y=0.12)
     axes.legend(frameon=False, loc="upper left", fontsize=8)
-    _plain(axes, "y")
+    plots.plain(axes, title, "y")
 
 
 def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
@@ -216,32 +195,26 @@ def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
         ]
         axes.bar(places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor="#444444", capsize=2)
     axes.axhline(1, color=COLOURS["Python"], linewidth=1, label="Python")
-    for case, (*_, times) in enumerate(measured):
-        axes.hlines(
-            times["both"]["products"]["median"] / python[case],
-            case - 0.45,
-            case + 0.45,
-            "#222222",
-            ":",
-            label=None if case else "matrix products alone",
-        )
+    _mark_products(
+        axes,
+        [times["both"]["products"]["median"] / base for (*_, times), base in zip(measured, python, strict=True)],
+    )
     axes.set_xticks(range(len(measured)), [f"{shapes}\n{count}" for shapes, count, _ in measured])
     axes.tick_params(axis="x", length=0)
-    axes.set_title("Forward and backward at each size (batch, features, state)", loc="left", fontsize=11)
     axes.set_ylabel("parts of Python's time")
     axes.set_ylim(0, 1.15 * most)  # for the medians: a quartile of a disturbed run would make all of them small
     # Beside the bars, which may be anywhere.
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
-    _plain(axes, "y")
+    plots.plain(axes, "Forward and backward at each size (batch, features, state)", "y")
+
+
+def _mark_products(axes, times: list[float]) -> None:
+    for place, time in enumerate(times):
+        label = None if place else "matrix products alone"
+        axes.hlines(time, place - 0.45, place + 0.45, "#222222", ":", label=label)
 
 
 def _trailing_mean(values: list[float]) -> list[float]:
     """Each value with the SMOOTH - 1 before it: batches differ more than the ways do."""
     windows = (values[max(0, end - SMOOTH) : end] for end in range(1, len(values) + 1))
     return [sum(window) / len(window) for window in windows]
-
-
-def _plain(axes, grid: str) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis=grid, color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)

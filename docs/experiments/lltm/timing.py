@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch.utils.benchmark import Timer, set_torch_threads
 
+from experiments.harness.calls import summary
+
 from .agreement import inputs
 from .ways import same_cells
 
@@ -70,8 +72,7 @@ def _blocks(
 def _medians(times: dict[tuple[str, str], list[float]]) -> dict[str, dict[str, dict[str, float]]]:
     result = {what: {} for what in WHAT}
     for (what, way), values in times.items():
-        low, median, high = torch.tensor(values, dtype=torch.float64).quantile(torch.tensor([0.25, 0.5, 0.75]).double())
-        result[what][way] = {"median": round(median.item(), 2), "quartiles": [round(q.item(), 2) for q in (low, high)]}
+        result[what][way] = summary(values, 2, "inclusive")
     return result
 
 

@@ -1,6 +1,6 @@
 """The forms of the cell, by the names that tables, plots and results call them."""
 
-from interop.experiments import building
+from experiments.harness import building
 
 from .cell import Cell
 from .cell_compiled import CompiledCell

@@ -6,9 +6,9 @@ from types import ModuleType
 import numpy as np
 import torch
 
+from experiments.harness import building, calls
 from interop.build import CXX_FLAGS
 from interop.cli import CommandError
-from interop.experiments import building, calls
 
 NAME = "memoryview-transpose"
 FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
@@ -56,28 +56,13 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
     return calls.times(timers, rounds, number, shown)
 
 
-COUNTED = """
-import importlib.machinery, importlib.util
-from collections import deque
-from itertools import repeat
-import numpy as np, torch, interop
-loader = importlib.machinery.ExtensionFileLoader("images", {path!r})
-spec = importlib.util.spec_from_file_location("images", {path!r}, loader=loader)
-images = importlib.util.module_from_spec(spec)
-loader.exec_module(images)
-x = images.Images(np.ones({shape}, np.float32))
-{loops}
-"""
-LOOP = """
-deque(map(images.Images.{method}, repeat(x, 100)), 0)
-torch._C._valgrind_toggle()
-deque(map(images.Images.{method}, repeat(x, {count})), 0)
-torch._C._valgrind_toggle_and_dump_stats()
-"""
-
-
 def instructions(count: int = 5_000) -> dict[str, dict[str, float]]:
     """Instructions of each call, and of the end of what it made: see `calls.instructions`."""
-    loops = "".join(LOOP.format(method=method, count=count) for method in METHODS.values())
-    path = module().__spec__.origin
-    return calls.instructions(COUNTED.format(path=path, shape=SHAPE, loops=loops), list(METHODS), count)
+    return calls.instructions(NAME, METHODS, count)
+
+
+def run_below_callgrind(count: int) -> None:
+    """Make each call `count` times, and have its instructions written out."""
+    images = module().Images(np.ones(SHAPE, np.float32))
+    for method in METHODS.values():
+        calls.run_counted(getattr(type(images), method), [images], count)

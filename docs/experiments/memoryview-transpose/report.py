@@ -2,25 +2,21 @@
 
 from pathlib import Path
 
-from interop.experiments import plots, results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table, table_of_calls
 
 from . import measure
 
-HEAD = ("", "nanoseconds", "instructions")
 OURS = {"interop.memview.permute", "interop.from_buffer"}
+PLOT = "Nanoseconds of each call"
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table."""
-    lines = []
-    for what, how in measure.METHODS:
-        count = result["instructions"].get(what, {}).get(how)
-        time = result["times"][what][how]["median"]
-        lines.append([f"{what}: {how}", f"{time:.0f}", "-" if count is None else f"{count:.0f}"])
-    return lines
+def tables(result: dict) -> list[Table]:
+    """The table of all calls."""
+    return [table_of_calls("one call", result, {(what, how): f"{what}: {how}" for what, how in measure.METHODS})]
 
 
-def ratios(result: dict) -> str:
+def sentences(result: dict) -> str:
     """How the other ways compare, in sentences."""
     parts = []
     for unit, table in results.units(result):
@@ -35,13 +31,6 @@ def ratios(result: dict) -> str:
             f"torch.from_numpy(numpy.asarray) ({unit})."
         )
     return " ".join(parts)
-
-
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    lines = results.markdown_table(("one call", *HEAD[1:]), rows(result))
-    plot = f"![Nanoseconds of each call](results/{machine}.png)"
-    return "\n\n".join([results.conditions(result), lines, plot, ratios(result)])
 
 
 def draw(result: dict, path: Path) -> None:

@@ -1,11 +1,11 @@
-"""Compiles the class that keeps images; `interop.experiments.building` runs it."""
+"""Compiles the class that keeps images; `harness/building.py` runs it."""
 
 import sys
 
 from setuptools import setup
 
+from experiments import load
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments import load
 
 FLAGS = load("memoryview-transpose", "measure").FLAGS
 # Cython's output goes where the objects go, not beside its source.

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from experiments.harness import building
+from experiments.harness.calls import summary
 from interop.cli import CommandError
-from interop.experiments import building
 
 from .cases import Case
 from .ways import NAME, SEARCHES, WAYS, usual
@@ -48,11 +49,7 @@ def times(case: Case, threads: int, rounds: int, number: int, shown: Callable[[s
             shown(f"{case.label}, {threads} thread{'s' * (threads > 1)}")
     finally:
         torch.set_num_threads(before)
-    result = {}
-    for way, values in means.items():
-        low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
-        result[way] = {"median": round(median, 4), "quartiles": [round(low, 4), round(high, 4)]}
-    return result
+    return {way: summary(values, 4, "inclusive") for way, values in means.items()}
 
 
 def _calls(case: Case) -> dict[str, Callable[[], float]]:

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots
+from experiments.harness.tables import Table
 
 ROUTE, OURS = "NumPy route", "Cython"
 COLOURS = {
@@ -15,10 +13,11 @@ COLOURS = {
     "Cython, called as an op": "#f2c48a",
     "PyTorch": "#8a8f98",
 }
+PLOT = "Milliseconds of each way"
 
 
-def tables(result: dict) -> list[tuple[str, list[str], list[list[str]]]]:
-    """A table for each number of threads: title, head and lines."""
+def tables(result: dict) -> list[Table]:
+    """A table for each number of threads."""
     found = []
     for threads in map(str, result["settings"]["threads"]):
         ways = list(next(iter(result["times"].values()))[threads])
@@ -27,7 +26,7 @@ def tables(result: dict) -> list[tuple[str, list[str], list[list[str]]]]:
             median = {way: time["median"] for way, time in by_threads[threads].items()}
             lines.append([case, *(f"{value:.3g}" for value in median.values()), f"{median[ROUTE] / median[OURS]:.1f}"])
         title = f"milliseconds, median, {threads} thread{'' if threads == '1' else 's'}"
-        found.append((title, ["", *ways, "route / Cython"], lines))
+        found.append(Table((title, *ways, "route / Cython"), lines))
     return found
 
 
@@ -49,25 +48,17 @@ def sentences(result: dict) -> str:
     return " ".join(parts)
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    parts = [results.conditions(result)]
-    parts += [results.markdown_table((title, *head[1:]), lines) for title, head, lines in tables(result)]
-    return "\n\n".join([*parts, f"![Milliseconds of each way](results/{machine}.png)", sentences(result)])
-
-
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
     threads = [str(count) for count in result["settings"]["threads"]]
-    figure = Figure(figsize=(11, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plots.figure(11, 4.4)
     for axes, count in zip(figure.subplots(1, len(threads), sharey=True, squeeze=False)[0], threads, strict=True):
         ways = list(next(iter(result["times"].values()))[count])
         height = 0.8 / len(ways)
         for index, way in enumerate(ways):
             times = [by_threads[count][way] for by_threads in result["times"].values()]
             medians = [time["median"] for time in times]
-            spread = [[abs(time["quartiles"][end] - time["median"]) for time in times] for end in (0, 1)]
+            spread = plots.spread(times)
             places = [case + (index - (len(ways) - 1) / 2) * height for case in range(len(times))]
             bars = axes.barh(
                 places, medians, height * 0.9, color=COLOURS[way], label=way, xerr=spread, ecolor="#444444"
@@ -76,12 +67,9 @@ def draw(result: dict, path: Path) -> None:
         axes.set_xscale("log")
         axes.set_yticks(range(len(result["times"])), list(result["times"]))
         axes.set_xlabel("milliseconds, median and quartiles")
-        axes.set_title(f"{count} thread{'' if count == '1' else 's'}", loc="left", fontsize=11)
         axes.margins(x=0.15)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
+        plots.plain(axes, f"{count} thread{'' if count == '1' else 's'}", "x")
     axes.invert_yaxis()
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plots.save(figure, path)

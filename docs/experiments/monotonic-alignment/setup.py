@@ -7,8 +7,8 @@ from Cython.Build import cythonize as plain_cythonize
 from setuptools import Extension as PlainExtension
 from setuptools import setup
 
+from experiments import load
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments import load
 
 FLAGS = load("monotonic-alignment", "ways").FLAGS
 # Cython's output goes where the objects go, not beside its source.

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from interop.experiments import building
+from experiments.harness import building
 
 from . import search_torch
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 import interop
-from interop.experiments import calls
+from experiments.harness import calls
 
 from . import ways
 

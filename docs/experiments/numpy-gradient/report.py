@@ -2,44 +2,37 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table
 
 from . import measure, ways
 
-HEAD = ("microseconds, median", *ways.WAYS)
 COLOURS = dict(zip(ways.WAYS, ("#3d8f58", "#9bc9aa", "#e08a1e", "#a8632b", "#8a8f98"), strict=True))
 
 
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table of times."""
-    lines = []
-    for what in dict.fromkeys(what for what, _ in measure.cases()):
-        times = result["times"][what]
-        cells = [f"{times[way]['median'] / 1000:.1f}" if way in times else "-" for way in ways.WAYS]
-        lines.append([f"{what} equations", *cells])
-    return lines
-
-
-def mistakes(result: dict) -> list[list[str]]:
-    """The lines of the table of mistakes."""
-    return [
+def tables(result: dict) -> list[Table]:
+    """The tables of mistakes, of times, and of conversions."""
+    mistakes = [
         [text, found["outcome"], f"`{found['message']}`" if found["outcome"] == "RuntimeError" else found["message"]]
         for text, found in result["mistakes"].items()
     ]
-
-
-def conversions(result: dict) -> list[list[str]]:
-    """The lines of the table of conversions."""
-    return [
+    calls = []
+    for what in dict.fromkeys(what for what, _ in measure.cases()):
+        times = result["times"][what]
+        cells = [f"{times[way]['median'] / 1000:.1f}" if way in times else "-" for way in ways.WAYS]
+        calls.append([f"{what} equations", *cells])
+    conversions = [
         [what, *(f"{found[how]['median']:.0f}" for how in ("torch", "interop"))]
         for what, found in result["conversions"].items()
     ]
+    return [
+        Table(("version", "gradient", "what it says"), mistakes, words=None),
+        Table(("microseconds, median", *ways.WAYS), calls),
+        Table(("nanoseconds, median", "torch", "interop"), conversions),
+    ]
 
 
-def summary(result: dict) -> str:
+def sentences(result: dict) -> str:
     """How the ways compare at the ends of the range, and how well they agree, in sentences."""
     small, large = measure.SIZES[0], measure.SIZES[-1]
     parts = []
@@ -62,36 +55,27 @@ def summary(result: dict) -> str:
 
 def section(machine: str, result: dict) -> str:
     """The part of README.md about the result of one machine."""
-    return "\n\n".join(
-        [
-            results.conditions(result)[:-1] + f"; SciPy {result['scipy']}, NumPy {result['numpy']}.",
-            _table(("version", "gradient", "what it says"), mistakes(result)),
-            results.markdown_table(HEAD, rows(result)),
-            f"![Forward and backward over the number of equations](results/{machine}.png)",
-            results.markdown_table(("nanoseconds, median", "torch", "interop"), conversions(result)),
-            summary(result),
-        ]
+    mistakes, calls, conversions = tables(result)
+    return results.paragraphs(
+        results.conditions(result)[:-1] + f"; SciPy {result['scipy']}, NumPy {result['numpy']}.",
+        mistakes,
+        calls,
+        results.plot(machine, "Forward and backward over the number of equations"),
+        conversions,
+        sentences(result),
     )
 
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = Figure(figsize=(9.5, 4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plots.figure(9.5, 4)
     for axes, what in zip(figure.subplots(1, 2, sharey=True), measure.STATEMENTS, strict=True):
         for way in ways.WAYS:
             sizes = [size for size in measure.SIZES if (f"{what}, {size}", way) in measure.cases()]
             medians = [result["times"][f"{what}, {size}"][way]["median"] / 1000 for size in sizes]
             axes.loglog(sizes, medians, "o-", markersize=4, color=COLOURS[way], label=way)
-        axes.set_title(what, loc="left", fontsize=11)
         axes.set_xlabel("equations")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="#dddddd", linewidth=0.6)
+        plots.plain(axes, what, "both")
     figure.axes[0].set_ylabel("microseconds, median")
     figure.axes[0].legend(fontsize=8, frameon=False)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-
-
-def _table(head: tuple[str, ...], lines: list[list[str]]) -> str:
-    """A table of words."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))
+    plots.save(figure, path)

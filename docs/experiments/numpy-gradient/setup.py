@@ -1,11 +1,11 @@
-"""Compiles the nodes in Cython; `interop.experiments.building` runs it."""
+"""Compiles the nodes in Cython; `harness/building.py` runs it."""
 
 import sys
 
 from setuptools import setup
 
+from experiments.harness.building import FLAGS
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments.building import FLAGS
 
 # Cython's output goes where the objects go, not beside its source.
 generated = sys.argv[sys.argv.index("--build-temp") + 1]

@@ -6,8 +6,8 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from experiments.harness import building
 from interop.cli import CommandError
-from interop.experiments import building
 
 NAME = "numpy-gradient"
 PYTHON, PYTHON_INTEROP = "Python, .numpy()", "Python, interop"

@@ -2,14 +2,14 @@
 
 import resource
 from collections.abc import Callable
-from statistics import median, quantiles
 
 import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
+from experiments.harness import building
+from experiments.harness.calls import summary
 from interop.cli import CommandError
-from interop.experiments import building
 
 NAME = "ufunc"
 FLAGS = building.LOOP_FLAGS  # of the loops by hand; the others are compiled alike
@@ -134,9 +134,4 @@ def _take_turns(calls: dict[str, tuple[Callable, tuple]], rounds: int, seconds: 
     for _ in range(rounds):
         for way, timer in timers.items():
             blocks[way].append(timer.timeit(number[way]).mean * 1e6)
-    return {way: _summary(values) for way, values in blocks.items()}
-
-
-def _summary(values: list[float]) -> dict:
-    low, _, high = quantiles(values)
-    return {"median": round(median(values), 3), "quartiles": [round(low, 3), round(high, 3)]}
+    return {way: summary(values, 3) for way, values in blocks.items()}

@@ -2,20 +2,23 @@
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
-from interop.experiments import results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table
 
 from .measure import FUNCTIONS, LARGEST, SIZES, WAYS
 
 COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98"), strict=True))
 HEAD = (*SIZES, f"{LARGEST}, into an existing result", f"{LARGEST}, page faults")
+PLOT = "Microseconds of each way"
 BYTES = 12  # of memory for each element: two floats read, one written
 
 
-def rows(result: dict, what: str) -> list[list[str]]:
-    """The lines of the table for one function."""
+def tables(result: dict) -> list[Table]:
+    """A table for each function."""
+    return [Table((f"{text}, microseconds", *HEAD), _rows(result, what)) for what, text in FUNCTIONS.items()]
+
+
+def _rows(result: dict, what: str) -> list[list[str]]:
     lines = []
     for way in WAYS:
         figures = [f"{result['times'][what][size][way]['median']:.1f}" for size in SIZES]
@@ -29,7 +32,7 @@ def bandwidth(microseconds: float) -> float:
     return BYTES * SIZES[LARGEST] / microseconds / 1e3
 
 
-def ratios(result: dict) -> str:
+def sentences(result: dict) -> str:
     """What the bar is about, in sentences."""
     ours, numpy, torch = (
         bandwidth(result["into"]["add"][way]["median"]) for way in ("at.elementwise", "@cython.ufunc", "torch")
@@ -61,27 +64,12 @@ def _compared(times: dict, where: str) -> str:
 
 def conditions(result: dict) -> str:
     """What it was measured with."""
-    machine, versions = result["machine"], result["versions"]
-    return (
-        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start), "
-        f"{result['settings']['threads']} threads; torch {versions['torch']}, Cython {versions['Cython']}, "
-        f"Python {versions['Python']}, {versions['compiler']}, {' '.join(result['flags'])}; "
-        f"{results.date_and_commit(result)}."
-    )
-
-
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    parts = [conditions(result)]
-    for what, text in FUNCTIONS.items():
-        parts.append(results.markdown_table((f"{text}, microseconds", *HEAD), rows(result, what)))
-    return "\n\n".join([*parts, f"![Microseconds of each way](results/{machine}.png)", ratios(result)])
+    return results.conditions(result, f", {result['settings']['threads']} threads")
 
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plots.figure(9, 3.2)
     for axes, (what, text) in zip(figure.subplots(1, len(FUNCTIONS)), FUNCTIONS.items(), strict=True):
         for place, way in enumerate(WAYS):
             values = [result["times"][what][size][way]["median"] for size in SIZES]
@@ -90,7 +78,6 @@ def draw(result: dict, path: Path) -> None:
         axes.set_xticks(range(len(SIZES)), SIZES)
         axes.set_yscale("log")
         axes.set_ylabel("microseconds")
-        axes.set_title(text, loc="left", fontsize=11)
-        axes.spines[["top", "right"]].set_visible(False)
+        plots.plain(axes, text, "")
     figure.axes[0].legend(frameon=False, fontsize=8)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plots.save(figure, path)

@@ -1,4 +1,4 @@
-"""Compiles both modules with the flags of `interop.build`; `interop.experiments.building` runs it."""
+"""Compiles both modules with the flags of `interop.build`; `harness/building.py` runs it."""
 
 import sys
 
@@ -7,8 +7,8 @@ from Cython.Build import cythonize as cython_cythonize
 from setuptools import Extension as PlainExtension
 from setuptools import setup
 
+from experiments import load
 from interop.build import BuildExtension, Extension, cythonize
-from interop.experiments import load
 
 FLAGS = load("ufunc", "measure").FLAGS
 # Cython's output goes where the objects go, not beside its source.

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy
 from torch.utils.cpp_extension import include_paths
 
+from experiments import FOLDER
+from experiments.harness import building, calls
 from interop import get_include
-from interop.experiments import FOLDER, building, calls
 
 from . import ways
 from .ways import NAME
 
-COUNT = 20_000
-"""Of the reads that callgrind counts the instructions of."""
 INCLUDED = {"mirror": "interop/tensor.h", "header": "torch/csrc/autograd/python_variable.h"}
 """What one includes for a tensor."""
 CHANGED = {"torch.Tensor, as up to 2.9": "OLD_TENSOR", "numpy.dtype, as in NumPy 1": "OLD_DTYPE"}
@@ -35,16 +34,15 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
     return calls.times(timers, rounds, number, shown)
 
 
-def instructions() -> dict[str, dict[str, float]]:
+def instructions(count: int = 20_000) -> dict[str, dict[str, float]]:
     """Instructions of each read, from map() into the function and back with its result: see `calls.instructions`."""
-    code = f"from interop.experiments import load\nload({NAME!r}, 'measure').run_below_callgrind()"
-    return calls.instructions(code, list(ways.functions()), COUNT)
+    return calls.instructions(NAME, ways.functions(), count)
 
 
-def run_below_callgrind() -> None:
-    """Make each read `COUNT` times, and have its instructions written out."""
+def run_below_callgrind(count: int) -> None:
+    """Make each read `count` times, and have its instructions written out."""
     for (what, _), function in ways.functions().items():
-        calls.run_counted(function, [ways.VALUES[what]], COUNT)
+        calls.run_counted(function, [ways.VALUES[what]], count)
 
 
 def compiling(shown: Callable[[str], None]) -> dict[str, float]:

@@ -2,39 +2,32 @@
 
 from pathlib import Path
 
-from interop.experiments import plots, results
+from experiments.harness import plots, results
+from experiments.harness.tables import Table, table_of_calls
 
 from . import ways
 
-HEAD = ("", "nanoseconds", "instructions")
-LAYOUT_HEAD = ("object", "field", "offset", "bytes")
 LABELS = {"mirror": "a mirror", "header": "the real header", "function": "a C function", "attribute": "an attribute"}
 LABELS |= {"C++": "the real header, in C++"}
+PLOT = "Nanoseconds of each read"
 COLOURS = {"mirror": "#e08a1e", "header": "#c9650a", "function": "#2f6db5", "attribute": "#3d8f58", "C++": "#8a8f98"}
 
 
-def layout_rows(result: dict) -> list[list[str]]:
-    """The lines of the table of fields. Every object begins with what all Python objects have, 16 bytes."""
-    lines = []
+def tables(result: dict) -> list[Table]:
+    """The tables of fields and of reads. Every object begins with what all Python objects have, 16 bytes."""
+    fields = []
     for what, layout in result["layout"].items():
-        lines += [[what, name, str(offset), str(size)] for name, offset, size in layout["fields"]]
-        lines.append([what, "the whole object", "", str(layout["size"])])
-    return lines
-
-
-def rows(result: dict) -> list[list[str]]:
-    """The lines of the table of reads."""
-    lines = []
-    for what in ways.OBJECTS:
-        for way, label in LABELS.items():
-            count = result["instructions"].get(what, {}).get(way)
-            time = result["times"][what][way]["median"]
-            lines.append([f"{what}, {label}", f"{time:.1f}", "-" if count is None else f"{count:.0f}"])
-    return lines
+        fields += [[what, name, str(offset), str(size)] for name, offset, size in layout["fields"]]
+        fields.append([what, "the whole object", "", str(layout["size"])])
+    reads = {(what, way): f"{what}, {label}" for what in ways.OBJECTS for way, label in LABELS.items()}
+    return [
+        Table(("object", "field", "offset", "bytes"), fields, words=(0, 1)),
+        table_of_calls("one read", result, reads, digits=1),
+    ]
 
 
 def sentences(result: dict) -> str:
-    """How the ways compare."""
+    """How the ways compare, and what the compiler says."""
     parts = []
     for unit, table in results.units(result):
         tensor = table["torch.Tensor"]
@@ -47,22 +40,13 @@ def sentences(result: dict) -> str:
     if result["compiling"]:
         mirror, header = result["compiling"]["mirror"], result["compiling"]["header"]
         parts.append(f"g++ takes {mirror:.1f} s for the header of the mirror and {header:.1f} s for the real one.")
-    return " ".join(parts)
+    return results.paragraphs(" ".join(parts), caught(result))
 
 
 def caught(result: dict) -> str:
-    """What the compiler says of mirrors that do not fit."""
+    """What the compiler says of mirrors that do not fit, if it was asked."""
     lines = [f"- {label}: {f'`{said}`' if said else 'compiles'}" for label, said in result["caught"].items()]
-    return "\n".join(["What the compiler says of the mirrors:", "", *lines])
-
-
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
-    fields = results.markdown_table(LAYOUT_HEAD, layout_rows(result), words=(0, 1))
-    lines = results.markdown_table(("one read", *HEAD[1:]), rows(result))
-    plot = f"![Nanoseconds of each read](results/{machine}.png)"
-    parts = [results.conditions(result), fields, lines, plot, sentences(result)]
-    return "\n\n".join([*parts, *([caught(result)] if result["caught"] else [])])
+    return "\n".join(["What the compiler says of the mirrors:", "", *lines]) if lines else ""
 
 
 def draw(result: dict, path: Path) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from experiments.harness import building
 from interop.cli import CommandError
-from interop.experiments import building
 
 NAME = "unpack"
 OBJECTS = {"torch.Tensor": "tensor", "numpy.dtype": "dtype", "complex": "complex"}

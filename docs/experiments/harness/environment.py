@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 import interop
+from experiments import CHECKOUT
 from interop import _core
-from interop.experiments import CHECKOUT
 
 __all__ = ["environment", "machine_name"]
 
@@ -43,10 +43,10 @@ def environment() -> dict:
     }
 
 
-def machine_name() -> str:
-    """A file name for this machine's results, such as ``amd-epyc-2-cores``."""
-    words = re.sub(r"\(R\)|\(TM\)|CPU|Processor|@.*", "", _cpu())
-    return re.sub(r"[^a-z0-9]+", "-", f"{words} {_cores()} cores".lower()).strip("-")
+def machine_name(gpu: str = "") -> str:
+    """A file name for this machine's results, such as ``amd-epyc-2-cores``, or for those of its `gpu`."""
+    cpu = re.sub(r"\(R\)|\(TM\)|CPU|Processor|@.*", "", _cpu())
+    return re.sub(r"[^a-z0-9]+", "-", (gpu or f"{cpu} {_cores()} cores").lower()).strip("-")
 
 
 def _cpu() -> str:

@@ -15,11 +15,11 @@ from types import ModuleType
 
 import torch
 
+from experiments import CHECKOUT, FOLDER, variables
+from experiments.harness.display import waiting
 from interop import paths
 from interop.build import CXX_FLAGS
 from interop.cli import CommandError
-from interop.experiments import CHECKOUT, FOLDER
-from interop.experiments.display import waiting
 from interop.jit.lock import locked
 
 __all__ = [
@@ -66,7 +66,13 @@ def build(name: str) -> None:
         command = [sys.executable, "setup.py", "build_ext", "--force"]
         command += ["--build-temp", str(work / "objects"), "--build-lib", str(work / "lib")]
         done = subprocess.run(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+            command,
+            cwd=folder,
+            env=os.environ | variables(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         )
         log = work / "build.log"
         log.write_text(done.stdout, encoding="utf-8")
@@ -99,7 +105,7 @@ def tool_version(package: str) -> str | None:
 
 def native(name: str, module: str) -> ModuleType:
     """Import a compiled module of the experiment `name`."""
-    full = f"interop_experiments.{name}.{module}"
+    full = f"experiments.{name}.{module}"
     if full not in sys.modules:
         path = native_path(name, module)
         loader = importlib.machinery.ExtensionFileLoader(full, str(path))

@@ -3,26 +3,29 @@
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+from experiments import FOLDER
+from experiments.harness.building import BUILD
+from experiments.harness.display import say
+from experiments.harness.environment import machine_name
+from experiments.harness.tables import Table
 from interop.cli import CommandError
-from interop.experiments import FOLDER
-from interop.experiments.building import BUILD
-from interop.experiments.display import say
-from interop.experiments.environment import machine_name
 
 __all__ = [
     "WRITTEN",
     "conditions",
     "date_and_commit",
     "keep",
-    "markdown_table",
+    "paragraphs",
+    "plot",
     "read",
     "read_recorded",
     "refresh_readme",
     "render",
+    "section",
     "units",
     "with_section",
     "write",
@@ -35,11 +38,9 @@ WRITTEN = "written: "
 """What the line about a result begins with; `runner` looks for it."""
 
 
-def destination(name: str, record: bool, machine: str | None = None) -> Path:
-    """The JSON file for a result of this machine: to be committed, or below build."""
-    if record:
-        return FOLDER / name / "results" / f"{machine or machine_name()}.json"
-    return BUILD / name / "result.json"
+def destination(name: str, record: bool, gpu: str = "") -> Path:
+    """The JSON file for a result of this machine, or of its `gpu`: to be committed, or below build."""
+    return FOLDER / name / "results" / f"{machine_name(gpu)}.json" if record else BUILD / name / "result.json"
 
 
 def write(path: Path, result: dict, draw: Callable[[dict, Path], None]) -> None:
@@ -52,15 +53,12 @@ def write(path: Path, result: dict, draw: Callable[[dict, Path], None]) -> None:
     draw(result, path.with_suffix(".png"))
 
 
-def keep(name: str, result: dict, report: ModuleType, *, record: bool, machine: str | None = None) -> None:
-    """Write `result` with its plot to where `destination` says, into README.md as well if it is recorded; say where.
-
-    `machine` names the file where it is not the processor that matters.
-    """
-    path = destination(name, record, machine)
+def keep(name: str, result: dict, report: ModuleType, *, record: bool) -> None:
+    """Write `result` with its plot to where `destination` says, into README.md as well if it is recorded; say where."""
+    path = destination(name, record, result.get("gpu", {}).get("name", ""))
     write(path, result, report.draw)
     if record:
-        refresh_readme(name, report.section)
+        refresh_readme(name, report)
     say(f"{WRITTEN}{os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
 
 
@@ -69,7 +67,7 @@ def render(name: str, report: ModuleType) -> None:
     recorded = read_recorded(name)
     for machine, result in recorded.items():
         report.draw(result, FOLDER / name / "results" / f"{machine}.png")
-    refresh_readme(name, report.section)
+    refresh_readme(name, report)
     say(f"{WRITTEN}{os.path.relpath(FOLDER / name / 'README.md')} and its plots, {len(recorded)}")
 
 
@@ -83,33 +81,55 @@ def read(folder: Path) -> dict[str, dict]:
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
-def refresh_readme(name: str, section: Callable[[str, dict], str]) -> None:
+def refresh_readme(name: str, report: ModuleType) -> None:
     """Write the results into the README.md of the experiment `name`."""
     readme = FOLDER / name / "README.md"
     old = readme.read_text(encoding="utf-8")
-    new = with_section(name, old, section)
+    new = with_section(name, old, report)
     if new != old:
         readme.write_text(new, encoding="utf-8")
 
 
-def with_section(name: str, readme: str, section: Callable[[str, dict], str]) -> str:
-    """The text `readme` with its results replaced by those that are recorded: ``section(machine, result)`` of each."""
+def with_section(name: str, readme: str, report: ModuleType) -> str:
+    """The text `readme` with its results replaced by those that are recorded: the `section` of each."""
     begin = BEGIN.format(name=name)
     if begin not in readme or END not in readme:
         raise CommandError(f"the README.md of experiment {name} needs the lines {begin!r} and {END!r}")
     before, _, rest = readme.partition(begin)
     after = rest.partition(END)[2]
-    sections = [section(machine, result).strip() for machine, result in read_recorded(name).items()]
+    sections = [section(report, machine, result).strip() for machine, result in read_recorded(name).items()]
     return "\n\n".join([before + begin, *(sections or ["Nothing is recorded yet."]), END]) + after
 
 
-def conditions(result: dict) -> str:
-    """What a result was measured with, for its README.md."""
+def section(report: ModuleType, machine: str, result: dict) -> str:
+    """The text of README.md about the result of one machine, by the report.py of the experiment.
+
+    It is that of its ``section(machine, result)``, or else what it was measured with, which ``conditions(result)`` may
+    say, its tables, the plot, which `PLOT` describes, and its sentences.
+    """
+    if hasattr(report, "section"):
+        return report.section(machine, result)
+    said = getattr(report, "conditions", conditions)(result)
+    return paragraphs(said, *report.tables(result), plot(machine, report.PLOT), report.sentences(result))
+
+
+def paragraphs(*parts: str | Table) -> str:
+    """A text of these paragraphs, without those that are empty."""
+    return "\n\n".join(str(part) for part in parts if part)
+
+
+def plot(machine: str, shown: str) -> str:
+    """The plot of a machine's result, for README.md, with a text that says what it shows."""
+    return f"![{shown}](results/{machine}.png)"
+
+
+def conditions(result: dict, threads: str = "") -> str:
+    """What a result was measured with, for its README.md; `threads` is put behind the machine."""
     machine, versions = result["machine"], result["versions"]
     return (
-        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start); torch {versions['torch']}, "
-        f"Cython {versions['Cython']}, Python {versions['Python']}, {versions['compiler']}, "
-        f"{' '.join(result['flags'])}; {date_and_commit(result)}."
+        f"{machine['cpu']}, {machine['cores']} cores (load {machine['load']} at the start){threads}; "
+        f"torch {versions['torch']}, Cython {versions['Cython']}, Python {versions['Python']}, "
+        f"{versions['compiler']}, {' '.join(result['flags'])}; {date_and_commit(result)}."
     )
 
 
@@ -119,13 +139,6 @@ def date_and_commit(result: dict) -> str:
     if not commit:
         return result["date"]
     return f"{result['date']}, commit {commit['commit'][:10]}{' with changes' if commit['changed'] else ''}"
-
-
-def markdown_table(head: Sequence[str], rows: list[list[str]], words: Collection[int] = (0,)) -> str:
-    """A table for README.md. The columns `words` are words, the others numbers."""
-    lines = [f"| {' | '.join(line)} |" for line in (head, *rows)]
-    rule = "|".join("---" if index in words else "--:" for index in range(len(head)))
-    return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
 
 def units(result: dict) -> list[tuple[str, dict[str, dict[str, float]]]]:

@@ -1,6 +1,6 @@
 """Shows what an experiment does: live progress on a terminal, plain lines elsewhere."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -8,7 +8,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-__all__ = ["console", "progress", "say", "table", "waiting"]
+from experiments.harness import tables
+
+__all__ = ["console", "progress", "say", "show", "waiting"]
 
 console = Console(highlight=False)
 if not console.is_terminal:
@@ -61,12 +63,13 @@ def progress(text: str, total: int, lines: int = 10) -> Iterator[Callable[..., N
         yield lambda detail="", steps=1: bar.update(task, advance=steps, detail=detail)
 
 
-def table(title: str, head: list[str], rows: list[list[str]], words: Collection[int] = (0,)) -> None:
-    """Print a table. The columns `words` are words, the others numbers."""
-    say(title)  # as Table's own title it would wrap at the width of the table
+def show(table: tables.Table) -> None:
+    """Print a table."""
+    if table.title:
+        say(table.title)  # as the title of rich's table it would wrap at the width of the table
     result = Table()
-    for index, column in enumerate(head):
-        result.add_column(column, justify="left" if index in words else "right")
-    for row in rows:
-        result.add_row(*map(Text, row))  # not as markup
+    for index, column in enumerate(table.head):
+        result.add_column(column, justify="left" if table.words is None or index in table.words else "right")
+    for row in table.rows:
+        result.add_row(*(Text(cell.replace("`", "")) for cell in row))  # not as markup, neither rich's nor Markdown
     console.print(result)

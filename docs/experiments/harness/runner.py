@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments import names
+from experiments.harness.building import BUILD
+from experiments.harness.display import progress, say, show
+from experiments.harness.driver import UNAVAILABLE
+from experiments.harness.results import WRITTEN
+from experiments.harness.tables import Table
 from interop.cli import FAILED
-from interop.experiments import UNAVAILABLE, names
-from interop.experiments.building import BUILD
-from interop.experiments.display import progress, say, table
-from interop.experiments.results import WRITTEN
 
 __all__ = ["run_all"]
 
@@ -49,12 +51,8 @@ def run_all(arguments: list[str]) -> int:
             if outcome.how == "failed":
                 say(_tail(outcome.log))
             shown("")
-    table(
-        "experiments",
-        ["", "seconds", "ended", "where the result is, or why there is none"],
-        [[o.name, f"{o.seconds:.0f}", o.how, o.detail] for o in outcomes],
-        words=(0, 2, 3),
-    )
+    head = ("experiment", "seconds", "ended", "where the result is, or why there is none")
+    show(Table(head, [[o.name, f"{o.seconds:.0f}", o.how, o.detail] for o in outcomes], words=(0, 2, 3)))
     count = {how: sum(outcome.how == how for outcome in outcomes) for how in ("ok", "failed", "skipped")}
     said = ", ".join(f"{number} {how}" for how, number in count.items() if number)
     say(f"{said}; {sum(outcome.seconds for outcome in outcomes):.0f} s")

@@ -1,0 +1,61 @@
+"""The command line: ``python -m interop experiments NAME``, for every docs/experiments/NAME/run.py; see `driver`.
+
+``--all`` runs them one after the other: see `runner`.
+"""
+
+import argparse
+
+from experiments import FOLDER, names
+from interop.cli import Parser
+
+
+def main(arguments: list[str]) -> int | None:
+    """Run ``python -m interop experiments`` with `arguments`, and return the exit status; None for 0."""
+    ours, theirs = arguments, []
+    if "--" in arguments:
+        ours, theirs = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
+    command = Parser(
+        prog="python -m interop experiments",
+        usage="%(prog)s [NAME | --all | --list] [--quick] [--record] [--render] [[--] ARGUMENTS...]",
+        description="Run an experiment, or all of them, or list them. NAME --help shows the arguments of one.",
+        add_help=False,
+    )
+    command.add_argument("name", metavar="NAME", nargs="?", help="which experiment to run")
+    command.add_argument(
+        "--all", action="store_true", help="run them all, each in its own process; 1 at the end if one failed"
+    )
+    command.add_argument("--list", action="store_true", help="list the experiments")
+    command.add_argument("-h", "--help", action="store_true", help="show this, or the arguments of NAME")
+    options, unknown = command.parse_known_args(ours)
+    if options.all:
+        return _run_all(command, options, [*unknown, *theirs])
+    if options.help and not options.name:
+        command.print_help()
+    elif options.list or not options.name:
+        if unknown:
+            command.error(f"unrecognized arguments: {' '.join(unknown)}")
+        for name in names():
+            print(f"{name:<22}{_title(name)}")
+    else:
+        from experiments.harness import driver  # here, because a list of the experiments needs none of it
+
+        driver.run(options.name, [*(["--help"] if options.help else []), *unknown, *theirs])
+    return None
+
+
+def _run_all(command: Parser, options: argparse.Namespace, arguments: list[str]) -> int:
+    from experiments.harness import driver, runner
+
+    for wrong in ("name", "list", "help"):
+        if getattr(options, wrong):
+            given = options.name if wrong == "name" else f"--{wrong}"
+            command.error(f"--all runs every experiment: leave out {given}")
+    if "--help" in arguments or "-h" in arguments:
+        command.error("--all runs every experiment: leave out --help")
+    driver.parser("--all", "").parse_args(arguments)  # refuses here, once, what each of them would refuse
+    return runner.run_all(arguments)
+
+
+def _title(name: str) -> str:
+    readme = FOLDER / name / "README.md"
+    return readme.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ") if readme.exists() else ""

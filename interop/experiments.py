@@ -1,0 +1,31 @@
+"""``python -m interop experiments``: runs those in docs/experiments of a checkout. A wheel has none of them."""
+
+import importlib
+import sys
+from pathlib import Path
+
+from interop.cli import CommandError
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+"""What the package `experiments` lies in, if this is a checkout."""
+
+
+def main(arguments: list[str]) -> int | None:
+    """Run ``python -m interop experiments`` with `arguments`, and return the exit status; None for 0."""
+    if not (DOCS / "experiments" / "harness").is_dir():
+        raise CommandError(
+            "the experiments are not part of an installed package: run them in a checkout of torch-interop, "
+            "where `make demo` prepares everything"
+        )
+    if str(DOCS) not in sys.path:
+        sys.path.insert(0, str(DOCS))
+    try:
+        status: int | None = importlib.import_module("experiments.harness.command").main(arguments)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("rich", "matplotlib", "psutil"):
+            raise
+        raise CommandError(
+            f"the experiments need {missing}; run: pip install matplotlib psutil pybind11 rich"
+        ) from error
+    return status
