@@ -4,6 +4,7 @@ import importlib.machinery
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import TESTS, run
+from elftools.elf.elffile import ELFFile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -508,6 +510,42 @@ class TestDamagedFiles:
         (finding,) = self.look(to_damage.parent / "header.so", b"\x7fELF" + content)
         assert finding.level is Level.PROBLEM
 
+    def test_names_without_end(self, tmp_path):
+        """A file of 680 KB, whose 20,000 symbols each have a name of up to 200 KB in the same place."""
+        names = b"\0" + b"x" * 200_000 + b"\0"
+        symbols = b"".join(struct.pack("<IBBHQQ", 1 + number, 0x10, 0, 1, 0, 0) for number in range(20_000))
+        dynamic = struct.pack("<2Q", 0, 0)
+        headers = [bytes(64)]
+        content, start = b"", 64
+        for kind, link, part, size in ((3, 0, names, 0), (11, 1, symbols, 24), (6, 1, dynamic, 16)):
+            headers.append(struct.pack("<II4QII2Q", 0, kind, 0, 0, start + len(content), len(part), link, 0, 1, size))
+            content += part
+        numbers = (3, 62, 1, 0, 0, start + len(content), 0, 64, 0, 0, 64, len(headers), 1)
+        header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQI6H", *numbers)
+        (finding,) = self.look(tmp_path / "m.so", header + content + b"".join(headers))
+        assert "is damaged: the names of its symbols come to more than 16 times their table" in finding.text
+
+    @pytest.mark.parametrize("what", ["versions", "libraries"])
+    def test_tables_without_end(self, to_damage, tmp_path, what):
+        """4,294,967,295 entries of which each is the next, and libraries on and on to the end of a file."""
+        whole = bytearray(to_damage.read_bytes())
+        with open(to_damage, "rb") as file:
+            library = ELFFile(file)
+            sections = {
+                section["sh_type"]: (library["e_shoff"] + library["e_shentsize"] * number, section["sh_offset"])
+                for number, section in enumerate(library.iter_sections())
+            }
+        if what == "versions":
+            header, table = sections["SHT_GNU_verneed"]
+            struct.pack_into("<I", whole, header + 44, 0xFFFFFFFF)  # sh_info
+            struct.pack_into("<I", whole, table + 12, 0)  # vn_next
+        else:
+            header, _ = sections["SHT_DYNAMIC"]
+            struct.pack_into("<2Q", whole, header + 24, len(whole), 1 << 24)  # sh_offset and sh_size
+            whole += struct.pack("<2Q", 1, 1) * (1 << 20)
+        (finding,) = self.look(tmp_path / to_damage.name, bytes(whole))
+        assert "is damaged: its tables come to more than" in finding.text
+
     def test_its_other_file(self, bootstrapped):
         entry, native = bootstrapped("m", NAME)
         native.write_bytes(native.read_bytes()[:5000])
@@ -695,6 +733,15 @@ class TestCommand:
         status, out, error = doctor(path=[tmp_path])
         assert (status, error) == (1, "")
         assert "cannot be imported: OSError: libcudart.so.12" in out
+
+    def test_without_pyelftools(self, tmp_path):
+        (tmp_path / "elftools").mkdir()
+        (tmp_path / "elftools" / "__init__.py").write_text("raise ModuleNotFoundError('it is not there')\n")
+        (tmp_path / "m.so").touch()
+        status, out, error = doctor(tmp_path / "m.so", path=[tmp_path])
+        assert status == 1
+        assert torch.__version__ in out
+        assert error == "error: modules are read by pyelftools, and it is not there. Run: pip install pyelftools\n"
 
     def test_a_module_that_wants_torch_first_is_status_0(self, compile_module):
         status, out, error = doctor(compile_module(linked=["-lc10"]))
