@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo test test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb wheel clean
+.PHONY: demo test test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb coverage wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
@@ -36,6 +36,14 @@ format: $(READY)
 
 asan ubsan tsan leaks perturb: $(READY)
 	$(PY) tests/checkers/run.py $@
+
+# Of Python, also in the processes that tests start; TESTS=tests/doctor for those of one room.
+TESTS := tests
+
+coverage: $(READY)
+	$(PY) -m coverage erase
+	-$(PY) -m coverage run -m pytest --timeout=900 $(TESTS)
+	$(PY) -m coverage combine --quiet && $(PY) -m coverage report
 
 wheel: $(READY)
 	$(PY) -m build --no-isolation

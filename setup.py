@@ -115,7 +115,7 @@ def torch_dependent() -> dict:
 
 
 arguments = torch_dependent()
-arguments["install_requires"] += ["numpy>=2", "Cython>=3.1", "rich", "setuptools"]
+arguments["install_requires"] += ["numpy>=2", "Cython>=3.1", "pyelftools>=0.33", "rich", "setuptools"]
 arguments["cmdclass"] = {"build_py": BuildPy} | arguments.get("cmdclass", {})
 setup(
     version=VERSION,

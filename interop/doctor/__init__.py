@@ -40,8 +40,10 @@ def main(arguments: list[str]) -> int:
         if findings:
             show(title, findings)
     if files:
-        from interop.doctor.module import examine_module
-
+        try:
+            from interop.doctor.module import examine_module
+        except ModuleNotFoundError as error:
+            raise CommandError(f"modules are read by pyelftools, and {error}. Run: pip install pyelftools") from error
         for file in files:
             found += (findings := examine_module(file, run=not options.no_import))
             show(str(file), findings)

@@ -1,39 +1,36 @@
 """Reads shared libraries in the ELF format, as far as the loader looks at them.
 
-Files may be damaged: whatever stands in them, what comes out is a `Library` or a `NotALibraryError`. Every place in the
-file that a number in it leads to is compared with the file's size before it is read.
+Files may be damaged: whatever stands in them, what comes out is a `Library` or a `NotALibraryError`. pyelftools decodes
+the tables, and follows every count and place that it finds in them; so it reads through a `_Reader`, which has a limit.
 """
 
 import functools
+import io
 import os
 import re
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TypeVar
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
+from elftools.elf.sections import Section, StringTableSection
 
 __all__ = ["DamagedError", "Library", "NotALibraryError", "read"]
 
-# By number, from here on those of the ELF specification and of elf.h.
-_MACHINES = {
-    3: "x86",
-    8: "MIPS",
-    20: "PowerPC",
-    21: "PowerPC64",
-    22: "s390",
-    40: "ARM",
-    62: "x86-64",
-    183: "AArch64",
-    243: "RISC-V",
-    258: "LoongArch",
-}
-_KINDS = {1: "an object file, which is not linked yet", 4: "what a crash has left (a core file)"}
-_EXECUTABLE, _SHARED = 2, 3
-_NO_BITS, _STRINGS = 8, 3
-_NEEDED, _SONAME, _RPATH, _RUNPATH, _FLAGS_1 = 1, 14, 15, 29, 0x6FFFFFFB
+_KINDS = {"ET_REL": "an object file, which is not linked yet", "ET_CORE": "what a crash has left (a core file)"}
 _PIE = 0x08000000
 _GLOBAL, _WEAK, _UNIQUE = 1, 2, 10
+
+_SectionType = TypeVar("_SectionType", bound=Section)
+
+_TABLES_LIMIT = 4 << 20
+"""How many bytes pyelftools may read of one file, many times what the tables of a real library have."""
+_NAMES_LIMIT = 16
+"""How many times the table's size the names of symbols may come to; names that end alike share their place in it."""
 
 
 class NotALibraryError(Exception):
@@ -113,159 +110,163 @@ class Library:
 def read(path: Path) -> Library:
     """The library in the file `path`; NotALibraryError if it is none."""
     # Not mapped into memory: among the libraries of this process it would look like one that is loaded.
-    with open(path, "rb") as file:
+    with _Reader(path) as file:
         try:
             return _File(file).library(path)
-        except struct.error as error:
+        except (ELFError, struct.error) as error:
             raise DamagedError(f"is damaged ({error})") from error
 
 
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    kind: int
-    start: int
-    size: int
-    link: int
-    info: int
+class _Reader(io.BufferedReader):
+    """A file in which pyelftools gets neither beyond the end nor through more than `_TABLES_LIMIT`."""
+
+    def __init__(self, path: Path):
+        super().__init__(io.FileIO(path))
+        self.size, self.left = os.fstat(self.fileno()).st_size, _TABLES_LIMIT
+
+    def seek(self, position: int, whence: int = os.SEEK_SET, /) -> int:
+        if position > self.size:
+            raise DamagedError(f"is cut short, or damaged: it leads to byte {position}, and ends at {self.size}")
+        return super().seek(position, whence)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise DamagedError(f"is damaged: its tables come to more than {_TABLES_LIMIT} bytes")
+        return data
+
+    def section(self, section: Section | None) -> bytes:
+        """What stands in a section, which is known to lie within the file."""
+        if section is None:
+            return b""
+        self.seek(section["sh_offset"])
+        return super().read(section["sh_size"])
 
 
 class _File:
-    def __init__(self, file: BinaryIO):
-        self.file, self.size = file, os.fstat(file.fileno()).st_size
+    def __init__(self, file: _Reader):
+        self.file = file
         head = file.read(64)
         if head[:4] != b"\x7fELF":
             raise NotALibraryError("is no ELF file" if head else "is no ELF file, but empty")
         if len(head) < 64:
-            raise DamagedError(f"is cut short: it ends after {self.size} bytes")
-        if head[4] not in (1, 2) or head[5] not in (1, 2):
-            raise DamagedError("is damaged: its header says neither 32 nor 64 bits, or has no byte order")
-        self.bits, self.order = (32, 64)[head[4] - 1], "<>"[head[5] - 1]
-        self.word = "Q" if self.bits == 64 else "I"
-        self.kind, machine, *_, sections, _, _, _, _, _, section_count, names = struct.unpack_from(
-            f"{self.order}HHI3{self.word}I6H", head, 16
-        )
-        self.machine = _MACHINES.get(machine, f"the machine of number {machine}")
-        if self.kind in _KINDS:
-            raise NotALibraryError(f"is {_KINDS[self.kind]}")
-        if self.kind not in (_EXECUTABLE, _SHARED):
-            raise DamagedError(f"is damaged: its header says that it is of kind {self.kind}, and a library's is 3")
-        self.sections = self._sections(sections, section_count, names)
+            raise DamagedError(f"is cut short: it ends after {file.size} bytes")
+        self.elf = ELFFile(file)
+        kind = self.elf["e_type"]
+        if kind in _KINDS:
+            raise NotALibraryError(f"is {_KINDS[kind]}")
+        if kind not in ("ET_EXEC", "ET_DYN"):
+            raise DamagedError(f"is damaged: its header says that it is of kind {kind}, and a library's is ET_DYN")
+        self._require("its table of sections", self.elf["e_shoff"], self.elf.num_sections() * self.elf["e_shentsize"])
+        self.sections = list(self.elf.iter_sections())
+        for section in self.sections:
+            if section["sh_type"] != "SHT_NOBITS":
+                self._require("a section", section["sh_offset"], section["sh_size"])
 
     def library(self, path: Path) -> Library:
-        dynamic, symbols = self._named(".dynamic"), self._named(".dynsym")
+        dynamic = self._of_type(DynamicSection)
+        symbols = next((one for one in self.sections if one["sh_type"] == "SHT_DYNSYM"), None)
         if dynamic is None or symbols is None:
             raise NotALibraryError("is an ELF file without .dynamic and .dynsym, so no shared library")
         strings = self._strings(dynamic)
-        tags: dict[int, list[int]] = {}
-        for tag, value in self._entries(dynamic, f"2{self.word}"):
-            tags.setdefault(tag, []).append(value)
-            if tag == 0:
-                break
-        texts = {tag: [_text(strings, at) for at in tags.get(tag, ())] for tag in (_NEEDED, _SONAME, _RPATH, _RUNPATH)}
+        tags: dict[str, list[int]] = {}
+        for tag in dynamic.iter_tags():
+            tags.setdefault(tag["d_tag"], []).append(tag["d_val"])
+        needed, soname, rpath, runpath = (
+            [_text(strings, at) for at in tags.get(f"DT_{name}", ())]
+            for name in ("NEEDED", "SONAME", "RPATH", "RUNPATH")
+        )
         defined, undefined = self._symbols(symbols)
-        comment, constants = self._named(".comment"), self._named(".rodata")
+        constants = self._named(".rodata")
+        comments = self.file.section(self._named(".comment")).split(b"\0")
         return Library(
             path=path,
-            machine=self.machine,
-            bits=self.bits,
-            is_program=self.kind == _EXECUTABLE or any(flags & _PIE for flags in tags.get(_FLAGS_1, ())),
-            soname=next(iter(texts[_SONAME]), None),
-            needed=tuple(texts[_NEEDED]),
+            machine=self._machine(),
+            bits=self.elf.elfclass,
+            is_program=self.elf["e_type"] == "ET_EXEC" or any(flags & _PIE for flags in tags.get("DT_FLAGS_1", ())),
+            soname=next(iter(soname), None),
+            needed=tuple(needed),
             # The loader does not look at RPATH where there is a RUNPATH.
-            search=tuple(one for text in texts[_RUNPATH] or texts[_RPATH] for one in text.split(":") if one),
-            has_runpath=bool(texts[_RUNPATH]),
+            search=tuple(one for text in runpath or rpath for one in text.split(":") if one),
+            has_runpath=bool(runpath),
             defined=defined,
             undefined=undefined,
             versions=self._needed_versions(),
             offered_versions=self._offered_versions(),
-            compilers=tuple(dict.fromkeys(os.fsdecode(text) for text in self._bytes(comment).split(b"\0") if text)),
-            _constants=(constants.start, constants.size) if constants else (0, 0),
+            compilers=tuple(dict.fromkeys(os.fsdecode(text) for text in comments if text)),
+            _constants=(constants["sh_offset"], constants["sh_size"]) if constants else (0, 0),
         )
 
+    def _machine(self) -> str:
+        name = self.elf.get_machine_arch()
+        return {"x64": "x86-64", "<unknown>": f"the machine of number {self.elf['e_machine']}"}.get(name, name)
+
     def _require(self, what: str, start: int, size: int) -> None:
-        if start + size > self.size:
+        if start + size > self.file.size:
             raise DamagedError(
-                f"is cut short, or damaged: {what} ends at byte {start + size}, and the file at {self.size}"
+                f"is cut short, or damaged: {what} ends at byte {start + size}, and the file at {self.file.size}"
             )
 
-    def _read(self, start: int, size: int) -> bytes:
-        self.file.seek(start)
-        return self.file.read(size)
+    def _of_type(self, kind: type[_SectionType]) -> _SectionType | None:
+        return next((one for one in self.sections if isinstance(one, kind)), None)
 
-    def _sections(self, start: int, count: int, names: int) -> list[_Section]:
-        layout = struct.Struct(f"{self.order}II4{self.word}II2{self.word}")
-        self._require("its table of sections", start, layout.size * count)
-        rows = list(layout.iter_unpack(self._read(start, layout.size * count)))
-        for row in rows:
-            if row[1] != _NO_BITS:
-                self._require("a section", row[4], row[5])
-        if not rows:
-            return []
-        if names >= count:
-            raise DamagedError("is damaged: its sections have no names")
-        table = self._read(rows[names][4], rows[names][5]) if rows[names][1] == _STRINGS else b""
-        return [_Section(_text(table, row[0]) if table else "", row[1], *row[4:8]) for row in rows]
+    def _named(self, name: str) -> Section | None:
+        return next((one for one in self.sections if one.name == name and one["sh_type"] != "SHT_NOBITS"), None)
 
-    def _named(self, name: str) -> _Section | None:
-        return next((one for one in self.sections if one.name == name and one.kind != _NO_BITS), None)
+    def _strings(self, section: Section) -> bytes:
+        """The table of strings that belongs to a section.
 
-    def _bytes(self, section: _Section | None) -> bytes:
-        return self._read(section.start, section.size) if section else b""
-
-    def _strings(self, section: _Section) -> bytes:
-        """The table of strings that belongs to a section."""
-        if section.link >= len(self.sections) or self.sections[section.link].kind != _STRINGS:
+        Names are taken from here: pyelftools' own are no longer those of files, where they are not in UTF-8.
+        """
+        link = section["sh_link"]
+        table = self.sections[link] if link < len(self.sections) else None
+        if not isinstance(table, StringTableSection):
             raise DamagedError(f"is damaged: {section.name} has no table of strings")
-        return self._bytes(self.sections[section.link])
+        return self.file.section(table)
 
-    def _entries(self, section: _Section, layout: str) -> Iterator[tuple]:
-        return struct.iter_unpack(self.order + layout, self._bytes(section))
-
-    def _symbols(self, section: _Section) -> tuple[frozenset[str], frozenset[str]]:
-        strings, defined, undefined = self._strings(section), set(), set()
-        wide = self.bits == 64
-        for entry in self._entries(section, "IBBHQQ" if wide else "IIIBBH"):
+    def _symbols(self, section: Section) -> tuple[frozenset[str], frozenset[str]]:
+        defined: set[str] = set()
+        undefined: set[str] = set()
+        strings = self._strings(section)
+        left = _NAMES_LIMIT * len(strings)
+        wide = self.elf.elfclass == 64
+        # All at once: one by one, as pyelftools has them, those of torch's libraries take as long as all else together.
+        layout = struct.Struct(("<" if self.elf.little_endian else ">") + ("IBBHQQ" if wide else "IIIBBH"))
+        for entry in layout.iter_unpack(self.file.section(section)):
             name, info, index = (entry[0], entry[1], entry[3]) if wide else (entry[0], entry[3], entry[5])
             if index and info >> 4 in (_GLOBAL, _WEAK, _UNIQUE):
-                defined.add(_text(strings, name))
+                found = defined
             elif not index and info >> 4 == _GLOBAL:
-                undefined.add(_text(strings, name))
+                found = undefined
+            else:
+                continue
+            text = _text(strings, name)
+            left -= len(text)
+            if left < 0:
+                raise DamagedError(
+                    f"is damaged: the names of its symbols come to more than {_NAMES_LIMIT} times their table"
+                )
+            found.add(text)
         return frozenset(defined - {""}), frozenset(undefined - {""})
 
     def _needed_versions(self) -> dict[str, tuple[str, ...]]:
-        section = self._named(".gnu.version_r")
+        section = self._of_type(GNUVerNeedSection)
         if section is None:
             return {}
-        data, strings = self._bytes(section), self._strings(section)
-        found = {}
-        for at in self._chain(data, 0, section.info, 12):
-            _, count, library, first, _ = struct.unpack_from(f"{self.order}2H3I", data, at)
-            names = [
-                struct.unpack_from(f"{self.order}I2H2I", data, one)[3]
-                for one in self._chain(data, at + first, count, 12)
-            ]
-            found[_text(strings, library)] = tuple(_text(strings, name) for name in names)
-        return found
+        strings = self._strings(section)
+        return {
+            _text(strings, library["vn_file"]): tuple(_text(strings, version["vna_name"]) for version in versions)
+            for library, versions in section.iter_versions()
+        }
 
     def _offered_versions(self) -> frozenset[str]:
-        section = self._named(".gnu.version_d")
+        section = self._of_type(GNUVerDefSection)
         if section is None:
             return frozenset()
-        data, strings = self._bytes(section), self._strings(section)
-        firsts = [
-            at + struct.unpack_from(f"{self.order}4H3I", data, at)[5] for at in self._chain(data, 0, section.info, 16)
-        ]
-        return frozenset(_text(strings, struct.unpack_from(f"{self.order}2I", data, at)[0]) for at in firsts)
-
-    def _chain(self, data: bytes, at: int, count: int, offset: int) -> Iterator[int]:
-        """The places of `count` entries, each of which has, `offset` bytes on, how far it is to the next."""
-        for _ in range(count):
-            yield at
-            (step,) = struct.unpack_from(f"{self.order}I", data, at + offset)
-            if step == 0:  # the last
-                return
-            at += step
+        strings = self._strings(section)
+        # The first name of each is its own, the others are those of the versions before it.
+        return frozenset(_text(strings, next(names)["vda_name"]) for _, names in section.iter_versions())
 
 
 def _text(strings: bytes, at: int) -> str:

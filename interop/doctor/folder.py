@@ -13,7 +13,19 @@ from interop.doctor.finding import Finding, ok, problem, warning
 
 __all__ = ["current_folder", "hiding"]
 
-_PACKAGES = ("Cython", "cython", "interop", "ninja", "numpy", "rich", "setuptools", "torch", "torchgen", "yaml")
+_PACKAGES = (
+    "Cython",
+    "cython",
+    "elftools",
+    "interop",
+    "ninja",
+    "numpy",
+    "rich",
+    "setuptools",
+    "torch",
+    "torchgen",
+    "yaml",
+)
 _RUNNING = Path(__file__).resolve().parents[1]
 # What no program imports by accident.
 _HARMLESS = {"antigravity", "idlelib", "test", "this", "turtledemo"}

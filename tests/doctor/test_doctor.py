@@ -4,6 +4,7 @@ import importlib.machinery
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import TESTS, run
+from elftools.elf.elffile import ELFFile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +21,7 @@ import interop
 from interop import __main__ as command_line
 from interop.abi import NAME
 from interop.demangle import demangle
-from interop.doctor import elf, environment
+from interop.doctor import elf, environment, loader
 from interop.doctor.finding import Level
 from interop.doctor.module import examine_module
 from interop.new import write_project
@@ -265,6 +267,7 @@ class TestBrokenModules:
                 "c10::cuda::warn()",
                 "of a torch with CUDA" if torch.version.cuda is None else "another release",
             ),
+            ("namespace std { void gone(); }", "std::gone();", "std::gone()", "a newer C++ library than the one here"),
             ('extern "C" int cudaMalloc();', "cudaMalloc();", "cudaMalloc", "is not linked to it"),
             ('extern "C" int PyGone_New();', "PyGone_New();", "PyGone_New", "another release of Python"),
             ('extern "C" int __kmpc_fork_call();', "__kmpc_fork_call();", "__kmpc_fork_call", "compile with g++"),
@@ -343,6 +346,19 @@ class TestBrokenModules:
         (tmp_path / "libtorch_gone.so").unlink()
         assert f"torch {torch.__version__} has no such library" in found(path)["libraries"]
 
+    @pytest.mark.parametrize(
+        ("name", "cause"),
+        [
+            ("torch_cuda_gone", f"it was built with a torch for CUDA, and {torch.__version__} has none"),
+            ("cudart_gone", "this is CUDA's, and the installed torch is built "),
+        ],
+    )
+    def test_a_missing_library_of_cuda(self, compile_module, tmp_path, name, cause):
+        run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / f"lib{name}.so"])
+        path = compile_module(linked=[f"-L{tmp_path}", f"-l{name}"])
+        (tmp_path / f"lib{name}.so").unlink()
+        assert cause in found(path)["libraries"]
+
     def test_a_newer_system(self, compile_module, tmp_path):
         """A module that asks for a version of a library's interface which the one here does not have."""
         versions = tmp_path / "versions"
@@ -393,6 +409,11 @@ class TestBrokenModules:
         path = compile_module(statements='PyErr_SetString(PyExc_OSError, "as it likes"); return nullptr;')
         assert "m cannot be imported: OSError: as it likes" in found(path)["import"]
 
+    def test_an_import_without_end(self, compile_module, monkeypatch):
+        monkeypatch.setattr(loader, "_PATIENCE", 1)
+        path = compile_module(declarations="#include <unistd.h>", statements="sleep(60);")
+        assert "m cannot be imported: it has not ended after 1 seconds" in found(path)["import"]
+
     def test_a_second_openmp(self, compile_module, tmp_path):
         run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libiomp5.so"])
         path = compile_module(
@@ -402,6 +423,9 @@ class TestBrokenModules:
         assert "2 runtimes are loaded" in text
         assert "libiomp5.so" in text
         assert "libiomp5.so" not in Path("/proc/self/maps").read_text()  # where other tests look for a second one
+
+    def test_a_file_that_cannot_be_read(self):
+        assert "cannot be read: Input/output error -> see: ls -l" in found(Path("/proc/self/mem"))["file"]
 
     @pytest.mark.parametrize("content", [b"", b"text"])
     def test_no_library(self, tmp_path, content):
@@ -508,6 +532,62 @@ class TestDamagedFiles:
         (finding,) = self.look(to_damage.parent / "header.so", b"\x7fELF" + content)
         assert finding.level is Level.PROBLEM
 
+    def test_names_without_end(self, tmp_path):
+        """A file of 680 KB, whose 20,000 symbols each have a name of up to 200 KB in the same place."""
+        names = b"\0" + b"x" * 200_000 + b"\0"
+        symbols = b"".join(struct.pack("<IBBHQQ", 1 + number, 0x10, 0, 1, 0, 0) for number in range(20_000))
+        dynamic = struct.pack("<2Q", 0, 0)
+        headers = [bytes(64)]
+        content, start = b"", 64
+        for kind, link, part, size in ((3, 0, names, 0), (11, 1, symbols, 24), (6, 1, dynamic, 16)):
+            headers.append(struct.pack("<II4QII2Q", 0, kind, 0, 0, start + len(content), len(part), link, 0, 1, size))
+            content += part
+        numbers = (3, 62, 1, 0, 0, start + len(content), 0, 64, 0, 0, 64, len(headers), 1)
+        header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQI6H", *numbers)
+        (finding,) = self.look(tmp_path / "m.so", header + content + b"".join(headers))
+        assert "is damaged: the names of its symbols come to more than 16 times their table" in finding.text
+
+    @pytest.mark.parametrize("what", ["versions", "libraries"])
+    def test_tables_without_end(self, to_damage, tmp_path, what):
+        """4,294,967,295 entries of which each is the next, and libraries on and on to the end of a file."""
+        whole = bytearray(to_damage.read_bytes())
+        with open(to_damage, "rb") as file:
+            library = ELFFile(file)
+            sections = {
+                section["sh_type"]: (library["e_shoff"] + library["e_shentsize"] * number, section["sh_offset"])
+                for number, section in enumerate(library.iter_sections())
+            }
+        if what == "versions":
+            header, table = sections["SHT_GNU_verneed"]
+            struct.pack_into("<I", whole, header + 44, 0xFFFFFFFF)  # sh_info
+            struct.pack_into("<I", whole, table + 12, 0)  # vn_next
+        else:
+            header, _ = sections["SHT_DYNAMIC"]
+            struct.pack_into("<2Q", whole, header + 24, len(whole), 1 << 24)  # sh_offset and sh_size
+            whole += struct.pack("<2Q", 1, 1) * (1 << 20)
+        (finding,) = self.look(tmp_path / to_damage.name, bytes(whole))
+        assert "is damaged: its tables come to more than" in finding.text
+
+    @pytest.mark.parametrize(
+        ("kind", "place", "value", "text"),
+        [
+            (None, 16, 77, "its header says that it is of kind 77, and a library's is ET_DYN"),
+            ("SHT_DYNAMIC", 40, 0, ".dynamic has no table of strings"),
+            ("SHT_STRTAB", 32, 1, "a name lies outside of its table"),
+        ],
+    )
+    def test_what_is_damaged(self, to_damage, tmp_path, kind, place, value, text):
+        """One number of the file's header, or of that of the first section of a kind: sh_link, sh_size."""
+        whole = bytearray(to_damage.read_bytes())
+        with open(to_damage, "rb") as file:
+            library = ELFFile(file)
+            kinds = [section["sh_type"] for section in library.iter_sections()]
+            start = library["e_shoff"] + library["e_shentsize"] * kinds.index(kind) if kind else 0
+        whole[start + place] = value
+        (finding,) = self.look(tmp_path / to_damage.name, bytes(whole))
+        assert finding.text.startswith("is damaged: ")
+        assert text in finding.text
+
     def test_its_other_file(self, bootstrapped):
         entry, native = bootstrapped("m", NAME)
         native.write_bytes(native.read_bytes()[:5000])
@@ -582,6 +662,24 @@ class TestEnvironment:
         monkeypatch.setenv("CXX", str(old))
         (text,) = self.findings(environment.tools)
         assert "has no C++20" in text
+
+    def test_nothing_to_build_with(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr(sys, "path", [str(tmp_path)])
+        monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+        headers, *packages = self.findings(environment.python)
+        assert f"there is no {tmp_path}/Python.h, so nothing can be compiled" in headers
+        assert f"apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-dev" in headers
+        assert [text.partition(":")[0] for text in packages] == ["Cython", "numpy", "setuptools"]
+        assert all("is not installed -> pip install" in text for text in packages)
+        (ninja,) = self.findings(environment.tools, Level.WARNING)
+        assert "is not there, so files are compiled one after the other" in ninja
+
+    def test_the_current_folder_is_gone(self, monkeypatch, tmp_path):
+        (tmp_path / "gone").mkdir()
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        assert environment.SECTIONS["This folder"]() == []
 
     def test_a_compiler_that_is_not_gcc(self, monkeypatch, tmp_path):
         other = tmp_path / "other"
@@ -688,6 +786,31 @@ class TestCommand:
         assert "problem  torch  is not installed" in out
         assert "fix: pip install torch" in out
 
+    def test_modules_without_torch(self, bootstrapped, compile_module, tmp_path):
+        (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
+        built, _ = bootstrapped("built", NAME)
+        linked = compile_module("linked", linked=["-lc10"])
+        status, out, error = doctor("--no-import", built, linked, path=[tmp_path])
+        assert (status, error) == (1, "")
+        assert re.search(r"problem  torch .* and there is none\n +fix: pip install torch\n", out)
+        assert re.search(r"problem  libraries  libc10.so is not found .*\n +fix: pip install torch\n", out)
+
+    def test_another_kind_of_torch(self, tmp_path):
+        """An old one, with the ABI from before C++11, and without what nvcc is looked for with."""
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch" / "version.py").write_text("__version__ = '2.9.1'\ncuda = '99.0'\n")
+        (tmp_path / "torch" / "__init__.py").write_text(
+            "from torch.version import __version__\nfrom torch import version\n"
+            "def compiled_with_cxx11_abi(): return False\n"
+        )
+        status, out, error = doctor(path=[tmp_path])
+        assert (status, error) == (1, "")
+        assert re.search(r"problem  torch +2.9.1 is too old: 2.10 is needed\n +fix: pip install 'torch>=2.10'\n", out)
+        assert re.search(r"warning  C\+\+ ABI +torch has the one from before C\+\+11", out)
+        assert re.search(
+            r"warning  CUDA +could not look for nvcc: ModuleNotFoundError: .*\n +fix: see the other lines", out
+        )
+
     def test_a_torch_that_cannot_be_imported(self, tmp_path):
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch" / "__init__.py").write_text("raise OSError('libcudart.so.12: cannot open')\n")
@@ -695,6 +818,15 @@ class TestCommand:
         status, out, error = doctor(path=[tmp_path])
         assert (status, error) == (1, "")
         assert "cannot be imported: OSError: libcudart.so.12" in out
+
+    def test_without_pyelftools(self, tmp_path):
+        (tmp_path / "elftools").mkdir()
+        (tmp_path / "elftools" / "__init__.py").write_text("raise ModuleNotFoundError('it is not there')\n")
+        (tmp_path / "m.so").touch()
+        status, out, error = doctor(tmp_path / "m.so", path=[tmp_path])
+        assert status == 1
+        assert torch.__version__ in out
+        assert error == "error: modules are read by pyelftools, and it is not there. Run: pip install pyelftools\n"
 
     def test_a_module_that_wants_torch_first_is_status_0(self, compile_module):
         status, out, error = doctor(compile_module(linked=["-lc10"]))
