@@ -16,7 +16,7 @@ import torch
 import interop
 from interop.build.cuda import find_toolkit
 from interop.experiments import FOLDER, load
-from interop.jit.lock import locked
+from interop.jit.cache import locked
 from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import setuptools
 import setuptools.errors
-import torch
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
-from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, uses_cuda
+from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP, absent, cythonize, halves
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
@@ -44,11 +43,7 @@ class BuildExtension(cpp_extension.BuildExtension):
                 _translate(extension)
             # Ninja runs elsewhere than setup.py.
             extension.include_dirs = [os.path.abspath(folder) for folder in extension.include_dirs]
-            # What only asks torch for streams is built with any; it can ask for more where torch has CUDA.
-            wants_cuda = any(map(is_cuda, extension.sources)) or (
-                torch.version.cuda is not None and uses_cuda(extension)
-            )
-            if wants_cuda and self._state().toolkit:
+            if wants_cuda(extension) and self._state().toolkit:
                 compile_cuda(extension, self._state(), Path(self.build_temp, "cuda", extension.name).resolve())
             if hasattr(extension, "native_name"):
                 native = os.path.basename(self.get_ext_filename(extension.native_name))

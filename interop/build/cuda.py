@@ -33,8 +33,9 @@ import torch
 from torch.utils import cpp_extension
 
 from interop.build.flags import CXX_FLAGS
+from interop.errors import Error
 
-__all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda", "uses_cuda"]
+__all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda", "wants_cuda"]
 
 MODES = ("auto", "0", "1", "compile")
 
@@ -152,16 +153,23 @@ def is_cuda(source: str) -> bool:
     return os.fspath(source).endswith(".cu")
 
 
-def uses_cuda(extension: setuptools.Extension) -> bool:
-    """Whether an extension, translated to C++, has ``.cu`` sources or includes our headers for CUDA."""
-    return any(
-        is_cuda(source) or _INCLUDE.search(Path(source).read_text(encoding="utf-8", errors="replace"))
-        for source in extension.sources
-        if os.path.exists(source)
+def wants_cuda(extension: setuptools.Extension) -> bool:
+    """Whether an extension, translated to C++, is compiled with CUDA where there is a toolkit.
+
+    One with ``.cu`` sources is. One that only includes our headers for CUDA, to ask torch for streams, is built with
+    any torch, and can ask for more where torch has CUDA.
+    """
+    return any(map(is_cuda, extension.sources)) or (
+        torch.version.cuda is not None
+        and any(
+            _INCLUDE.search(Path(source).read_text(encoding="utf-8", errors="replace"))
+            for source in extension.sources
+            if os.path.exists(source)
+        )
     )
 
 
-class NvccError(setuptools.errors.CompileError):
+class NvccError(Error, setuptools.errors.CompileError):
     """nvcc failed; `output` is what it said, or empty where that stands above already."""
 
     def __init__(self, message: str, output: str = ""):

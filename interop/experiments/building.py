@@ -20,7 +20,7 @@ from interop.build import CXX_FLAGS
 from interop.cli import CommandError
 from interop.experiments import CHECKOUT, FOLDER
 from interop.experiments.display import waiting
-from interop.jit.lock import locked
+from interop.jit.cache import locked
 
 __all__ = [
     "BUILD",
