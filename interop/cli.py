@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from interop.errors import Error
+
 USAGE = 2
 FAILED = 1
 
@@ -15,7 +17,7 @@ FAILED = 1
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
-class CommandError(Exception):
+class CommandError(Error):
     """Ends a command with a message of one line and an exit status: FAILED, or USAGE where the input was at fault."""
 
     def __init__(self, message: str, status: int = FAILED):

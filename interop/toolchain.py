@@ -14,6 +14,7 @@ from pathlib import Path
 __all__ = [
     "CXX_FLAGS",
     "CXX_STANDARD",
+    "MINIMUM_TORCH",
     "Torch",
     "compiler",
     "find_torch",
@@ -21,6 +22,9 @@ __all__ = [
     "openmp_flags",
     "predefined_macros",
 ]
+
+MINIMUM_TORCH = (2, 10)
+"""The first release whose THPVariable has a plain at::Tensor."""
 
 CXX_STANDARD = 20
 

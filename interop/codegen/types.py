@@ -3,8 +3,10 @@
 import re
 from dataclasses import dataclass
 
+from interop.errors import Error
 
-class UnknownTypeError(Exception):
+
+class UnknownTypeError(Error):
     """A C++ type that no table has. The generator stops, because leaving a function out silently is a defect."""
 
 

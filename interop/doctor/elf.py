@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from interop.errors import Error
+
 __all__ = ["DamagedError", "Library", "NotALibraryError", "read"]
 
 # By number, from here on those of the ELF specification and of elf.h.
@@ -36,7 +38,7 @@ _PIE = 0x08000000
 _GLOBAL, _WEAK, _UNIQUE = 1, 2, 10
 
 
-class NotALibraryError(Exception):
+class NotALibraryError(Error):
     """A file that is no shared library in the ELF format; the message goes on after its name."""
 
 
