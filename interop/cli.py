@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from interop.errors import Error
 
@@ -28,7 +28,7 @@ class CommandError(Error):
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` that raises `CommandError` where argparse would print its usage and exit."""
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **{"allow_abbrev": False} | options)
 
     def error(self, message: str) -> NoReturn:

@@ -33,7 +33,7 @@ INSTALLED = (
     "mirrors",
     "nvrtc",
     "plain_cxx",
-    "spellings",
+    "call_forms",
     "streams",
     "types",
     "vectors",
@@ -231,9 +231,9 @@ def vectors(site):
 
 
 @pytest.fixture(scope="session")
-def spelled(site):
-    """The module with every spelling of tests/projects/spellings/table.py."""
-    return import_from(site, "spelled")
+def call_forms(site):
+    """The module with every form of a call in tests/projects/call_forms/table.py."""
+    return import_from(site, "call_forms")
 
 
 def import_from(site, name):

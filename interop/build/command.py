@@ -46,7 +46,8 @@ class BuildExtension(cpp_extension.BuildExtension):
             if wants_cuda(extension) and self._state().toolkit:
                 compile_cuda(extension, self._state(), Path(self.build_temp, "cuda", extension.name).resolve())
             if hasattr(extension, "native_name"):
-                native = os.path.basename(self.get_ext_filename(extension.native_name))
+                name = self.get_ext_filename(extension.native_name)  # type: ignore[no-untyped-call]  # torch's
+                native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
         super().build_extensions()

@@ -359,5 +359,5 @@ def _escape(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def _escape_path(path: os.PathLike | str) -> str:
+def _escape_path(path: os.PathLike[str] | str) -> str:
     return _escape(str(path)).replace(" ", "$ ").replace(":", "$:")

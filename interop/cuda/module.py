@@ -4,6 +4,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from interop.cuda import cache
 from interop.cuda.nvrtc import Image, check_arch, compile_image, include_options, version
@@ -101,7 +102,7 @@ def _normal(name: str) -> str:
     return words
 
 
-def _module(request: tuple, instances: tuple[str, ...]) -> "Module":
+def _module(request: tuple[Any, ...], instances: tuple[str, ...]) -> "Module":
     source, name, arch, options, headers = request
     if any(option.startswith(_INCLUDES) for option in options):
         return Module(compile_image(source, name, arch, options, dict(headers), instances), request)
@@ -145,7 +146,7 @@ class Module:
         The names of its kernels; instances of templates are among them only if they were asked for.
     """
 
-    def __init__(self, image: Image, request: tuple):
+    def __init__(self, image: Image, request: tuple[Any, ...]):
         self.name, self.arch = request[1:3]
         self.log, self.code = image.log, image.code
         self._request = request

@@ -223,7 +223,7 @@ def _text(program: Any, what: str) -> bytes:
     return bytes(buffer)
 
 
-def _call(name: str, *arguments: Any) -> tuple:
+def _call(name: str, *arguments: Any) -> tuple[Any, ...]:
     """Calls a function of NVRTC that is not expected to fail; returns what it returns after the result code."""
     nvrtc = load()
     result, *values = getattr(nvrtc, name)(*arguments)
