@@ -9,7 +9,7 @@ from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
 from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
-from interop.build.extension import BOOTSTRAP, absent, cythonize, halves
+from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
 
@@ -33,7 +33,9 @@ class BuildExtension(cpp_extension.BuildExtension):
         self.distribution.ext_modules = [
             part
             for extension in extensions
-            for part in (absent(extension, str(self._state())) if extension in self._left_out else halves(extension))
+            for part in (
+                placeholder(extension, str(self._state())) if extension in self._left_out else split(extension)
+            )
         ]
         super().finalize_options()
 

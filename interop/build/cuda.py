@@ -299,12 +299,12 @@ def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:
             raise setuptools.errors.CompileError(
                 f"TORCH_CUDA_ARCH_LIST={named!r}: {error}; write capabilities, such as 8.0;9.0+PTX"
             ) from error
-        _refuse_unsupported(flags, toolkit, f"TORCH_CUDA_ARCH_LIST={named!r}")
+        _check_supported(flags, toolkit, f"TORCH_CUDA_ARCH_LIST={named!r}")
         return flags
     if torch.cuda.is_available():
         found = {torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())}
         flags = [_gencode(f"{major}{minor}") for major, minor in sorted(found)]
-        _refuse_unsupported(flags, toolkit, "the GPU of this machine")
+        _check_supported(flags, toolkit, "the GPU of this machine")
         return flags
     if torch.version.cuda is None:
         return []
@@ -320,7 +320,7 @@ def _gencode(arch: str) -> str:
     return f"-gencode=arch=compute_{arch},code=sm_{arch}"
 
 
-def _refuse_unsupported(flags: Sequence[str], toolkit: Toolkit, who: str) -> None:
+def _check_supported(flags: Sequence[str], toolkit: Toolkit, who: str) -> None:
     supported = _supported(toolkit)
     missing = sorted({arch for flag in flags for arch in re.findall(r"compute_(\d+\w?)", flag)} - supported)
     if missing:

@@ -12,8 +12,8 @@ from interop.demangle import demangle
 
 __all__ = ["Kernel", "Module", "compile"]
 
-IMAGES = 64
-"""So many compiled sources are kept in memory, besides those of modules that are in use."""
+MAX_IMAGES = 64
+"""Maximum number of compiled sources kept in memory, besides those of modules that are in use."""
 
 # With these, what is compiled depends on files that may change.
 _INCLUDES = ("-I", "--include-path", "-include", "--pre-include")
@@ -120,7 +120,7 @@ def _module(request: tuple[Any, ...], instances: tuple[str, ...]) -> "Module":
     with _lock:
         _images[key] = image
         _images.move_to_end(key)
-        while len(_images) > IMAGES:
+        while len(_images) > MAX_IMAGES:
             _images.popitem(last=False)
         # Another thread may have been faster.
         return _modules.setdefault(key, Module(image, request))

@@ -95,7 +95,7 @@ def cache_key(*parts: object, uses: Sequence[str] = BUILD) -> str:
 
 def _toolchain() -> list[object]:
     """Versions, the compiler, and the environment variables that it reads."""
-    from Cython import __version__ as cython_version  # type: ignore[attr-defined]  # which Cython takes from elsewhere
+    from Cython import __version__ as cython_version
 
     # The files that the compiler's command names: to ask it for its version would take longer.
     compiler = file_states(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
