@@ -23,21 +23,12 @@ from interop.build.cuda import wants_cuda
 from interop.build.extension import Extension, apply_distutils_lines
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError, translate
-from interop.jit import manifest
+from interop.jit import manifest, precompiled
 from interop.jit.cache import root
 from interop.jit.cache_key import CPU, CUDA, Target, is_native
 from interop.jit.compiler import Compiler
 from interop.jit.diagnostics import BuildError, CommandFailedError, Generated, explain_os_error, parse_output
 from interop.jit.manifest import is_fixed
-from interop.jit.precompiled import (
-    BOOTSTRAP_NAME,
-    NATIVE,
-    compile_cuda_sources,
-    compile_source,
-    included_files,
-    link_support,
-    precompiled_header,
-)
 
 __all__ = ["build"]
 
@@ -50,27 +41,13 @@ _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|File too la
 
 @dataclass(frozen=True)
 class Build:
-    """One build: of what, into which folder, and how.
-
-    Attributes
-    ----------
-    target
-        What is built.
-    folder
-        Where everything is written that belongs to this module alone.
-    report
-        Called with a few words when a stage begins.
-    verbose
-        Whether commands are printed, and what they print.
-    force
-        Whether objects of earlier builds are compiled again.
-    """
+    """One build: of what, into which folder, and how."""
 
     target: Target
-    folder: Path
-    report: Callable[[str], None]
-    verbose: bool = False
-    force: bool = False
+    folder: Path  # for all that belongs to this module alone
+    report: Callable[[str], None]  # called with a few words when a stage begins
+    verbose: bool = False  # whether commands are printed, and what they print
+    force: bool = False  # whether objects that are in the cache are compiled again
 
     @property
     def sources(self) -> list[str]:
@@ -100,7 +77,7 @@ class Translated:
     """The target in C++: the extension with C++ sources and what they need, what Cython wrote, and what it read."""
 
     extension: setuptools.Extension
-    generated: tuple[Generated, ...]
+    generated: Generated | None
     read: frozenset[str]
     header: Future[tuple[str, ...]]  # the flags for the precompiled header
     support: Future[Path]  # the folder of the bootstrap and the stub libraries
@@ -161,13 +138,13 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
     def prepare() -> None:
         """Start what needs the flags alone; it goes on while Cython works."""
         compiler = job.compiler(extension)
-        header = pool.submit(stack.enter_context, precompiled_header(compiler, job.report))
-        prepared.append((header, pool.submit(stack.enter_context, link_support(compiler))))
+        header = pool.submit(stack.enter_context, precompiled.header(compiler, job.report))
+        prepared.append((header, pool.submit(stack.enter_context, precompiled.link_support(compiler))))
 
     cython = list(filter(is_cython, job.sources))
     if not cython:
         prepare()
-        return Translated(extension, (), frozenset(), *prepared[0])
+        return Translated(extension, None, frozenset(), *prepared[0])
     source = cython[0]
 
     def start(distutils_info: Any) -> None:
@@ -190,13 +167,13 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
     extension.include_dirs = [*translation.include_dirs, *extension.include_dirs]
     extension.sources = [str(cpp) if one == source else one for one in extension.sources]
     read = [source, *sorted(path for path in translation.read if path != source and not is_fixed(path))]
-    return Translated(extension, (Generated(cpp, read),), translation.read, *prepared[0])
+    return Translated(extension, Generated(cpp, read), translation.read, *prepared[0])
 
 
 def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Compiled:
     """Compile all sources, those of the user's only if they are not in the cache."""
     extension = copy.deepcopy(translated.extension)
-    read = compile_cuda_sources(extension, job.folder, job.report, job.verbose, job.force)
+    read = precompiled.compile_cuda_sources(extension, job.folder, job.report, job.verbose, job.force)
     header = translated.header.result()
     translated.support.result()  # if the bootstrap cannot be compiled, nothing else can
     job.report("compiling")
@@ -205,19 +182,19 @@ def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Co
     plain = replace(compiler, folders=tuple(one for one in compiler.folders if not one.startswith(f"-I{root()}")))
     texts = [str(job.folder / name) for name in job.target.texts if name.endswith(".h")]
     before = [*header, *(word for path in texts for word in ("-include", path))]
-    generated = {str(one.cpp) for one in translated.generated}
+    generated = translated.generated and str(translated.generated.cpp)
 
     def compile_generated(source: str, output: Path) -> set[str]:
         compiler.compile(Path(source), output, *before)
-        return included_files(output)
+        return precompiled.included_files(output)
 
     jobs: dict[Path, Future[set[str]]] = {}
     for index, source in enumerate(extension.sources):
         output = job.folder / f"{index}-{Path(source).stem}.o"
-        if source in generated:
+        if source == generated:
             jobs[output] = pool.submit(compile_generated, source, output)
         else:
-            jobs[output] = pool.submit(compile_source, plain, source, output, job.force)
+            jobs[output] = pool.submit(precompiled.compile_source, plain, source, output, job.force)
     wait(jobs.values())
     read = read.union(*(done.result() for done in jobs.values()))
     return Compiled(extension, tuple(jobs), frozenset(read))
@@ -235,15 +212,15 @@ def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
         folders += ["-Xlinker", "-rpath", "-Xlinker", folder]
     read = compiler.link(
         [*compiled.objects, *extension.extra_objects],
-        job.folder / NATIVE,
+        job.folder / precompiled.NATIVE,
         *folders,
         "-Wl,--no-as-needed",  # the linker could not see what is needed of stub libraries
-        f"-Wl,--defsym=PyInit_{BOOTSTRAP_NAME}=PyInit_{name}",
+        f"-Wl,--defsym=PyInit_{precompiled.BOOTSTRAP_NAME}=PyInit_{name}",
         *(f"-l{library}" for library in extension.libraries),
         *extension.extra_link_args,
     )
     module = name + sysconfig.get_config_var("EXT_SUFFIX")
-    alias = f"-Wl,--defsym=PyInit_{name}=PyInit_{BOOTSTRAP_NAME}"
+    alias = f"-Wl,--defsym=PyInit_{name}=PyInit_{precompiled.BOOTSTRAP_NAME}"
     compiler.link([support / "bootstrap.o"], job.folder / module, alias)
     return Linked(module, frozenset(read))
 
@@ -282,7 +259,7 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
     )
 
 
-def _explained(job: Build, generated: tuple[Generated, ...], failed: CommandFailedError) -> BuildError:
+def _explained(job: Build, generated: Generated | None, failed: CommandFailedError) -> BuildError:
     """The error of a command, by the lines of the sources that it is about."""
     name, written = job.target.name, job.written
     found = parse_output(failed.output, generated, lambda path: path in written or not is_fixed(path))

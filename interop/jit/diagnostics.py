@@ -19,9 +19,7 @@ __all__ = [
     "Diagnostic",
     "Generated",
     "explain_os_error",
-    "missing_library",
     "parse_output",
-    "undefined_symbol",
 ]
 
 MAX_SHOWN = 5
@@ -36,8 +34,6 @@ _MARK = re.compile(r'^ */\* "(?P<path>[^"]+)":(?P<line>\d+)$')
 _MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' file not found)")
 _QUOTED = re.compile(r"'([^']+)'")
 _OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
-_UNDEFINED = re.compile(r"undefined symbol: (\w+)")
-_NOT_LOADED = re.compile(r"([^\s(]+): cannot open shared object file")
 
 
 class BuildError(Error, RuntimeError):
@@ -151,27 +147,14 @@ class Generated:
         return _read(str(self.cpp))
 
 
-def parse_output(output: str, generated: Sequence[Generated], is_users: Callable[[str], bool]) -> list[Diagnostic]:
+def parse_output(output: str, generated: Generated | None, is_users: Callable[[str], bool]) -> list[Diagnostic]:
     """The errors in the output of a compiler. `is_users` says of a file whether its lines are the user's."""
-    by_cpp = {str(one.cpp): one for one in generated}
     groups = _groups(output.splitlines())
-    found = list(dict.fromkeys(_diagnostic(error, lines, by_cpp, is_users) for error, lines in groups))
+    found = list(dict.fromkeys(_diagnostic(error, lines, generated, is_users) for error, lines in groups))
     if not found:
         lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
         found = [Diagnostic(line) for line in dict.fromkeys(lines)]
     return found
-
-
-def undefined_symbol(message: str) -> str | None:
-    """The mangled name that the loader has not found, if that is what `message` is about."""
-    match = _UNDEFINED.search(message)
-    return match[1] if match else None
-
-
-def missing_library(message: str) -> str | None:
-    """The library that the loader has not found, if that is what `message` is about."""
-    match = _NOT_LOADED.search(message)
-    return match[1] if match else None
 
 
 def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
@@ -200,15 +183,15 @@ def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
 
 
 def _diagnostic(
-    error: re.Match[str], lines: list[str], by_cpp: dict[str, Generated], is_users: Callable[[str], bool]
+    error: re.Match[str], lines: list[str], generated: Generated | None, is_users: Callable[[str], bool]
 ) -> Diagnostic:
     message = error["message"]
     header = _MISSING.match(message)
     if header:
         name = header["gcc"] or header["clang"]
         message = f"there is no header {name!r} in the folders that are searched; name its folder in include_dirs"
-        for one in by_cpp.values():
-            place = one.mentions(f'"{name}"') or one.mentions(f"'{name}'") or one.mentions(f"<{name}>")
+        for quoted in (f'"{name}"', f"'{name}'", f"<{name}>"):
+            place = generated.mentions(quoted) if generated else None
             if place:
                 return _locate(place, None, message, hint=name)
     for line in lines:
@@ -218,8 +201,8 @@ def _diagnostic(
         fields = located.groupdict()
         number = int(fields.get("line") or fields["nvcc"])
         path = os.path.abspath(located["path"].strip())
-        if path in by_cpp:
-            place = by_cpp[path].origin(number)
+        if generated and path == str(generated.cpp):
+            place = generated.origin(number)
             if place:
                 return _locate(place, None, message)
         elif is_users(path):

@@ -11,6 +11,7 @@ import importlib.machinery
 import importlib.util
 import itertools
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 from interop.demangle import demangle
-from interop.jit.diagnostics import BuildError, missing_library, undefined_symbol
+from interop.jit.diagnostics import BuildError
 
 __all__ = ["ImportState", "check_name", "import_from", "import_state"]
 
@@ -212,13 +213,14 @@ def _explained(one: _Import, error: BaseException) -> BuildError | None:
     """
     if not isinstance(error, ImportError):
         return None
-    symbol, library = undefined_symbol(str(error)), missing_library(str(error))
-    if symbol is not None:
-        reason = f"{demangle(symbol) or symbol} is declared and used, but no source and no library defines it"
-    elif library is not None and Path(library).parent != one.path.parent:  # else somebody has removed the module itself
+    symbol = re.search(r"undefined symbol: (\w+)", str(error))
+    library = re.search(r"([^\s(]+): cannot open shared object file", str(error))
+    if symbol:
+        reason = f"{demangle(symbol[1]) or symbol[1]} is declared and used, but no source and no library defines it"
+    elif library and Path(library[1]).parent != one.path.parent:  # else somebody has removed the module itself
         reason = (
-            f"its library {library} is not found when it is imported; name the library's folder in library_dirs, where "
-            "the module looks for it as well, or in the environment variable LD_LIBRARY_PATH before Python starts"
+            f"its library {library[1]} is not found when it is imported; name the library's folder in library_dirs, "
+            "where the module looks for it as well, or in the environment variable LD_LIBRARY_PATH before Python starts"
         )
     else:
         return None

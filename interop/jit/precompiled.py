@@ -30,9 +30,9 @@ __all__ = [
     "NATIVE",
     "compile_cuda_sources",
     "compile_source",
+    "header",
     "included_files",
     "link_support",
-    "precompiled_header",
 ]
 
 NATIVE = "native.so"
@@ -50,7 +50,7 @@ LOW_MEMORY = ("--param", "ggc-min-heapsize=65536", "--param", "ggc-min-expand=30
 
 
 @contextmanager
-def precompiled_header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[str, ...]]:
+def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[str, ...]]:
     """The flags that make g++ read the headers that every module includes from a precompiled header.
 
     Where it does not fit, because of a macro perhaps, g++ notices that and reads the headers themselves.
@@ -61,19 +61,19 @@ def precompiled_header(compiler: Compiler, report: Callable[[str], None]) -> Ite
     ours = [f"-I{folder}" for folder in (get_include(), *include_paths(), sysconfig.get_path("include"))]
     key = cache_key("header", compiler.flags, ours, flags_environment(compiler.flags), uses=["include"])
     entry = Entry("headers", key)
-    header = entry.folder / HEADER
+    path = entry.folder / HEADER
 
     def make() -> None:
         report("precompiling headers, once")
-        header.write_text(f'#include "interop/{HEADER}"\n')
+        path.write_text(f'#include "interop/{HEADER}"\n')
         plain = replace(compiler, macros=(), folders=tuple(ours))
         # Not at once under its name: the compiler of a build that was killed may still be writing.
         made = entry.folder / f"{secrets.token_hex(4)}.gch"
-        plain.run(*plain.flags, *LOW_MEMORY, *plain.folders, "-x", "c++-header", str(header), "-o", str(made))
-        made.replace(f"{header}.gch")
+        plain.run(*plain.flags, *LOW_MEMORY, *plain.folders, "-x", "c++-header", str(path), "-o", str(made))
+        made.replace(f"{path}.gch")
 
     with _get_or_make(entry, make):
-        yield "-include", str(header)
+        yield "-include", str(path)
 
 
 @contextmanager
