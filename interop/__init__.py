@@ -6,6 +6,7 @@ Importing this package imports torch, checks that the compiled parts were built 
 import importlib
 
 from interop._startup import is_command  # the first, since it sees to where modules come from
+from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir
 
 if not is_command():
@@ -22,11 +23,13 @@ _WHERE = dict.fromkeys(
 _WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
 _WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
 _WHERE |= dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "interop.jit.magic")
+_PACKAGES = ("build", "cuda")
 
-__all__ = ["__version__", "get_include", "get_pxd_dir", *_WHERE]
+__all__ = ["Error", "__version__", "get_include", "get_pxd_dir", *_WHERE]
 
 TYPE_CHECKING = False  # what checkers take for True; the module typing costs commands time
 if TYPE_CHECKING:
+    from interop import build as build
     from interop import cuda as cuda
     from interop._bridges import TensorBuffer as TensorBuffer
     from interop._bridges import as_memoryview as as_memoryview
@@ -47,9 +50,9 @@ if TYPE_CHECKING:
 else:  # where it would make checkers accept every name
 
     def __getattr__(name):
-        """`interop.cuda` and the converters, which are imported when they are asked for."""
-        if name == "cuda":
-            return importlib.import_module("interop.cuda")
+        """`interop.build`, `interop.cuda` and the converters, which are imported when they are asked for."""
+        if name in _PACKAGES:
+            return importlib.import_module(f"interop.{name}")
         if name == "__version__" or name in _WHERE:
             check = importlib.import_module("interop._check")
             found = check.__version__ if name == "__version__" else getattr(importlib.import_module(_WHERE[name]), name)
@@ -58,4 +61,4 @@ else:  # where it would make checkers accept every name
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        return sorted([*__all__, "build", "cuda"])
+        return sorted([*__all__, *_PACKAGES])

@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from interop.errors import Error
 
 USAGE = 2
 FAILED = 1
@@ -15,7 +17,7 @@ FAILED = 1
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
-class CommandError(Exception):
+class CommandError(Error):
     """Ends a command with a message of one line and an exit status: FAILED, or USAGE where the input was at fault."""
 
     def __init__(self, message: str, status: int = FAILED):
@@ -26,7 +28,7 @@ class CommandError(Exception):
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` that raises `CommandError` where argparse would print its usage and exit."""
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **{"allow_abbrev": False} | options)
 
     def error(self, message: str) -> NoReturn:

@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 from interop.cli import CommandError, Parser, run
 from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_dir
@@ -72,7 +73,7 @@ def _script() -> int:
     return 0
 
 
-def config() -> dict:
+def config() -> dict[str, Any]:
     """What modules are compiled and linked with.
 
     Returns

@@ -115,16 +115,16 @@ def write_project(name: str, parent: Path, cuda: bool = False, cmake: bool = Fal
 def _check_name(name: str) -> None:
     if not (name.isidentifier() and name.isascii()):
         proposed = re.sub(r"\W+", "_", name, flags=re.ASCII).lstrip("_0123456789").rstrip("_")
-        instead = f", such as {proposed!r}" if proposed.isidentifier() and not _refused(proposed) else ""
+        instead = f", such as {proposed!r}" if proposed.isidentifier() and not _conflict(proposed) else ""
         raise CommandError(f"NAME must be an identifier of Python, in ASCII{instead}; got {name!r}", USAGE)
-    reason = _refused(name)
+    reason = _conflict(name)
     if reason:
         proposed = name.strip("_") if name.strip("_") != name else f"my_{name}"
-        instead = f", such as {proposed!r}" if proposed.isidentifier() and not _refused(proposed) else ""
+        instead = f", such as {proposed!r}" if proposed.isidentifier() and not _conflict(proposed) else ""
         raise CommandError(f"NAME must be a name of its own, and {name!r} is {reason}; take another{instead}", USAGE)
 
 
-def _refused(name: str) -> str | None:
+def _conflict(name: str) -> str | None:
     """Why a project must not be called that; None if it may."""
     if name.strip("_") != name:
         return "none that pip accepts, because of the underscore at its end"

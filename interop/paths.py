@@ -1,4 +1,4 @@
-"""Where the declarations, headers and sources that modules are built with lie: installed, or in a checkout."""
+"""The folders of the declarations, headers and sources that modules are built with, and the folder of the cache."""
 
 import contextlib
 import os
@@ -53,7 +53,7 @@ def get_cache_dir() -> Path:
 def make_cache_dir() -> Path:
     """The same folder, made if it was not there; it holds code that will be run, so nobody else may write to it.
 
-    Where that is not so and cannot be mended, a `PermissionError` says what to do.
+    Where that is not so and cannot be changed, a `PermissionError` says what to do.
     """
     folder = get_cache_dir()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # which is the mode of the last one alone

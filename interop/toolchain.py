@@ -10,10 +10,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "CXX_FLAGS",
     "CXX_STANDARD",
+    "MINIMUM_TORCH",
     "Torch",
     "compiler",
     "find_torch",
@@ -21,6 +23,9 @@ __all__ = [
     "openmp_flags",
     "predefined_macros",
 ]
+
+MINIMUM_TORCH = (2, 10)
+"""The first release whose THPVariable has a plain at::Tensor."""
 
 CXX_STANDARD = 20
 
@@ -39,12 +44,12 @@ class Torch:
     @property
     def abi(self) -> str:
         """The name of its binary interface, such as ``torch_2_13``."""
-        return _names()["abi_name"](self.version)
+        return str(_names()["abi_name"](self.version))
 
     @property
     def requirement(self) -> str:
         """What a project asks for that runs with it and is built for it, such as ``torch==2.13.*``."""
-        return _names()["torch_requirement"](self.version)
+        return str(_names()["torch_requirement"](self.version))
 
     @property
     def include_dirs(self) -> list[str]:
@@ -67,7 +72,7 @@ class Torch:
         return re.search(r"^#define AT_PARALLEL_OPENMP 1", config, re.MULTILINE) is not None
 
 
-def _names() -> dict:
+def _names() -> dict[str, Any]:
     """What interop/abi/names.py has; the package that it is in imports torch."""
     return runpy.run_path(str(Path(__file__).parent / "abi" / "names.py"))
 

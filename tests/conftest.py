@@ -16,7 +16,7 @@ import torch
 import interop
 from experiments import FOLDER, load
 from interop.build.cuda import find_toolkit
-from interop.jit.lock import locked
+from interop.jit.cache import locked
 from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
@@ -33,7 +33,7 @@ INSTALLED = (
     "mirrors",
     "nvrtc",
     "plain_cxx",
-    "spellings",
+    "call_forms",
     "streams",
     "types",
     "vectors",
@@ -231,9 +231,9 @@ def vectors(site):
 
 
 @pytest.fixture(scope="session")
-def spelled(site):
-    """The module with every spelling of tests/projects/spellings/table.py."""
-    return import_from(site, "spelled")
+def call_forms(site):
+    """The module with every form of a call in tests/projects/call_forms/table.py."""
+    return import_from(site, "call_forms")
 
 
 def import_from(site, name):

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import setuptools
 import setuptools.errors
-import torch
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
-from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, uses_cuda
-from interop.build.extension import BOOTSTRAP, absent, cythonize, halves
+from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
+from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
 
@@ -34,7 +33,9 @@ class BuildExtension(cpp_extension.BuildExtension):
         self.distribution.ext_modules = [
             part
             for extension in extensions
-            for part in (absent(extension, str(self._state())) if extension in self._left_out else halves(extension))
+            for part in (
+                placeholder(extension, str(self._state())) if extension in self._left_out else split(extension)
+            )
         ]
         super().finalize_options()
 
@@ -44,14 +45,11 @@ class BuildExtension(cpp_extension.BuildExtension):
                 _translate(extension)
             # Ninja runs elsewhere than setup.py.
             extension.include_dirs = [os.path.abspath(folder) for folder in extension.include_dirs]
-            # What only asks torch for streams is built with any; it can ask for more where torch has CUDA.
-            wants_cuda = any(map(is_cuda, extension.sources)) or (
-                torch.version.cuda is not None and uses_cuda(extension)
-            )
-            if wants_cuda and self._state().toolkit:
+            if wants_cuda(extension) and self._state().toolkit:
                 compile_cuda(extension, self._state(), Path(self.build_temp, "cuda", extension.name).resolve())
             if hasattr(extension, "native_name"):
-                native = os.path.basename(self.get_ext_filename(extension.native_name))
+                name = self.get_ext_filename(extension.native_name)  # type: ignore[no-untyped-call]  # torch's
+                native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
         super().build_extensions()

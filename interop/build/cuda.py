@@ -33,8 +33,9 @@ import torch
 from torch.utils import cpp_extension
 
 from interop.build.flags import CXX_FLAGS
+from interop.errors import Error
 
-__all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda", "uses_cuda"]
+__all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda", "wants_cuda"]
 
 MODES = ("auto", "0", "1", "compile")
 
@@ -152,16 +153,23 @@ def is_cuda(source: str) -> bool:
     return os.fspath(source).endswith(".cu")
 
 
-def uses_cuda(extension: setuptools.Extension) -> bool:
-    """Whether an extension, translated to C++, has ``.cu`` sources or includes our headers for CUDA."""
-    return any(
-        is_cuda(source) or _INCLUDE.search(Path(source).read_text(encoding="utf-8", errors="replace"))
-        for source in extension.sources
-        if os.path.exists(source)
+def wants_cuda(extension: setuptools.Extension) -> bool:
+    """Whether an extension, translated to C++, is compiled with CUDA where there is a toolkit.
+
+    One with ``.cu`` sources is. One that only includes our headers for CUDA, to ask torch for streams, is built with
+    any torch, and can ask for more where torch has CUDA.
+    """
+    return any(map(is_cuda, extension.sources)) or (
+        torch.version.cuda is not None
+        and any(
+            _INCLUDE.search(Path(source).read_text(encoding="utf-8", errors="replace"))
+            for source in extension.sources
+            if os.path.exists(source)
+        )
     )
 
 
-class NvccError(setuptools.errors.CompileError):
+class NvccError(Error, setuptools.errors.CompileError):
     """nvcc failed; `output` is what it said, or empty where that stands above already."""
 
     def __init__(self, message: str, output: str = ""):
@@ -291,12 +299,12 @@ def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:
             raise setuptools.errors.CompileError(
                 f"TORCH_CUDA_ARCH_LIST={named!r}: {error}; write capabilities, such as 8.0;9.0+PTX"
             ) from error
-        _refuse_unsupported(flags, toolkit, f"TORCH_CUDA_ARCH_LIST={named!r}")
+        _check_supported(flags, toolkit, f"TORCH_CUDA_ARCH_LIST={named!r}")
         return flags
     if torch.cuda.is_available():
         found = {torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())}
         flags = [_gencode(f"{major}{minor}") for major, minor in sorted(found)]
-        _refuse_unsupported(flags, toolkit, "the GPU of this machine")
+        _check_supported(flags, toolkit, "the GPU of this machine")
         return flags
     if torch.version.cuda is None:
         return []
@@ -312,7 +320,7 @@ def _gencode(arch: str) -> str:
     return f"-gencode=arch=compute_{arch},code=sm_{arch}"
 
 
-def _refuse_unsupported(flags: Sequence[str], toolkit: Toolkit, who: str) -> None:
+def _check_supported(flags: Sequence[str], toolkit: Toolkit, who: str) -> None:
     supported = _supported(toolkit)
     missing = sorted({arch for flag in flags for arch in re.findall(r"compute_(\d+\w?)", flag)} - supported)
     if missing:
@@ -351,5 +359,5 @@ def _escape(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def _escape_path(path: os.PathLike | str) -> str:
+def _escape_path(path: os.PathLike[str] | str) -> str:
     return _escape(str(path)).replace(" ", "$ ").replace(":", "$:")

@@ -125,8 +125,8 @@ def apply_distutils_lines(info: Any, source: str, extension: setuptools.Extensio
     info.apply(extension)
 
 
-def halves(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
-    """The bootstrap and the real module of an extension of ours; any other extension as it is.
+def split(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
+    """The bootstrap and the native module of an extension of ours; any other extension as it is.
 
     Both are ordinary extensions to setuptools, so it builds, copies and records both.
     """
@@ -144,7 +144,7 @@ def halves(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
     yield extension
 
 
-def absent(extension: setuptools.Extension, reason: str) -> Iterable[setuptools.Extension]:
+def placeholder(extension: setuptools.Extension, reason: str) -> Iterable[setuptools.Extension]:
     """In place of an extension that is not built, a bootstrap that says so when it is imported."""
     if isinstance(extension, _Bootstrapped):
         text = f"module '{extension.name}' was left out when its project was built: {reason}"

@@ -34,7 +34,9 @@ def blocks(
     functions: Iterable[Overload], methods: Iterable[Overload], declared: Iterable[Declaration]
 ) -> Iterator[str]:
     """The text of the header, a block for each name of ATen: in line 1 that name, and the headers of ATen for it."""
-    wrappers, callers, headers = defaultdict(dict), defaultdict(list), defaultdict(dict)
+    wrappers: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    callers: defaultdict[str, list[str]] = defaultdict(list)
+    headers: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for declaration in declared:
         wrappers[declaration.name][declaration.wrapper] = declaration.definition
         headers[declaration.name][declaration.header] = None
@@ -60,9 +62,7 @@ def with_truths(name: str, truths: Iterable[int]) -> str:
 
 def _caller(overload: Overload) -> Iterator[str]:
     """The function that chooses and converts, and those that take truth values for it."""
-    called = {
-        tuple(i for i in truth_positions(overload) if spelling[i] == "cbool") for spelling in overload.spellings()
-    }
+    called = {tuple(i for i in truth_positions(overload) if form[i] == "cbool") for form in overload.call_forms()}
     for truths in sorted({(), *called}):
         yield _function(overload, truths)
 
@@ -81,6 +81,7 @@ def _function(overload: Overload, truths: tuple[int, ...]) -> str:
     if overload.method:
         body = f"return on([&](const at::Tensor& self) -> {overload.result} {{\n{_body(overload)}}});\n"
         return f"namespace interop::method {{\n{template}inline auto {overload.cpp_name}({listed}) {{\n{body}}}\n}}\n"
+    assert overload.cpp_name is not None  # else there is nothing to choose, and no function of ours
     name = with_truths(overload.cpp_name, truths)
     passed = ", ".join(f"a{i}" for i in positions)
     body = f"return {overload.cpp_name}({passed});\n" if truths else _body(overload)
@@ -127,6 +128,7 @@ def _call(overload: Overload, candidate: Candidate) -> str:
             passed.append(f'as<{_plain(candidate, i)}>(a{i}, "{_label(overload)}", "{parameter.name}")')
     if overload.method:
         at = candidate.declaration.self_at
+        assert at is not None  # of a method
         in_place = f"{candidate.declaration.wrapper}(at::Tensor &" in candidate.declaration.definition
         passed.insert(at, "const_cast<at::Tensor&>(self)" if in_place else "self")
     return f"op::{candidate.declaration.wrapper}({', '.join(passed)})"

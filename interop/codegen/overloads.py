@@ -19,8 +19,8 @@ from interop.codegen.surface import Declaration, Parameter
 
 OPEN = "?"  # an argument of any type, for C++ to convert
 
-# More positions than this in which Cython has to choose are left to C++: the combinations would be hundreds.
-_MOST_CHOICES = 2
+# Maximum number of positions in which Cython chooses; C++ chooses in others, where the forms would be hundreds.
+_MAX_CHOICES = 2
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class Overload:
             return self.candidates[0].parameters[position].cpp
         return None
 
-    def takes(self, spelling: Iterable[str]) -> bool:
+    def takes(self, form: Iterable[str]) -> bool:
         """Whether there is a candidate for arguments of these Cython types."""
         return any(
-            all(mine == OPEN or p.kind.takes(mine) for mine, p in zip(spelling, candidate.parameters, strict=True))
+            all(mine == OPEN or p.kind.takes(mine) for mine, p in zip(form, candidate.parameters, strict=True))
             for candidate in self.candidates
         )
 
@@ -93,13 +93,13 @@ class Overload:
         unknown = [i for i in range(len(self.choices)) if not self.fixed(i)]
         return sorted(unknown, key=lambda i: self.choices[i] != (OPEN,))
 
-    def spellings(self) -> Iterator[tuple[str, ...]]:
-        """The lists of parameter types that are declared in Cython.
+    def call_forms(self) -> Iterator[tuple[str, ...]]:
+        """The call forms: the lists of parameter types that are declared in Cython.
 
         A call that fits one of exact types fits an open one as well, and Cython does not choose between equals. So the
         open ones take some tensor as a TensorBase, which costs them a point.
         """
-        dear = next((i for i in range(len(self.choices)) if self.fixed(i) == types.TENSOR), None)
+        costly = next((i for i in range(len(self.choices)) if self.fixed(i) == types.TENSOR), None)
         several = any(len(choices) > 1 for choices in self.choices)
         for chosen in product(*self.choices):
             if not self.takes(chosen):
@@ -107,7 +107,7 @@ class Overload:
             if several and any(
                 mine == OPEN and len(choices) > 1 for mine, choices in zip(chosen, self.choices, strict=True)
             ):
-                yield tuple("CTensorBase&" if i == dear else mine for i, mine in enumerate(chosen))
+                yield tuple("CTensorBase&" if i == costly else mine for i, mine in enumerate(chosen))
             else:
                 yield chosen
 
@@ -118,7 +118,7 @@ def overloads(declarations: Iterable[Declaration], *, method: bool) -> list[Over
     Of all overloads of a method Cython writes the C++ name that the first one was given. So they have the same, and of
     a truth value nobody can tell any more that it is one: where that would be taken for a number, nothing is declared.
     """
-    groups = defaultdict(lambda: defaultdict(list))
+    groups: defaultdict[str, defaultdict[int, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for declaration in declarations:
         required = max((i + 1 for i, p in enumerate(declaration.parameters) if not p.has_default), default=0)
         for count in range(len(declaration.parameters), required - 1, -1):
@@ -137,7 +137,9 @@ def overloads(declarations: Iterable[Declaration], *, method: bool) -> list[Over
     return found
 
 
-def _overloads_of(candidates: list[Candidate], choose: Callable) -> Iterator[Overload]:
+def _overloads_of(
+    candidates: list[Candidate], choose: Callable[[list[list[Parameter]]], list[tuple[str, ...]]]
+) -> Iterator[Overload]:
     """The overloads of one name and number of arguments."""
     by_result = defaultdict(list)
     for candidate in _distinct(candidates):
@@ -145,7 +147,7 @@ def _overloads_of(candidates: list[Candidate], choose: Callable) -> Iterator[Ove
     for alike in by_result.values():
         if len(by_result) > 1:
             # The result tells Cython what the call is, so it has to know the overloads apart.
-            choices = [_spelled_out(parameters) for parameters in _positions(alike)]
+            choices = [_every_type(parameters) for parameters in _positions(alike)]
             cpp_name = alike[0].declaration.wrapper
         else:
             choices = choose(_positions(alike))
@@ -178,7 +180,7 @@ def _distinct(candidates: list[Candidate]) -> list[Candidate]:
 
 def _function_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]:
     """For each position what is declared there, where all candidates have the same result."""
-    delicate = [i for i, p in enumerate(positions) if _has_scalar(p) or _has_ambiguous_truth(p)][:_MOST_CHOICES]
+    delicate = [i for i, p in enumerate(positions) if _has_scalar(p) or _has_ambiguous_truth(p)][:_MAX_CHOICES]
     has_tensor = any({p.cpp for p in parameters} == {types.TENSOR} for parameters in positions)
     choices = []
     for i, parameters in enumerate(positions):
@@ -187,7 +189,7 @@ def _function_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]
         elif len(delicate) == 1 and has_tensor:
             choices.append(("cbool", "int", "int64_t", OPEN))
         else:
-            choices.append(_spelled_out(parameters))
+            choices.append(_every_type(parameters))
     return choices
 
 
@@ -198,7 +200,7 @@ def _method_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]:
 
 def _one_choice(parameters: list[Parameter]) -> tuple[str, ...]:
     alike = len({parameter.cpp for parameter in parameters}) == 1
-    return parameters[0].kind.spellings if alike and not parameters[0].kind.open else (OPEN,)
+    return parameters[0].kind.cython_types if alike and not parameters[0].kind.open else (OPEN,)
 
 
 def _has_scalar(parameters: list[Parameter]) -> bool:
@@ -214,10 +216,10 @@ def _has_ambiguous_truth(parameters: list[Parameter]) -> bool:
     )
 
 
-def _spelled_out(parameters: list[Parameter]) -> tuple[str, ...]:
+def _every_type(parameters: list[Parameter]) -> tuple[str, ...]:
     """Every Cython type that a candidate takes here."""
     kinds = [parameter.kind for parameter in parameters]
-    spellings = list(dict.fromkeys(spelling for kind in kinds for spelling in kind.spellings))
-    if "cbool" in spellings and "int64_t" in spellings and "int" not in spellings:
-        spellings.append("int")  # which is nearer to a truth value than to an int64_t in Cython's eyes
-    return (*spellings, *(["object"] if any(kind.open for kind in kinds) else []))
+    listed = list(dict.fromkeys(cython_type for kind in kinds for cython_type in kind.cython_types))
+    if "cbool" in listed and "int64_t" in listed and "int" not in listed:
+        listed.append("int")  # which is nearer to a truth value than to an int64_t in Cython's eyes
+    return (*listed, *(["object"] if any(kind.open for kind in kinds) else []))

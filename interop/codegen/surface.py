@@ -171,10 +171,10 @@ def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
 
 
 def _reason_to_leave_out(declaration: Declaration) -> str | None:
-    spellings = (spelling for parameter in declaration.parameters for spelling in parameter.kind.spellings)
-    spelled = " ".join([types.result(declaration.result), *spellings])
+    listed = (cython_type for parameter in declaration.parameters for cython_type in parameter.kind.cython_types)
+    text = " ".join([types.result(declaration.result), *listed])
     for name, reason in LEFT_OUT.items():
-        if name in spelled:
+        if name in text:
             return f"{name}: {reason}"
     return None
 

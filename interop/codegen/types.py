@@ -1,10 +1,12 @@
-"""How each C++ type of ATen's surface is spelled in Cython: one table for parameters, one for results."""
+"""How each C++ type of ATen's surface is declared in Cython: one table for parameters, one for results."""
 
 import re
 from dataclasses import dataclass
 
+from interop.errors import Error
 
-class UnknownTypeError(Exception):
+
+class UnknownTypeError(Error):
     """A C++ type that no table has. The generator stops, because leaving a function out silently is a defect."""
 
 
@@ -17,27 +19,27 @@ class Kind:
 
     Attributes
     ----------
-    spellings
+    cython_types
         The Cython types that can be declared for it.
     open
         Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
         torch. Then C++ converts, see ``csrc/include/interop/convert.h``.
     """
 
-    spellings: tuple[str, ...]
+    cython_types: tuple[str, ...]
     open: bool = False
 
     @property
     def takes_numbers(self) -> bool:
         """Whether a number can be passed, also as a list of one."""
-        return not NUMERIC.isdisjoint(self.spellings)
+        return not NUMERIC.isdisjoint(self.cython_types)
 
-    def takes(self, spelling: str) -> bool:
-        """Whether an argument that Cython takes for a `spelling` can be one of this kind."""
+    def takes(self, cython_type: str) -> bool:
+        """Whether an argument that Cython takes for a `cython_type` can be one of this kind."""
         return (
-            spelling in self.spellings
-            or (spelling == "object" and self.open)
-            or (spelling in ("int", "int64_t") and self.takes_numbers)
+            cython_type in self.cython_types
+            or (cython_type == "object" and self.open)
+            or (cython_type in ("int", "int64_t") and self.takes_numbers)
         )
 
 
@@ -63,7 +65,7 @@ VALUES = {
 TENSOR = "const at::Tensor &"
 SCALAR = "const at::Scalar &"
 
-# `const T&` is spelled by a name: Cython builds a scope for each `const T` that it reads, thousands of times.
+# `const T&` has a name of its own: Cython builds a scope for each `const T` that it reads, thousands of times.
 PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
     TENSOR: Kind(("CTensor&",)),
     "at::Device": Kind(("Device",), open=True),
@@ -99,7 +101,8 @@ def parameter(cpp: str) -> Kind:
     optional = _OPTIONAL.fullmatch(cpp)
     if optional:
         inner = optional[2]
-        return Kind(parameter(f"const {inner} &" if f"const {inner} &" in PARAMETERS else inner).spellings, open=True)
+        kind = parameter(f"const {inner} &" if f"const {inner} &" in PARAMETERS else inner)
+        return Kind(kind.cython_types, open=True)
     raise UnknownTypeError(cpp)
 
 

@@ -200,15 +200,16 @@ def _lines(listed: Iterable[Overload], indent: str) -> Iterator[str]:
         result = types.result(overload.result)
         name = overload.name + "_" if overload.name in RESERVED else overload.name
         truths = cpp.truth_positions(overload)
-        for spelling in overload.spellings():
+        for form in overload.call_forms():
             letters = iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-            written = [next(letters) if mine == OPEN else mine for mine in spelling]
-            listed = [f"{mine} {p.name}" for mine, p in zip(written, overload.candidates[0].parameters, strict=True)]
-            template = [written[i] for i in overload.template_order() if spelling[i] == OPEN]
-            cname = _cname(overload, [i for i in truths if spelling[i] == "cbool"])
+            written = [next(letters) if mine == OPEN else mine for mine in form]
+            declared = zip(written, overload.candidates[0].parameters, strict=True)
+            parameters = ", ".join(f"{mine} {parameter.name}" for mine, parameter in declared)
+            open_types = [written[i] for i in overload.template_order() if form[i] == OPEN]
+            template = f"[{', '.join(open_types)}]" if open_types else ""
+            cname = _cname(overload, [i for i in truths if form[i] == "cbool"])
             cname = f' "{cname}"' if cname != name else ""
-            template = f"[{', '.join(template)}]" if template else ""
-            yield f"{indent}{result} {name}{cname}{template}({', '.join(listed)}) except +translate_exception\n"
+            yield f"{indent}{result} {name}{cname}{template}({parameters}) except +translate_exception\n"
 
 
 def _cname(overload: Overload, truths: list[int]) -> str:

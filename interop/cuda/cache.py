@@ -1,4 +1,4 @@
-"""What NVRTC made, kept on disk, so that a program that is run again does not wait for it.
+"""A cache on disk of what NVRTC compiled, so that a program that is run again does not wait for it.
 
 Entries are files of their own below `folder()`, each named by a hash of all that it was made from.
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 from interop.cuda.nvrtc import Image
 from interop.paths import get_cache_dir, make_cache_dir
 
-__all__ = ["ENTRIES", "folder", "key", "read", "write"]
+__all__ = ["MAX_ENTRIES", "folder", "key", "read", "write"]
 
 FORMAT = 1
-ENTRIES = 512
-"""So many files are kept; beyond that, those go that were used longest ago."""
+MAX_ENTRIES = 512
+"""Maximum number of files kept; beyond it, the least recently used are removed."""
 
 
 def folder() -> Path:
@@ -31,7 +31,7 @@ def key(*parts: object) -> str:
 
 
 def read(name: str) -> Image | None:
-    """The entry, or None where there is none, or none that is whole."""
+    """The entry, or None where there is none, or none that is complete."""
     path = folder() / name
     try:
         make_cache_dir()  # raises where others could have put it there
@@ -48,7 +48,7 @@ def read(name: str) -> Image | None:
 
 
 def write(name: str, image: Image) -> None:
-    """Writes the entry; does nothing where that cannot be done, since everything works without."""
+    """Write the entry; do nothing where that is impossible, since everything works without."""
     head = {
         "sha256": hashlib.sha256(image.code).hexdigest(),
         "entries": image.entries,
@@ -72,8 +72,8 @@ def write(name: str, image: Image) -> None:
 
 def _prune(place: Path) -> None:
     entries = list(os.scandir(place))
-    if len(entries) > ENTRIES:
+    if len(entries) > MAX_ENTRIES:
         by_age = sorted(entries, key=lambda entry: entry.stat().st_mtime)
-        for entry in by_age[: len(entries) - ENTRIES * 3 // 4]:
+        for entry in by_age[: len(entries) - MAX_ENTRIES * 3 // 4]:
             with contextlib.suppress(OSError):
                 os.unlink(entry.path)

@@ -4,6 +4,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from interop.cuda import cache
 from interop.cuda.nvrtc import Image, check_arch, compile_image, include_options, version
@@ -11,8 +12,8 @@ from interop.demangle import demangle
 
 __all__ = ["Kernel", "Module", "compile"]
 
-IMAGES = 64
-"""So many compiled sources are kept in memory, besides those of modules that are in use."""
+MAX_IMAGES = 64
+"""Maximum number of compiled sources kept in memory, besides those of modules that are in use."""
 
 # With these, what is compiled depends on files that may change.
 _INCLUDES = ("-I", "--include-path", "-include", "--pre-include")
@@ -101,7 +102,7 @@ def _normal(name: str) -> str:
     return words
 
 
-def _module(request: tuple, instances: tuple[str, ...]) -> "Module":
+def _module(request: tuple[Any, ...], instances: tuple[str, ...]) -> "Module":
     source, name, arch, options, headers = request
     if any(option.startswith(_INCLUDES) for option in options):
         return Module(compile_image(source, name, arch, options, dict(headers), instances), request)
@@ -119,7 +120,7 @@ def _module(request: tuple, instances: tuple[str, ...]) -> "Module":
     with _lock:
         _images[key] = image
         _images.move_to_end(key)
-        while len(_images) > IMAGES:
+        while len(_images) > MAX_IMAGES:
             _images.popitem(last=False)
         # Another thread may have been faster.
         return _modules.setdefault(key, Module(image, request))
@@ -145,7 +146,7 @@ class Module:
         The names of its kernels; instances of templates are among them only if they were asked for.
     """
 
-    def __init__(self, image: Image, request: tuple):
+    def __init__(self, image: Image, request: tuple[Any, ...]):
         self.name, self.arch = request[1:3]
         self.log, self.code = image.log, image.code
         self._request = request

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from interop.errors import Error
+
 __all__ = ["CompileError", "Image", "check_arch", "compile_image", "include_options", "load", "version"]
 
 OPTIONS_PAGE = "https://docs.nvidia.com/cuda/nvrtc/index.html#supported-compile-options"
@@ -41,7 +43,7 @@ HEADERS = types.MappingProxyType(
 """Headers that every source can include: those that NVRTC does not bring and kernels most often want."""
 
 
-class CompileError(RuntimeError):
+class CompileError(Error, RuntimeError):
     """CUDA C++ that NVRTC refuses. The message has its log, with the line of the source that is wrong.
 
     Attributes
@@ -221,7 +223,7 @@ def _text(program: Any, what: str) -> bytes:
     return bytes(buffer)
 
 
-def _call(name: str, *arguments: Any) -> tuple:
+def _call(name: str, *arguments: Any) -> tuple[Any, ...]:
     """Calls a function of NVRTC that is not expected to fail; returns what it returns after the result code."""
     nvrtc = load()
     result, *values = getattr(nvrtc, name)(*arguments)

@@ -19,6 +19,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.sections import Section, StringTableSection
 
+from interop.errors import Error
+
 __all__ = ["DamagedError", "Library", "NotALibraryError", "read"]
 
 _KINDS = {"ET_REL": "an object file, which is not linked yet", "ET_CORE": "what a crash has left (a core file)"}
@@ -33,7 +35,7 @@ _NAMES_LIMIT = 16
 """How many times the table's size the names of symbols may come to; names that end alike share their place in it."""
 
 
-class NotALibraryError(Exception):
+class NotALibraryError(Error):
     """A file that is no shared library in the ELF format; the message goes on after its name."""
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from interop.doctor.finding import Finding, ok, problem, warning
 from interop.doctor.folder import current_folder
 from interop.paths import get_include, get_pxd_dir
-from interop.toolchain import CXX_FLAGS, compiler, find_torch, is_gcc, predefined_macros
+from interop.toolchain import CXX_FLAGS, MINIMUM_TORCH, compiler, find_torch, is_gcc, predefined_macros
 
 __all__ = ["SECTIONS", "build", "loaded_libraries", "openmp", "openmp_finding", "python", "tools", "torch"]
 
 MINIMUM = {"Cython": (3, 1), "numpy": (2,), "setuptools": (77,)}
 MINIMUM_PYTHON = (3, 11)
-MINIMUM_TORCH = (2, 10)
 
 REBUILD = (
     "pip install --no-build-isolation --force-reinstall --no-deps . in the checkout of torch-interop (-e . where it is "

@@ -14,6 +14,7 @@ from interop.doctor.finding import Finding, Level, ok, problem, warning
 from interop.doctor.folder import hiding
 from interop.doctor.loader import Closure, Imported, closure, try_import
 from interop.doctor.symbols import probable_cause
+from interop.errors import Error
 from interop.toolchain import Torch, find_torch
 
 __all__ = ["examine_module"]
@@ -23,7 +24,7 @@ LOAD_AGAIN = "call interop.load again, which builds it anew, and leave its files
 TORCHS = re.compile(r"lib(?:c10|torch)(?:_\w+)?(?:-[0-9a-f]{8,})?\.so")
 """The names of torch's libraries, also with the hash that auditwheel puts into those that it copies."""
 
-# What interop.load and interop.load_inline call their files: see interop/jit/support.py, which imports torch.
+# What interop.load and interop.load_inline call their files: see interop/jit/precompiled.py, which imports torch.
 _JIT_ENTRY_POINT = "interop_jit"
 _JIT_NATIVE = "native.so"
 
@@ -95,7 +96,7 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
 _NAME_ONE = "name a compiled extension module, such as package/module.cpython-311-x86_64-linux-gnu.so"
 
 
-class _UnreadableError(Exception):
+class _UnreadableError(Error):
     """Of a file of a module, with what is to be said of that."""
 
     def __init__(self, path: Path, error: NotALibraryError | OSError):

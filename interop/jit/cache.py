@@ -1,22 +1,25 @@
-"""What is kept on disk: folders named by what they were made from, the oldest of which go when there is too much.
+"""The cache on disk: folders named by a hash of what they were made from, and the locks that guard them.
 
-``KIND/KEY/`` is an entry, ``locks/KIND-KEY`` its lock. The date of the folder is when the entry was last used.
+``KIND/KEY/`` is an entry, ``locks/KIND-KEY`` its lock, and the date of the folder when it was last used. The least
+recently used entries are removed when the cache grows beyond its limit.
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.jit.errors import CacheError
-from interop.jit.lock import locked, try_lock
+from interop.jit.diagnostics import CacheError
 from interop.paths import get_cache_dir, keep_private, make_cache_dir
 
-__all__ = ["KINDS", "Entry", "entries", "evict", "limit", "prepare", "root"]
+__all__ = ["KINDS", "Entry", "entries", "evict", "limit", "locked", "prepare", "root", "try_lock"]
 
 KINDS = {
     "modules": "modules",
@@ -26,6 +29,9 @@ KINDS = {
 }
 LIMIT = 2 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+_lock_holders: dict[int, int] = {}
+"""The threads that have opened locks, by the file's handle."""
 
 
 def root() -> Path:
@@ -45,7 +51,7 @@ def prepare(name: str) -> None:
             raise
         raise CacheError(name, str(error)) from None
     state = os.stat(folder)
-    if state.st_uid == os.geteuid() and state.st_mode & 0o011 and any(map(_is_open, _below(folder))):
+    if state.st_uid == os.geteuid() and state.st_mode & 0o011 and any(map(_is_writable_by_others, _below(folder))):
         folder.chmod(0o700)
 
 
@@ -57,7 +63,7 @@ def _below(folder: Path) -> Iterator[str]:
             yield from [one.path for one in found]
 
 
-def _is_open(path: str) -> bool:
+def _is_writable_by_others(path: str) -> bool:
     try:
         return bool(os.stat(path).st_mode & 0o022)
     except OSError:
@@ -65,7 +71,7 @@ def _is_open(path: str) -> bool:
 
 
 def limit() -> int:
-    """So many bytes may be kept: ``$INTEROP_CACHE_LIMIT``, such as ``500M`` or ``4G``; 2 GiB without it."""
+    """Maximum number of bytes kept: ``$INTEROP_CACHE_LIMIT``, such as ``500M`` or ``4G``; 2 GiB without it."""
     text = os.environ.get("INTEROP_CACHE_LIMIT", "")
     if not text:
         return LIMIT
@@ -90,31 +96,33 @@ class Entry:
     def _lock(self) -> Path:
         return root() / "locks" / f"{self.kind}-{self.key}"
 
-    def alone(self, wait: Callable[[], None] = lambda: None):
+    def exclusive(self, wait: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
         """A context in which nobody else uses the entry."""
         return locked(self._lock, wait=wait)
 
-    def shared(self):
+    def shared(self) -> AbstractContextManager[None]:
         """A context in which nobody removes the entry."""
         return locked(self._lock, shared=True)
 
     def use(self) -> None:
-        """Notes that it was used now, where that can be noted."""
+        """Set the date of the last use to now, where that is possible."""
         with contextlib.suppress(OSError):
             os.utime(self.folder)
 
     def size(self) -> int:
+        """The bytes that it takes on disk."""
         # Not Path.rglob, which raises where another process removes a folder meanwhile.
         return sum(_size(os.path.join(at, name)) for at, _, names in os.walk(self.folder) for name in names)
 
     def last_used(self) -> float:
+        """The date of the last use; 0 if the entry is gone."""
         try:
             return self.folder.stat().st_mtime
         except OSError:
             return 0.0
 
     def remove(self) -> bool:
-        """Whether it could be removed: what somebody uses just now cannot."""
+        """Remove the entry unless somebody uses it; return whether nobody did."""
         with try_lock(self._lock) as free:
             if free:
                 # All at once, so that nobody who is killed meanwhile leaves half of it under its name.
@@ -135,7 +143,7 @@ def entries() -> Iterator[Entry]:
 
 
 def evict(bound: int) -> None:
-    """Removes what was used longest ago, until no more than `bound` bytes are left."""
+    """Remove the least recently used entries, until no more than `bound` bytes are left."""
     sizes = {entry: entry.size() for entry in entries()}
     total = sum(sizes.values())
     for entry in sorted(sizes, key=Entry.last_used):
@@ -150,3 +158,79 @@ def _size(path: str) -> int:
         return os.lstat(path).st_blocks * 512
     except OSError:
         return 0  # removed meanwhile
+
+
+@contextmanager
+def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock on the file `path`, alone or shared. `wait` is called once if somebody else holds it.
+
+    The kernel releases the lock when its holder dies.
+    Each call opens the file anew, so threads wait for one another as processes do. Do not take a lock twice.
+    """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    while True:
+        handle = _open_lock(path)
+        try:
+            try:
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                wait()
+                wait = lambda: None  # noqa: E731
+                fcntl.flock(handle, kind)
+            if not _is_at(path, handle):
+                continue  # it was removed together with what it guards; others lock the new file
+            yield
+            return
+        finally:
+            _unlock(handle)
+
+
+@contextmanager
+def try_lock(path: Path) -> Iterator[bool]:
+    """Hold the lock on the file `path` alone if nobody has it; gives whether that is so."""
+    handle = _open_lock(path)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _close_lock(handle)
+        yield False
+        return
+    try:
+        yield _is_at(path, handle)
+    finally:
+        _unlock(handle)
+
+
+def _open_lock(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    _lock_holders[handle] = threading.get_ident()
+    return handle
+
+
+def _close_lock(handle: int) -> None:
+    _lock_holders.pop(handle, None)
+    os.close(handle)
+
+
+def _unlock(handle: int) -> None:
+    # A child that was forked meanwhile has the file open as well, so to close it here would not be enough.
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    _close_lock(handle)
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _close_locks_of_others() -> None:
+    """In a child process: the threads that hold these are not there, and if the parent dies, its locks must be free."""
+    for handle, thread in list(_lock_holders.items()):
+        if thread != threading.get_ident():
+            _close_lock(handle)
+
+
+os.register_at_fork(after_in_child=_close_locks_of_others)

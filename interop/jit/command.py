@@ -1,6 +1,7 @@
 """``python -m interop cache``: what is kept on disk, and how to be rid of it."""
 
 import shutil
+from pathlib import Path
 
 from interop.cli import CommandError, Parser
 from interop.jit.cache import KINDS, entries, limit
@@ -55,7 +56,7 @@ def _clear() -> None:
     print(f"removed {_mebibytes(freed)}" + (f"; {in_use} entries are in use and stay" if in_use else ""))
 
 
-def _nvrtc() -> list:
+def _nvrtc() -> list[Path]:
     return [path for path in (get_cache_dir() / "nvrtc").glob("*") if path.is_file()]
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import setuptools
 from torch.utils import cpp_extension
 
-from interop.jit.errors import BuildError
+from interop.jit.diagnostics import BuildError, CommandFailedError
 
-__all__ = ["CommandFailedError", "Compiler", "folders_in"]
+__all__ = ["Compiler", "folders_in"]
 
 # Those with which setuptools compiles modules as well: C's integers wrap, and assertions are left out.
 FLAGS = ("-fPIC", "-DNDEBUG", "-fwrapv", "-pipe")
@@ -23,17 +23,9 @@ FLAGS = ("-fPIC", "-DNDEBUG", "-fwrapv", "-pipe")
 HIDDEN = "-fvisibility=hidden"
 
 
-class CommandFailedError(Exception):
-    """A command ended with an error; `output` is what it said."""
-
-    def __init__(self, command: Sequence[str], output: str, status: int):
-        super().__init__(output)
-        self.command, self.output, self.status = command, output, status
-
-
 @dataclass(frozen=True)
 class Compiler:
-    """Compiles and links for one module.
+    """The compiler's command for one module.
 
     Attributes
     ----------
@@ -44,7 +36,7 @@ class Compiler:
     macros, folders
         As -D and -I.
     verbose
-        Whether commands are shown.
+        Whether commands are printed.
     """
 
     name: str
@@ -73,7 +65,7 @@ class Compiler:
         )
 
     def compile(self, source: Path, output: Path, *extra: str) -> str:
-        """Compile `source`, write what it includes to ``OUTPUT.d``, and return what the compiler says."""
+        """Compile `source`, write what it includes to ``OUTPUT.d``, and return what the compiler prints."""
         return self.run(
             *self.flags,
             *self.macros,
@@ -86,30 +78,30 @@ class Compiler:
     def link(self, objects: Sequence[Path | str], output: Path, *extra: str) -> set[str]:
         """Link a shared library; return the files that the linker has read."""
         words = ("-shared", *_words("LDFLAGS"), *map(str, objects), *extra, "-o", str(output))
-        said = self.run(*words, "-Wl,--trace", shown=False).splitlines()
+        lines = self.run(*words, "-Wl,--trace", printed=False).splitlines()
         if self.verbose:
-            print(*(f"{line}\n" for line in said if not os.path.isfile(line)), sep="", end="", flush=True)
-        return {os.path.abspath(line) for line in said if os.path.isfile(line)}
+            print(*(f"{line}\n" for line in lines if not os.path.isfile(line)), sep="", end="", flush=True)
+        return {os.path.abspath(line) for line in lines if os.path.isfile(line)}
 
     @property
-    def searched(self) -> list[str]:
+    def search_path(self) -> list[str]:
         """The folders of headers."""
         return folders_in([*self.flags, *self.macros, *self.folders])
 
-    def run(self, *arguments: str, shown: bool = True) -> str:
+    def run(self, *arguments: str, printed: bool = True) -> str:
         """Run the compiler; `CommandFailedError` if it fails, and `BuildError` if there is none.
 
-        What it says is shown as commands are, unless `shown` is false.
+        Its output is printed where commands are, unless `printed` is false.
         """
         words = shlex.split(cpp_extension.get_cxx_compiler())
-        # Its own words are parsed, so they must be English.
-        surroundings = os.environ | {"LC_ALL": "C", "GCC_COLORS": ""}
+        # Its messages are parsed, so they must be in English.
+        environment = os.environ | {"LC_ALL": "C", "GCC_COLORS": ""}
         command = [*words, *arguments]
         if self.verbose:
             print(shlex.join(command), flush=True)
         try:
             done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=surroundings, errors="replace"
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, errors="replace"
             )
         except OSError as error:
             missing = error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
@@ -123,7 +115,7 @@ class Compiler:
             ) from error
         if done.returncode:
             raise CommandFailedError(command, done.stdout, done.returncode)
-        if self.verbose and shown and done.stdout:
+        if self.verbose and printed and done.stdout:
             print(done.stdout, end="", flush=True)
         return done.stdout
 

@@ -1,4 +1,4 @@
-"""Imports a compiled module from its file, beside others that were made of the same source.
+"""Imports a compiled module from its file, beside others that were built from the same source.
 
 The bodies of modules run under no lock but Python's own. Each file is imported through Python's import system under a
 name that no other import has, so that a thread waits for another which imports the same file, and a circle of threads
@@ -11,7 +11,7 @@ import importlib.machinery
 import importlib.util
 import itertools
 import os
-import subprocess
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from interop.jit.diagnose import undefined, unloaded
-from interop.jit.errors import BuildError
+from interop.demangle import demangle
+from interop.jit.diagnostics import BuildError
 
-__all__ = ["Standing", "check_place", "import_from", "standing"]
+__all__ = ["ImportState", "check_name", "import_from", "import_state"]
 
 PREFIX = "_interop_jit_import_"
 REGISTERS = "__interop_registers__"
@@ -43,7 +43,7 @@ class _Import:
 
 
 @dataclass(eq=False)
-class _Place:
+class _Name:
     """What this process knows of a module's name."""
 
     origin: str | None  # the file of the module's source; None for a text
@@ -55,8 +55,8 @@ class _Place:
 
     def is_superseded(self, module: ModuleType) -> bool:
         """Whether the operators of a module are no longer in force."""
-        place = next(index for index, one in enumerate(self.modules) if one is module)
-        return _registers(module) and any(map(_registers, self.modules[place + 1 :]))
+        index = next(index for index, one in enumerate(self.modules) if one is module)
+        return _registers(module) and any(map(_registers, self.modules[index + 1 :]))
 
 
 # Held for a few statements, and never while a body runs. What a collection of garbage then runs may come here again.
@@ -64,47 +64,47 @@ _lock = threading.RLock()
 _numbers = itertools.count()
 _imports: dict[Path, _Import] = {}
 _by_alias: dict[str, _Import] = {}
-_places: dict[str, _Place] = {}
+_names: dict[str, _Name] = {}
 
 
-def check_place(name: str, origin: str | None) -> None:
+def check_name(name: str, origin: str | None) -> None:
     """Raise ValueError if `name` is that of another module: of somebody else's, or of one with its source elsewhere."""
     with _lock:
         before = sys.modules.get(name)
         if before is None:
             return
-        place = _places.get(name)
+        known = _names.get(name)
         advice = f"give another, or take that module out first: del sys.modules[{name!r}]"
-        if place is None or not place.is_ours(before):
+        if known is None or not known.is_ours(before):
             where = getattr(before, "__file__", None) or "built in"
             raise ValueError(f"the name {name!r} is that of a module that is imported already ({where}); give another")
-        if place.origin != origin and (place.origin is None or os.path.exists(place.origin)):
-            where = place.origin or "a text"
+        if known.origin != origin and (known.origin is None or os.path.exists(known.origin)):
+            where = known.origin or "a text"
             raise ValueError(f"the name {name!r} is that of the module made from {where}; {advice}")
 
 
-class Standing(enum.IntEnum):
-    """What can be done with a file; the higher, the better it serves."""
+class ImportState(enum.IntEnum):
+    """Whether a file is imported; of two files that serve as well, the higher is taken."""
 
-    SPENT = 0
+    SUPERSEDED = 0
     """The module must run again, which it cannot in the same file; a copy of it can."""
     NEW = 1
-    LOADED = 2
+    IMPORTED = 2
 
 
-def standing(path: Path) -> Standing:
-    """What can be done with the module in the file `path`.
+def import_state(path: Path) -> ImportState:
+    """The state of the module in the file `path`.
 
-    One that registers operators is spent if another state of it has registered its own since: each takes away what the
-    one before it has registered. And so is one whose import another thread had begun when this process was forked.
+    One that registers operators is superseded if another state of it has registered its own since: each takes away what
+    the one before it has registered. And so is one whose import another thread had begun when this process was forked.
     """
     with _lock:
         one = _imports.get(path)
         if one is None:
-            return Standing.NEW
-        if one.alias not in _by_alias or (one.module is not None and _places[one.name].is_superseded(one.module)):
-            return Standing.SPENT
-        return Standing.LOADED
+            return ImportState.NEW
+        if one.alias not in _by_alias or (one.module is not None and _names[one.name].is_superseded(one.module)):
+            return ImportState.SUPERSEDED
+        return ImportState.IMPORTED
 
 
 def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
@@ -125,11 +125,11 @@ def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
         module = one.module
         if module is None:
             raise ImportError(f"module {name!r} is not there yet: it is imported in a circle", name=name)
-        place = _places[name]
+        known = _names[name]
         before = sys.modules.get(name)
-        if one.done and (before is None or place.is_ours(before)):
-            sys.modules[name] = place.current = module
-            place.origin = origin
+        if one.done and (before is None or known.is_ours(before)):
+            sys.modules[name] = known.current = module
+            known.origin = origin
     return module
 
 
@@ -166,24 +166,24 @@ def _run(one: _Import) -> None:
     spec = importlib.machinery.ModuleSpec(one.name, loader, origin=str(one.path))
     spec.has_location = True
     with _lock:
-        check_place(one.name, one.origin)
-        place = _places.setdefault(one.name, _Place(one.origin))
+        check_name(one.name, one.origin)
+        known = _names.setdefault(one.name, _Name(one.origin))
         one.thread = threading.get_ident()
     try:
         module = importlib.util.module_from_spec(spec)
         with _lock:
             one.module = sys.modules[one.name] = module
-            place.modules.append(module)
-            place.origin = one.origin
+            known.modules.append(module)
+            known.origin = one.origin
         loader.exec_module(module)
     except BaseException as error:
         with _lock:
             loaded = one.module is not None
             _withdraw(one)
-        told = None if loaded else _explained(one, error)
-        if told is None:
+        explained = None if loaded else _explained(one, error)
+        if explained is None:
             raise
-        raise told from None
+        raise explained from None
     with _lock:
         one.done = True
 
@@ -197,40 +197,34 @@ def _withdraw(one: _Import) -> None:
     failed, one.module = one.module, None
     if failed is None:
         return
-    place = _places[one.name]
+    known = _names[one.name]
     if not _registers(failed):  # else it has taken away what the one before it had registered
-        place.modules = [module for module in place.modules if module is not failed]
+        known.modules = [module for module in known.modules if module is not failed]
     if sys.modules.get(one.name) is failed:
         del sys.modules[one.name]
-        if place.current is not None:
-            sys.modules[one.name] = place.current
+        if known.current is not None:
+            sys.modules[one.name] = known.current
 
 
 def _explained(one: _Import, error: BaseException) -> BuildError | None:
-    """What the loader says of a file that it cannot load, in other words; None if it is about something else.
+    """What the loader's message about a file means; None if the message is about something else.
 
-    Of a module that was loaded, the body may raise the like: of others, which it imports.
+    The body of a module that was loaded may raise the like, about others that it imports.
     """
     if not isinstance(error, ImportError):
         return None
-    symbol, library = undefined(str(error)), unloaded(str(error))
-    if symbol is not None:
-        reason = f"{_demangled(symbol)} is declared and used, but no source and no library defines it"
-    elif library is not None and Path(library).parent != one.path.parent:  # else somebody has removed the module itself
+    symbol = re.search(r"undefined symbol: (\w+)", str(error))
+    library = re.search(r"([^\s(]+): cannot open shared object file", str(error))
+    if symbol:
+        reason = f"{demangle(symbol[1]) or symbol[1]} is declared and used, but no source and no library defines it"
+    elif library and Path(library[1]).parent != one.path.parent:  # else somebody has removed the module itself
         reason = (
-            f"its library {library} is not found when it is imported; name the library's folder in library_dirs, where "
-            "the module looks for it as well, or in the environment variable LD_LIBRARY_PATH before Python starts"
+            f"its library {library[1]} is not found when it is imported; name the library's folder in library_dirs, "
+            "where the module looks for it as well, or in the environment variable LD_LIBRARY_PATH before Python starts"
         )
     else:
         return None
     return BuildError(one.name, reason, output=str(error))
-
-
-def _demangled(symbol: str) -> str:
-    try:
-        return subprocess.run(["c++filt", symbol], capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return symbol
 
 
 def _abandon() -> None:

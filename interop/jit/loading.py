@@ -5,8 +5,10 @@ import keyword
 import os
 import secrets
 import shutil
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack
@@ -14,22 +16,21 @@ from typing import Any, Unpack
 from interop.cython.collector import without_collections
 from interop.jit import manifest
 from interop.jit.cache import Entry, evict, limit, prepare
-from interop.jit.errors import BuildError, message_of
-from interop.jit.importing import Standing, check_place, import_from, standing
+from interop.jit.cache_key import Target, cache_key
+from interop.jit.diagnostics import BuildError, explain_os_error
+from interop.jit.importing import ImportState, check_name, import_from, import_state
 from interop.jit.options import Options, checked
-from interop.jit.progress import progress
-from interop.jit.recipe import Recipe, key_of
 
 __all__ = ["load", "load_inline"]
 
 SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
-KEPT = 4
-"""So many builds of one recipe are kept, which differ in what the sources include."""
+MAX_BUILDS = 4
+"""Maximum number of builds kept of one target, which differ in what the sources include."""
 
 
 def load(
-    name_or_path: str | os.PathLike,
-    sources: str | os.PathLike | Sequence[str | os.PathLike] = (),
+    name_or_path: str | os.PathLike[str],
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     *,
     force: bool = False,
     verbose: bool = False,
@@ -83,8 +84,8 @@ def load(
         name = os.path.basename(path).partition(".")[0]
     _check_sources(name, paths)
     _check_name(name, path, paths)
-    recipe = Recipe(name, tuple(os.path.abspath(source) for source in paths), options=checked("load", options))
-    return _module(recipe, force, verbose)
+    target = Target(name, tuple(os.path.abspath(source) for source in paths), options=checked("load", options))
+    return _module(target, force, verbose)
 
 
 def load_inline(
@@ -160,17 +161,17 @@ def module_of_text(
     *,
     force: bool,
     verbose: bool,
-    called: str = "cython_source",
+    label: str = "cython_source",
     prefix: str = "inline",
 ) -> ModuleType:
-    """The module; errors call its text `called`, and without a name it is called PREFIX_HASH."""
+    """The module; errors call its text `label`, and without a name it is called PREFIX_HASH."""
     if name is None:
-        name = f"{prefix}_{key_of(cython_source, cpp_source)[:12]}"
+        name = f"{prefix}_{cache_key(cython_source, cpp_source)[:12]}"
     _check_name(name, name, ())
     pyx, header = f"{name}.pyx", f"{name}_source.h"
     texts = {pyx: cython_source} | ({} if cpp_source is None else {header: cpp_source})
-    recipe = Recipe(name, (pyx,), texts, {pyx: called, header: "cpp_source"}, options)
-    return _module(recipe, force, verbose)
+    target = Target(name, (pyx,), texts, {pyx: label, header: "cpp_source"}, options)
+    return _module(target, force, verbose)
 
 
 def _path(argument: str, given: object, wanted: str) -> str:
@@ -206,22 +207,22 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
         raise ValueError(f"a module has one .pyx, got {cython!r}; load the others as modules of their own")
 
 
-def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
-    entry = Entry("modules", f"{recipe.name}-{recipe.key()}")
-    check_place(recipe.name, recipe.origin)  # before it is built in vain
+def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
+    entry = Entry("modules", f"{target.name}-{target.key()}")
+    check_name(target.name, target.origin)  # before the time for a build is spent
     while True:
         try:
-            prepare(recipe.name)
+            prepare(target.name)
             path = None if force else _find(entry)
             if path is None:
-                path = _built(recipe, entry, force, verbose)
-            elif standing(path) is Standing.SPENT:
-                path = _copied(entry) or _built(recipe, entry, force, verbose)
+                path = _build(target, entry, force, verbose)
+            elif import_state(path) is ImportState.SUPERSEDED:
+                path = _copy(entry) or _build(target, entry, force, verbose)
         except OSError as error:
-            raise BuildError(recipe.name, message_of(error)) from error
+            raise BuildError(target.name, explain_os_error(error)) from error
         entry.use()
         try:
-            return import_from(recipe.name, path, recipe.origin)
+            return import_from(target.name, path, target.origin)
         except ImportError:
             if path.exists():
                 raise
@@ -229,23 +230,23 @@ def _module(recipe: Recipe, force: bool, verbose: bool) -> ModuleType:
 
 
 def _find(entry: Entry) -> Path | None:
-    """The file of a module that was built from the same: one that this process has loaded, else the newest."""
+    """The file of a current build: one that this process has imported, else the newest."""
     try:
         folders = sorted(entry.folder.iterdir(), key=os.path.getmtime, reverse=True)
     except OSError:
         return None
-    found = [(folder, one) for folder in folders if (one := manifest.read(folder))]
-    for folder, one in sorted(found, key=lambda build: standing(build[0] / build[1].module), reverse=True):
-        if one.holds(folder):
-            return folder / one.module
+    builds = [(folder, made) for folder in folders if (made := manifest.read(folder))]
+    for folder, made in sorted(builds, key=lambda build: import_state(build[0] / build[1].module), reverse=True):
+        if made.is_current(folder):
+            return folder / made.module
     return None
 
 
-def _copied(entry: Entry) -> Path | None:
+def _copy(entry: Entry) -> Path | None:
     """A module that must run again, in files of its own: what the loader has loaded, it does not load once more."""
-    with entry.alone():
+    with entry.exclusive():
         path = _find(entry)
-        if path is None or standing(path) is not Standing.SPENT:
+        if path is None or import_state(path) is not ImportState.SUPERSEDED:
             return path  # by whoever had the lock
         folder = _new_folder(entry)
         shutil.copytree(path.parent, folder, dirs_exist_ok=True)
@@ -253,9 +254,13 @@ def _copied(entry: Entry) -> Path | None:
         return folder / path.name
 
 
-def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
+def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     bound = limit()
-    with progress(recipe.name) as say, entry.alone(lambda: say("another process builds it")), without_collections():
+    with (
+        _progress(target.name) as report,
+        entry.exclusive(lambda: report("another process builds it")),
+        without_collections(),
+    ):
         path = None if force else _find(entry)
         if path is not None:
             return path  # by whoever had the lock
@@ -263,7 +268,7 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         try:
             from interop.jit.build import build  # here, because what is built already needs no Cython
 
-            module = build(recipe, folder, say, verbose, force)
+            module = build(target, folder, report, verbose, force)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -271,19 +276,31 @@ def _built(recipe: Recipe, entry: Entry, force: bool, verbose: bool) -> Path:
         return folder / module
 
 
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what the build of `name` is doing; gives what to call with a few words at each stage."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda stage: None
+        return
+    from rich.console import Console  # here, because its import takes longer than what else a loaded module takes
+
+    with Console(stderr=True, highlight=False).status(f"{name}: building") as status:
+        yield lambda stage: status.update(f"{name}: {stage}")
+
+
 def _new_folder(entry: Entry) -> Path:
     """Not the same twice, since the loader knows what it has loaded by its path."""
-    _sweep(entry.folder)
+    _remove_old_builds(entry.folder)
     folder = entry.folder / secrets.token_hex(4)
     folder.mkdir(parents=True, mode=0o700)
     return folder
 
 
-def _sweep(folder: Path) -> None:
-    """Removes what builds that were killed have left, and builds beyond those that are kept."""
+def _remove_old_builds(folder: Path) -> None:
+    """Removes what builds that were killed have left, and the oldest builds beyond the maximum."""
     if folder.is_dir():
         builds = sorted(folder.iterdir(), key=os.path.getmtime, reverse=True)
-        whole = [build for build in builds if manifest.read(build)]
+        complete = [build for build in builds if manifest.read(build)]
         for build in builds:
-            if build not in whole[: KEPT - 1]:
+            if build not in complete[: MAX_BUILDS - 1]:
                 shutil.rmtree(build, ignore_errors=True)

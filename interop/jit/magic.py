@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import HTML, display
 
-from interop.jit.errors import BuildError
+from interop.jit.diagnostics import BuildError
 from interop.jit.loading import module_of_text
 
 __all__ = ["TorchCythonMagics", "load_ipython_extension", "unload_ipython_extension"]
@@ -61,7 +61,7 @@ class TorchCythonMagics(Magics):
         text = "\n" + cell  # the magic's own line counts as well, as in the numbers that a notebook shows
         try:
             module = module_of_text(
-                text, None, given.name, options, force=given.force, verbose=given.verbose, called="cell", prefix="cell"
+                text, None, given.name, options, force=given.force, verbose=given.verbose, label="cell", prefix="cell"
             )
         except BuildError as error:
             # The message is all that helps; how the magic came to raise it would hide it.

@@ -1,18 +1,27 @@
-"""What a build has read: whether it would still be the same is seen in that, without building."""
+"""The manifest of a build: the files that it has read, and whether it would still read the same.
+
+Files that were looked for and not found count as well: one that appears in a search path before the file that was found
+would be read in its place.
+"""
 
 import dataclasses
+import functools
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+import sys
+import sysconfig
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.jit import surroundings
-from interop.jit.recipe import digest_of_file, states_of
-from interop.jit.shadows import located
+import torch
 
-__all__ = ["Manifest", "read", "write"]
+from interop.jit.cache import root
+from interop.jit.cache_key import file_digest, file_states, machine_environment
+from interop.paths import get_include, get_pxd_dir
+
+__all__ = ["Manifest", "absent_libraries", "absent_shadowing", "found_on_sys_path", "is_fixed", "read", "write"]
 
 NAME = "manifest.json"
 CHANGED = "changed while it was built"
@@ -31,35 +40,35 @@ class Manifest:
     files
         Hashes of all files that were read, by path; of libraries and objects, their states.
     absent
-        Files that were looked for in vain.
-    located
-        The entries of `sys.path` in which declarations were found that lie nowhere else, by their names there.
+        Files that were not found, and would be read if they were there.
+    on_sys_path
+        The declarations that were found through `sys.path` alone, and its entries in which they were.
     sizes
         Those of the libraries and objects that were made, by name. Others than we may have removed some of them.
-    around
-        What the build has found of `interop.jit.surroundings`, as far as it depends on them.
+    environment
+        What the build has found of the `machine_environment`, as far as it depends on it.
     """
 
     module: str
     files: dict[str, str | None]
     absent: list[str]
-    located: dict[str, str | None]
+    on_sys_path: dict[str, str | None]
     sizes: dict[str, int]
-    around: dict[str, object]
+    environment: dict[str, object]
 
-    def holds(self, folder: Path) -> bool:
+    def is_current(self, folder: Path) -> bool:
         """Whether what was built is all there in `folder`, and a build now would read the same."""
         return (
             self.sizes == _sizes(folder)
             and not any(map(os.path.exists, self.absent))
-            and self.located == located(self.located)
-            and self.around == surroundings.current(self.around)
+            and self.on_sys_path == _entries(self.on_sys_path)
+            and self.environment == machine_environment(self.environment)
             and all(_state(path) == state for path, state in self.files.items())
         )
 
 
 def read(folder: Path) -> Manifest | None:
-    """The manifest of the build in `folder`; None if there is none, or none that is whole."""
+    """The manifest of the build in `folder`; None if there is none, or none that is complete."""
     try:
         return Manifest(**json.loads((folder / NAME).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -73,25 +82,113 @@ def write(
     started: float,
     *,
     absent: Sequence[str] = (),
-    on_path: Iterable[str] = (),
-    around: Iterable[str] = (),
+    on_sys_path: Iterable[str] = (),
+    environment: Iterable[str] = (),
 ) -> None:
     """Make what lies in `folder` a finished build, of `files`, that was begun at the time `started`."""
     states = {}
     for path in sorted(files):
         # Of what was written meanwhile nobody knows which state went into the module.
         states[path] = CHANGED if _changed_since(path, started) else _state(path)
-    made = Manifest(module, states, list(absent), located(on_path), _sizes(folder), surroundings.current(around))
+    made = Manifest(
+        module, states, list(absent), _entries(on_sys_path), _sizes(folder), machine_environment(environment)
+    )
     partial = folder / f"{NAME}.partial"
     partial.write_text(json.dumps(dataclasses.asdict(made)), encoding="utf-8")
     partial.replace(folder / NAME)
 
 
+def is_fixed(path: str) -> bool:
+    """Whether a file changes only with what is in the cache key already: torch, Python, the system, and our own."""
+    return os.path.abspath(path).startswith(_fixed_folders(str(root())))
+
+
+def absent_shadowing(files: Collection[str], search_path: Iterable[str]) -> list[str]:
+    """Paths which do not exist, and at which a file or folder would be read in place of one of `files`.
+
+    Folders of the `search_path` were searched in any order, and those of the files themselves too. So some of these
+    paths would not be read in fact: an unnecessary build costs seconds. Below a folder that does not exist, no path is
+    listed.
+    """
+    files = [os.path.abspath(path) for path in files]
+    searched = list(dict.fromkeys(map(os.path.abspath, search_path)))
+    beside = map(os.path.dirname, files)
+    watched = [folder for folder in dict.fromkeys([*searched, *beside]) if not is_fixed(os.path.join(folder, "file"))]
+    bases = [*(os.path.join(folder, "") for folder in searched), *_fixed_folders(str(root()))]
+    names = {
+        form for path in files for base in bases if path.startswith(base) for form in _forms(path.removeprefix(base))
+    }
+    return sorted({absent for folder in watched for name in names if (absent := _first_absent(folder, name))})
+
+
+def absent_libraries(names: Iterable[str], folders: Iterable[str], flags: Iterable[str]) -> list[str]:
+    """The same for the libraries with which a module is linked: those named, and those in the linker's flags."""
+    words = list(flags)
+    names = [*names, *(word[2:] for word in words if word.startswith("-l"))]
+    folders = [*folders, *(word[2:] for word in words if word.startswith("-L"))]
+    paths = [
+        os.path.abspath(os.path.join(folder, f"lib{name}{suffix}"))
+        for folder in folders
+        for name in names
+        for suffix in (".so", ".a")
+    ]
+    return [path for path in paths if not os.path.exists(path) and not is_fixed(path)]
+
+
+def found_on_sys_path(files: Iterable[str], search_path: Iterable[str]) -> list[str]:
+    """The names of those .pxd among `files` that Cython has found through `sys.path`, and not in the `search_path`."""
+    before = tuple(os.path.join(os.path.abspath(folder), "") for folder in search_path)
+    paths = [path for path in map(os.path.abspath, files) if not is_fixed(path) and not path.startswith(before)]
+    bases = {os.path.join(os.path.abspath(entry), "") for entry in sys.path}
+    return sorted({path.removeprefix(base) for path in paths for base in bases if path.startswith(base)})
+
+
+def _entries(names: Iterable[str]) -> dict[str, str | None]:
+    """The first entries of `sys.path` in which there is a .pxd of one of these names, in any of its forms."""
+    entries = list(map(os.path.abspath, sys.path))
+    return {
+        name: next((e for e in entries if any(os.path.isfile(os.path.join(e, form)) for form in _forms(name))), None)
+        for name in names
+    }
+
+
+def _forms(name: str) -> Iterator[str]:
+    """The names under which Cython looks for a .pxd: of a module, of a package, and with dots."""
+    yield name
+    stem, suffix = os.path.splitext(name)
+    if suffix == ".pxd":
+        stem = stem.removesuffix(f"{os.sep}__init__")
+        yield from (f"{stem}.pxd", f"{stem}{os.sep}__init__.pxd", f"{stem.replace(os.sep, '.')}.pxd")
+
+
+def _first_absent(folder: str, name: str) -> str | None:
+    path = folder
+    for part in name.split(os.sep):
+        path = os.path.join(path, part)
+        if not os.path.exists(path):
+            return path
+    return None
+
+
+@functools.cache
+def _fixed_folders(cache: str) -> tuple[str, ...]:
+    """The folders of what changes only with the cache key, with a slash at the end."""
+    import Cython
+
+    cython, torch_headers = Path(Cython.__file__).parent, Path(torch.__file__).parent / "include"
+    folders: list[str | Path] = [
+        *(torch_headers / "torch" / "csrc" / "api" / "include", torch_headers, torch_headers.parent),
+        *(cython / "Includes", cython, sysconfig.get_path("include"), cache, get_include(), get_pxd_dir()),
+        *("/usr/include", "/usr/lib", "/lib", "/lib64"),
+    ]
+    return tuple(os.path.join(folder, "") for folder in folders)
+
+
 def _state(path: str) -> str | None:
     if not _LINKED.search(path):
-        return digest_of_file(path)
+        return file_digest(path)
     try:
-        return json.dumps(states_of([path]))
+        return json.dumps(file_states([path]))
     except OSError:
         return None
 

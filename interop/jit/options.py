@@ -11,10 +11,10 @@ __all__ = ["Options", "checked"]
 class Options(TypedDict, total=False):
     """The keyword arguments that `interop.load` and `interop.load_inline` have in common; the former describes them."""
 
-    include_dirs: Sequence[str | os.PathLike]
+    include_dirs: Sequence[str | os.PathLike[str]]
     define_macros: Sequence[tuple[str, str | None]]
     libraries: Sequence[str]
-    library_dirs: Sequence[str | os.PathLike]
+    library_dirs: Sequence[str | os.PathLike[str]]
     extra_compile_args: Sequence[str] | Mapping[str, Sequence[str]]
     extra_link_args: Sequence[str]
     compiler_directives: Mapping[str, object] | None
@@ -61,7 +61,7 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
     return {name: value for name, value in found.items() if value}
 
 
-def _listed(name: str, value: Any, example: str) -> list:
+def _listed(name: str, value: Any, example: str) -> list[Any]:
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
         raise TypeError(f"{name} must be a list of {example}, got {value!r}")
     items = list(value)

@@ -319,7 +319,7 @@ def test_cache_that_cannot_be_written(tmp_path, monkeypatch):
 
 
 def test_cache_is_bounded(cache_folder, monkeypatch):
-    monkeypatch.setattr(cache, "ENTRIES", 8)
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 8)
     names = [cache.key(i) for i in range(9)]
     for age, name in enumerate(names):
         cache.write(name, nvrtc.Image(b"code", ("k",)))

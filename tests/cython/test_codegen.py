@@ -69,7 +69,7 @@ def declaration(name, *parameters, schema="", result="at::Tensor"):
 
 
 class TestOverloads:
-    """What Cython is told; tests/cython/test_spellings.py has what it then does."""
+    """What Cython is told; tests/cython/test_call_forms.py has what it then does."""
 
     def test_no_two_functions_share_a_cpp_name(self, surface):
         definitions = {(d.wrapper, d.definition) for d in [*surface.functions, *surface.methods]}
@@ -80,7 +80,7 @@ class TestOverloads:
     def test_nothing_is_declared_twice(self, surface, method):
         seen = Counter()
         for overload in overloads(surface.methods if method else surface.functions, method=method):
-            seen.update((overload.name, spelling) for spelling in overload.spellings())
+            seen.update((overload.name, form) for form in overload.call_forms())
         assert [key for key, count in seen.items() if count > 1] == []
 
     def test_all_overloads_of_a_method_have_one_cpp_name(self, surface):
@@ -91,17 +91,17 @@ class TestOverloads:
 
     def test_what_is_left_to_cpp(self):
         (one,) = overloads([declaration("f", types.TENSOR, "at::IntArrayRef")], method=False)
-        assert list(one.spellings()) == [("CTensor&", OPEN)]
+        assert list(one.call_forms()) == [("CTensor&", OPEN)]
 
     def test_what_is_plain_is_called_directly(self):
         (one,) = overloads([declaration("f", types.TENSOR, "int64_t")], method=False)
         assert one.cpp_name is None
-        assert list(one.spellings()) == [("CTensor&", "int64_t")]
+        assert list(one.call_forms()) == [("CTensor&", "int64_t")]
 
     def test_a_truth_value_is_told_from_a_number(self):
         (one,) = overloads([declaration("f", types.TENSOR, types.SCALAR)], method=False)
-        assert [spelling[1] for spelling in one.spellings()] == ["cbool", "int", "int64_t", OPEN]
-        assert [spelling[0] for spelling in one.spellings()] == ["CTensor&"] * 3 + ["CTensorBase&"]
+        assert [form[1] for form in one.call_forms()] == ["cbool", "int", "int64_t", OPEN]
+        assert [form[0] for form in one.call_forms()] == ["CTensor&"] * 3 + ["CTensorBase&"]
 
     def test_a_method_that_could_not_tell_them_apart_is_not_declared(self):
         """As sort(stable) and sort(dim) do: of a truth value C++ sees an int."""
@@ -112,7 +112,7 @@ class TestOverloads:
         """As max(t, dim) and max(t, other) do."""
         along = declaration("max", types.TENSOR, "int64_t", result="::std::tuple<at::Tensor,at::Tensor>")
         other = declaration("max", types.TENSOR, types.TENSOR)
-        listed = [spelling for overload in overloads([along, other], method=False) for spelling in overload.spellings()]
+        listed = [form for overload in overloads([along, other], method=False) for form in overload.call_forms()]
         assert listed == [("CTensor&", "int64_t"), ("CTensor&", "CTensor&")]
 
     def test_of_two_that_look_alike_the_one_that_leans_less_on_defaults(self):

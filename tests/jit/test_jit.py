@@ -19,7 +19,7 @@ import torch
 
 import interop
 from interop.cython.collector import without_collections
-from interop.jit import BuildError, build, cache, importing, loading, lock
+from interop.jit import BuildError, build, cache, importing, loading
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -51,9 +51,9 @@ def builds(monkeypatch):
     names = []
     original = build.build
 
-    def counting(recipe, *arguments):
-        names.append(recipe.name)
-        return original(recipe, *arguments)
+    def counting(target, *arguments):
+        names.append(target.name)
+        return original(target, *arguments)
 
     monkeypatch.setattr(build, "build", counting)
     return names
@@ -299,12 +299,12 @@ class TestTogether:
 
     def test_a_lock_is_free_although_a_child_was_forked_with_it(self, tmp_path):
         path = tmp_path / "lock"
-        with lock.locked(path):
+        with cache.locked(path):
             child = os.fork()
             if child == 0:
                 signal.pause()
         try:
-            with lock.try_lock(path) as free:
+            with cache.try_lock(path) as free:
                 assert free
         finally:
             os.kill(child, signal.SIGKILL)
@@ -339,7 +339,7 @@ class TestTogether:
     def test_a_lock_whose_file_was_removed(self, tmp_path):
         """Whoever waited for it locks the one that is there now."""
         path, held = tmp_path / "lock", []
-        with lock.locked(path):
+        with cache.locked(path):
             waiting = threading.Event()
             thread = threading.Thread(target=lambda: held.append(self.hold(path, waiting)))
             thread.start()
@@ -350,7 +350,7 @@ class TestTogether:
 
     @staticmethod
     def hold(path, waiting):
-        with lock.locked(path, wait=waiting.set), lock.try_lock(path) as free:
+        with cache.locked(path, wait=waiting.set), cache.try_lock(path) as free:
             return path.exists() and not free
 
 

@@ -113,7 +113,7 @@ def test_what_is_built_already_needs_no_room_to_write(jit_cache, monkeypatch):
     """Nor a compiler that works."""
     module = interop.load_inline("x = 1\n", name="kept")
     assert interop.load_inline("x = 1\n", name="kept") is module
-    monkeypatch.setattr(cache.Entry, "alone", lambda *_: pytest.fail("it was locked"))
+    monkeypatch.setattr(cache.Entry, "exclusive", lambda *_: pytest.fail("it was locked"))
     assert interop.load_inline("x = 1\n", name="kept") is module
 
 

@@ -132,7 +132,7 @@ class TestFork:
     def test_while_another_thread_translates(self, limited):
         """The child can build, and collects its garbage."""
         said = limited(
-            THREADS + self.FORK + "import gc, time\nfrom interop.jit import translate\n"
+            THREADS + self.FORK + "import gc, time\nfrom interop.cython import translate\n"
             "inside, original = threading.Event(), translate.compile_single\n"
             "def slowly(*arguments, **options):\n"
             "    inside.set()\n    time.sleep(0.2)\n    return original(*arguments, **options)\n"
@@ -147,7 +147,7 @@ class TestFork:
     def test_a_lock_that_another_thread_had(self, tmp_path, limited):
         """When the parent is killed, the child is not what still holds it."""
         said = limited(
-            THREADS + "import os, signal, time\nfrom pathlib import Path\nfrom interop.jit.lock import locked\n"
+            THREADS + "import os, signal, time\nfrom pathlib import Path\nfrom interop.jit.cache import locked\n"
             "parent, path = os.getpid(), Path('lock')\nheld = threading.Event()\n"
             "def hold():\n    with locked(path):\n        held.set()\n        time.sleep(1000)\n"
             "if os.fork() == 0:\n    os.setsid()\n"

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import interop
-from interop.jit import BuildError, build, importing, surroundings
+from interop.jit import BuildError, build, cache_key, importing
 from interop.jit.compiler import folders_in
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
@@ -20,9 +20,9 @@ def builds(monkeypatch):
     built = []
     original = build.build
 
-    def counting(recipe, *arguments):
-        built.append(recipe.name)
-        return original(recipe, *arguments)
+    def counting(target, *arguments):
+        built.append(target.name)
+        return original(target, *arguments)
 
     monkeypatch.setattr(build, "build", counting)
 
@@ -242,7 +242,7 @@ class TestLibraries:
             interop.load_inline(f"raise ImportError('{message}')\n", name="failing_with_a_library")
 
 
-class TestSurroundings:
+class TestEnvironment:
     def test_the_processor(self, tmp_path, builds, monkeypatch):
         """As for another machine with the same home, if the compiler makes code for this processor alone."""
         path = tmp_path / "on_processor.pyx"
@@ -251,7 +251,7 @@ class TestSurroundings:
         plain.write_text("x = 1\n")
         assert builds(path)[1] == builds(path)[1] == 1
         assert builds(plain)[1] == 2
-        monkeypatch.setitem(surroundings._STATES, surroundings.CPU, lambda: ["another"])
+        monkeypatch.setitem(cache_key._STATES, cache_key.CPU, lambda: ["another"])
         assert builds(path)[1] == 3
         assert builds(plain)[1] == 3
 

@@ -89,24 +89,24 @@ TUPLES = {
 }
 
 
-def expressions(spelling: str, parameter: Parameter) -> list[str]:
-    """The ways to write an argument for `parameter` where `spelling` is declared; none if that is for another one."""
+def expressions(form: str, parameter: Parameter) -> list[str]:
+    """The ways to write an argument for `parameter` where `form` is declared; none if that is for another one."""
     kind = parameter.kind
-    if spelling == OPEN:
-        written = [way for mine in kind.spellings for way in (*TYPED[mine], *TUPLES.get(mine, ()))]
+    if form == OPEN:
+        written = [way for mine in kind.cython_types for way in (*TYPED[mine], *TUPLES.get(mine, ()))]
         return [*written, "o", *(["None"] if "optional" in parameter.cpp.lower() else [])]
-    return TYPED[spelling] if kind.takes(spelling) or spelling == "CTensorBase&" else []
+    return TYPED[form] if kind.takes(form) or form == "CTensorBase&" else []
 
 
 def calls(overload: Overload, turn: Iterator[int]) -> Iterator[str]:
     """A call for each declared line and each C++ overload that it stands for; `turn` varies how arguments look."""
-    for spelling in overload.spellings():
+    for form in overload.call_forms():
         for candidate in overload.candidates:
-            yield from islice(_call(overload, candidate, spelling, turn), 1)
+            yield from islice(_call(overload, candidate, form, turn), 1)
 
 
-def _call(overload: Overload, candidate: Candidate, spelling: tuple[str, ...], turn: Iterator[int]) -> Iterator[str]:
-    ways = [expressions(mine, parameter) for mine, parameter in zip(spelling, candidate.parameters, strict=True)]
+def _call(overload: Overload, candidate: Candidate, form: tuple[str, ...], turn: Iterator[int]) -> Iterator[str]:
+    ways = [expressions(mine, parameter) for mine, parameter in zip(form, candidate.parameters, strict=True)]
     if all(ways):
         chosen = [listed[next(turn) % len(listed)] for listed in ways]
         name = overload.name + "_" if overload.name in RESERVED else overload.name

@@ -9,7 +9,7 @@ from typing import Any
 from opdb.capture import capture
 from opdb.processes import in_processes
 from opdb.samples import error_samples, samples, seeded
-from opdb.shapes import NotDeclaredError, Shape, spellings
+from opdb.shapes import NotDeclaredError, Shape, call_forms
 
 
 def collect(operators: list[Any]) -> dict[str, Shape]:
@@ -25,7 +25,7 @@ def _collect(operator: Any) -> dict[str, Shape]:
     for function in [*(function for _, function in samples(operator)), *error_samples(operator)]:
         for call in seeded(lambda function=function: capture(function)).calls:
             with contextlib.suppress(NotDeclaredError):  # the comparison counts these
-                shapes |= {shape.key: shape for shape, _ in spellings(call)}
+                shapes |= {shape.key: shape for shape, _ in call_forms(call)}
     return shapes
 
 

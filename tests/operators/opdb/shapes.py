@@ -20,7 +20,7 @@ OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 # The ways in which one call is written. "plain" is what one would write first: Python lists, a torch.dtype. "typed" has
 # C++ types throughout, and so runs without the GIL. "method" is "plain", called on the tensor.
-SPELLINGS = ("plain", "typed", "method")
+FORMS = ("plain", "typed", "method")
 
 # Overloads with which a call that leaves its defaults out would be a call of another one.
 SPELLED_OUT = {"stft"}  # at.stft(t, n) is stft.center, which is also what torch.stft(t, n) does
@@ -112,23 +112,23 @@ def _read(overload: OpOverload) -> _Overload:
     )
 
 
-def write(call: Call, spelling: str) -> tuple[Shape, list[Any]]:
+def write(call: Call, form: str) -> tuple[Shape, list[Any]]:
     """The shape of `call` and the values for it: a function where there is one, else a method."""
     if call.overload.namespace != "aten":
         raise NotDeclaredError("a function outside of ATen")
     overload = _read(call.overload)
     functions, methods, left_out = surface()
-    method = spelling == "method" or overload.overload not in functions
+    method = form == "method" or overload.overload not in functions
     if overload.overload not in (methods if method else functions):
         raise NotDeclaredError(left_out.get(overload.overload, "not declared"))
-    written = _arguments(overload, call, spelling)
+    written = _arguments(overload, call, form)
     receiver = [name for name, _, _ in written].index("self") if method else None
     name = overload.name
     outs = {parameter.name for parameter in overload.parameters if parameter.out}
     if outs:
         # In C++, f_outf takes them last, and f_out takes them first.
-        name += "_out" if spelling == "typed" else "_outf"
-        if spelling == "typed":
+        name += "_out" if form == "typed" else "_outf"
+        if form == "typed":
             written.sort(key=lambda argument: argument[0] not in outs)
     if method and len(written) - 1 in METHODS_LEFT_OUT.get(name, ()):
         raise NotDeclaredError("a method that is left out where a truth value could be taken for a number")
@@ -137,14 +137,14 @@ def write(call: Call, spelling: str) -> tuple[Shape, list[Any]]:
     return shape, [value for _, _, value in written]
 
 
-def spellings(call: Call) -> Iterator[tuple[Shape, list[Any]]]:
+def call_forms(call: Call) -> Iterator[tuple[Shape, list[Any]]]:
     """All distinct ways to write `call`."""
     seen = set()
-    for spelling in SPELLINGS:
+    for form in FORMS:
         try:
-            shape, values = write(call, spelling)
+            shape, values = write(call, form)
         except NotDeclaredError:
-            if spelling == "method":
+            if form == "method":
                 continue
             raise
         if shape.key not in seen:
@@ -152,7 +152,7 @@ def spellings(call: Call) -> Iterator[tuple[Shape, list[Any]]]:
             yield shape, values
 
 
-def _arguments(overload: _Overload, call: Call, spelling: str) -> list[tuple[str, str, Any]]:
+def _arguments(overload: _Overload, call: Call, form: str) -> list[tuple[str, str, Any]]:
     """The arguments in the order of C++: name, kind and value. Trailing ones that were not given are left out."""
     parameters = overload.parameters
     given = dict(zip((parameter.name for parameter in parameters), call.args, strict=False)) | call.kwargs
@@ -160,7 +160,7 @@ def _arguments(overload: _Overload, call: Call, spelling: str) -> list[tuple[str
         del given["pin_memory"]  # the bindings always pass it
     options = {name for name in OPTIONS if overload.has_options and given.get(name) is not None}
     # To leave the device out means the CPU, which is all that there is here.
-    if spelling == "typed" and "device" in options <= {"dtype", "device"} and given["device"] == torch.device("cpu"):
+    if form == "typed" and "device" in options <= {"dtype", "device"} and given["device"] == torch.device("cpu"):
         options.discard("device")
         del given["device"]
     # Where more is given than what converts to TensorOptions, the signature of C++ with each of them apart is meant. It
@@ -174,9 +174,9 @@ def _arguments(overload: _Overload, call: Call, spelling: str) -> list[tuple[str
         value = given.get(parameter.name, parameter.default)
         if parameter.name in OPTIONS and overload.has_options and not apart:
             if parameter.name == "dtype":
-                arguments.append(("options", *(("options", None) if value is None else _dtype(value, spelling))))
+                arguments.append(("options", *(("options", None) if value is None else _dtype(value, form))))
         else:
-            arguments.append((parameter.name, *_kind(parameter, value, spelling)))
+            arguments.append((parameter.name, *_kind(parameter, value, form)))
     # Options in which there is nothing, and nothing behind them.
     if arguments and arguments[-1][1] == "options":
         arguments.pop()
@@ -212,7 +212,7 @@ NUMBERS = {bool: "cbool", int: "int64_t", float: "double", complex: "double comp
 VECTORS = {"List[int]": "ints", "List[float]": "doubles", "List[Tensor]": "tensors"}
 
 
-def _kind(parameter: _Parameter, value: Any, spelling: str) -> tuple[str, Any]:
+def _kind(parameter: _Parameter, value: Any, form: str) -> tuple[str, Any]:
     """The kind of an argument, and what the compiled function is handed for it."""
     if value is None and (parameter.optional or parameter.type == "Tensor"):
         return "None", None
@@ -225,19 +225,19 @@ def _kind(parameter: _Parameter, value: Any, spelling: str) -> tuple[str, Any]:
     if parameter.type == "str":
         return "bytes", value.encode()
     if parameter.type == "ScalarType":
-        return _dtype(BY_NUMBER.get(value, value), spelling)
-    if parameter.type == "Device" and spelling == "typed":
+        return _dtype(BY_NUMBER.get(value, value), form)
+    if parameter.type == "Device" and form == "typed":
         return "device", str(value).encode()
     if parameter.type == "List[Optional[Tensor]]":
         return "optional tensors", value
     if parameter.type == "List[bool]" and parameter.length:
         return f"bools{parameter.length}", value
-    if spelling == "typed" and parameter.type == "List[int]" and parameter.length == 1 and len(value) == 1:
+    if form == "typed" and parameter.type == "List[int]" and parameter.length == 1 and len(value) == 1:
         return "int64_t", value[0]  # as in Python, a number stands for a list of fixed length
-    if spelling == "typed" and parameter.type in VECTORS:
+    if form == "typed" and parameter.type in VECTORS:
         return VECTORS[parameter.type], value
     return "object", value
 
 
-def _dtype(value: torch.dtype, spelling: str) -> tuple[str, Any]:
-    return ("dtype", DTYPES[value]) if spelling == "typed" else ("object", value)
+def _dtype(value: torch.dtype, form: str) -> tuple[str, Any]:
+    return ("dtype", DTYPES[value]) if form == "typed" else ("object", value)

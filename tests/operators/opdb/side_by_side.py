@@ -12,7 +12,7 @@ from opdb.compare import UNINITIALISED, UNSTEADY, difference, duplicate, leaves
 from opdb.modules import Modules
 from opdb.results import Failure, Run, Tally
 from opdb.samples import error_samples, operator_name, samples, seeded
-from opdb.shapes import NotDeclaredError, Shape, spellings
+from opdb.shapes import NotDeclaredError, Shape, call_forms
 
 
 class Comparison:
@@ -48,7 +48,7 @@ class Comparison:
             tally.passed += not problems
             if not problems and _is_direct(captured):
                 tally.direct += 1
-                self.shapes |= {shape.key: shape for shape, _ in spellings(captured.calls[0])}
+                self.shapes |= {shape.key: shape for shape, _ in call_forms(captured.calls[0])}
         elif captured.error:
             tally.skipped[f"torch refuses it here: {_first_line(captured.error)[:60]}"] += 1
         else:
@@ -98,7 +98,7 @@ class Comparison:
 
     def _compare(self, call: Call, tally: Tally, problems: list[str]) -> Any:
         """Makes a call as torch does, and compares each of our ways to write it with that."""
-        written = list(spellings(call))
+        written = list(call_forms(call))
         # The copies are made before torch may change its arguments.
         mutable = _is_mutable(call)
         given = [duplicate(values) if mutable else values for _, values in written]

@@ -9,7 +9,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from table import pyx  # noqa: E402
 
-(HERE / "spelled.pyx").write_text(pyx())
+(HERE / "call_forms.pyx").write_text(pyx())
 # -O0, because its thousand calls would take a minute otherwise.
-module = Extension("spelled", ["spelled.pyx"], extra_compile_args=["-O0"])
-setup(name="spelled", py_modules=[], ext_modules=[module], cmdclass={"build_ext": BuildExtension})
+module = Extension("call_forms", ["call_forms.pyx"], extra_compile_args=["-O0"])
+setup(name="call_forms", py_modules=[], ext_modules=[module], cmdclass={"build_ext": BuildExtension})

@@ -71,7 +71,7 @@ def {name}(torch.Tensor x not None, torch.Tensor y not None):
     cdef {type} result
     v.push_back(2)
     v.push_back(3)
-    {start}result = {spelling}
+    {start}result = {call}
     return {back}
 
 
@@ -79,7 +79,7 @@ def {name}(torch.Tensor x not None, torch.Tensor y not None):
 
 
 @dataclass(frozen=True)
-class Spelling:
+class CallForm:
     """A Cython expression and what Python writes for it, for tensors t and u, or x and y, of 2 x 3 floats."""
 
     cython: str
@@ -88,9 +88,9 @@ class Spelling:
     type: str = "at.Tensor"
 
 
-S = Spelling
+S = CallForm
 PAIR = "at.tuple2[at.Tensor, at.Tensor]"
-SPELLINGS = [
+CALL_FORMS = [
     S("at.mul(t, 2.0)", "x * 2.0"),
     S("at.mul(t, 2)", "x * 2"),
     S("at.mul(t, n)", "x * 2"),
@@ -262,17 +262,15 @@ SPELLINGS = [
 
 
 def pyx():
-    """The module with all spellings."""
+    """The module with all call forms."""
     functions = []
-    for i, spelling in enumerate(SPELLINGS):
-        back = "torch.wrap(result)" if spelling.type == "at.Tensor" else "result"
-        if spelling.type == PAIR:
+    for i, form in enumerate(CALL_FORMS):
+        back = "torch.wrap(result)" if form.type == "at.Tensor" else "result"
+        if form.type == PAIR:
             back = "(torch.wrap(at.get0(result)), torch.wrap(at.get1(result)))"
         for prefix, start in (("gil", ""), ("nogil", "with nogil:\n        ")):
-            if prefix == "gil" or not spelling.needs_gil:
+            if prefix == "gil" or not form.needs_gil:
                 functions.append(
-                    FUNCTION.format(
-                        name=f"{prefix}_{i}", type=spelling.type, spelling=spelling.cython, start=start, back=back
-                    )
+                    FUNCTION.format(name=f"{prefix}_{i}", type=form.type, call=form.cython, start=start, back=back)
                 )
     return MODULE.format(functions="".join(functions))

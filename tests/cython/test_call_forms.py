@@ -1,4 +1,4 @@
-"""What can be written: each spelling compiles as it stands, with the GIL and without it, and gives what torch gives."""
+"""Each form of a call compiles as it stands, with the GIL and without it, and gives what torch gives."""
 
 import os
 import subprocess
@@ -8,19 +8,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from projects.spellings.table import SPELLINGS
+from projects.call_forms.table import CALL_FORMS
 
 pytestmark = pytest.mark.native
 
 
 @pytest.mark.parametrize("prefix", ["gil", "nogil"])
-@pytest.mark.parametrize("index", range(len(SPELLINGS)), ids=[spelling.cython for spelling in SPELLINGS])
-def test_spelling(spelled, prefix, index):
-    if prefix == "nogil" and SPELLINGS[index].needs_gil:
+@pytest.mark.parametrize("index", range(len(CALL_FORMS)), ids=[form.cython for form in CALL_FORMS])
+def test_call_form(call_forms, prefix, index):
+    if prefix == "nogil" and CALL_FORMS[index].needs_gil:
         return  # it takes a Python object
     x, y = torch.randn(2, 3), torch.randn(2, 3)
-    came = spelled.any_of(f"{prefix}_{index}", x, y)
-    expected = eval(SPELLINGS[index].python, {"torch": torch, "x": x, "y": y})
+    came = call_forms.any_of(f"{prefix}_{index}", x, y)
+    expected = eval(CALL_FORMS[index].python, {"torch": torch, "x": x, "y": y})
     if isinstance(came, tuple):
         came, expected = list(came), list(expected)
     torch.testing.assert_close(came, expected, rtol=0, atol=0)
@@ -32,68 +32,68 @@ class TestPythonObjects:
     """Arguments whose type is known only when the call is made."""
 
     @given(shape=st.lists(st.integers(0, 5), max_size=4), kind=st.sampled_from([list, tuple, torch.Size]))
-    def test_shapes(self, spelled, shape, kind):
-        assert spelled.zeros(kind(shape)).shape == tuple(shape)
+    def test_shapes(self, call_forms, shape, kind):
+        assert call_forms.zeros(kind(shape)).shape == tuple(shape)
 
     @given(value=st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.complex_numbers()))
-    def test_numbers(self, spelled, value):
+    def test_numbers(self, call_forms, value):
         for x in (torch.ones(2), torch.ones(2, dtype=torch.long), torch.tensor([True, False])):
-            torch.testing.assert_close(spelled.add(x, value), torch.add(x, value), rtol=0, atol=0, equal_nan=True)
+            torch.testing.assert_close(call_forms.add(x, value), torch.add(x, value), rtol=0, atol=0, equal_nan=True)
 
     @pytest.mark.parametrize(
         "value", ["numpy.float32(1.5)", "numpy.int8(3)", "numpy.complex64(1j)", "numpy.float64(2)", "numpy.bool(True)"]
     )
-    def test_numpy_numbers(self, spelled, value):
+    def test_numpy_numbers(self, call_forms, value):
         import numpy
 
         value = eval(value, {"numpy": numpy})
-        torch.testing.assert_close(spelled.add(torch.ones(2), value), torch.add(torch.ones(2), value.item()))
+        torch.testing.assert_close(call_forms.add(torch.ones(2), value), torch.add(torch.ones(2), value.item()))
 
-    def test_tensors_and_numbers_take_their_own_overloads(self, spelled):
+    def test_tensors_and_numbers_take_their_own_overloads(self, call_forms):
         x = torch.randn(3)
-        assert spelled.add(x, x).equal(x + x)
-        assert spelled.clamp(x, None, 0.1).equal(x.clamp(max=0.1))
-        assert spelled.clamp(x, x - 1, None).equal(x.clamp(min=x - 1))
-        assert spelled.sum(x, None).equal(x.sum())
-        assert spelled.sum(x, 0).equal(x.sum(0))
-        assert spelled.sum(x, torch.double).equal(x.sum(dtype=torch.double))
+        assert call_forms.add(x, x).equal(x + x)
+        assert call_forms.clamp(x, None, 0.1).equal(x.clamp(max=0.1))
+        assert call_forms.clamp(x, x - 1, None).equal(x.clamp(min=x - 1))
+        assert call_forms.sum(x, None).equal(x.sum())
+        assert call_forms.sum(x, 0).equal(x.sum(0))
+        assert call_forms.sum(x, torch.double).equal(x.sum(dtype=torch.double))
 
-    def test_lists_of_tensors(self, spelled):
+    def test_lists_of_tensors(self, call_forms):
         tensors = [torch.randn(2), torch.nn.Parameter(torch.randn(3))]
-        assert spelled.cat(tensors).equal(torch.cat(tensors))
-        assert spelled.cat(tuple(tensors)).equal(torch.cat(tensors))
+        assert call_forms.cat(tensors).equal(torch.cat(tensors))
+        assert call_forms.cat(tuple(tensors)).equal(torch.cat(tensors))
 
     @pytest.mark.parametrize("options", [torch.float16, float, bool, int, complex, torch.device("meta"), "meta", None])
-    def test_options(self, spelled, options):
+    def test_options(self, call_forms, options):
         expected = (
             torch.zeros(1, device=options)
             if isinstance(options, (str, torch.device))
             else torch.zeros(1, dtype=options)
         )
-        came = spelled.to_options(options)
+        came = call_forms.to_options(options)
         assert (came.dtype, came.device) == (expected.dtype, expected.device)
 
-    def test_tensors_as_numbers(self, spelled):
+    def test_tensors_as_numbers(self, call_forms):
         """As in torch: those of no dimensions, that require no grad."""
         x = torch.randn(2, 3)
-        assert spelled.sum(x, [torch.tensor(0)]).equal(x.sum(0))
-        assert spelled.full((2,), torch.tensor(1.5), None).equal(torch.full((2,), 1.5))
-        assert spelled.zeros((torch.tensor(2), 1)).shape == (2, 1)
+        assert call_forms.sum(x, [torch.tensor(0)]).equal(x.sum(0))
+        assert call_forms.full((2,), torch.tensor(1.5), None).equal(torch.full((2,), 1.5))
+        assert call_forms.zeros((torch.tensor(2), 1)).shape == (2, 1)
 
-    def test_without_the_gil(self, spelled):
+    def test_without_the_gil(self, call_forms):
         x = torch.randn(2)
-        z, a = spelled.objects_without_gil(x, [2, 3], torch.int16, 3)
+        z, a = call_forms.objects_without_gil(x, [2, 3], torch.int16, 3)
         assert (z.shape, z.dtype) == ((2, 3), torch.int16)
         assert a.equal(x + 3)
 
-    def test_a_thread_that_is_left_behind(self, spelled):
+    def test_a_thread_that_is_left_behind(self, call_forms):
         """It asks for the GIL when the interpreter has ended, and Python would unwind its stack through ours."""
         code = (
-            "import threading, time, torch, spelled; torch.set_num_threads(1)\n"
-            "threading.Thread(target=spelled.forever, args=(torch.ones(2), 3), daemon=True).start()\n"
+            "import threading, time, torch, call_forms; torch.set_num_threads(1)\n"
+            "threading.Thread(target=call_forms.forever, args=(torch.ones(2), 3), daemon=True).start()\n"
             "time.sleep(0.2)"
         )
-        environment = os.environ | {"PYTHONPATH": os.path.dirname(spelled.__file__)}
+        environment = os.environ | {"PYTHONPATH": os.path.dirname(call_forms.__file__)}
         done = subprocess.run(
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100
         )
@@ -135,23 +135,23 @@ class TestPythonObjects:
             ("rounded", (torch.ones(2), "up"), RuntimeError, "rounding_mode"),
         ],
     )
-    def test_wrong_ones(self, spelled, name, arguments, error, message):
+    def test_wrong_ones(self, call_forms, name, arguments, error, message):
         with pytest.raises(error, match=message):
-            getattr(spelled, name)(*arguments)
+            getattr(call_forms, name)(*arguments)
 
-    def test_an_error_inside_a_list(self, spelled):
+    def test_an_error_inside_a_list(self, call_forms):
         class Bad:
             def __index__(self):
                 raise KeyError("from __index__")
 
         with pytest.raises(KeyError, match="from __index__"):
-            spelled.zeros([1, Bad()])
+            call_forms.zeros([1, Bad()])
 
-    def test_a_list_that_changes_while_it_is_read(self, spelled):
+    def test_a_list_that_changes_while_it_is_read(self, call_forms):
         class Shrinks:
             def __index__(self):
                 shape.clear()
                 return 2
 
         shape = [Shrinks(), 3, 4]
-        assert spelled.zeros(shape).shape == (2,)
+        assert call_forms.zeros(shape).shape == (2,)

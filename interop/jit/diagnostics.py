@@ -1,5 +1,6 @@
-"""Finds the errors in what a compiler says, and the lines of the .pyx that they are about."""
+"""What is wrong with a module: `BuildError`, and the lines of the sources that a compiler's output is about."""
 
+import errno
 import fnmatch
 import os
 import re
@@ -8,8 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interop.cython.diagnostics import Diagnostic
+from interop.errors import Error
+from interop.paths import get_cache_dir
 
-__all__ = ["Generated", "diagnose", "undefined", "unloaded"]
+__all__ = [
+    "BuildError",
+    "CacheError",
+    "CommandFailedError",
+    "Diagnostic",
+    "Generated",
+    "explain_os_error",
+    "parse_output",
+]
+
+MAX_SHOWN = 5
+"""Maximum number of errors in a message; the first of them is mostly the cause of the rest."""
 
 _LOCATED = re.compile(
     r"^(?P<path>[^\n:]+?)(?::(?P<line>\d+)(?::(?P<column>\d+))?|\((?P<nvcc>\d+)\)): *"
@@ -20,8 +34,76 @@ _MARK = re.compile(r'^ */\* "(?P<path>[^"]+)":(?P<line>\d+)$')
 _MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' file not found)")
 _QUOTED = re.compile(r"'([^']+)'")
 _OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
-_UNDEFINED = re.compile(r"undefined symbol: (\w+)")
-_UNLOADED = re.compile(r"([^\s(]+): cannot open shared object file")
+
+
+class BuildError(Error, RuntimeError):
+    """A module could not be built.
+
+    Attributes
+    ----------
+    name : str
+        The module's name.
+    diagnostics : tuple of Diagnostic
+        The errors in its sources; empty where something else is wrong, such as a compiler that is missing.
+    output : str
+        All that Cython or the compiler said.
+    command : tuple of str
+        The command that failed, if it was one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reason: str = "",
+        *,
+        diagnostics: Sequence[Diagnostic] = (),
+        output: str = "",
+        command: Sequence[str] = (),
+    ):
+        super().__init__(name, reason)
+        self.name = name
+        self.diagnostics = tuple(diagnostics)
+        self.output = output
+        self.command = tuple(command)
+        self._reason = reason
+
+    def __str__(self) -> str:
+        shown = [str(one) for one in self.diagnostics[:MAX_SHOWN]]
+        if len(self.diagnostics) > MAX_SHOWN:
+            shown.append(f"... and {len(self.diagnostics) - MAX_SHOWN} more, see the attribute `diagnostics`")
+        first = f"module {self.name!r} cannot be built" + (f": {self._reason}" if self._reason else "")
+        return "\n".join([first, *shown])
+
+
+class CacheError(BuildError):
+    """The cache may not be used, whatever is to be built."""
+
+    def __str__(self) -> str:
+        return self._reason
+
+
+class CommandFailedError(Error):
+    """A command ended with an error; `output` is what it printed."""
+
+    def __init__(self, command: Sequence[str], output: str, status: int):
+        super().__init__(output)
+        self.command, self.output, self.status = command, output, status
+
+
+def explain_os_error(error: OSError) -> str:
+    """Why a file could not be read or written, and what to do about it."""
+    if error.filename and not Path(error.filename).is_relative_to(get_cache_dir()):
+        return f"{error.strerror}: {error.filename}"
+    place = f" {error.filename}" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return (
+            f"there is no room to write{place} ({error.strerror}); make some, with `python -m interop cache --clear` "
+            "perhaps, or name another folder in INTEROP_CACHE_DIR"
+        )
+    return (
+        f"the cache cannot be written:{place} ({error.strerror}); name a folder that can in the environment variable "
+        "INTEROP_CACHE_DIR"
+    )
 
 
 @dataclass(frozen=True)
@@ -65,27 +147,14 @@ class Generated:
         return _read(str(self.cpp))
 
 
-def diagnose(output: str, generated: Sequence[Generated], is_users: Callable[[str], bool]) -> list[Diagnostic]:
+def parse_output(output: str, generated: Generated | None, is_users: Callable[[str], bool]) -> list[Diagnostic]:
     """The errors in the output of a compiler. `is_users` says of a file whether its lines are the user's."""
-    by_cpp = {str(one.cpp): one for one in generated}
     groups = _groups(output.splitlines())
-    found = list(dict.fromkeys(_diagnostic(error, lines, by_cpp, is_users) for error, lines in groups))
+    found = list(dict.fromkeys(_diagnostic(error, lines, generated, is_users) for error, lines in groups))
     if not found:
         lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
         found = [Diagnostic(line) for line in dict.fromkeys(lines)]
     return found
-
-
-def undefined(message: str) -> str | None:
-    """The mangled name that the loader has not found, if that is what `message` is about."""
-    match = _UNDEFINED.search(message)
-    return match[1] if match else None
-
-
-def unloaded(message: str) -> str | None:
-    """The library that the loader has not found, if that is what `message` is about."""
-    match = _UNLOADED.search(message)
-    return match[1] if match else None
 
 
 def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
@@ -114,17 +183,17 @@ def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
 
 
 def _diagnostic(
-    error: re.Match[str], lines: list[str], by_cpp: dict[str, Generated], is_users: Callable[[str], bool]
+    error: re.Match[str], lines: list[str], generated: Generated | None, is_users: Callable[[str], bool]
 ) -> Diagnostic:
     message = error["message"]
     header = _MISSING.match(message)
     if header:
         name = header["gcc"] or header["clang"]
         message = f"there is no header {name!r} in the folders that are searched; name its folder in include_dirs"
-        for one in by_cpp.values():
-            place = one.mentions(f'"{name}"') or one.mentions(f"'{name}'") or one.mentions(f"<{name}>")
+        for quoted in (f'"{name}"', f"'{name}'", f"<{name}>"):
+            place = generated.mentions(quoted) if generated else None
             if place:
-                return _at(place, None, message, hint=name)
+                return _locate(place, None, message, hint=name)
     for line in lines:
         located = _FROM.match(line) or _LOCATED.match(line)
         if not located:
@@ -132,17 +201,17 @@ def _diagnostic(
         fields = located.groupdict()
         number = int(fields.get("line") or fields["nvcc"])
         path = os.path.abspath(located["path"].strip())
-        if path in by_cpp:
-            place = by_cpp[path].origin(number)
+        if generated and path == str(generated.cpp):
+            place = generated.origin(number)
             if place:
-                return _at(place, None, message)
+                return _locate(place, None, message)
         elif is_users(path):
             column = fields.get("column") if line is lines[0] else None
-            return _at((path, number), int(column) if column else None, message)
+            return _locate((path, number), int(column) if column else None, message)
     return Diagnostic(message, error["path"], int(error["line"] or error["nvcc"]))
 
 
-def _at(place: tuple[str, int], column: int | None, message: str, hint: str | None = None) -> Diagnostic:
+def _locate(place: tuple[str, int], column: int | None, message: str, hint: str | None = None) -> Diagnostic:
     """The column is that of the first name in the message which stands in the line, where the compiler's is no use."""
     path, number = place
     lines = _read(path)

@@ -1,0 +1,200 @@
+"""What a module is built from, and the hash of it that names the build in the cache."""
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import interop
+from interop import paths
+
+__all__ = [
+    "CPU",
+    "CUDA",
+    "Target",
+    "cache_key",
+    "file_digest",
+    "file_states",
+    "flags_environment",
+    "is_native",
+    "machine_environment",
+]
+
+FORMAT = 3
+"""Goes up when the layout of the cache changes."""
+
+BUILD = ("pxd", "include", "csrc", "build", "cython", "jit", "toolchain.py")
+"""The parts of this package that decide what a build makes of its inputs."""
+
+VARIABLES = (
+    *("CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"),
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_RUN_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"),
+)
+"""The environment variables on which every build depends."""
+
+CUDA_VARIABLES = (
+    *("CUDA_HOME", "CUDA_PATH", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST"),
+    *("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN"),
+)
+_CPU_LINES = ("vendor_id", "model name", "flags", "Features", "CPU implementer", "CPU part")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A module to build.
+
+    Attributes
+    ----------
+    name
+        The module's name.
+    sources
+        Absolute paths of files, and names of texts.
+    texts
+        Sources that are no files, by the names of the files that they become.
+    labels
+        What errors call these texts.
+    options
+        The arguments of `interop.build.Extension`, and ``compiler_directives`` and ``annotate``.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str | None:
+        """The file that the module is known by; None for one of texts."""
+        if self.texts:
+            return None
+        cython = [source for source in self.sources if source.endswith(".pyx")]
+        return os.path.realpath((cython or self.sources)[0])  # through whatever link it was named
+
+    def key(self) -> str:
+        """The hash of all inputs that are known before the build; the manifest lists those that are not."""
+        files = [(path, file_digest(path)) for path in self.sources if path not in self.texts]
+        return cache_key("module", self.name, self.sources, files, dict(self.texts), dict(self.options))
+
+
+def cache_key(*parts: object, uses: Sequence[str] = BUILD) -> str:
+    """A hash of `parts`, of the toolchain, and of those parts of this package that a build `uses`."""
+    text = json.dumps([FORMAT, parts, _toolchain(), _package_digest(tuple(uses))], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _toolchain() -> list[object]:
+    """Versions, the compiler, and the environment variables that it reads."""
+    from Cython import __version__ as cython_version
+
+    # The files that the compiler's command names: to ask it for its version would take longer.
+    compiler = file_states(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
+    return [
+        (torch.__version__, torch.version.git_version, os.path.dirname(torch.__file__)),
+        (sys.version, sys.prefix, platform.machine()),
+        (interop.__version__, cython_version),
+        compiler,
+        [os.environ.get(name) for name in VARIABLES],
+    ]
+
+
+@functools.cache
+def _package_digest(parts: tuple[str, ...]) -> str:
+    """A hash of our own inputs of a build: declarations, headers, the bootstrap, and the code that builds."""
+    package = os.path.dirname(paths.__file__)
+    places = {
+        "pxd": paths.get_pxd_dir(),
+        "include": paths.get_include(),
+        "csrc": os.path.join(paths.get_source_dir(), "bootstrap.cpp"),
+    }
+    files = []
+    for part in parts:
+        place = places.get(part, os.path.join(package, part))
+        files += [place] if os.path.isfile(place) else []
+        for folder, _, names in os.walk(place):
+            files += [os.path.join(folder, name) for name in names if name.endswith((".pxd", ".h", ".cuh", ".py"))]
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        with open(path, "rb") as file:
+            digest.update(path.encode() + file.read())
+    return digest.hexdigest()
+
+
+def file_digest(path: str | os.PathLike[str]) -> str | None:
+    """A hash of a file's content; None if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def file_states(paths: Iterable[str]) -> list[list[object]]:
+    """Files with their sizes and dates, of programs that are too large to be read."""
+    found: list[list[object]] = []
+    for path in paths:
+        real = os.path.realpath(path)
+        state = os.stat(real)
+        found.append([real, state.st_size, state.st_mtime_ns])
+    return found
+
+
+# What only some builds depend on, and which of these it is turns out while they run: the processor, and CUDA.
+CPU, CUDA = "cpu", "cuda"
+
+
+def machine_environment(names: Iterable[str]) -> dict[str, object]:
+    """The present state of the parts of the environment that are called `names`, in a form that JSON gives back."""
+    return {name: _STATES[name]() for name in names}
+
+
+def is_native(flags: Iterable[str]) -> bool:
+    """Whether a compiler makes with these flags what only this processor may run."""
+    return any(flag.endswith("=native") for word in flags for flag in word.split(","))
+
+
+def flags_environment(flags: Iterable[str], *others: str) -> dict[str, object]:
+    """The part of the environment that what is compiled with these flags depends on, and `others`."""
+    return machine_environment([*others, CPU] if is_native(flags) else others)
+
+
+def _cpu() -> list[str]:
+    """What Linux says of the first processor."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    except OSError:
+        return []
+    return [line for line in first.splitlines() if line.startswith(_CPU_LINES)]
+
+
+def _cuda() -> list[object]:
+    """The variables, the nvcc, and the GPUs where it compiles for those that there are."""
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    nvcc = shutil.which(os.path.join(home, "bin", "nvcc") if home else "nvcc")
+    named = os.environ.get("TORCH_CUDA_ARCH_LIST", "native")
+    gpus = _gpus() if torch.version.cuda and named in ("", "native") else []
+    return [[os.environ.get(name) for name in CUDA_VARIABLES], file_states([nvcc] if nvcc else []), gpus]
+
+
+def _gpus() -> list[object]:
+    """Models, and which of them are visible; from files, since no child process could call CUDA after this one has."""
+    models = []
+    for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        models += [line.partition(":")[2].strip() for line in lines if line.startswith("Model")]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    # Of equal ones it does not matter which.
+    return [models, visible if len(set(models)) > 1 else visible in ("", "-1")]
+
+
+_STATES: dict[str, Callable[[], object]] = {CPU: _cpu, CUDA: _cuda}

@@ -1,0 +1,206 @@
+"""What is compiled once and used by many builds: the precompiled header, the bootstrap, stub libraries, objects."""
+
+import os
+import re
+import secrets
+import shutil
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import setuptools
+from torch.utils.cpp_extension import include_paths
+
+from interop.abi import NAME as ABI
+from interop.build.cuda import NvccError, compile_cuda, cuda, headers_of, is_cuda, wants_cuda
+from interop.build.extension import BOOTSTRAP
+from interop.jit import manifest
+from interop.jit.cache import Entry, root
+from interop.jit.cache_key import CUDA, cache_key, file_digest, flags_environment
+from interop.jit.compiler import Compiler, folders_in
+from interop.jit.diagnostics import BuildError, CommandFailedError
+from interop.paths import get_include
+from interop.toolchain import CXX_FLAGS, is_gcc
+
+__all__ = [
+    "BOOTSTRAP_NAME",
+    "NATIVE",
+    "compile_cuda_sources",
+    "compile_source",
+    "header",
+    "included_files",
+    "link_support",
+]
+
+NATIVE = "native.so"
+"""The file with the module itself; beside it lies the one that is imported, the bootstrap."""
+
+BOOTSTRAP_NAME = "interop_jit"
+"""What the bootstrap, one for all modules, takes for the module's name."""
+
+STUBS = ("c10", "torch", "torch_cpu", "torch_python")
+HEADER = "precompiled.h"
+OBJECT = "object.o"
+COMPLETE = "complete"
+LOW_MEMORY = ("--param", "ggc-min-heapsize=65536", "--param", "ggc-min-expand=30")
+"""Makes g++ collect garbage more often: an eighth less memory, for a twentieth more time."""
+
+
+@contextmanager
+def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[str, ...]]:
+    """The flags that make g++ read the headers that every module includes from a precompiled header.
+
+    Where it does not fit, because of a macro perhaps, g++ notices that and reads the headers themselves.
+    """
+    if not is_gcc():
+        yield ()
+        return
+    ours = [f"-I{folder}" for folder in (get_include(), *include_paths(), sysconfig.get_path("include"))]
+    key = cache_key("header", compiler.flags, ours, flags_environment(compiler.flags), uses=["include"])
+    entry = Entry("headers", key)
+    path = entry.folder / HEADER
+
+    def make() -> None:
+        report("precompiling headers, once")
+        path.write_text(f'#include "interop/{HEADER}"\n')
+        plain = replace(compiler, macros=(), folders=tuple(ours))
+        # Not at once under its name: the compiler of a build that was killed may still be writing.
+        made = entry.folder / f"{secrets.token_hex(4)}.gch"
+        plain.run(*plain.flags, *LOW_MEMORY, *plain.folders, "-x", "c++-header", str(path), "-o", str(made))
+        made.replace(f"{path}.gch")
+
+    with _get_or_make(entry, make):
+        yield "-include", str(path)
+
+
+@contextmanager
+def link_support(compiler: Compiler) -> Iterator[Path]:
+    """A folder with ``bootstrap.o`` and with stub libraries: they have the names of torch's, and nothing in them.
+
+    The linker needs of torch's libraries their names alone. To read their symbols takes longer than all the rest.
+    """
+    entry = Entry("support", cache_key("support", ABI, uses=["csrc"]))
+    plain = Compiler(compiler.name, ("-fPIC", "-O2", *CXX_FLAGS), (), (), compiler.verbose)
+
+    def make() -> None:
+        macros = [f"-DINTEROP_MODULE={BOOTSTRAP_NAME}", f'-DINTEROP_ABI="{ABI}"', f'-DINTEROP_NATIVE="{NATIVE}"']
+        bootstrap = str(entry.folder / "bootstrap.o")
+        plain.run(*plain.flags, *macros, f"-I{sysconfig.get_path('include')}", "-c", BOOTSTRAP, "-o", bootstrap)
+        for name in STUBS:
+            library = f"lib{name}.so"
+            plain.link(["-x", "c++", os.devnull], entry.folder / library, f"-Wl,-soname,{library}")
+
+    with _get_or_make(entry, make):
+        yield entry.folder
+
+
+@contextmanager
+def _get_or_make(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
+    """A context in which the entry is there, made by `make` if it was not, and stays."""
+    while True:
+        with entry.shared():
+            if _is_complete(entry):
+                entry.use()
+                yield
+                return
+        with entry.exclusive():
+            if not _is_complete(entry):
+                shutil.rmtree(entry.folder, ignore_errors=True)
+                entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                try:
+                    make()
+                except BaseException:
+                    shutil.rmtree(entry.folder, ignore_errors=True)
+                    raise
+                (entry.folder / COMPLETE).write_text("\n".join(path.name for path in entry.folder.iterdir()))
+
+
+def _is_complete(entry: Entry) -> bool:
+    """Whether an entry was finished, and nobody has removed a part of it."""
+    try:
+        names = (entry.folder / COMPLETE).read_text().splitlines()
+    except OSError:
+        return False
+    return all((entry.folder / name).exists() for name in names)
+
+
+def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -> set[str]:
+    """Compile a source of the user's to the file `output`; return the files that it includes.
+
+    No edit of the ``.pyx`` changes the object, so it is kept. With `force` it is compiled although nothing has changed.
+    """
+    flags = compiler.flags, compiler.macros, compiler.folders, flags_environment(compiler.flags)
+    entry = Entry("objects", cache_key("object", source, file_digest(source), flags))
+    with entry.exclusive():
+        found = manifest.read(entry.folder)
+        if force or not (found and found.is_current(entry.folder)):
+            shutil.rmtree(entry.folder, ignore_errors=True)
+            entry.folder.mkdir(parents=True, mode=0o700)
+            started = time.time()
+            # Under a name of its own: the compiler of a build that was killed may still be writing.
+            made = entry.folder / f"{secrets.token_hex(4)}.o"
+            compiler.compile(Path(source), made)
+            os.replace(f"{made}.d", entry.folder / f"{OBJECT}.d")
+            made.replace(entry.folder / OBJECT)
+            read = included_files(entry.folder / OBJECT)
+            absent = manifest.absent_shadowing(read, compiler.search_path)
+            manifest.write(entry.folder, OBJECT, read, started, absent=absent)
+        entry.use()
+        shutil.copyfile(entry.folder / OBJECT, output)
+        return included_files(entry.folder / OBJECT)
+
+
+def compile_cuda_sources(
+    extension: setuptools.Extension, folder: Path, report: Callable[[str], None], verbose: bool, force: bool
+) -> set[str]:
+    """Compile the ``.cu`` sources of `extension`, if it has any; return the files that they include.
+
+    Their objects, copied into `folder`, become its extra objects. With `force` they are compiled in any case.
+    """
+    if not wants_cuda(extension):
+        return set()
+    sources = [source for source in extension.sources if is_cuda(source)]
+    state = cuda()
+    if not sources:
+        if state.toolkit:
+            compile_cuda(extension, state, folder)  # its headers and libraries
+        return set()
+    if not state.toolkit:
+        raise BuildError(extension.name, f"it has .cu sources, and {state.reason}")
+    report("compiling for CUDA")
+    known = len(extension.extra_objects)
+    selected = [path for path in extension.include_dirs if Path(path).is_relative_to(root())]  # anew with each edit
+    extension.include_dirs = [path for path in extension.include_dirs if path not in selected]
+    # nvcc's are not in ninja's command, and ninja sees no header that has come before another.
+    extra = extension.extra_compile_args
+    environment = flags_environment(extra.get("nvcc", ()) if isinstance(extra, dict) else (), CUDA)
+    flags = extra, extension.define_macros, extension.include_dirs
+    entry = Entry("objects", cache_key("cuda", sources, flags, environment))
+    with entry.exclusive():
+        before = manifest.read(entry.folder)
+        if force or (before and any(map(os.path.exists, before.absent))):
+            shutil.rmtree(entry.folder, ignore_errors=True)
+        started = time.time()
+        try:
+            compile_cuda(extension, state, entry.folder, verbose, quiet=not verbose)
+        except NvccError as error:
+            raise CommandFailedError(("nvcc",), error.output, 1) from None
+        entry.use()
+        extension.include_dirs = [*selected, *extension.include_dirs]
+        for index, path in enumerate(extension.extra_objects[known:], known):
+            extension.extra_objects[index] = shutil.copyfile(path, folder / os.path.basename(path))
+        read = headers_of(entry.folder)
+        words = [word for listed in extra.values() for word in listed] if isinstance(extra, dict) else list(extra)
+        absent = manifest.absent_shadowing(read, [*extension.include_dirs, *folders_in(words)])
+        manifest.write(entry.folder, "", read, started, absent=absent)
+        return read
+
+
+def included_files(output: Path) -> set[str]:
+    """The files that the compiler has noted beside `output`, in a rule for make."""
+    text = Path(f"{output}.d").read_text(encoding="utf-8", errors="surrogateescape")
+    words = re.findall(r"(?:\\.|\$\$|[^\s\\])+", text.partition(":")[2].replace("\\\n", " "))
+    return {re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words}
