@@ -7,6 +7,7 @@ from pathlib import Path
 
 from interop.build.extension import check_name
 from interop.cli import USAGE, CommandError, Parser
+from interop.cython.dependencies import package_root
 from interop.cython.translate import TranslationError, translate
 from interop.paths import get_include
 
@@ -49,7 +50,7 @@ def main(arguments: list[str]) -> None:
             module,
             output,
             declarations=declarations,
-            include_path=[_package_root(source), *options.include, get_include()],
+            include_path=[package_root(str(source)), *options.include, get_include()],
             echo=True,
             emit_linenums=True,
         )
@@ -64,14 +65,6 @@ def main(arguments: list[str]) -> None:
         words = [os.path.abspath(output) + ":", *sorted(translation.read), str(BUILD_INFO)]
         text = " \\\n  ".join(word.replace(" ", "\\ ").replace("$", "$$") for word in words)
         Path(options.depfile).write_text(text + "\n")
-
-
-def _package_root(source: Path) -> str:
-    """The folder that the package of a source lies in, from which its own modules are cimported."""
-    folder = source.resolve().parent
-    while (folder / "__init__.py").exists():
-        folder = folder.parent
-    return str(folder)
 
 
 def _update(target: Path, path: Path) -> None:

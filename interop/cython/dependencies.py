@@ -10,9 +10,9 @@ import Cython
 from Cython.Build.Dependencies import DependencyTree
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
-from Cython.Utils import detect_opened_file_encoding
+from Cython.Utils import detect_opened_file_encoding, find_root_package_dir
 
-__all__ = ["Dependencies", "read_source"]
+__all__ = ["Dependencies", "package_root", "read_source"]
 
 
 class Dependencies(DependencyTree):
@@ -75,6 +75,11 @@ def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
         line, column = text.count("\n", 0, found.end()) + 1, found.end() - text.rfind("\n", 0, found.end())
     lines = text.splitlines()
     return SyntaxError(message, (path, line, column, lines[line - 1] if lines else ""))
+
+
+def package_root(source: str) -> str:
+    """The folder that the package of a source lies in, from which its own modules are cimported."""
+    return str(find_root_package_dir(os.path.abspath(source)))
 
 
 def read_source(path: str) -> str:

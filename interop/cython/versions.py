@@ -3,12 +3,13 @@
 import functools
 import re
 import warnings
+from pathlib import Path
 
 import Cython
 
 from interop.errors import Error
 
-__all__ = ["CEILING", "FLOOR", "CythonVersionError", "check_version", "running", "supported"]
+__all__ = ["CEILING", "FLOOR", "CythonVersionError", "check_version", "folder", "running", "supported", "version"]
 
 FLOOR = (3, 1)
 """The first minor release that the test suite is run with."""
@@ -26,14 +27,24 @@ def supported() -> str:
     return f"{FLOOR[0]}.{FLOOR[1]} to {CEILING[0]}.{CEILING[1]}"
 
 
+def version() -> str:
+    """The version of the installed Cython."""
+    return str(Cython.__version__)
+
+
+def folder() -> Path:
+    """The folder of the installed Cython."""
+    return Path(Cython.__file__).parent
+
+
 def running() -> tuple[int, int]:
     """The minor release of the installed Cython."""
-    return _minor(Cython.__version__)
+    return _minor(version())
 
 
 def check_version() -> None:
     """Raise `CythonVersionError` below the floor. Warn, once in a process, above the ceiling."""
-    _check(Cython.__version__)
+    _check(version())
 
 
 @functools.cache

@@ -201,7 +201,7 @@ class _File:
         )
 
     def _machine(self) -> str:
-        name = self.elf.get_machine_arch()
+        name: str = self.elf.get_machine_arch()
         return {"x64": "x86-64", "<unknown>": f"the machine of number {self.elf['e_machine']}"}.get(name, name)
 
     def _require(self, what: str, start: int, size: int) -> None:

@@ -16,11 +16,11 @@ from typing import Any
 
 import setuptools
 import setuptools.errors
-from Cython.Utils import find_root_package_dir
 from torch.utils import cpp_extension
 
 from interop.build.cuda import wants_cuda
 from interop.build.extension import Extension, apply_distutils_lines
+from interop.cython.dependencies import package_root
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError, translate
 from interop.jit import manifest, precompiled
@@ -229,7 +229,7 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
     extension = compiled.extension
     compiler = job.compiler(extension)
     files = [source for source in job.target.sources if source not in job.target.texts]
-    folders = [*map(os.path.dirname, files), *map(find_root_package_dir, files), *compiler.search_path]
+    folders = [*map(os.path.dirname, files), *map(package_root, files), *compiler.search_path]
     # The .pxd of the module itself, wherever Cython looks for it.
     own = [
         os.path.join(folder, f"{job.target.name}.pxd")

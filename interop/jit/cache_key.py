@@ -17,6 +17,7 @@ import torch
 
 import interop
 from interop import paths
+from interop.cython import versions
 
 __all__ = [
     "CPU",
@@ -95,14 +96,12 @@ def cache_key(*parts: object, uses: Sequence[str] = BUILD) -> str:
 
 def _toolchain() -> list[object]:
     """Versions, the compiler, and the environment variables that it reads."""
-    from Cython import __version__ as cython_version
-
     # The files that the compiler's command names: to ask it for its version would take longer.
     compiler = file_states(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
     return [
         (torch.__version__, torch.version.git_version, os.path.dirname(torch.__file__)),
         (sys.version, sys.prefix, platform.machine()),
-        (interop.__version__, cython_version),
+        (interop.__version__, versions.version()),
         compiler,
         [os.environ.get(name) for name in VARIABLES],
     ]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from interop.cython import versions
 from interop.jit.cache import root
 from interop.jit.cache_key import file_digest, file_states, machine_environment
 from interop.paths import get_include, get_pxd_dir
@@ -173,9 +174,7 @@ def _first_absent(folder: str, name: str) -> str | None:
 @functools.cache
 def _fixed_folders(cache: str) -> tuple[str, ...]:
     """The folders of what changes only with the cache key, with a slash at the end."""
-    import Cython
-
-    cython, torch_headers = Path(Cython.__file__).parent, Path(torch.__file__).parent / "include"
+    cython, torch_headers = versions.folder(), Path(torch.__file__).parent / "include"
     folders: list[str | Path] = [
         *(torch_headers / "torch" / "csrc" / "api" / "include", torch_headers, torch_headers.parent),
         *(cython / "Includes", cython, sysconfig.get_path("include"), cache, get_include(), get_pxd_dir()),
