@@ -34,7 +34,7 @@ class TestDriver:
             )
             report = SimpleNamespace(
                 PLOT="Nothing",
-                tables=lambda result: [Table(("rounds", "found"), [["all", str(result["found"])]])],
+                tables=lambda result: [Table(("rounds", "found"), [["`all`", str(result["found"])]])],
                 sentences=lambda result: "That is `all`.",
                 draw=lambda result, path: path.write_text("a plot"),
             )
@@ -82,7 +82,7 @@ class TestDriver:
         run("--record")
         assert (readme.parent / "results" / "here.png").read_text() == "a plot"
         *_, table, plot, sentence, end = readme.read_text().split("\n\n")
-        assert table == "| rounds | found |\n|---|--:|\n| all | 40 |"
+        assert table == "| rounds | found |\n|---|--:|\n| `all` | 40 |"
         assert plot == "![Nothing](results/here.png)"
         assert (sentence, end) == ("That is `all`.", f"{results.END}\n")
 
