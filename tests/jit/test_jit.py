@@ -285,8 +285,8 @@ class TestTogether:
         os.utime(older, (1e9, 1e9))
         original = build.translate
 
-        def replaced_meanwhile(*arguments):
-            result = original(*arguments)
+        def replaced_meanwhile(*arguments, **options):
+            result = original(*arguments, **options)
             if older.exists():
                 older.replace(path)
             return result
@@ -324,8 +324,8 @@ class TestTogether:
         path.write_text(PLAIN)
         original = build.translate
 
-        def edited_meanwhile(*arguments):
-            result = original(*arguments)
+        def edited_meanwhile(*arguments, **options):
+            result = original(*arguments, **options)
             path.write_text(PLAIN)
             return result
 
