@@ -16,7 +16,7 @@ from interop.cython.dependencies import read_source
 __all__ = ["OPERATORS", "Selection", "cut", "select"]
 
 GENERATED = ("ATen/Functions.pxd", "ATen/core/TensorBody.pxd")
-PACKAGES = ("ATen/__init__.pxd", "torch/__init__.pxd")
+PACKAGES = ("ATen/__init__.pxd", "interop/__init__.pxd", "torch/__init__.pxd")
 HEADER = "interop/functions.h"
 OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
 """What all blocks of `HEADER` need. A header that is cut down includes what its own do instead."""

@@ -46,11 +46,12 @@ _INSTEAD = [
         (r"Invalid operand types for '@' \(.*Tensor", "C++ has no operator @: write at.matmul(a, b)"),
         (
             r"Indexing '(?:const )?Tensor(?: ?&)?' not supported",
-            "what stands between the brackets in Python is given to index: x.index(at.indices(0, at.Slice(1, 3)))",
+            "what stands between the brackets in Python is given to index: x.index(indices(0, at.Slice(1, 3))), "
+            "after: from interop cimport indices",
         ),
         (
             r"Can't set non-reference result '(?:const )?Tensor'",
-            "x[0] = value is written x.index_put_(at.indices(0), value)",
+            "x[0] = value is written x.index_put_(indices(0), value), after: from interop cimport indices",
         ),
         (r"missing begin\(\) on Tensor", "C++ tensors are not iterated over: x.select(0, i) for i in range(x.size(0))"),
         (r"Type '(?:const )?Tensor(?: ?&)?' not acceptable as a boolean", "the truth of an element is x.is_nonzero()"),
@@ -106,9 +107,12 @@ def _of_use(text: str, column: int) -> str | None:
     if _MATMUL.search(text.partition("#")[0]):
         return "C++ has no operator @: write at.matmul(a, b), where a and b are C++ tensors"
     if _SLICED.match(text, column - 1):
-        return "C++ tensors have no slices: x[0:2] is written x.index(at.indices(at.Slice(0, 2)))"
+        return (
+            "C++ tensors have no slices: x[0:2] is written x.index(indices(at.Slice(0, 2))), "
+            "after: from interop cimport indices"
+        )
     if _LIST_OF_TENSORS.search(text[: column - 1]):
-        return "a list of C++ tensors is at.tensors(a, b)"
+        return "a list of C++ tensors is tensors(a, b), after: from interop cimport tensors"
     return None
 
 
