@@ -1,5 +1,5 @@
-# `cimport ATen as at`: what ATen's C++ has in its namespace `at`. The tensors, every function of ATen, and the types that
-# they take. Names that ATen does not have are in `interop`.
+# `cimport ATen as at`: tensors, every function of ATen, and the types that they take. All of these names C++ has in its
+# namespaces `at` and `at::indexing`. What ATen does not have is in `interop`.
 from ATen.Context cimport (
     getNumGPUs, hasCUDA, hasHIP, hasHPU, hasLAPACK, hasMAGMA, hasMKL, hasMKLDNN, hasMPS, hasMTIA, hasOpenMP, hasXLA,
     hasXPU, manual_seed,

@@ -281,8 +281,8 @@ class TestCythonize:
         "    at.parallel_for(0, 1, 1, part, NULL)",
     )
     BEGIN = (
-        "cimport ATen as at\nfrom interop cimport dispatch, dispatch2d, dispatch_part, elementwise, elementwise_out, floating\n"
-        "from interop cimport kernel, reduce\n"
+        "cimport ATen as at\nfrom interop cimport dispatch, dispatch2d, dispatch_part, elementwise, elementwise_out\n"
+        "from interop cimport floating, kernel, reduce\n"
         "from libc.stdint cimport int64_t\nfrom torch.autograd cimport Context, Function\n"
         "from torch.library cimport impl, register_autograd\n"
     )
@@ -434,6 +434,22 @@ class TestSelection:
                 r"no 'cuda'; for C\+\+'s, write: from ATen\.cuda",
             ),
             ("cimport ATen as at\ndef f(): at.float\n", r"ATen has no 'float'; the ScalarType is at\.kFloat"),
+            (
+                "cimport ATen as at\ndef f(): at.elementwise()\n",
+                r"ATen has no 'elementwise'; write: from interop cimport elementwise$",
+            ),
+            (
+                "cimport ATen as at\ndef f(): at.current_stream()\n",
+                r"ATen has no 'current_stream'; write: from interop\.stream cimport current_stream$",
+            ),
+            (
+                "cimport interop\ndef f(): interop.load()\n",
+                r"the cimported interop has no 'load'; for Python's, write: import interop$",
+            ),
+            (
+                "cimport torch\ndef f(): torch.indices()\n",
+                r"torch has no 'indices'; write: from interop cimport indices; for Python's",
+            ),
             ("import ATen as at\ndef f(): at.relu\n", r"no Python module ATen; write: cimport ATen as at"),
             ("from ATen import relu\n", r"no Python module ATen; write: cimport ATen as at"),
         ],
@@ -442,15 +458,16 @@ class TestSelection:
         (project / "other.pyx").write_text(code)
         with pytest.raises(SyntaxError, match=message):
             cythonize("other.pyx")
-        if code.startswith("cimport torch"):
-            (project / "other.pyx").write_text("import torch\n" + code)
+        package = code.split()[1]
+        if package != "ATen" and code.startswith("cimport"):
+            (project / "other.pyx").write_text(f"import {package}\n{code}")
             cythonize("other.pyx")
 
     def test_a_package_by_its_own_name(self, project):
         (project / "own.pyx").write_text("cimport ATen\ncimport ATen.cuda\ndef f(): return ATen.cuda.is_available()\n")
         cythonize("own.pyx")
 
-    @pytest.mark.parametrize("module", ["ATen", "torch"])
+    @pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
     def test_the_names_are_those_that_cython_finds(self, module):
         """One that is missing would be refused, and one too many would crash Cython."""
         options = CompilationOptions(default_options, include_path=[interop.get_pxd_dir()], cplus=True)

@@ -197,7 +197,10 @@ class TestHints:
             ("return torch.wrap(x.cdata[0:2])", r"x\.index\(indices\(at\.Slice\(0, 2\)\)\)"),
             ("return torch.wrap(x.cdata[0, 1])", r"x\.index\(indices\(0, at\.Slice\(1, 3\)\)\)"),
             ("x.cdata[0] = 1", r"x\.index_put_\(indices\(0\), value\), after: from interop cimport indices"),
-            ("return torch.wrap(at.cat([x.cdata, y.cdata]))", r"a list of C.. tensors is tensors\(a, b\), after: from interop cimport tensors"),
+            (
+                "return torch.wrap(at.cat([x.cdata, y.cdata]))",
+                r"a list of C.. tensors is tensors\(a, b\), after: from interop cimport tensors",
+            ),
             ("return x.cdata.shape", r"shape is x\.sizes\(\), or torch\.wrap_size\(x\.sizes\(\)\) for Python"),
             ("return x.cdata.dtype", r"dtype is x\.scalar_type\(\), or torch\.wrap_dtype"),
             ("return x.cdata.sum", r"a C.. function, to be called: sum\(\)"),
@@ -223,6 +226,9 @@ class TestHints:
             ("def f(x): return at.relu(x)\n", "write at the top: cimport ATen as at"),
             ("cimport aten as at\ndef f(x): return at.relu(x)\n", "the packages are called ATen and torch"),
             ("cimport ATen as at\ndef f(at.Tensor x): at.relu(x)\n", "Python passes a torch.Tensor x"),
+            ("from ATen cimport elementwise\n", "write at the top: from interop cimport elementwise"),
+            ("from c10.core.Stream cimport current_stream\n", "write at the top: from interop.stream cimport current"),
+            ("cimport ATen as at\ndef f(): at.zeros(dims(1, 2))\n", "write at the top: from interop cimport dims"),
         ],
     )
     def test_what_to_cimport(self, source, expected):

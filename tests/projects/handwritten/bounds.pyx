@@ -2,7 +2,6 @@
 """Accessors that check their indices."""
 
 cimport torch
-cimport ATen as at
 from interop cimport accessor1, accessor2, const_accessor3, row1
 
 
