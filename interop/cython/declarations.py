@@ -90,7 +90,7 @@ def _without_unused(text: str, names: set[str]) -> str:
 
     A cimport with a star stays.
     """
-    used = names | set(_NAME.findall(_CIMPORT.sub("", text)))
+    used = names | set(_NAME.findall(re.sub(r"#.*", "", _CIMPORT.sub("", text))))
     return _CIMPORT.sub(lambda cimport: cimport[0] if used & set(_NAME.findall(cimport[1])) else "", text)
 
 

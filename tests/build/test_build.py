@@ -404,6 +404,7 @@ class TestSelection:
         cythonize("indexed.pyx")
         assert "interop/indexing.h" not in (project / "plain.cpp").read_text()
         assert "interop/indexing.h" in (project / "indexed.cpp").read_text()
+        assert "interop/elementwise.h" not in (project / "indexed.cpp").read_text()
 
     def test_an_unknown_function(self, project):
         """In code, not in a comment or a string."""

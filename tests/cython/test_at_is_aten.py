@@ -1,4 +1,4 @@
-"""`at` has the names that C++ has in `at`, a path is that of the header that it mirrors, and the rest is in `interop`."""
+"""`at` has the names that C++ has in `at`, a path is that of the header that it mirrors, and ours are in `interop`."""
 
 import hashlib
 import re
@@ -27,8 +27,10 @@ MIRRORS = sorted(
     if EXTERN.search(path.read_text())
 )
 NAMESPACES = ("at", "at::indexing", "c10", "c10::CachingAllocator", "c10::CachingDeviceAllocator", "caffe2", "")
-# Fields that Cython puts into every module.
-OF_MODULES = {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__"}
+# What every module has.
+OF_MODULES = {
+    f"__{name}__" for name in ("builtins", "cached", "doc", "file", "loader", "name", "package", "path", "spec")
+}
 
 
 def entries(module):
