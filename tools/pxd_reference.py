@@ -31,7 +31,7 @@ file, as in `from interop.bridges cimport from_numpy`: the converters and DLPack
 """
 # These have thousands, or one that another file hands on.
 GENERATED = {
-    "ATen/Functions.pxd": "every function of ATen (generated)",
+    "interop/functions.pxd": "every function of ATen, which `ATen.Functions` hands on (generated)",
     "ATen/core/TensorBody.pxd": "`Tensor` with every method (generated)",
     "torch/_tensor.pxd": "`Tensor`, the Python object (generated)",
 }

@@ -260,7 +260,7 @@ def _unfit_functions(node: SimpleCallNode) -> Iterator[tuple[tuple, str]]:
             yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
         elif first is None and _is_for_a_dtype(kind):
             yield argument.pos, f"the last parameter of a {what} is a void*{_other(kind)}"
-        elif what.startswith("function of dispatch()") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
+        elif what.startswith("function of dispatch") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
             yield argument.pos, f"a {what} has the parameters ({_DISPATCHED[entry.name]}, floating* _){_other(kind)}"
         elif what == "function of kernel()" and (kind.exception_check or kind.exception_value is not None):
             yield argument.pos, f"a {what} must be noexcept: {_noexcept(kind)}"

@@ -14,15 +14,24 @@ from ATen.Parallel cimport (
 )
 from ATen.TensorIndexing cimport Ellipsis, None_, Slice
 from ATen.TensorIterator cimport TensorIterator, TensorIteratorConfig
-from c10.core.Device cimport *
+from c10.core.Device cimport (
+    Device, DeviceIndex, DeviceType, kCPU, kCUDA, kHIP, kHPU, kMPS, kMTIA, kMeta, kPrivateUse1, kXLA, kXPU,
+)
 from c10.core.GradMode cimport GradMode
-from c10.core.Layout cimport *
+from c10.core.Layout cimport Layout, kJagged, kMkldnn, kSparse, kSparseBsc, kSparseBsr, kSparseCsc, kSparseCsr, kStrided
 from c10.core.MemoryFormat cimport MemoryFormat
 from c10.core.Scalar cimport Scalar
-from c10.core.ScalarType cimport *
+from c10.core.ScalarType cimport (
+    ScalarType, elementSize, isComplexType, isFloatingType, isIntegralType, isQIntType, isSignedType, kBFloat16, kBool,
+    kByte, kChar, kComplexDouble, kComplexFloat, kComplexHalf, kDouble, kFloat, kFloat8_e4m3fn, kFloat8_e4m3fnuz,
+    kFloat8_e5m2, kFloat8_e5m2fnuz, kFloat8_e8m0fnu, kHalf, kInt, kLong, kQInt32, kQInt8, kQUInt8, kShort, kUInt16,
+    kUInt32, kUInt64, promoteTypes, toString,
+)
 from c10.core.Storage cimport Storage
-from c10.core.TensorOptions cimport TensorOptions, TypeMeta
+from c10.core.TensorOptions cimport TensorOptions
 from c10.util.ArrayRef cimport ArrayRef, IntArrayRef
 from c10.util.BFloat16 cimport BFloat16
 from c10.util.Half cimport Half
-from interop.manual cimport *
+from interop.manual cimport (
+    _is_zerotensor, conj, is_complex, is_conj, is_floating_point, is_inference, is_neg, is_signed, numel, size, stride,
+)

@@ -1,7 +1,6 @@
 """Streams, events and guards of any device. Each function uses a few declarations, and says what they said."""
 cimport ATen as at
 cimport torch
-from ATen.ops.record_stream cimport record_stream as record_stream_
 from c10.core.CachingDeviceAllocator cimport DeviceStats, Stat, StatArray, StatType
 from c10.core.Device cimport Device, DeviceIndex, DeviceType
 from c10.core.DeviceGuard cimport DeviceGuard
@@ -14,6 +13,7 @@ from interop.caching_allocator cimport (
 from interop.device_guard cimport (
     current_device as current_device_, device_count as device_count_, device_synchronize, set_device as set_device_,
 )
+from interop.record_stream cimport record_stream as record_stream_
 from interop.stream cimport (
     current_stream, default_stream, set_current_stream as set_current_stream_, stream_from_pool,
 )

@@ -1,5 +1,3 @@
-# Facade over interop/record_stream.h: ATen's function takes a c10::Stream, which has no default.
-#
 # Tensor.record_stream, as a function: what takes a stream would bring its header into every module as a method.
 from ATen.core.TensorBase cimport TensorBase
 from c10.core.Stream cimport Stream
