@@ -1,15 +1,17 @@
 """The converters that are compiled: see the names of the same functions in `interop`."""
 
 cdef extern from "bridges/python.h" namespace "interop::bridges::python":
-    object _from_numpy "interop::bridges::python::from_numpy"(object array, object readonly)
+    object _from_numpy "interop::bridges::python::from_numpy"(object array, object on_readonly)
     object _to_numpy "interop::bridges::python::to_numpy"(object tensor, bint force, bint readonly)
     object _from_buffer "interop::bridges::python::from_buffer"(
-        object obj, object dtype, object shape, object offset, object readonly)
+        object obj, object dtype, object shape, object offset, object on_readonly)
     object _as_memoryview "interop::bridges::python::as_memoryview"(object tensor, bint readonly)
-    object _from_dlpack "interop::bridges::python::from_dlpack"(object obj, object device, object copy, object readonly)
+    object _from_dlpack "interop::bridges::python::from_dlpack"(
+        object obj, object device, object copy, object on_readonly)
     object _to_dlpack "interop::bridges::python::to_dlpack"(
         object tensor, object stream, object max_version, object dl_device, object copy, bint readonly)
-    object _from_cuda_array_interface "interop::bridges::python::from_cuda_array_interface"(object obj, object readonly)
+    object _from_cuda_array_interface "interop::bridges::python::from_cuda_array_interface"(
+        object obj, object on_readonly)
     object _to_cuda_array_interface "interop::bridges::python::to_cuda_array_interface"(object tensor, bint readonly)
     object tensor_buffer_type()
     int _enable_protocol "interop::bridges::python::enable_protocol"(bint enable) except -1
@@ -30,7 +32,7 @@ def enable_protocol(bint enable):
     return before
 
 
-def from_numpy(array, *, readonly="raise"):
+def from_numpy(array, *, on_readonly="raise"):
     """A tensor over the memory of a NumPy array.
 
     Parameters
@@ -39,7 +41,7 @@ def from_numpy(array, *, readonly="raise"):
         Of any rank up to 64, with any strides that are not negative and are multiples of the item size; 0 as well. An
         axis of length 0 or 1 may have any stride. Of a dtype that torch has: bool, int8 to int64, uint8 to uint64,
         float16, float32, float64, complex64, complex128, and bfloat16 and the float8 types of ml_dtypes.
-    readonly : {"raise", "share", "copy"}
+    on_readonly : {"raise", "share", "copy"}
         What becomes of an array that is read-only. torch has no read-only tensors, and a write to such memory is a
         crash, or a change of what others take for constant. "share" is a promise that nothing writes to the tensor;
         what is made of it by `to_numpy` or as a memoryview is read-only again.
@@ -60,7 +62,7 @@ def from_numpy(array, *, readonly="raise"):
         strides, or strides that are no multiples of its item size; is not aligned; or has the byte order of other
         machines. The message says how to copy it: of a masked array, with ``array.filled(value)``.
     """
-    return _from_numpy(array, readonly)
+    return _from_numpy(array, on_readonly)
 
 
 def to_numpy(tensor, *, bint force=False, bint readonly=False):
@@ -99,7 +101,7 @@ def to_numpy(tensor, *, bint force=False, bint readonly=False):
     return _to_numpy(tensor, force, readonly)
 
 
-def from_buffer(obj, *, dtype=None, shape=None, offset=0, readonly="raise"):
+def from_buffer(obj, *, dtype=None, shape=None, offset=0, on_readonly="raise"):
     """A tensor over the memory of an object that exports a buffer (PEP 3118).
 
     Such objects are bytes, bytearray, array.array, mmap, memoryviews, arrays of ctypes and of NumPy, and more.
@@ -115,7 +117,7 @@ def from_buffer(obj, *, dtype=None, shape=None, offset=0, readonly="raise"):
         The shape, of the buffer's contiguous memory; it may be smaller than that. One size may be -1: what is left.
     offset : int
         Where to begin, in bytes; the buffer must be contiguous.
-    readonly : {"raise", "share", "copy"}
+    on_readonly : {"raise", "share", "copy"}
         What becomes of a read-only buffer, as in `from_numpy`.
 
     Returns
@@ -136,7 +138,7 @@ def from_buffer(obj, *, dtype=None, shape=None, offset=0, readonly="raise"):
     BufferError
         From the exporter.
     """
-    return _from_buffer(obj, dtype, shape, offset, readonly)
+    return _from_buffer(obj, dtype, shape, offset, on_readonly)
 
 
 def as_memoryview(tensor, *, bint readonly=False):
@@ -165,7 +167,7 @@ def as_memoryview(tensor, *, bint readonly=False):
     return _as_memoryview(tensor, readonly)
 
 
-def from_dlpack(obj, *, device=None, copy=None, readonly="raise"):
+def from_dlpack(obj, *, device=None, copy=None, on_readonly="raise"):
     """A tensor over the memory of an object that supports DLPack.
 
     Parameters
@@ -178,7 +180,7 @@ def from_dlpack(obj, *, device=None, copy=None, readonly="raise"):
         Where the tensor is to be. If `obj` is not there, its memory is copied.
     copy : bool, optional
         True: copy in any case. False: raise if it would have to be copied. None: copy if it has to be.
-    readonly : {"raise", "share", "copy"}
+    on_readonly : {"raise", "share", "copy"}
         What becomes of read-only memory, as in `from_numpy`. What does not say that it is read-only is writable: a
         capsule of DLPack 0 cannot say it.
 
@@ -202,7 +204,7 @@ def from_dlpack(obj, *, device=None, copy=None, readonly="raise"):
     TypeError
         If it does not support DLPack.
     """
-    return _from_dlpack(obj, device, copy, readonly)
+    return _from_dlpack(obj, device, copy, on_readonly)
 
 
 def to_dlpack(tensor, *, stream=None, max_version=None, dl_device=None, copy=None, bint readonly=False):
@@ -249,14 +251,14 @@ def to_dlpack(tensor, *, stream=None, max_version=None, dl_device=None, copy=Non
     return _to_dlpack(tensor, stream, max_version, dl_device, copy, readonly)
 
 
-def from_cuda_array_interface(obj, *, readonly="raise"):
+def from_cuda_array_interface(obj, *, on_readonly="raise"):
     """A tensor over the memory of an object that has the CUDA array interface (versions 0 to 3).
 
     Parameters
     ----------
     obj
         An object with the attribute ``__cuda_array_interface__``, such as arrays of CuPy and Numba.
-    readonly : {"raise", "share", "copy"}
+    on_readonly : {"raise", "share", "copy"}
         What becomes of read-only memory, as in `from_numpy`.
 
     Returns
@@ -275,7 +277,7 @@ def from_cuda_array_interface(obj, *, readonly="raise"):
     torch.AcceleratorError
         If torch finds no CUDA device.
     """
-    return _from_cuda_array_interface(obj, readonly)
+    return _from_cuda_array_interface(obj, on_readonly)
 
 
 def to_cuda_array_interface(tensor, *, bint readonly=False):

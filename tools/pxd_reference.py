@@ -15,21 +15,23 @@ HEAD = """\
 # Declarations
 
 Every `.pxd` that is installed. It has the path of the header that it mirrors; what lies under `interop/` is about
-headers of our own, in `csrc/include`. "Declared from" are the headers that a module includes for it: ours where torch's
-is heavy, or where a C++ class needs help before Cython can use it.
+headers of our own, in `csrc/include`. "Declared from" are the headers that a module includes for it. Where that is one
+of ours, the file is a facade, and its first line says why: torch's header is heavy, or Cython cannot use what it has.
 
-`cimport torch` and `cimport ATen as at` hand on tensors, ATen's functions, the types that these take, and what loops of
-your own are made with. Everything else is cimported from its own file, as in `from interop.bridges cimport from_numpy`:
-the converters and DLPack (`interop.bridges`, `interop.dlpack`, `ATen.dlpack`), `interop.memview`, `interop.vector_math`
-and `interop.instruction_sets`; `torch.library` and `torch.autograd`; devices, streams and events of `c10.core`;
-`c10.cuda`, `ATen.cuda` and `interop.cuda`; and the exact mirrors in `torch.csrc`.
+`cimport torch` and `cimport ATen as at` hand on tensors, ATen's functions and the types that these take. What ATen does
+not have, `interop` hands on: `from interop cimport elementwise, kernel`. Everything else is cimported from its own
+file, as in `from interop.bridges cimport from_numpy`: the converters and DLPack (`interop.bridges`, `interop.dlpack`,
+`ATen.dlpack`), `interop.memview`, `interop.vector_math` and `interop.instruction_sets`; `torch.library` and
+`torch.autograd`; devices, streams and events of `c10.core`, and `interop.device_guard`, `interop.stream` and
+`interop.caching_allocator` with them; `c10.cuda`, `ATen.cuda` and `interop.cuda`; and the exact mirrors in
+`torch.csrc`.
 
 | file | mirrors | declared from | names |
 |---|---|---|---|
 """
 # These have thousands, or one that another file hands on.
 GENERATED = {
-    "ATen/Functions.pxd": "every function of ATen (generated)",
+    "interop/functions.pxd": "every function of ATen, which `ATen.Functions` hands on (generated)",
     "ATen/core/TensorBody.pxd": "`Tensor` with every method (generated)",
     "torch/_tensor.pxd": "`Tensor`, the Python object (generated)",
 }
@@ -45,7 +47,7 @@ def page(pxd: Path) -> str:
 def row(path: Path, pxd: Path, context: Context) -> str:
     """The line for one file; none for one that declares nothing itself."""
     name = path.relative_to(pxd).as_posix()
-    headers = dict.fromkeys(re.findall(r'^cdef extern from "([^"]+)"', path.read_text(), re.MULTILINE))
+    headers = dict.fromkeys(re.findall(r'^cdef extern from "<?([^">]+)', path.read_text(), re.MULTILINE))
     if not headers:
         return ""
     header = name.removesuffix("pxd") + "h"

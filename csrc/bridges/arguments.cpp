@@ -11,17 +11,17 @@
 
 namespace interop::bridges {
 
-Readonly readonly_of(PyObject* text) {
+OnReadonly on_readonly_of(PyObject* text) {
   static PyObject* const raise = PyUnicode_InternFromString("raise");
   if (text == raise) [[likely]] {
-    return Readonly::raise;
+    return OnReadonly::raise;
   }
   const char* characters = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
   const std::string_view word = characters ? characters : "";
   if (word == "raise" || word == "share" || word == "copy") {
-    return word == "raise" ? Readonly::raise : word == "share" ? Readonly::share : Readonly::copy;
+    return word == "raise" ? OnReadonly::raise : word == "share" ? OnReadonly::share : OnReadonly::copy;
   }
-  PyErr_Format(PyExc_ValueError, "argument 'readonly' must be 'raise', 'share' or 'copy', got %.200R", text);
+  PyErr_Format(PyExc_ValueError, "argument 'on_readonly' must be 'raise', 'share' or 'copy', got %.200R", text);
   throw PythonError();
 }
 

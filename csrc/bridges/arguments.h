@@ -25,7 +25,7 @@ PyObject* guarded(F convert) noexcept {
 }
 
 // "raise", "share" or "copy".
-Readonly readonly_of(PyObject* text);
+OnReadonly on_readonly_of(PyObject* text);
 
 // `accepted` is what the message asks for.
 int64_t integer_of(PyObject* object, const char* argument, const char* accepted);

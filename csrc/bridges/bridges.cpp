@@ -25,8 +25,8 @@ namespace {
 
 class Compiled final : public Bridges {
  public:
-  at::Tensor from_numpy(PyObject* array, Readonly readonly) override {
-    return tensor_of_array(array, readonly);
+  at::Tensor from_numpy(PyObject* array, OnReadonly on_readonly) override {
+    return tensor_of_array(array, on_readonly);
   }
   PyObject* to_numpy(const at::Tensor& tensor, bool force, bool readonly) override {
     return array_of_tensor(tensor, force, readonly);
@@ -34,8 +34,8 @@ class Compiled final : public Bridges {
   PyObject* as_memoryview(const at::Tensor& tensor, bool readonly) override {
     return memoryview_of_tensor(tensor, readonly);
   }
-  at::Tensor from_buffer(PyObject* exporter, const BufferView& view, Readonly readonly) override {
-    return tensor_of_buffer(exporter, view, readonly);
+  at::Tensor from_buffer(PyObject* exporter, const BufferView& view, OnReadonly on_readonly) override {
+    return tensor_of_buffer(exporter, view, on_readonly);
   }
   at::Tensor from_dlpack(PyObject* object, const DlpackImport& wanted) override {
     return tensor_of_dlpack(object, wanted);
@@ -55,8 +55,8 @@ class Compiled final : public Bridges {
   DLTensor to_dltensor(const at::Tensor& tensor, bool readonly) override {
     return bridges::to_dltensor(tensor, readonly);
   }
-  at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly) override {
-    return tensor_of_cuda_array(object, readonly);
+  at::Tensor from_cuda_array_interface(PyObject* object, OnReadonly on_readonly) override {
+    return tensor_of_cuda_array(object, on_readonly);
   }
   PyObject* to_cuda_array_interface(const at::Tensor& tensor, bool readonly) override {
     return cuda_array_of_tensor(tensor, readonly);
@@ -88,8 +88,8 @@ c10::SmallVector<int64_t, 8> shape_of(PyObject* object) {
 
 namespace python {
 
-PyObject* from_numpy(PyObject* array, PyObject* readonly) noexcept {
-  return guarded([&] { return wrap(tensor_of_array(array, readonly_of(readonly))); });
+PyObject* from_numpy(PyObject* array, PyObject* on_readonly) noexcept {
+  return guarded([&] { return wrap(tensor_of_array(array, on_readonly_of(on_readonly))); });
 }
 
 PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept {
@@ -97,7 +97,7 @@ PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept {
 }
 
 PyObject* from_buffer(
-    PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* readonly) noexcept {
+    PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* on_readonly) noexcept {
   return guarded([&] {
     BufferView view;
     if (dtype != Py_None) {
@@ -115,7 +115,7 @@ PyObject* from_buffer(
     view.has_shape = shape != Py_None;
     view.shape = sizes;
     view.offset = integer_of(offset, "offset", "an integer");
-    return wrap(tensor_of_buffer(exporter, view, readonly_of(readonly)));
+    return wrap(tensor_of_buffer(exporter, view, on_readonly_of(on_readonly)));
   });
 }
 

@@ -239,7 +239,7 @@ at::Tensor share(BufferOwner* owner, Reference& reference, const BufferView& wan
 
 }  // namespace
 
-at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, Readonly readonly) {
+at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnReadonly on_readonly) {
   if (!PyObject_CheckBuffer(exporter)) {
     PyErr_Format(
         PyExc_TypeError,
@@ -263,8 +263,8 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, Readon
     throw PythonError();
   }
   const bool read_only = owner->view.readonly;
-  check_writable(read_only, readonly, "obj", "a read-only buffer");
-  return shared_or_copied(lifted(share(owner, reference, wanted)), read_only, readonly);
+  check_writable(read_only, on_readonly, "obj", "a read-only buffer");
+  return shared_or_copied(lifted(share(owner, reference, wanted)), read_only, on_readonly);
 }
 
 int ready_buffer_owner() noexcept {

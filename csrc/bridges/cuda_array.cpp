@@ -226,7 +226,7 @@ PyObject* tuple_of(at::IntArrayRef values, int64_t factor) {
 
 }  // namespace
 
-at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
+at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
   const Reference interface(interface_of(object));
   const int64_t version = integer(interface.get(), "version");
   TORCH_CHECK_VALUE(
@@ -252,7 +252,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
   const Layout layout(subject, ndim, shape.data(), strided ? strides.data() : nullptr, dtype, Unit::bytes);
   const Data data = data_of(interface.get());
   check_pointer(subject, data.pointer, dtype, layout);
-  check_writable(data.read_only, readonly, "obj", "read-only memory");
+  check_writable(data.read_only, on_readonly, "obj", "read-only memory");
   const int64_t stream = stream_of(interface.get(), version);
   const auto& found = interop::detail::devices(c10::kCUDA, "argument 'obj' is on CUDA");
   initialise_cuda();
@@ -263,7 +263,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly) {
   }
   at::Tensor tensor = lifted(tensor_over(
       {pointer, Py_NewRef(object), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype));
-  return shared_or_copied(std::move(tensor), data.read_only, readonly);
+  return shared_or_copied(std::move(tensor), data.read_only, on_readonly);
 }
 
 PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {

@@ -9,7 +9,7 @@
 
 namespace interop::bridges {
 
-at::Tensor tensor_of_cuda_array(PyObject* object, Readonly readonly);
+at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly);
 
 // A new reference to an object with the attribute __cuda_array_interface__.
 PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only);

@@ -52,7 +52,7 @@ at::Tensor alias(const at::Tensor& tensor, const DlpackImport& wanted) {
 
 // NumPy's arrays are what they say, and on the CPU: to ask their methods for a capsule takes as long as all the rest.
 at::Tensor tensor_of_plain_array(PyObject* array, const DlpackImport& wanted) {
-  at::Tensor shared = detail::as_buffer_error([&] { return tensor_of_array(array, Readonly::share, argument); });
+  at::Tensor shared = detail::as_buffer_error([&] { return tensor_of_array(array, OnReadonly::share, argument); });
   check_wanted(wanted, c10::kCPU, is_read_only(*shared.storage().unsafeGetStorageImpl()), false);
   return as_wanted(std::move(shared), wanted);
 }

@@ -244,7 +244,7 @@ template DLManagedTensorVersioned* managed_of_tensor(const at::Tensor& tensor, b
 
 void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool read_only, bool copied) {
   const bool copies = wanted.copy.value_or(false) || moves(wanted, device);
-  check_writable(read_only && !copies, wanted.readonly, "obj", "read-only memory");
+  check_writable(read_only && !copies, wanted.on_readonly, "obj", "read-only memory");
   if (!wanted.copy.value_or(true)) {
     TORCH_CHECK_VALUE(!copied, "argument 'copy' is False, but 'obj' gave a copy; pass copy=None");
     TORCH_CHECK_VALUE(
@@ -255,9 +255,9 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
         *wanted.device,
         " is to copy it; pass copy=None");
     TORCH_CHECK_VALUE(
-        !read_only || wanted.readonly != Readonly::copy,
-        "argument 'copy' is False, but 'readonly' asks for a copy of read-only memory, which 'obj' has; pass "
-        "readonly='share' if nothing will write to the tensor");
+        !read_only || wanted.on_readonly != OnReadonly::copy,
+        "argument 'copy' is False, but 'on_readonly' asks for a copy of read-only memory, which 'obj' has; pass "
+        "on_readonly='share' if nothing will write to the tensor");
   }
 }
 
@@ -265,8 +265,8 @@ at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted) {
   if (moves(wanted, tensor.device())) {
     return copy_on(tensor, *wanted.device);
   }
-  const bool copies = wanted.copy.value_or(false) ||
-                      (wanted.readonly == Readonly::copy && is_read_only(*tensor.storage().unsafeGetStorageImpl()));
+  const bool copies = wanted.copy.value_or(false) || (wanted.on_readonly == OnReadonly::copy &&
+                                                      is_read_only(*tensor.storage().unsafeGetStorageImpl()));
   return copies ? contiguous_copy(tensor) : std::move(tensor);
 }
 

@@ -88,10 +88,10 @@ int64_t stream_of(PyObject* object, const c10::Device& device) {
 
 namespace python {
 
-PyObject* from_dlpack(PyObject* object, PyObject* device, PyObject* copy, PyObject* readonly) noexcept {
+PyObject* from_dlpack(PyObject* object, PyObject* device, PyObject* copy, PyObject* on_readonly) noexcept {
   return guarded([&] {
     DlpackImport wanted;
-    wanted.readonly = readonly_of(readonly);
+    wanted.on_readonly = on_readonly_of(on_readonly);
     wanted.copy = copy_of(copy);
     wanted.device = device_of_argument(device);
     return wrap(tensor_of_dlpack(object, wanted));
@@ -121,8 +121,8 @@ PyObject* to_dlpack(
   });
 }
 
-PyObject* from_cuda_array_interface(PyObject* object, PyObject* readonly) noexcept {
-  return guarded([&] { return wrap(tensor_of_cuda_array(object, readonly_of(readonly))); });
+PyObject* from_cuda_array_interface(PyObject* object, PyObject* on_readonly) noexcept {
+  return guarded([&] { return wrap(tensor_of_cuda_array(object, on_readonly_of(on_readonly))); });
 }
 
 PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept {

@@ -195,7 +195,7 @@ void check_unmasked(PyObject* object, const char* argument) {
       "array.filled(value), or take them as they are with array.data");
 }
 
-at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argument) {
+at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char* argument) {
   need_numpy();
   if (!PyArray_Check(object)) [[unlikely]] {
     PyErr_Format(
@@ -214,13 +214,13 @@ at::Tensor tensor_of_array(PyObject* object, Readonly readonly, const char* argu
     check_unmasked(object, argument);
   }
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
-  check_writable(!writable, readonly, argument, "a read-only array");
+  check_writable(!writable, on_readonly, argument, "a read-only array");
   const Layout layout(subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
   void* data = PyArray_DATA(array);
   check_pointer(subject, data, dtype, layout);
   at::Tensor tensor = lifted(
       tensor_over({data, Py_NewRef(object), writable ? &drop_owner : &drop_read_only_owner, c10::kCPU}, layout, dtype));
-  return shared_or_copied(std::move(tensor), !writable, readonly);
+  return shared_or_copied(std::move(tensor), !writable, on_readonly);
 }
 
 PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {

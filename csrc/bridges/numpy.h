@@ -10,7 +10,7 @@
 namespace interop::bridges {
 
 // `argument` is what messages call the array.
-at::Tensor tensor_of_array(PyObject* array, Readonly readonly, const char* argument = "array");
+at::Tensor tensor_of_array(PyObject* array, OnReadonly on_readonly, const char* argument = "array");
 
 // Whether it is a numpy.ndarray, and not of a subclass.
 bool is_array(PyObject* object);

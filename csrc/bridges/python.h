@@ -5,13 +5,13 @@
 
 namespace interop::bridges::python {
 
-PyObject* from_numpy(PyObject* array, PyObject* readonly) noexcept;
+PyObject* from_numpy(PyObject* array, PyObject* on_readonly) noexcept;
 PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept;
 PyObject* from_buffer(
-    PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* readonly) noexcept;
+    PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* on_readonly) noexcept;
 PyObject* as_memoryview(PyObject* tensor, bool readonly) noexcept;
 PyObject* tensor_buffer_type() noexcept;
-PyObject* from_dlpack(PyObject* object, PyObject* device, PyObject* copy, PyObject* readonly) noexcept;
+PyObject* from_dlpack(PyObject* object, PyObject* device, PyObject* copy, PyObject* on_readonly) noexcept;
 PyObject* to_dlpack(
     PyObject* tensor,
     PyObject* stream,
@@ -19,7 +19,7 @@ PyObject* to_dlpack(
     PyObject* dl_device,
     PyObject* copy,
     bool readonly) noexcept;
-PyObject* from_cuda_array_interface(PyObject* object, PyObject* readonly) noexcept;
+PyObject* from_cuda_array_interface(PyObject* object, PyObject* on_readonly) noexcept;
 PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept;
 
 // See protocol.h.

@@ -29,7 +29,7 @@ _KIND = re.compile(
 )
 _ALIAS = re.compile(r"^[ ]*ctypedef[ ]+[^\n(]*?(\w+)[ ]*$", re.MULTILINE)
 _VARIABLE = re.compile(r"^[ ]{4}(?:const[ ]+)?\w+[ ]+(\w+)[ ]*$", re.MULTILINE)
-_CIMPORT = re.compile(r"^[ \t]*cimport[ \t]+(ATen|torch)(?:[ \t]+as[ \t]+(\w+))?[ \t]*(?:#.*)?$", re.MULTILINE)
+_CIMPORT = re.compile(r"^[ \t]*cimport[ \t]+(ATen|interop|torch)(?:[ \t]+as[ \t]+(\w+))?[ \t]*(?:#.*)?$", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+ATen\b|from[ \t]+ATen[\w.]*[ \t]+import\b).*", re.MULTILINE)
 # Python's names of element types, and those of C++.
 _SCALAR_TYPES = {
@@ -57,7 +57,7 @@ _SCALAR_TYPES = {
 
 
 def refuse_unknown_names(source: str, pxd: str) -> None:
-    """Raises SyntaxError for a name of ATen or torch that there is not, with the nearest name that there is.
+    """Raises SyntaxError for a name of ATen, interop or torch that there is not, with the nearest name that there is.
 
     With the directive nonecheck, Cython's own message for it is followed by a crash of the compiler.
     """
@@ -78,8 +78,8 @@ def refuse_unknown_names(source: str, pxd: str) -> None:
 
 
 def _explain(name: str, alias: str, package: str, pxd: str) -> str:
-    missing = f"ATen has no {name!r}" if package == "ATen" else f"the cimported torch has no {name!r}"
-    python = "" if package == "ATen" else "for Python's, write: import torch"
+    missing = f"ATen has no {name!r}" if package == "ATen" else f"the cimported {package} has no {name!r}"
+    python = "" if package == "ATen" else f"for Python's, write: import {package}"
     at = alias if package == "ATen" else "at"
     known = _names_in(pxd, "ATen")
     if name in _SCALAR_TYPES:
@@ -88,6 +88,8 @@ def _explain(name: str, alias: str, package: str, pxd: str) -> str:
         instead = f"write {at}.{name}"
     elif (Path(pxd) / "ATen" / name).is_dir():
         return "; ".join(filter(None, [missing, python, f"for C++'s, write: from ATen.{name} cimport ..."]))
+    elif module := module_of_ours(name, pxd):
+        return "; ".join(filter(None, [missing, f"write: from {module} cimport {name}", python]))
     elif package == "ATen" and (near := difflib.get_close_matches(name, known, 1)):
         instead = f"did you mean {at}.{near[0]}?"
     else:
@@ -110,6 +112,14 @@ def _names_in(pxd: str, module: str) -> frozenset[str]:
     for pattern in (_FUNCTION, _KIND, _ALIAS, _VARIABLE):
         names.update(name.rpartition(".")[2] for name in pattern.findall(text))
     return frozenset(names)
+
+
+def module_of_ours(name: str, pxd: str) -> str | None:
+    """The module of `interop` that declares `name`: the package itself where it hands the name on."""
+    files = sorted(Path(pxd, "interop").rglob("*.pxd"), key=lambda path: (path.stem != "__init__", path))
+    modules = [path.relative_to(pxd).with_suffix("").as_posix().replace("/", ".") for path in files]
+    modules = [module.removesuffix(".__init__") for module in modules]
+    return next((module for module in modules if name in _names_in(pxd, module)), None)
 
 
 def _attributes(text: str, alias: str) -> Iterator[tuple[str, str, tuple[int, int]]]:
@@ -219,10 +229,10 @@ _TAKE_FUNCTIONS = {
     ("torch.library", "impl"): (2, "kernel"),
     ("torch.library", "register_autograd"): (1, "function of register_autograd"),
     ("torch.autograd", "define"): (1, "forward or backward function"),
-    ("interop.elementwise", "kernel"): (0, "function of at.kernel"),
-    ("interop.dispatch", "dispatch"): (2, "function of at.dispatch"),
-    ("interop.dispatch", "dispatch2d"): (2, "function of at.dispatch2d"),
-    ("interop.dispatch", "dispatch_part"): (2, "function of at.dispatch_part"),
+    ("interop.elementwise", "kernel"): (0, "function of kernel()"),
+    ("interop.dispatch", "dispatch"): (2, "function of dispatch()"),
+    ("interop.dispatch", "dispatch2d"): (2, "function of dispatch2d()"),
+    ("interop.dispatch", "dispatch_part"): (2, "function of dispatch_part()"),
 }
 # Before the last parameter, a pointer to the element.
 _DISPATCHED = {
@@ -250,14 +260,14 @@ def _unfit_functions(node: SimpleCallNode) -> Iterator[tuple[tuple, str]]:
             yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
         elif first is None and _is_for_a_dtype(kind):
             yield argument.pos, f"the last parameter of a {what} is a void*{_other(kind)}"
-        elif what.startswith("function of at.dispatch") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
+        elif what.startswith("function of dispatch") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
             yield argument.pos, f"a {what} has the parameters ({_DISPATCHED[entry.name]}, floating* _){_other(kind)}"
-        elif what == "function of at.kernel" and (kind.exception_check or kind.exception_value is not None):
+        elif what == "function of kernel()" and (kind.exception_check or kind.exception_value is not None):
             yield argument.pos, f"a {what} must be noexcept: {_noexcept(kind)}"
 
 
 def _is_for_a_dtype(kind) -> bool:
-    """Whether this is a specialisation among which at.dispatch chooses."""
+    """Whether this is a specialisation among which dispatch() chooses."""
     last = kind.args[-1].type if kind.args else None
     return last is not None and last.is_ptr and last.base_type.is_numeric and bool(_other(kind))
 
@@ -265,7 +275,7 @@ def _is_for_a_dtype(kind) -> bool:
 def _other(kind) -> str:
     """What can take a function that is for a dtype."""
     fitting = (name for name, parameters in _DISPATCHED.items() if parameters.count(",") + 2 == len(kind.args))
-    return "".join(f"; for this one there is at.{name}" for name in fitting)
+    return "".join(f"; for this one there is {name}()" for name in fitting)
 
 
 def _module_of(entry) -> str | None:

@@ -15,14 +15,15 @@ from interop.cython.dependencies import read_source
 
 __all__ = ["OPERATORS", "Selection", "cut", "select"]
 
-GENERATED = ("ATen/Functions.pxd", "ATen/core/TensorBody.pxd")
-PACKAGES = ("ATen/__init__.pxd", "torch/__init__.pxd")
+GENERATED = ("interop/functions.pxd", "ATen/core/TensorBody.pxd")
+HAND_ON = ("ATen/__init__.pxd", "ATen/Functions.pxd", "interop/__init__.pxd", "torch/__init__.pxd")
+"""Cimport for others what further files declare."""
 HEADER = "interop/functions.h"
 OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
 """What all blocks of `HEADER` need. A header that is cut down includes what its own do instead."""
 
 _DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[^"]+")?(?:\[[\w, ]+\])?\(.*\) except \+translate_exception$')
-_CIMPORT = re.compile(r"^from \S+ cimport (\([^)*]*\)|[^\n(*]*)\n", re.MULTILINE)
+_CIMPORT = re.compile(r"^(from \S+ cimport) (\([^)*]*\)|[^\n(*]*)\n", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -58,8 +59,9 @@ def select(read: Iterable[str], pxd: Path, include: Path, folder: Path) -> Selec
         # The build of this package itself has not generated them yet, and needs none.
         if (path := Path("pxd", name)) in whole:
             chosen[path] = "".join(_needed(whole[path], names))
-    for name in PACKAGES:
-        chosen[Path("pxd", name)] = _without_unused(whole[Path("pxd", name)], names)
+    for name in HAND_ON:
+        if (path := Path("pxd", name)) in whole:
+            chosen[path] = _without_unused(whole[path], names)
     if (include / HEADER).exists():
         chosen[Path("include", HEADER)] = cut((include / HEADER).read_text(), names)
     digest = hashlib.sha256(repr(whole | chosen).encode()).hexdigest()[:16]
@@ -86,12 +88,17 @@ def _needed(text: str, names: set[str]) -> Iterator[str]:
 
 
 def _without_unused(text: str, names: set[str]) -> str:
-    """A package's declarations without the cimports of what has none of `names`: each brings headers into the module.
+    """Declarations that cimport of what they hand on `names` alone: each cimport brings headers into the module.
 
     A cimport with a star stays.
     """
-    used = names | set(_NAME.findall(_CIMPORT.sub("", text)))
-    return _CIMPORT.sub(lambda cimport: cimport[0] if used & set(_NAME.findall(cimport[1])) else "", text)
+
+    def shortened(cimport: re.Match[str]) -> str:
+        kept = [one.strip() for one in cimport[2].strip("()").split(",") if used & set(_NAME.findall(one))]
+        return f"{cimport[1]} {', '.join(kept)}\n" if kept else ""
+
+    used = names | set(_NAME.findall(re.sub(r"#.*", "", _CIMPORT.sub("", text))))
+    return _CIMPORT.sub(shortened, text)
 
 
 def _write_whole(path: Path, text: str) -> None:

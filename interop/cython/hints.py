@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from Cython.Compiler import Errors
 
+from interop.cython.checks import module_of_ours
 from interop.cython.patches import replaced
+from interop.paths import get_pxd_dir
 
 __all__ = ["HINT", "hint", "hints"]
 
@@ -21,11 +23,13 @@ _NO_OVERLOAD = re.compile(r"no suitable method found")
 _KEYWORD = re.compile(r"C function got unexpected keyword argument '(\w+)'")
 _NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
-_UNDECLARED = re.compile(r"(?:undeclared name not builtin: (at|torch)|'(at|torch)' is not declared)$")
+_UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not declared)$")
+_NOT_DECLARED = re.compile(r"Name '(\w+)' not declared in module '(?:ATen|c10|interop|torch)\b")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
 # What is declared as Python's tensors; `at.Tensor x` is C++, and a `Tensor x` is what was cimported under that name.
 _DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
 _DECLARED_SHORT = re.compile(r"(?<![\w.])Tensor[ \t]+(\w+)")
+_CIMPORTS_ATEN = re.compile(r"^[ \t]*cimport[ \t]+ATen\b", re.M)
 _CIMPORTED = re.compile(
     r"^[ \t]*from[ \t]+([\w.]+)[ \t]+cimport\b(?:[^\n#(]*|[ \t]*\([^)]*)\bTensor\b(?!\s+as\b)", re.M
 )
@@ -46,11 +50,12 @@ _INSTEAD = [
         (r"Invalid operand types for '@' \(.*Tensor", "C++ has no operator @: write at.matmul(a, b)"),
         (
             r"Indexing '(?:const )?Tensor(?: ?&)?' not supported",
-            "what stands between the brackets in Python is given to index: x.index(at.indices(0, at.Slice(1, 3)))",
+            "what stands between the brackets in Python is given to index: x.index(indices(0, at.Slice(1, 3))), "
+            "after: from interop cimport indices",
         ),
         (
             r"Can't set non-reference result '(?:const )?Tensor'",
-            "x[0] = value is written x.index_put_(at.indices(0), value)",
+            "x[0] = value is written x.index_put_(indices(0), value), after: from interop cimport indices",
         ),
         (r"missing begin\(\) on Tensor", "C++ tensors are not iterated over: x.select(0, i) for i in range(x.size(0))"),
         (r"Type '(?:const )?Tensor(?: ?&)?' not acceptable as a boolean", "the truth of an element is x.is_nonzero()"),
@@ -98,7 +103,7 @@ def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
     if _NO_OVERLOAD.match(message) and _TAKES_TENSORS.search(text[: column - 1]):
         given = [name for name in re.findall(r"(?<![\w.])(\w+)(?=[ \t]*[,)\]])", here) if name in declared]
         return _of_python(given[0]) if given else None
-    return _of_name(message, here)
+    return _of_name(message, here, lines)
 
 
 def _of_use(text: str, column: int) -> str | None:
@@ -106,13 +111,16 @@ def _of_use(text: str, column: int) -> str | None:
     if _MATMUL.search(text.partition("#")[0]):
         return "C++ has no operator @: write at.matmul(a, b), where a and b are C++ tensors"
     if _SLICED.match(text, column - 1):
-        return "C++ tensors have no slices: x[0:2] is written x.index(at.indices(at.Slice(0, 2)))"
+        return (
+            "C++ tensors have no slices: x[0:2] is written x.index(indices(at.Slice(0, 2))), "
+            "after: from interop cimport indices"
+        )
     if _LIST_OF_TENSORS.search(text[: column - 1]):
-        return "a list of C++ tensors is at.tensors(a, b)"
+        return "a list of C++ tensors is tensors(a, b), after: from interop cimport tensors"
     return None
 
 
-def _of_name(message: str, here: str) -> str | None:
+def _of_name(message: str, here: str, lines: list[str]) -> str | None:
     """Of names that C++ does not have, and of those that were not cimported."""
     if _NOT_CALLED.match(message):
         name = re.sub(r"\W*(\w*).*", r"\1", here)
@@ -123,9 +131,19 @@ def _of_name(message: str, here: str) -> str | None:
         return _attribute(lacking[1]) or (of_python if hasattr(torch.Tensor, lacking[1]) else None)
     if _NO_PXD.match(message):
         return "the packages are called ATen and torch: cimport ATen as at"
+    elsewhere = _NOT_DECLARED.match(message)
+    if elsewhere:
+        return _of_ours(elsewhere[1])
     missing = _UNDECLARED.match(message)
     name = (missing[1] or missing[2]) if missing else ""
-    return f"write at the top: cimport {_PACKAGES[name]}" if name and here.startswith(f"{name}.") else None
+    if name in _PACKAGES:
+        return f"write at the top: cimport {_PACKAGES[name]}" if here.startswith(f"{name}.") else None
+    return _of_ours(name) if name and _CIMPORTS_ATEN.search("\n".join(lines)) else None
+
+
+def _of_ours(name: str) -> str | None:
+    module = module_of_ours(name, get_pxd_dir())
+    return f"write at the top: from {module} cimport {name}" if module else None
 
 
 def _attribute(name: str) -> str | None:

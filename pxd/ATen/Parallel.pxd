@@ -1,3 +1,5 @@
+# Facade over interop/parallel.h: at::parallel_for() takes a lambda of C++, and must not be left by a Python error.
+#
 # How many threads ATen's operators use, and loops over these threads.
 #
 #     cdef void halve(int64_t begin, int64_t end, void* data) noexcept nogil:
@@ -15,6 +17,7 @@ from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 
 from interop.exceptions cimport translate_exception
+from interop.parallel cimport Part
 
 cdef extern from "ATen/Parallel.h" namespace "at" nogil:
     int get_num_threads() except +translate_exception
@@ -24,9 +27,6 @@ cdef extern from "ATen/Parallel.h" namespace "at" nogil:
     cbool in_parallel_region() except +translate_exception
 
 cdef extern from "interop/parallel.h" namespace "interop" nogil:
-    # One part of a loop: of a fused function, at.dispatch_part() chooses.
-    ctypedef void (*Part)(int64_t begin, int64_t end, void* data) except * nogil
-
     # Calls function(b, e, data) for parts b:e of begin:end, on several threads if there are more than `grain` numbers.
     void parallel_for(
         int64_t begin, int64_t end, int64_t grain, Part function, void* data) except +translate_exception

@@ -1,3 +1,5 @@
+# Facade over interop/iterator.h: at::TensorIterator cannot be copied or default-constructed, and takes lambdas of C++.
+#
 # at::TensorIterator: an elementwise operation or a reduction, with the loop over elements written in Cython.
 #
 #     cdef void twice(char** data, const int64_t* strides, int64_t n, void* context) noexcept nogil:
@@ -23,12 +25,9 @@ from ATen.core.TensorBody cimport CTensor, Tensor
 from c10.core.ScalarType cimport ScalarType
 from c10.util.ArrayRef cimport IntArrayRef
 from interop.exceptions cimport translate_exception
+from interop.iterator cimport Loop, Loop2d
 
 cdef extern from "interop/iterator.h" namespace "interop" nogil:
-    ctypedef void (*Loop)(char** data, const int64_t* strides, int64_t n, void* context) except * nogil
-    # n elements along the first dimension, m along the second. Its strides follow those of the first.
-    ctypedef void (*Loop2d)(char** data, const int64_t* strides, int64_t n, int64_t m, void* context) except * nogil
-
     cppclass TensorIterator:
         TensorIterator() noexcept  # must be assigned to before it is used: ValueError
 

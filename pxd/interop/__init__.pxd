@@ -1,1 +1,32 @@
-# Mirrors of our own headers, csrc/include/interop.
+# What ATen does not have, for loops, kernels and arguments: `from interop cimport elementwise, kernel`.
+#
+# A file has the path of the header that it mirrors, below csrc/include. `interop.build` drops the cimports of which a
+# source names nothing, and with them their headers. What is for a purpose of its own stays in its file:
+# interop.bridges, interop.dlpack, interop.cuda, interop.memview and so on.
+from ATen.core.TensorBody cimport OptionalTensorList
+from interop.accessor cimport (
+    accessor1, accessor2, accessor3, accessor4, const_accessor1, const_accessor2, const_accessor3, const_accessor4,
+    const_row1, const_row2, const_row3, row1, row2, row3,
+)
+from interop.array cimport BoolArray2, BoolArray3, BoolArray4
+from interop.context cimport (
+    alert_not_deterministic, are_deterministic_algorithms_enabled, get_cudnn_benchmark, get_cudnn_deterministic,
+    get_cudnn_enabled, get_default_dtype, get_float32_matmul_precision, is_deterministic_algorithms_warn_only_enabled,
+    set_cudnn_benchmark, set_cudnn_deterministic, set_cudnn_enabled, set_default_dtype, set_float32_matmul_precision,
+    set_flush_denormal, use_deterministic_algorithms,
+)
+from interop.dispatch cimport (
+    all_types, complex_, dispatch, dispatch2d, dispatch_part, floating, floating_and_reduced, integral,
+)
+from interop.elementwise cimport elementwise, elementwise_out, kernel, unbroadcast
+from interop.generator cimport default_generator, get_state, make_cpu_generator, set_state
+from interop.indexing cimport add_index, indices
+from interop.iterator cimport Loop, Loop2d
+from interop.lists cimport Dims, dims, tensors
+from interop.parallel cimport Part
+from interop.reduction cimport reduce
+from interop.scalar cimport equal_scalars, scalar
+from interop.tuple cimport (
+    get0, get1, get2, get3, get4, get5, get6, get7, get8, make_tuple, tuple2, tuple3, tuple4, tuple5, tuple6, tuple7,
+    tuple9,
+)

@@ -10,13 +10,13 @@ from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/bridges.h" namespace "interop::bridges":
     # What becomes of read-only memory: torch has no read-only tensors. Only call it `share` if nothing will write.
-    enum class Readonly "interop::bridges::Readonly":
-        raise_ "interop::bridges::Readonly::raise"
+    enum class OnReadonly "interop::bridges::OnReadonly":
+        raise_ "interop::bridges::OnReadonly::raise"
         share
         copy
     # A tensor over the memory of a numpy.ndarray, which it keeps alive.
     Tensor from_numpy(object array) except +translate_exception
-    Tensor from_numpy(object array, Readonly readonly) except +translate_exception
+    Tensor from_numpy(object array, OnReadonly on_readonly) except +translate_exception
     # A numpy.ndarray over the memory of a tensor, which it keeps alive.
     object to_numpy(const Tensor& tensor) except +translate_exception
     object to_numpy(const Tensor& tensor, cbool force) except +translate_exception
@@ -26,16 +26,16 @@ cdef extern from "interop/bridges.h" namespace "interop::bridges":
     object as_memoryview(const Tensor& tensor, cbool readonly) except +translate_exception
     # A tensor over the memory of whatever exports a buffer, which it holds.
     Tensor from_buffer(object exporter) except +translate_exception
-    Tensor from_buffer(object exporter, Readonly readonly) except +translate_exception
+    Tensor from_buffer(object exporter, OnReadonly on_readonly) except +translate_exception
     Tensor from_buffer(object exporter, ScalarType dtype, const vector[int64_t]& shape) except +translate_exception
     Tensor from_buffer(
         object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset,
     ) except +translate_exception
     Tensor from_buffer(
-        object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset, Readonly readonly,
+        object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset, OnReadonly on_readonly,
     ) except +translate_exception
     # The CUDA array interface, version 3: a tensor over the memory of an object that has it, and such an object.
     Tensor from_cuda_array_interface(object obj) except +translate_exception
-    Tensor from_cuda_array_interface(object obj, Readonly readonly) except +translate_exception
+    Tensor from_cuda_array_interface(object obj, OnReadonly on_readonly) except +translate_exception
     object to_cuda_array_interface(const Tensor& tensor) except +translate_exception
     object to_cuda_array_interface(const Tensor& tensor, cbool readonly) except +translate_exception

@@ -1,11 +1,11 @@
 # Fused types of tensor elements, and the specialisation of a fused function for a dtype that is known at run time.
 #
-#     cdef void loop(char** data, const int64_t* strides, int64_t n, at.floating* _) noexcept nogil: ...
+#     cdef void loop(char** data, const int64_t* strides, int64_t n, floating* _) noexcept nogil: ...
 #
-#     it.for_each(at.dispatch(it.dtype(0), b"twice", loop[float], loop[double]), NULL)
+#     it.for_each(dispatch(it.dtype(0), b"twice", loop[float], loop[double]), NULL)
 #
-# For at.parallel_for it is at.dispatch_part(dtype, name, part[float], ...), of `cdef void part(int64_t begin, int64_t
-# end, at.floating* data)`.
+# For at.parallel_for it is dispatch_part(dtype, name, part[float], ...), of `cdef void part(int64_t begin, int64_t
+# end, floating* data)`.
 #
 # The last parameter says which dtype a specialisation is for; it is the context that for_each() was given, or the data
 # of parallel_for(). (Cython wants a fused type among the parameters.) Where there is none for the dtype:
@@ -13,12 +13,12 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 
-from ATen.Parallel cimport Part
-from ATen.TensorIterator cimport Loop, Loop2d
 from c10.core.ScalarType cimport ScalarType
 from c10.util.BFloat16 cimport BFloat16
 from c10.util.Half cimport Half
 from interop.exceptions cimport translate_exception
+from interop.iterator cimport Loop, Loop2d
+from interop.parallel cimport Part
 
 ctypedef fused floating:
     float

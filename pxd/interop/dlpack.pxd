@@ -4,17 +4,17 @@ from libcpp cimport bool as cbool
 
 from ATen.core.TensorBody cimport Tensor
 from ATen.dlpack cimport DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor
-from interop.bridges cimport Readonly
+from interop.bridges cimport OnReadonly
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/dlpack.h" namespace "interop::dlpack":
     # The tensor of a capsule, which is used up, or of an object that supports DLPack.
     Tensor from_dlpack(object obj) except +translate_exception
-    Tensor from_dlpack(object obj, Readonly readonly) except +translate_exception
+    Tensor from_dlpack(object obj, OnReadonly on_readonly) except +translate_exception
     # Takes over `managed`, and calls its deleter itself if it raises.
     Tensor from_managed "interop::dlpack::from_dlpack"(DLManagedTensorVersioned* managed) except +translate_exception
     Tensor from_managed "interop::dlpack::from_dlpack"(
-        DLManagedTensorVersioned* managed, Readonly readonly,
+        DLManagedTensorVersioned* managed, OnReadonly on_readonly,
     ) except +translate_exception
     # A capsule of DLPack 1 that owns the tensor's memory; nothing waits for a stream.
     object to_dlpack(const Tensor& tensor) except +translate_exception

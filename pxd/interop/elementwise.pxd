@@ -1,11 +1,11 @@
 # Operations on tensors out of one scalar function, as @cython.ufunc makes them for NumPy's arrays.
 #
 #     @cython.cdivision(True)  # else x / 0 raises, and nothing is vectorised
-#     cdef inline at.floating _swish(at.floating x, at.floating beta) noexcept nogil:
+#     cdef inline floating _swish(floating x, floating beta) noexcept nogil:
 #         return x / (1 + exp(-beta * x))
 #
 #     cdef at.Tensor swish(const at.Tensor& x, double beta) except *:
-#         return at.elementwise(b"swish", at.kernel(_swish[float], _swish[double]), x, beta)
+#         return elementwise(b"swish", kernel(_swish[float], _swish[double]), x, beta)
 #
 # The function takes values of one C type and returns that type or a C++ bool; there may be one for each type, fused or
 # not. Arguments are tensors, or numbers with a C type. As in torch, they are broadcast and promoted to a common dtype,

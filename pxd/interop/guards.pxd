@@ -21,3 +21,6 @@ cdef extern from "interop/guards.h" namespace "interop" nogil:
     cppclass InferenceMode:
         InferenceMode() noexcept
         InferenceMode(cbool enabled) noexcept
+
+        @staticmethod
+        cbool is_enabled() noexcept  # on this thread

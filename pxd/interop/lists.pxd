@@ -1,4 +1,4 @@
-# Lists for code without the GIL, as arguments: at.zeros(at.dims(2, 3)), at.cat(at.tensors(a, b), 1). A tuple of C
+# Lists for code without the GIL, as arguments: at.zeros(dims(2, 3)), at.cat(tensors(a, b), 1). A tuple of C
 # values does as well, at.zeros((n, m)); these can also be variables.
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector

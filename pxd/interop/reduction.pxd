@@ -1,10 +1,10 @@
 # Reductions of tensors out of one scalar function.
 #
-#     cdef inline at.floating _larger(at.floating total, at.floating value) noexcept nogil:
+#     cdef inline floating _larger(floating total, floating value) noexcept nogil:
 #         return value if value > total else total
 #
 #     cdef at.Tensor largest(const at.Tensor& x) except *:
-#         return at.reduce(b"largest", at.kernel(_larger[float], _larger[double]), x, -INFINITY, 0)
+#         return reduce(b"largest", kernel(_larger[float], _larger[double]), x, -INFINITY, 0)
 #
 # The function folds a value into a total, in any order and grouping: on several threads, and in several totals at once.
 # So it must be associative and commutative, and f(identity, x) must be x. Like elementwise operations, it must be

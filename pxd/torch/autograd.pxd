@@ -39,7 +39,7 @@ cdef extern from "interop/autograd.h" namespace "interop::autograd" nogil:
         # What is no tensor: a struct of yours, zeroed when it is made. Borrowed from the context.
         T* state[T]() except +translate_exception
 
-    # R is at.Tensor, at.tuple2[at.Tensor, at.Tensor] (up to tuple7), or vector[at.Tensor]. `backward` takes a gradient
+    # R is at.Tensor, tuple2[at.Tensor, at.Tensor] (up to tuple7), or vector[at.Tensor]. `backward` takes a gradient
     # for each output and returns one for each argument of forward: at.Tensor() for those that have none.
     cppclass Function[R]:
         Function() noexcept

@@ -48,7 +48,7 @@ cdef extern from "interop/library.h":
 
 cdef extern from "interop/operator.h" namespace "interop" nogil:
     # A registered operator, to be called: Operator[at.Tensor](b"demo::mul").call(a, 2.0). R is what it returns: a
-    # tensor, a number, a vector, or at.tuple2 (up to tuple7) of them. Arguments at the end may be left out if they have
+    # tensor, a number, a vector, or tuple2 (up to tuple7) of them. Arguments at the end may be left out if they have
     # a default.
     cppclass Operator[R]:
         Operator() noexcept

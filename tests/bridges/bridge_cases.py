@@ -72,7 +72,7 @@ TENSORS = {
     "transposed": lambda: torch.arange(12).view(3, 4).T,
     "a part with an offset and steps": lambda: torch.arange(24).view(4, 6)[1::2, ::3],
     "expanded": lambda: torch.arange(3).expand(2, 3),
-    "over a read-only array": lambda: interop.from_numpy(np.broadcast_to(np.arange(3), 3), readonly="share"),
+    "over a read-only array": lambda: interop.from_numpy(np.broadcast_to(np.arange(3), 3), on_readonly="share"),
     "memory that is copied on write": lambda: torch.arange(3)._lazy_clone(),
     "made in inference mode": inference,
     "a subclass": lambda: torch.nn.Parameter(torch.ones(3), requires_grad=False),

@@ -167,7 +167,7 @@ HOSTILE = {  # how a capsule of (2, 3) float64 is changed, the error, words of i
     "padded elements": (flagged(structs.PADDED), BufferError, ["packed"]),
     "version 2": (of_version(2), BufferError, ["version 2.0", "max_version"]),
     "version 0": (of_version(0), BufferError, ["version 0.0"]),
-    "read-only": (flagged(structs.READ_ONLY), ValueError, ["read-only", "readonly='copy'"]),
+    "read-only": (flagged(structs.READ_ONLY), ValueError, ["read-only", "on_readonly='copy'"]),
 }
 WITHOUT_CUDA = {
     "CUDA": (setting(type=structs.CUDA), BufferError, ["CUDA device 0", "finds no CUDA device", "device='cpu'"]),
@@ -203,11 +203,11 @@ def heeds_copy(convert):
 
 def heeds_readonly(convert):
     given = Capsule(np.broadcast_to(np.arange(3.0), (2, 3)))
-    shared = convert(given.capsule, readonly="share")
+    shared = convert(given.capsule, on_readonly="share")
     assert shared.data_ptr() == given.array.ctypes.data
     assert (given.deleted, shared.stride()) == (0, (0, 1))
     given = Capsule(np.broadcast_to(np.arange(3.0), (2, 3)))
-    copied = convert(given.capsule, readonly="copy")
+    copied = convert(given.capsule, on_readonly="copy")
     assert (given.deleted, copied.stride(), copied.tolist()) == (1, (3, 1), given.array.tolist())
 
 

@@ -100,13 +100,13 @@ def test_a_chain_from_a_tensor_is_one_allocation(rounds):
 
 
 def test_read_only_memory_stays_so_along_a_chain():
-    tensor = interop.from_buffer(b"abcd", readonly="share")
+    tensor = interop.from_buffer(b"abcd", on_readonly="share")
     assert not np.asarray(interop.as_memoryview(tensor)).flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         interop.from_numpy(interop.to_numpy(tensor))
     with pytest.raises(ValueError, match="read-only"):
         interop.from_buffer(interop.as_memoryview(tensor))
-    again = interop.from_buffer(interop.as_memoryview(tensor), readonly="share")
+    again = interop.from_buffer(interop.as_memoryview(tensor), on_readonly="share")
     assert not interop.to_numpy(again[1:3]).flags.writeable
 
 
@@ -252,5 +252,5 @@ def test_versions_are_not_counted_by_what_only_shares():
     interop.TensorBuffer(tensor)
     shared = interop.from_numpy(np.ones(3))
     assert (tensor._version, shared._version) == (0, 0)
-    assert interop.from_numpy(np.broadcast_to(1.0, 3), readonly="copy")._version == 0
+    assert interop.from_numpy(np.broadcast_to(1.0, 3), on_readonly="copy")._version == 0
     assert interop.from_buffer(array.array("d", [1, 2]))._version == 0

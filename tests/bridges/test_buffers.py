@@ -282,11 +282,11 @@ def test_pointers_to_pointers_to_pointers(bridged):
 
 
 def test_read_only_buffers():
-    shared = interop.from_buffer(b"abcd", readonly="share")
+    shared = interop.from_buffer(b"abcd", on_readonly="share")
     assert interop.as_memoryview(shared).readonly
     assert not interop.to_numpy(shared).flags.writeable
-    assert interop.from_buffer(b"abcd", readonly="copy").fill_(1).tolist() == [1] * 4
-    assert not interop.as_memoryview(interop.from_buffer(bytearray(b"abcd"), readonly="share")).readonly
+    assert interop.from_buffer(b"abcd", on_readonly="copy").fill_(1).tolist() == [1] * 4
+    assert not interop.as_memoryview(interop.from_buffer(bytearray(b"abcd"), on_readonly="share")).readonly
 
 
 def test_hostile_exporters():
@@ -315,7 +315,7 @@ def test_hostile_exporters():
             continue
         view = memoryview(exporter)
         try:
-            tensor = interop.from_buffer(exporter, readonly="share")
+            tensor = interop.from_buffer(exporter, on_readonly="share")
         except (ValueError, TypeError) as error:
             refusals.append(str(error))
             continue
@@ -707,8 +707,8 @@ BROKEN_BUFFERS = {
     "drops the owner": lambda obj: (
         torch.frombuffer(obj, dtype=torch.uint8) if len(obj) == 16 else interop.from_buffer(obj)
     ),
-    "read-only ignored": lambda obj: interop.from_buffer(obj, readonly="share"),
-    "read-only copied": lambda obj: interop.from_buffer(obj, readonly="copy"),
+    "read-only ignored": lambda obj: interop.from_buffer(obj, on_readonly="share"),
+    "read-only copied": lambda obj: interop.from_buffer(obj, on_readonly="copy"),
     "byte order ignored": lambda obj: interop.from_buffer(
         obj, dtype=torch.float32 if isinstance(obj, np.ndarray) and not obj.dtype.isnative else None
     ),

@@ -58,7 +58,7 @@ REFUSALS = {  # the entries, the error, words of its message
     "a negative address": ({"data": (-8, False)}, OverflowError, "64 bits for 'data'.*-8"),
     "a null pointer": ({"data": (0, False)}, ValueError, "a null pointer for 6 elements"),
     "a misaligned address": ({"data": (4098, False)}, ValueError, "aligned to 4"),
-    "read-only": ({"data": (4096, True)}, ValueError, "read-only.*readonly='copy'"),
+    "read-only": ({"data": (4096, True)}, ValueError, "read-only.*on_readonly='copy'"),
     "stream 0": ({"stream": 0}, ValueError, "must not be 0, which is ambiguous"),
     "stream -1": ({"stream": -1}, ValueError, "1, 2 or the handle of a stream, got -1"),
     "a stream of another kind": ({"stream": "1"}, TypeError, "an integer for 'stream'"),
@@ -92,8 +92,8 @@ def test_objects_without_the_interface():
             interop.from_cuda_array_interface(given)
     with pytest.raises(TypeError, match="must be a dict, got 3"):
         interop.from_cuda_array_interface(SimpleNamespace(__cuda_array_interface__=3))
-    with pytest.raises(ValueError, match="'readonly' must be"):
-        interop.from_cuda_array_interface(interface(), readonly="no")
+    with pytest.raises(ValueError, match="'on_readonly' must be"):
+        interop.from_cuda_array_interface(interface(), on_readonly="no")
 
     class Failing:
         @property
@@ -201,7 +201,7 @@ def test_what_is_read(fake):
             interop.from_cuda_array_interface(of(data=(64, False)))
         with raises(ValueError, match="read-only"):
             interop.from_cuda_array_interface(of(data=(x.data_ptr(), True)))
-        shared = interop.from_cuda_array_interface(of(data=(x.data_ptr(), True)), readonly="share")
+        shared = interop.from_cuda_array_interface(of(data=(x.data_ptr(), True)), on_readonly="share")
         assert told(shared)["data"] == (x.data_ptr(), True)
     """)
 

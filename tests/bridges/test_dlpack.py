@@ -58,7 +58,7 @@ def test_numpy_torch_and_ours_agree(name, shape, readonly, expand):
     if expand:
         array = np.broadcast_to(array, (2, *array.shape))
     array.flags.writeable = not (readonly or expand)
-    ours = interop.from_dlpack(array, readonly="share")
+    ours = interop.from_dlpack(array, on_readonly="share")
     assert (ours.dtype, ours.shape) == (torch.from_dlpack(array.copy()).dtype, array.shape)
     assert checks.bytes_of(ours) == array.tobytes()
     capsule = interop.to_dlpack(ours, max_version=(1, 0))
@@ -66,7 +66,7 @@ def test_numpy_torch_and_ours_agree(name, shape, readonly, expand):
     theirs = np.from_dlpack(Producer(capsule))
     assert theirs.flags.writeable == array.flags.writeable or not array.size  # of no memory, NumPy makes some
     assert theirs.tobytes() == array.tobytes()
-    again = interop.from_dlpack(interop.to_dlpack(ours, max_version=(1, 0)), readonly="share")
+    again = interop.from_dlpack(interop.to_dlpack(ours, max_version=(1, 0)), on_readonly="share")
     assert (again.stride(), again.data_ptr()) == (ours.stride(), ours.data_ptr())
 
 
@@ -331,7 +331,7 @@ def test_a_copy_of_read_only_memory_is_a_copy_although_it_is_one_already():
 def test_gradients_of_forward_mode_are_not_lost():
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))
-        for given in ({}, {"copy": True}, {"readonly": "copy"}):
+        for given in ({}, {"copy": True}, {"on_readonly": "copy"}):
             with pytest.raises(BufferError, match="dual"):
                 interop.from_dlpack(dual, **given)
 
@@ -356,7 +356,7 @@ def test_tensors_are_those_of_the_mode_that_holds():
         for ours in (
             interop.from_numpy(np.ones(3)),
             interop.from_buffer(bytearray(8)),
-            interop.from_numpy(frozen, readonly="copy"),
+            interop.from_numpy(frozen, on_readonly="copy"),
             interop.from_dlpack(np.ones(3), copy=True),
         ):
             assert type(ours) is type(theirs)
@@ -383,8 +383,8 @@ def test_wrong_arguments():
     for wrong in ({"copy": 1}, {"copy": "no"}, {"device": 3}, {"device": b"cpu"}):
         with pytest.raises(TypeError, match="argument '"):
             interop.from_dlpack(tensor, **wrong)
-    with pytest.raises(ValueError, match="'readonly' must be"):
-        interop.from_dlpack(tensor, readonly="no")
+    with pytest.raises(ValueError, match="'on_readonly' must be"):
+        interop.from_dlpack(tensor, on_readonly="no")
     for wrong in ({"copy": 0}, {"stream": 1.5}, {"stream": True}, {"max_version": 1}, {"max_version": (1,)}):
         with pytest.raises(TypeError, match="argument '"):
             interop.to_dlpack(tensor, **wrong)
@@ -461,16 +461,16 @@ def test_read_only_memory_stays_read_only():
     array = np.broadcast_to(np.arange(3.0), (2, 3))
     with pytest.raises(ValueError, match="read-only"):
         interop.from_dlpack(array)
-    shared = interop.from_dlpack(array, readonly="share")
+    shared = interop.from_dlpack(array, on_readonly="share")
     assert not interop.to_numpy(shared).flags.writeable
     assert memoryview(interop.as_memoryview(shared)).readonly
     with pytest.raises(BufferError, match=r"max_version=\(1, 0\)"):
         interop.to_dlpack(shared)
     with pytest.raises(ValueError, match="read-only"):
         interop.from_dlpack(shared)
-    assert interop.from_dlpack(shared, readonly="copy").stride() == (3, 1)
-    with pytest.raises(ValueError, match="'copy' is False, but 'readonly' asks for a copy"):
-        interop.from_dlpack(shared, readonly="copy", copy=False)
+    assert interop.from_dlpack(shared, on_readonly="copy").stride() == (3, 1)
+    with pytest.raises(ValueError, match="'copy' is False, but 'on_readonly' asks for a copy"):
+        interop.from_dlpack(shared, on_readonly="copy", copy=False)
     assert interop.from_dlpack(array, copy=True).tolist() == array.tolist()
     assert interop.from_dlpack(torch.ones(2).expand(3, 2)).stride() == (0, 1)
 
@@ -624,7 +624,7 @@ def test_descriptions_in_cython(dlpacked):
         dlpacked.described(torch.ones(1).expand(3))
     assert dlpacked.described(torch.ones(1).expand(3), True)[4] == [0]
     # Whose memory it is, other modules than the one that made the tensor must find out as well.
-    frozen = interop.from_buffer(bytes(8), dtype=torch.float64, readonly="share")
+    frozen = interop.from_buffer(bytes(8), dtype=torch.float64, on_readonly="share")
     with pytest.raises(BufferError, match="read-only"):
         dlpacked.described(frozen)
     assert dlpacked.described(frozen, True)[0] == frozen.data_ptr()

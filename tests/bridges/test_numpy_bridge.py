@@ -54,24 +54,24 @@ def test_every_tensor_is_shared(name, shape, expand):
 
 @settings(deadline=None, max_examples=300)
 @given(st.sampled_from(sorted(checks.PLAIN)), shapes(), st.booleans(), st.sampled_from(["raise", "share", "copy"]))
-def test_writeability_goes_round(name, shape, writable, readonly):
+def test_writeability_goes_round(name, shape, writable, on_readonly):
     """array -> tensor -> array and memoryview -> tensor -> array: what could not be written to cannot be at the end."""
     array = laid_out(name, *shape)
     array.flags.writeable = writable
-    if not writable and readonly == "raise":
+    if not writable and on_readonly == "raise":
         checks.refuses(interop.from_numpy, array, ValueError, ["read-only"])
         return
-    tensor = interop.from_numpy(array, readonly=readonly)
+    tensor = interop.from_numpy(array, on_readonly=on_readonly)
     shown, view = interop.to_numpy(tensor), interop.as_memoryview(tensor)
-    again = interop.from_buffer(view, readonly="share")
+    again = interop.from_buffer(view, on_readonly="share")
     last = interop.to_numpy(again)
     assert checks.bytes_of(again) == view.tobytes() == shown.tobytes() == array.tobytes()
     assert shown.shape == last.shape == view.shape == array.shape
-    may_write = writable or readonly == "copy"
+    may_write = writable or on_readonly == "copy"
     assert (shown.flags.writeable, last.flags.writeable, view.readonly) == (may_write, may_write, not may_write)
     if array.size:
         assert again.data_ptr() == tensor.data_ptr() == shown.ctypes.data
-        assert (tensor.data_ptr() == array.ctypes.data) == (writable or readonly == "share")
+        assert (tensor.data_ptr() == array.ctypes.data) == (writable or on_readonly == "share")
 
 
 def array_checks():
@@ -209,11 +209,11 @@ def test_rank_64_and_65():
 @pytest.mark.parametrize("array", [np.broadcast_to(np.arange(3), (2, 3)), np.frombuffer(b"abc", np.uint8)])
 def test_read_only_arrays(array):
     follow = weakref.ref(array)
-    shared = interop.from_numpy(array, readonly="share")
+    shared = interop.from_numpy(array, on_readonly="share")
     assert shared.data_ptr() == array.ctypes.data
     back = interop.to_numpy(shared)
     assert not back.flags.writeable
-    copied = interop.from_numpy(array, readonly="copy")
+    copied = interop.from_numpy(array, on_readonly="copy")
     assert copied.is_contiguous()
     assert copied.untyped_storage().resizable()
     assert copied.data_ptr() != array.ctypes.data
@@ -222,13 +222,13 @@ def test_read_only_arrays(array):
     assert follow() is array
 
 
-def test_what_readonly_may_be():
+def test_what_on_readonly_may_be():
     writable = np.ones(3)
-    for readonly in ("raise", "share", "copy", "".join(["ra", "ise"])):
-        assert interop.from_numpy(writable, readonly=readonly).data_ptr() == writable.ctypes.data
+    for on_readonly in ("raise", "share", "copy", "".join(["ra", "ise"])):
+        assert interop.from_numpy(writable, on_readonly=on_readonly).data_ptr() == writable.ctypes.data
     for wrong in ("", "no", None, True, 1, b"copy"):
-        with pytest.raises(ValueError, match="'readonly' must be 'raise', 'share' or 'copy'"):
-            interop.from_numpy(writable, readonly=wrong)
+        with pytest.raises(ValueError, match="'on_readonly' must be 'raise', 'share' or 'copy'"):
+            interop.from_numpy(writable, on_readonly=wrong)
     with pytest.raises(TypeError):
         interop.from_numpy(writable, "copy")
 

@@ -265,23 +265,25 @@ class TestCythonize:
             cythonize("m.pyx")
 
     UNFIT = (  # functions, and calls of them
-        "cdef inline at.floating one(at.floating x) {declared}: return x\n"
-        "cdef void loop(char** d, const int64_t* s, int64_t n, at.floating* _) {declared}: pass\n"
-        "cdef void loop2d(char** d, const int64_t* s, int64_t n, int64_t m, at.floating* _) {declared}: pass\n"
+        "cdef inline floating one(floating x) {declared}: return x\n"
+        "cdef void loop(char** d, const int64_t* s, int64_t n, floating* _) {declared}: pass\n"
+        "cdef void loop2d(char** d, const int64_t* s, int64_t n, int64_t m, floating* _) {declared}: pass\n"
         "cdef void plain(char** d, const int64_t* s, int64_t n, void* _) {declared}: pass\n"
         "cdef void part(int64_t begin, int64_t end, void* _) {declared}: pass\n"
         "cdef void element(at.TensorIterator& part, void* _) {declared}: pass\n",
-        "    at.elementwise(b'one', at.kernel(one[float], one[double]), x)",
-        "    x = at.add(at.elementwise_out(b'one', x, at.kernel((one[float])), x), 1)",
-        "    at.reduce(b'one', at.kernel(one[float]), x, 0)",
-        "    it.for_each(at.dispatch(at.kFloat, b'loop', loop[float], loop[double]), NULL)",
-        "    it.for_each(at.dispatch2d(at.kFloat, b'loop', loop2d[float]), NULL)",
+        "    elementwise(b'one', kernel(one[float], one[double]), x)",
+        "    x = at.add(elementwise_out(b'one', x, kernel((one[float])), x), 1)",
+        "    reduce(b'one', kernel(one[float]), x, 0)",
+        "    it.for_each(dispatch(at.kFloat, b'loop', loop[float], loop[double]), NULL)",
+        "    it.for_each(dispatch2d(at.kFloat, b'loop', loop2d[float]), NULL)",
         "    it.for_each(plain, NULL)",
         "    it.foreach_reduced_elt(element, NULL)",
         "    at.parallel_for(0, 1, 1, part, NULL)",
     )
     BEGIN = (
-        "cimport ATen as at\nfrom libc.stdint cimport int64_t\nfrom torch.autograd cimport Context, Function\n"
+        "cimport ATen as at\nfrom interop cimport dispatch, dispatch2d, dispatch_part, elementwise, elementwise_out\n"
+        "from interop cimport floating, kernel, reduce\n"
+        "from libc.stdint cimport int64_t\nfrom torch.autograd cimport Context, Function\n"
         "from torch.library cimport impl, register_autograd\n"
     )
 
@@ -317,11 +319,11 @@ class TestCythonize:
             "cdef inline float f(float x) except? -1 nogil: return x",
             "cdef inline int64_t g(int64_t x, int64_t y) except *: return x",
             "cdef void use(at.Tensor x):",
-            "    at.elementwise(b'f', at.kernel(f), x)",
-            "    at.reduce(b'g', at.kernel(g), x, 0)",
+            "    elementwise(b'f', kernel(f), x)",
+            "    reduce(b'g', kernel(g), x, 0)",
         )
         assert [message for _, message in refused] == [
-            "a function of at.kernel must be noexcept: cdef float f(float x) noexcept nogil",
+            "a function of kernel() must be noexcept: cdef float f(float x) noexcept nogil",
             "torch calls this function without the GIL; declare it `nogil`, or `with gil`",
         ]
 
@@ -331,24 +333,24 @@ class TestCythonize:
             project,
             capsys,
             functions.format(declared="noexcept nogil"),
-            "cdef void ranges(int64_t begin, int64_t end, at.floating* data) noexcept nogil: pass",
+            "cdef void ranges(int64_t begin, int64_t end, floating* data) noexcept nogil: pass",
             "cdef void use(at.TensorIterator it) except *:",
-            "    it.for_each(at.dispatch(at.kFloat, b'x', loop2d[float]), NULL)",
-            "    it.for_each(at.dispatch2d(at.kFloat, b'x', ranges[float]), NULL)",
-            "    at.parallel_for(0, 1, 1, at.dispatch_part(at.kFloat, b'x', loop[float]), NULL)",
-            "    at.parallel_for(0, 1, 1, at.dispatch(at.kFloat, b'x', ranges[float], ranges[double]), NULL)",
+            "    it.for_each(dispatch(at.kFloat, b'x', loop2d[float]), NULL)",
+            "    it.for_each(dispatch2d(at.kFloat, b'x', ranges[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, dispatch_part(at.kFloat, b'x', loop[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, dispatch(at.kFloat, b'x', ranges[float], ranges[double]), NULL)",
             "    at.parallel_for(0, 1, 1, ranges[float], NULL)",
         )
         loop = (
-            "a function of at.dispatch has the parameters (char** data, const int64_t* strides, int64_t n, floating* _)"
+            "a function of dispatch() has the parameters (char** data, const int64_t* strides, int64_t n, floating* _)"
         )
         found = list(dict.fromkeys(message for _, message in refused))
-        assert found[0] == f"{loop}; for this one there is at.dispatch2d"
-        assert found[1].endswith("int64_t n, int64_t m, floating* _); for this one there is at.dispatch_part")
-        assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one there is at.dispatch")
-        assert found[3] == f"{loop}; for this one there is at.dispatch_part"
+        assert found[0] == f"{loop}; for this one there is dispatch2d()"
+        assert found[1].endswith("int64_t n, int64_t m, floating* _); for this one there is dispatch_part()")
+        assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one there is dispatch()")
+        assert found[3] == f"{loop}; for this one there is dispatch_part()"
         assert found[-1] == (
-            "the last parameter of a function that torch calls is a void*; for this one there is at.dispatch_part"
+            "the last parameter of a function that torch calls is a void*; for this one there is dispatch_part()"
         )
 
     def test_a_function_of_python(self, project, capsys):
@@ -361,11 +363,11 @@ class TestCythonize:
             "impl('a::b', 'CPU', f)",
             "impl('a::b', 'CPU', lambda x: x)",
             "register_autograd('a::b', f)",
-            "cdef void use(at.Tensor x): at.elementwise(b'f', at.kernel(f), x)",
+            "cdef void use(at.Tensor x): elementwise(b'f', kernel(f), x)",
             "cdef void iterate(at.TensorIterator it): it.for_each(f, NULL)",
         )
         what = ["forward or backward function"] * 2 + ["kernel"] * 2
-        what += ["function of register_autograd", "function of at.kernel", "function that torch calls"]
+        what += ["function of register_autograd", "function of kernel()", "function that torch calls"]
         assert [message for _, message in refused] == [
             f"a {name} is a cdef function, and this is a Python object" for name in what
         ]
@@ -375,7 +377,7 @@ class TestSelection:
     """Cython is told of the functions alone that a source, or a file that it cimports or includes, can mean."""
 
     def declared(self, project):
-        (functions,) = (project / "build" / "interop-pxd").glob("*/pxd/ATen/Functions.pxd")
+        (functions,) = (project / "build" / "interop-pxd").glob("*/pxd/interop/functions.pxd")
         return set(re.findall(r"(\w+)(?: \"[\w:]+\")?(?:\[[\w, ]+\])?\(.*except \+", functions.read_text()))
 
     def test_names_in_a_source_and_in_what_it_reads(self, project):
@@ -395,11 +397,14 @@ class TestSelection:
 
     def test_headers_that_nothing_needs(self, project):
         (project / "plain.pyx").write_text("cimport ATen as at\ndef f(): at.exp(at.zeros((2,)))\n")
-        (project / "indexed.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,)).index(at.indices(<long>0))\n")
+        (project / "indexed.pyx").write_text(
+            "cimport ATen as at\nfrom interop cimport indices\ndef f(): at.zeros((2,)).index(indices(<long>0))\n"
+        )
         cythonize("plain.pyx")
         cythonize("indexed.pyx")
         assert "interop/indexing.h" not in (project / "plain.cpp").read_text()
         assert "interop/indexing.h" in (project / "indexed.cpp").read_text()
+        assert "interop/elementwise.h" not in (project / "indexed.cpp").read_text()
 
     def test_an_unknown_function(self, project):
         """In code, not in a comment or a string."""
@@ -430,6 +435,22 @@ class TestSelection:
                 r"no 'cuda'; for C\+\+'s, write: from ATen\.cuda",
             ),
             ("cimport ATen as at\ndef f(): at.float\n", r"ATen has no 'float'; the ScalarType is at\.kFloat"),
+            (
+                "cimport ATen as at\ndef f(): at.elementwise()\n",
+                r"ATen has no 'elementwise'; write: from interop cimport elementwise \(",
+            ),
+            (
+                "cimport ATen as at\ndef f(): at.current_stream()\n",
+                r"ATen has no 'current_stream'; write: from interop\.stream cimport current_stream \(",
+            ),
+            (
+                "cimport interop\ndef f(): interop.load()\n",
+                r"the cimported interop has no 'load'; for Python's, write: import interop \(",
+            ),
+            (
+                "cimport torch\ndef f(): torch.indices()\n",
+                r"torch has no 'indices'; write: from interop cimport indices; for Python's",
+            ),
             ("import ATen as at\ndef f(): at.relu\n", r"no Python module ATen; write: cimport ATen as at"),
             ("from ATen import relu\n", r"no Python module ATen; write: cimport ATen as at"),
         ],
@@ -438,15 +459,16 @@ class TestSelection:
         (project / "other.pyx").write_text(code)
         with pytest.raises(SyntaxError, match=message):
             cythonize("other.pyx")
-        if code.startswith("cimport torch"):
-            (project / "other.pyx").write_text("import torch\n" + code)
+        package = code.split()[1]
+        if package != "ATen" and code.startswith("cimport"):
+            (project / "other.pyx").write_text(f"import {package}\n{code}")
             cythonize("other.pyx")
 
     def test_a_package_by_its_own_name(self, project):
         (project / "own.pyx").write_text("cimport ATen\ncimport ATen.cuda\ndef f(): return ATen.cuda.is_available()\n")
         cythonize("own.pyx")
 
-    @pytest.mark.parametrize("module", ["ATen", "torch"])
+    @pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
     def test_the_names_are_those_that_cython_finds(self, module):
         """One that is missing would be refused, and one too many would crash Cython."""
         options = CompilationOptions(default_options, include_path=[interop.get_pxd_dir()], cplus=True)

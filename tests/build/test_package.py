@@ -23,7 +23,12 @@ OF_WHEEL = {
     "library": "import operators, torch; torch.ops.interop_test.scaled_mm",
     "bridges": "import bridged, numpy; assert bridged.numpy_and_back(numpy.full(3, 2.0)).tolist() == [4, 4, 4]",
 }
-GENERATED = {"pxd/torch/_tensor.pxd", "pxd/ATen/Functions.pxd", "pxd/ATen/core/TensorBody.pxd"}
+GENERATED = {
+    "pxd/torch/_tensor.pxd",
+    "pxd/ATen/Functions.pxd",
+    "pxd/ATen/core/TensorBody.pxd",
+    "pxd/interop/functions.pxd",
+}
 
 
 def tracked(*patterns):

@@ -21,7 +21,8 @@ MIRRORS = [
         f"c10/cuda/CUDA{name}"
         for name in ("CachingAllocator", "Event", "Functions", "GraphsC10Utils", "Guard", "Stream")
     ),
-    *("ATen/cuda/CUDAContext", "ATen/cuda/CUDAGraphsUtils", "ATen/ops/record_stream"),
+    *("ATen/cuda/CUDAContext", "ATen/cuda/CUDAGraphsUtils"),
+    *(f"interop/{name}" for name in ("caching_allocator", "device_guard", "record_stream", "stream")),
 ]
 # Those that need no argument, and those that the tests below call with one.
 CUDA_CALLS = [

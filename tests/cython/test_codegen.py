@@ -21,6 +21,7 @@ PXD, INCLUDE = Path(interop.get_pxd_dir()), Path(interop.get_include())
 GENERATED = (
     PXD / "torch/_tensor.pxd",
     PXD / "ATen/Functions.pxd",
+    PXD / "interop/functions.pxd",
     PXD / "ATen/core/TensorBody.pxd",
     INCLUDE / "interop/functions.h",
 )

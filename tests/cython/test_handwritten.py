@@ -421,10 +421,10 @@ class TestBounds:
 
 
 MISUSES = {
-    "int": ("at.indices(i)", "takes no C int"),
-    "True": ("at.indices(True)", "takes no C int"),
-    "True among others": ("at.indices(at.Slice(), True)", "takes no C int"),
-    "float": ("at.indices(2.5)", "an index must be an integer"),
+    "int": ("indices(i)", "takes no C int"),
+    "True": ("indices(True)", "takes no C int"),
+    "True among others": ("indices(at.Slice(), True)", "takes no C int"),
+    "float": ("indices(2.5)", "an index must be an integer"),
     "write to a constant": ("constant[0] = 1", "Can't set non-reference result"),
 }
 
@@ -433,9 +433,10 @@ class TestMisuseDoesNotCompile:
     @pytest.mark.parametrize(("statement", "message"), MISUSES.values(), ids=MISUSES)
     def test_misuse(self, tmp_path, statement, message):
         tmp_path.joinpath("m.pyx").write_text(
-            "cimport torch\ncimport ATen as at\n\ndef f(torch.Tensor x not None, int i):\n"
+            "cimport torch\ncimport ATen as at\nfrom interop cimport const_accessor1, indices\n\n"
+            "def f(torch.Tensor x not None, int i):\n"
             "    cdef at.Tensor t = x.cdata\n"
-            "    cdef at.const_accessor1[float] constant = at.const_accessor1[float](t)\n"
+            "    cdef const_accessor1[float] constant = const_accessor1[float](t)\n"
             f"    {statement}\n    return t.dim(), constant.size(0)\n"
         )
         tmp_path.joinpath("setup.py").write_text(

@@ -39,12 +39,13 @@ SOURCES = {
 MODULE = """
 cimport torch
 cimport ATen as at
+from interop cimport const_accessor2, elementwise, kernel
 
 cdef inline float _half(float x) noexcept nogil:
     return x / 2
 
 def half(torch.Tensor x not None):
-    return torch.wrap(at.elementwise(b"half", at.kernel(_half), x.cdata))
+    return torch.wrap(elementwise(b"half", kernel(_half), x.cdata))
 
 def dimensions(torch.Tensor x):
     return x.cdata.dim()
@@ -53,7 +54,7 @@ def first(float[::1] x):
     return x[0]
 
 def corner(torch.Tensor x not None):
-    return at.const_accessor2[float](x.cdata, b"x")[0][0]
+    return const_accessor2[float](x.cdata, b"x")[0][0]
 """
 REGISTERED = """
 cimport ATen as at

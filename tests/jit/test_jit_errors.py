@@ -150,17 +150,18 @@ class TestInSources:
 HINTS_FOLLOWED = """
 cimport torch
 cimport ATen as at
+from interop cimport indices, tensors
 from libc.stdint cimport int64_t
 
 def f(torch.Tensor x not None, torch.Tensor y not None):
     cdef at.Tensor a = x.cdata, b = y.cdata, none = at.Tensor(), changed = a.clone()
     cdef int64_t i
-    changed.index_put_(at.indices(0), 7.0)
+    changed.index_put_(indices(0), 7.0)
     return (
         torch.wrap(at.matmul(a, b)), torch.wrap(at.pow(a, 2)), torch.wrap(at.floor_divide(a, b)),
-        torch.wrap(at.remainder(a, b)), torch.wrap(a.index(at.indices(at.Slice(0, 2)))),
-        torch.wrap(a.index(at.indices(0, at.Slice(1, 3)))), torch.wrap(changed),
-        torch.wrap(at.cat(at.tensors(a, b))), torch.wrap_size(a.sizes()), torch.wrap_dtype(a.scalar_type()),
+        torch.wrap(at.remainder(a, b)), torch.wrap(a.index(indices(at.Slice(0, 2)))),
+        torch.wrap(a.index(indices(0, at.Slice(1, 3)))), torch.wrap(changed),
+        torch.wrap(at.cat(tensors(a, b))), torch.wrap_size(a.sizes()), torch.wrap_dtype(a.scalar_type()),
         torch.wrap_device(a.device()), torch.wrap_layout(a.layout()), a.dim(), torch.wrap(a.t()),
         [torch.wrap(a.select(0, i)) for i in range(a.size(0))], a.select(0, 0).select(0, 0).is_nonzero(),
         at.sum(a).item[double](), torch.wrap(none),
@@ -193,10 +194,13 @@ class TestHints:
             ("return torch.wrap(x.cdata ** 2)", r"no operator \*\*: write at\.pow\(a, b\)"),
             ("return torch.wrap(x.cdata // 2)", r"no operator //: write at\.floor_divide\(a, b\)"),
             ("return torch.wrap(x.cdata % 2)", r"no operator %: write at\.remainder\(a, b\)"),
-            ("return torch.wrap(x.cdata[0:2])", r"x\.index\(at\.indices\(at\.Slice\(0, 2\)\)\)"),
-            ("return torch.wrap(x.cdata[0, 1])", r"x\.index\(at\.indices\(0, at\.Slice\(1, 3\)\)\)"),
-            ("x.cdata[0] = 1", r"x\.index_put_\(at\.indices\(0\), value\)"),
-            ("return torch.wrap(at.cat([x.cdata, y.cdata]))", r"a list of C.. tensors is at\.tensors\(a, b\)"),
+            ("return torch.wrap(x.cdata[0:2])", r"x\.index\(indices\(at\.Slice\(0, 2\)\)\)"),
+            ("return torch.wrap(x.cdata[0, 1])", r"x\.index\(indices\(0, at\.Slice\(1, 3\)\)\)"),
+            ("x.cdata[0] = 1", r"x\.index_put_\(indices\(0\), value\), after: from interop cimport indices"),
+            (
+                "return torch.wrap(at.cat([x.cdata, y.cdata]))",
+                r"a list of C.. tensors is tensors\(a, b\), after: from interop cimport tensors",
+            ),
             ("return x.cdata.shape", r"shape is x\.sizes\(\), or torch\.wrap_size\(x\.sizes\(\)\) for Python"),
             ("return x.cdata.dtype", r"dtype is x\.scalar_type\(\), or torch\.wrap_dtype"),
             ("return x.cdata.sum", r"a C.. function, to be called: sum\(\)"),
@@ -222,6 +226,9 @@ class TestHints:
             ("def f(x): return at.relu(x)\n", "write at the top: cimport ATen as at"),
             ("cimport aten as at\ndef f(x): return at.relu(x)\n", "the packages are called ATen and torch"),
             ("cimport ATen as at\ndef f(at.Tensor x): at.relu(x)\n", "Python passes a torch.Tensor x"),
+            ("from ATen cimport elementwise\n", "write at the top: from interop cimport elementwise"),
+            ("from c10.core.Stream cimport current_stream\n", "write at the top: from interop.stream cimport current"),
+            ("cimport ATen as at\ndef f(): at.zeros(dims(1, 2))\n", "write at the top: from interop cimport dims"),
         ],
     )
     def test_what_to_cimport(self, source, expected):

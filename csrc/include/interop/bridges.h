@@ -20,7 +20,7 @@ namespace interop::bridges {
 inline namespace bridges_2 {
 
 // What becomes of memory that is read-only: torch has no read-only tensors.
-enum class Readonly { raise, share, copy };
+enum class OnReadonly { raise, share, copy };
 
 // As what a buffer is to be seen, where it is not as what it says.
 struct BufferView {
@@ -32,7 +32,7 @@ struct BufferView {
 
 // How a tensor is to be taken over by DLPack.
 struct DlpackImport {
-  Readonly readonly = Readonly::raise;
+  OnReadonly on_readonly = OnReadonly::raise;
   std::optional<bool> copy;           // true: always, false: never; else if it is needed
   std::optional<c10::Device> device;  // where to; else where it is
 };
@@ -52,11 +52,11 @@ class Bridges {
   static constexpr const char* module = "interop._bridges";
   static constexpr const char* attribute = "_bridges_2";
 
-  virtual at::Tensor from_numpy(PyObject* array, Readonly readonly) = 0;
+  virtual at::Tensor from_numpy(PyObject* array, OnReadonly on_readonly) = 0;
   // The objects are new references.
   virtual PyObject* to_numpy(const at::Tensor& tensor, bool force, bool readonly) = 0;
   virtual PyObject* as_memoryview(const at::Tensor& tensor, bool readonly) = 0;
-  virtual at::Tensor from_buffer(PyObject* exporter, const BufferView& view, Readonly readonly) = 0;
+  virtual at::Tensor from_buffer(PyObject* exporter, const BufferView& view, OnReadonly on_readonly) = 0;
 
   // See interop/dlpack.h.
   virtual at::Tensor from_dlpack(PyObject* object, const DlpackImport& wanted) = 0;
@@ -68,7 +68,7 @@ class Bridges {
   virtual DLTensor to_dltensor(const at::Tensor& tensor, bool readonly) = 0;
 
   // An object with the attribute __cuda_array_interface__, and the way back.
-  virtual at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly) = 0;
+  virtual at::Tensor from_cuda_array_interface(PyObject* object, OnReadonly on_readonly) = 0;
   virtual PyObject* to_cuda_array_interface(const at::Tensor& tensor, bool readonly) = 0;
 
  protected:
@@ -94,8 +94,8 @@ inline Bridges& bridges() {
 
 // As the functions of `interop` with these names. All of them need the GIL.
 
-inline at::Tensor from_numpy(PyObject* array, Readonly readonly = Readonly::raise) {
-  return bridges().from_numpy(array, readonly);
+inline at::Tensor from_numpy(PyObject* array, OnReadonly on_readonly = OnReadonly::raise) {
+  return bridges().from_numpy(array, on_readonly);
 }
 inline PyObject* to_numpy(const at::Tensor& tensor, bool force = false, bool readonly = false) {
   return bridges().to_numpy(tensor, force, readonly);
@@ -103,19 +103,19 @@ inline PyObject* to_numpy(const at::Tensor& tensor, bool force = false, bool rea
 inline PyObject* as_memoryview(const at::Tensor& tensor, bool readonly = false) {
   return bridges().as_memoryview(tensor, readonly);
 }
-inline at::Tensor from_buffer(PyObject* exporter, Readonly readonly = Readonly::raise) {
-  return bridges().from_buffer(exporter, {}, readonly);
+inline at::Tensor from_buffer(PyObject* exporter, OnReadonly on_readonly = OnReadonly::raise) {
+  return bridges().from_buffer(exporter, {}, on_readonly);
 }
 inline at::Tensor from_buffer(
     PyObject* exporter,
     c10::ScalarType dtype,
     at::IntArrayRef shape,
     int64_t offset = 0,
-    Readonly readonly = Readonly::raise) {
-  return bridges().from_buffer(exporter, {dtype, true, shape, offset}, readonly);
+    OnReadonly on_readonly = OnReadonly::raise) {
+  return bridges().from_buffer(exporter, {dtype, true, shape, offset}, on_readonly);
 }
-inline at::Tensor from_cuda_array_interface(PyObject* object, Readonly readonly = Readonly::raise) {
-  return bridges().from_cuda_array_interface(object, readonly);
+inline at::Tensor from_cuda_array_interface(PyObject* object, OnReadonly on_readonly = OnReadonly::raise) {
+  return bridges().from_cuda_array_interface(object, on_readonly);
 }
 inline PyObject* to_cuda_array_interface(const at::Tensor& tensor, bool readonly = false) {
   return bridges().to_cuda_array_interface(tensor, readonly);

@@ -13,7 +13,7 @@ namespace interop::dlpack {
 
 using bridges::DlpackExport;
 using bridges::DlpackImport;
-using bridges::Readonly;
+using bridges::OnReadonly;
 
 // The tensor as a DLTensor that owns nothing: it is valid until the tensor is freed, resized or transposed in place.
 // Nothing is allocated, and it does not need the GIL. A DLTensor cannot say that it is read-only: whoever wants to
@@ -29,12 +29,12 @@ inline DLTensor to_dltensor(const at::Tensor& tensor, bool read_only = false) {
 inline at::Tensor from_dlpack(PyObject* object, const DlpackImport& wanted = {}) {
   return bridges::bridges().from_dlpack(object, wanted);
 }
-inline at::Tensor from_dlpack(PyObject* object, Readonly readonly) {
-  return from_dlpack(object, DlpackImport{.readonly = readonly});
+inline at::Tensor from_dlpack(PyObject* object, OnReadonly on_readonly) {
+  return from_dlpack(object, DlpackImport{.on_readonly = on_readonly});
 }
 // Takes over `managed`, also where it fails: then its deleter has been called.
-inline at::Tensor from_dlpack(DLManagedTensorVersioned* managed, Readonly readonly = Readonly::raise) {
-  return bridges::bridges().from_managed(managed, DlpackImport{.readonly = readonly});
+inline at::Tensor from_dlpack(DLManagedTensorVersioned* managed, OnReadonly on_readonly = OnReadonly::raise) {
+  return bridges::bridges().from_managed(managed, DlpackImport{.on_readonly = on_readonly});
 }
 
 // A capsule of DLPack 1 that owns the tensor's memory, a new reference.

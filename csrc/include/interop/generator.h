@@ -81,7 +81,7 @@ class Generator : public at::Generator {
   void check() const {
     TORCH_CHECK_VALUE(
         defined(),
-        "the generator is undefined, so it has no state; take at.default_generator() or at.make_cpu_generator(seed)");
+        "the generator is undefined, so it has no state; take default_generator() or make_cpu_generator(seed)");
   }
   at::CPUGeneratorImpl* cpu() const {
     check();

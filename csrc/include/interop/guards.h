@@ -53,6 +53,10 @@ class InferenceMode : public ScopedMode<c10::InferenceMode> {
  public:
   InferenceMode() noexcept : ScopedMode(true) {}
   explicit InferenceMode(bool enabled) noexcept : ScopedMode(enabled) {}
+
+  static bool is_enabled() noexcept {
+    return c10::InferenceMode::is_enabled();
+  }
 };
 
 namespace detail {

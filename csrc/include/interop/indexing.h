@@ -101,8 +101,8 @@ at::indexing::TensorIndex index_of(const T& value) {
   } else if constexpr (std::is_same_v<T, int>) {
     static_assert(
         false_for<T>,
-        "at.indices takes no C int, because Cython makes one of True: write <long>i for an element, "
-        "at.scalar(flag) for a truth value");
+        "indices() takes no C int, because Cython makes one of True: write <long>i for an element, "
+        "scalar(flag) for a truth value");
   } else if constexpr (std::is_integral_v<T>) {
     if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(int64_t)) {
       TORCH_CHECK_INDEX(

@@ -1,4 +1,4 @@
-// Lists that a Cython caller writes without a vector of their own: at.dims(2, 3), at.tensors(a, b).
+// Lists that a Cython caller writes without a vector of their own: dims(2, 3), tensors(a, b).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -130,8 +130,8 @@ at::Tensor reduce(
   return detail::reduce<functions...>(
       name,
       tensor,
-      as<at::Scalar>(identity, "at.reduce", "identity"),
-      as<at::OptionalIntArrayRef>(dims, "at.reduce", "dims"),
+      as<at::Scalar>(identity, "reduce", "identity"),
+      as<at::OptionalIntArrayRef>(dims, "reduce", "dims"),
       keepdim);
 }
 

@@ -3,6 +3,7 @@
 cimport ATen as at
 cimport torch
 
+from interop cimport const_accessor1
 from interop.bridges cimport as_memoryview, from_buffer
 
 
@@ -17,7 +18,7 @@ cdef class TypedMember:
         return self.t.cdata.numel()
 
     def first(self):
-        return at.const_accessor1[float](self.t.cdata, b"t")[0]
+        return const_accessor1[float](self.t.cdata, b"t")[0]
 
     def neg(self):
         cdef at.Tensor t = self.t.cdata, result
@@ -43,7 +44,7 @@ cdef class CppMember:
         return self.t.numel()
 
     def first(self):
-        return at.const_accessor1[float](self.t, b"t")[0]
+        return const_accessor1[float](self.t, b"t")[0]
 
     def neg(self):
         cdef at.Tensor result
@@ -100,7 +101,7 @@ cdef class ObjectMember:
         return torch.unpack(self.t).numel()
 
     def first(self):
-        return at.const_accessor1[float](torch.unpack(self.t), b"t")[0]
+        return const_accessor1[float](torch.unpack(self.t), b"t")[0]
 
     def neg(self):
         cdef at.Tensor t = torch.unpack(self.t), result

@@ -4,6 +4,7 @@
 cimport ATen as at
 from c10.util.BFloat16 cimport BFloat16
 from checks cimport check_backward, check_forward
+from interop cimport accessor1, accessor2, const_accessor1, const_accessor2, get0, get1, get2, get3, get4, tuple5
 from interop.instruction_sets cimport vectorized
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
@@ -13,7 +14,7 @@ from small_product cimport product, product_pays
 from torch.autograd cimport Context
 from torch.library cimport Operator, define, impl, register_autograd
 
-ctypedef at.tuple5[at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor] Results
+ctypedef tuple5[at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor] Results
 
 cdef Operator[Results] backward_operator = Operator[Results](b"lltm::fused_backward")
 
@@ -21,12 +22,12 @@ cdef Operator[Results] backward_operator = Operator[Results](b"lltm::fused_backw
 # ---- From tensors to pointers. Accessors check that each tensor is what its pointer is taken for, and hold its memory.
 # `kind` is NULL: by its type Cython knows which function is meant.
 
-cdef inline int read(const at.Tensor& tensor, const char* name, at.const_accessor2[element]& rows) except -1 nogil:
+cdef inline int read(const at.Tensor& tensor, const char* name, const_accessor2[element]& rows) except -1 nogil:
     """Rows of the tensor, wherever they lie; of a copy if the elements of a row do not lie next to one another."""
     if tensor.size(1) <= 1 or tensor.stride(1) == 1:
-        rows = at.const_accessor2[element](tensor, name)
+        rows = const_accessor2[element](tensor, name)
     else:
-        rows = at.const_accessor2[element](tensor.contiguous(), name)
+        rows = const_accessor2[element](tensor.contiguous(), name)
     return 0
 
 
@@ -34,8 +35,8 @@ cdef int join_into(
     const element* kind, const at.Tensor& h, const at.Tensor& x, const at.Tensor& joined
 ) except -1 nogil:
     """[h, x], without the list that at::cat wants: a reference taken to a tensor of Python takes the GIL."""
-    cdef at.const_accessor2[element] left, right
-    cdef at.accessor2[element] to = at.accessor2[element](joined, b"joined")
+    cdef const_accessor2[element] left, right
+    cdef accessor2[element] to = accessor2[element](joined, b"joined")
     read[element](h, b"h", left)
     read[element](x, b"x", right)
     vectorized(
@@ -47,10 +48,10 @@ cdef int join_into(
 cdef int forward_into(
     const element* kind, const at.Tensor& c, const at.Tensor& gates, const at.Tensor& new_h, const at.Tensor& new_c
 ) except -1 nogil:
-    cdef at.const_accessor2[element] old
-    cdef at.accessor2[element] g = at.accessor2[element](gates, b"gates")
-    cdef at.accessor2[element] to_h = at.accessor2[element](new_h, b"new_h")
-    cdef at.accessor2[element] to_c = at.accessor2[element](new_c, b"new_c")
+    cdef const_accessor2[element] old
+    cdef accessor2[element] g = accessor2[element](gates, b"gates")
+    cdef accessor2[element] to_h = accessor2[element](new_h, b"new_h")
+    cdef accessor2[element] to_c = accessor2[element](new_c, b"new_c")
     read[element](c, b"c", old)
     vectorized(
         forward_rows[element], old.size(0), old.size(1), g.data(), old.data(), old.stride(0), to_h.data(), to_c.data())
@@ -66,9 +67,9 @@ cdef int backward_into(
     const at.Tensor& d_gates,
     const at.Tensor& d_c,
 ) except -1 nogil:
-    cdef at.const_accessor2[element] from_h, from_c, g, c
-    cdef at.accessor2[element] to_gates = at.accessor2[element](d_gates, b"d_gates")
-    cdef at.accessor2[element] to_c = at.accessor2[element](d_c, b"d_c")
+    cdef const_accessor2[element] from_h, from_c, g, c
+    cdef accessor2[element] to_gates = accessor2[element](d_gates, b"d_gates")
+    cdef accessor2[element] to_c = accessor2[element](d_c, b"d_c")
     read[element](grad_h, b"grad_h", from_h)
     read[element](grad_c, b"grad_c", from_c)
     read[element](gates, b"gates", g)
@@ -91,13 +92,13 @@ cdef int small_gates(
     cdef int64_t batch = h.size(0), state = h.size(1), features = x.size(1), width = (batch + 15) // 16 * 16
     cdef at.Tensor joined = at.zeros((state + features, width), h.options())
     cdef at.Tensor transposed = at.empty((3 * state, width), h.options())
-    cdef at.const_accessor2[number] upper = at.const_accessor2[number](h, b"h")
-    cdef at.const_accessor2[number] lower = at.const_accessor2[number](x, b"x")
-    cdef at.const_accessor2[number] w = at.const_accessor2[number](weight, b"weight")
-    cdef at.const_accessor1[number] start = at.const_accessor1[number](bias.contiguous(), b"bias")
-    cdef at.accessor2[number] columns = at.accessor2[number](joined, b"joined")
-    cdef at.accessor2[number] result = at.accessor2[number](transposed, b"transposed")
-    cdef at.accessor2[number] to = at.accessor2[number](gates, b"gates")
+    cdef const_accessor2[number] upper = const_accessor2[number](h, b"h")
+    cdef const_accessor2[number] lower = const_accessor2[number](x, b"x")
+    cdef const_accessor2[number] w = const_accessor2[number](weight, b"weight")
+    cdef const_accessor1[number] start = const_accessor1[number](bias.contiguous(), b"bias")
+    cdef accessor2[number] columns = accessor2[number](joined, b"joined")
+    cdef accessor2[number] result = accessor2[number](transposed, b"transposed")
+    cdef accessor2[number] to = accessor2[number](gates, b"gates")
     vectorized(
         transpose_rows[number], batch, state, upper.data(), upper.stride(0), upper.stride(1), columns.data(), width)
     vectorized(
@@ -123,29 +124,29 @@ cdef int small_gradients(
 ) except -1 nogil:
     """The products of backward for a small batch, into those of the last four that are defined."""
     cdef int64_t batch = h.size(0), state = h.size(1), features = x.size(1), gates = 3 * state
-    cdef at.const_accessor2[number] d = at.const_accessor2[number](d_gates, b"d_gates"), w, left, right
-    cdef at.accessor2[number] to
-    cdef at.accessor1[number] sums
+    cdef const_accessor2[number] d = const_accessor2[number](d_gates, b"d_gates"), w, left, right
+    cdef accessor2[number] to
+    cdef accessor1[number] sums
     if d_x.defined() or d_h.defined():
         read[number](weight, b"weight", w)
     if d_h.defined():
-        to = at.accessor2[number](d_h, b"d_h")
+        to = accessor2[number](d_h, b"d_h")
         product(batch, state, gates, d.data(), gates, 1, w.data(), w.stride(0), NULL, to.data(), state)
     if d_x.defined():
-        to = at.accessor2[number](d_x, b"d_x")
+        to = accessor2[number](d_x, b"d_x")
         product(
             batch, features, gates, d.data(), gates, 1, w.data() + state, w.stride(0), NULL, to.data(), features)
     if d_weight.defined():
         read[number](h, b"h", left)
         read[number](x, b"x", right)
-        to = at.accessor2[number](d_weight, b"d_weight")
+        to = accessor2[number](d_weight, b"d_weight")
         product(
             gates, state, batch, d.data(), 1, gates, left.data(), left.stride(0), NULL, to.data(), state + features)
         product(
             gates, features, batch, d.data(), 1, gates, right.data(), right.stride(0), NULL, to.data() + state,
             state + features)
     if d_bias.defined():
-        sums = at.accessor1[number](d_bias, b"d_bias")
+        sums = accessor1[number](d_bias, b"d_bias")
         vectorized(sum_rows[number], batch, gates, d.data(), sums.data())
     return 0
 
@@ -212,7 +213,7 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) gradient(
         grad_h, grad_c, ctx.saved_tensor(0), ctx.saved_tensor(1), ctx.saved_tensor(2), ctx.saved_tensor(3),
         ctx.saved_tensor(4), ctx.needs_input_grad(0), ctx.needs_input_grad(1), ctx.needs_input_grad(3),
         ctx.needs_input_grad(4))
-    return at.get0(r), at.get1(r), at.get2(r), at.get3(r), at.get4(r)
+    return get0(r), get1(r), get2(r), get3(r), get4(r)
 
 
 cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) fused_backward(

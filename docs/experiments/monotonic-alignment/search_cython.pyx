@@ -14,6 +14,7 @@
 # - The cells of a frame are taken in whole vectors, also those that no path can use; they cannot spoil the others.
 cimport ATen as at
 cimport torch
+from interop cimport const_accessor1, const_accessor3
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
@@ -168,9 +169,9 @@ cdef vector[Scores] checked(
     const at.Tensor& scores, const at.Tensor& text_lengths, const at.Tensor& frame_lengths
 ) except * nogil:
     # The items, with lengths that are copied, so that nobody can change them after they were checked.
-    cdef at.const_accessor3[float] values = at.const_accessor3[float](scores, b"scores")
-    cdef at.const_accessor1[int64_t] texts = at.const_accessor1[int64_t](text_lengths, b"text_lengths")
-    cdef at.const_accessor1[int64_t] frames = at.const_accessor1[int64_t](frame_lengths, b"frame_lengths")
+    cdef const_accessor3[float] values = const_accessor3[float](scores, b"scores")
+    cdef const_accessor1[int64_t] texts = const_accessor1[int64_t](text_lengths, b"text_lengths")
+    cdef const_accessor1[int64_t] frames = const_accessor1[int64_t](frame_lengths, b"frame_lengths")
     cdef int64_t batch = values.size(0), longest = values.size(1), last = values.size(2), b
     cdef vector[Scores] items
     cdef Scores item

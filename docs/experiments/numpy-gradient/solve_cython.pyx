@@ -6,6 +6,7 @@ import scipy.linalg
 cimport ATen as at
 cimport torch
 from ATen cimport Tensor
+from interop cimport const_accessor1, floating
 from scipy.linalg.cython_lapack cimport dgtsv, sgtsv
 from torch.autograd cimport Context, Function
 
@@ -67,13 +68,13 @@ cdef int check(const Tensor& lower, const Tensor& diagonal, const Tensor& upper,
 
 
 cdef int check_each(
-    const Tensor& lower, const Tensor& diagonal, const Tensor& upper, const Tensor& b, at.floating _=0
+    const Tensor& lower, const Tensor& diagonal, const Tensor& upper, const Tensor& b, floating _=0
 ) except -1 nogil:
-    cdef at.const_accessor1[at.floating] seen
-    seen = at.const_accessor1[at.floating](lower, b"lower")
-    seen = at.const_accessor1[at.floating](diagonal, b"diagonal")
-    seen = at.const_accessor1[at.floating](upper, b"upper")
-    seen = at.const_accessor1[at.floating](b, b"b")
+    cdef const_accessor1[floating] seen
+    seen = const_accessor1[floating](lower, b"lower")
+    seen = const_accessor1[floating](diagonal, b"diagonal")
+    seen = const_accessor1[floating](upper, b"upper")
+    seen = const_accessor1[floating](b, b"b")
     return 0
 
 
@@ -103,7 +104,7 @@ cdef (Tensor, Tensor, Tensor, Tensor) lapack_backward(Context& ctx, const Tensor
 
 cdef (Tensor, Tensor, Tensor, Tensor) once_backward(Context& ctx, const Tensor& grad) except * with gil:
     """By SciPy itself, so it is no part of a graph. Where one is recorded, that is an error and not a wrong result."""
-    if at.is_grad_enabled():
+    if at.GradMode.is_enabled():
         raise RuntimeError(
             "the gradient of SolveOnce is computed by SciPy and has none itself: leave create_graph=True out, or call "
             "by_scipy, whose gradient has one"

@@ -17,7 +17,7 @@ LARGEST = "10M"
 """The size that is computed into an existing result, too."""
 SIZES = {"1k": 1_000, "100k": 100_000, LARGEST: 10_000_000}
 FUNCTIONS = {"add": "x + y", "fused": "x y + x / (1 + y y)"}
-WAYS = ("torch", "torch.compile", "at.elementwise", "loop by hand", "@cython.ufunc")
+WAYS = ("torch", "torch.compile", "elementwise", "loop by hand", "@cython.ufunc")
 
 
 def plain(what: str) -> Callable:
@@ -31,7 +31,7 @@ def ways(what: str) -> dict[str, Callable]:
     return {
         "torch": plain(what),
         "torch.compile": torch.compile(plain(what), fullgraph=True, dynamic=False),
-        "at.elementwise": getattr(cython, what),
+        "elementwise": getattr(cython, what),
         "loop by hand": getattr(cython, f"{what}_by_hand"),
         "@cython.ufunc": getattr(numpy, what),
     }
@@ -51,7 +51,7 @@ def ways_into(what: str) -> dict[str, Callable]:
     return {
         "torch": plain_into(what),
         "torch.compile": torch.compile(plain_into(what), fullgraph=True, dynamic=False),
-        "at.elementwise": getattr(cython, f"{what}_into"),
+        "elementwise": getattr(cython, f"{what}_into"),
         "loop by hand": getattr(cython, f"{what}_by_hand_into"),
         "@cython.ufunc": getattr(numpy, what),
     }

@@ -35,14 +35,14 @@ def bandwidth(microseconds: float) -> float:
 def sentences(result: dict) -> str:
     """What the bar is about, in sentences."""
     ours, numpy, torch = (
-        bandwidth(result["into"]["add"][way]["median"]) for way in ("at.elementwise", "@cython.ufunc", "torch")
+        bandwidth(result["into"]["add"][way]["median"]) for way in ("elementwise", "@cython.ufunc", "torch")
     )
     parts = [
         f"With {LARGEST} elements and into an existing result, x + y out of a scalar function moves {ours:.1f} "
         f"GB/s, {ours / torch:.2f} times what torch.add moves; @cython.ufunc moves {numpy:.1f} GB/s.",
         _compared(result["into"]["fused"], "Into an existing result"),
     ]
-    ours, torch = (result["times"]["add"][LARGEST][way]["median"] for way in ("at.elementwise", "torch"))
+    ours, torch = (result["times"]["add"][LARGEST][way]["median"] for way in ("elementwise", "torch"))
     parts.append(
         f"With a result of {4 * SIZES[LARGEST] / 1e6:.0f} MB that each call allocates, x + y out of a scalar "
         f"function has {torch / ours:.2f} times the bandwidth of torch.add."
@@ -54,7 +54,7 @@ def sentences(result: dict) -> str:
 
 
 def _compared(times: dict, where: str) -> str:
-    ours, *others = (times[way]["median"] for way in ("at.elementwise", "torch", "torch.compile", "@cython.ufunc"))
+    ours, *others = (times[way]["median"] for way in ("elementwise", "torch", "torch.compile", "@cython.ufunc"))
     operators, compiled, numpy = (f"{ours / other:.2f}" for other in others)
     return (
         f"{where}, {FUNCTIONS['fused']} takes {operators} times as long as torch's operators, {compiled} times as long "

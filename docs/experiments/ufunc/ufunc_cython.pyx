@@ -3,42 +3,43 @@
 # result that is made, or that is there.
 cimport ATen as at
 cimport torch
+from interop cimport accessor1, const_accessor1, elementwise, elementwise_out, floating, kernel
 from libc.stdint cimport int64_t
 
 
-cdef inline at.floating _add(at.floating x, at.floating y) noexcept nogil:
+cdef inline floating _add(floating x, floating y) noexcept nogil:
     return x + y
 
 
 # A plain 1 in a division is a double in the C++ that Cython writes, and then the whole division is one of doubles.
-cdef inline at.floating _fused(at.floating x, at.floating y) noexcept nogil:
-    return x * y + x / (<at.floating> 1 + y * y)
+cdef inline floating _fused(floating x, floating y) noexcept nogil:
+    return x * y + x / (<floating> 1 + y * y)
 
 
 def add(torch.Tensor x not None, torch.Tensor y not None):
     cdef at.Tensor a = x.cdata, b = y.cdata, z
     with nogil:
-        z = at.elementwise(b"add", at.kernel(_add[float], _add[double]), a, b)
+        z = elementwise(b"add", kernel(_add[float], _add[double]), a, b)
     return torch.wrap(z)
 
 
 def add_into(torch.Tensor x not None, torch.Tensor y not None, torch.Tensor out not None):
     cdef at.Tensor a = x.cdata, b = y.cdata, z = out.cdata
     with nogil:
-        at.elementwise_out(b"add", z, at.kernel(_add[float], _add[double]), a, b)
+        elementwise_out(b"add", z, kernel(_add[float], _add[double]), a, b)
 
 
 def fused(torch.Tensor x not None, torch.Tensor y not None):
     cdef at.Tensor a = x.cdata, b = y.cdata, z
     with nogil:
-        z = at.elementwise(b"fused", at.kernel(_fused[float], _fused[double]), a, b)
+        z = elementwise(b"fused", kernel(_fused[float], _fused[double]), a, b)
     return torch.wrap(z)
 
 
 def fused_into(torch.Tensor x not None, torch.Tensor y not None, torch.Tensor out not None):
     cdef at.Tensor a = x.cdata, b = y.cdata, z = out.cdata
     with nogil:
-        at.elementwise_out(b"fused", z, at.kernel(_fused[float], _fused[double]), a, b)
+        elementwise_out(b"fused", z, kernel(_fused[float], _fused[double]), a, b)
 
 
 # By hand: float32, contiguous, of one shape.
@@ -64,8 +65,8 @@ cdef void _fused_part(int64_t begin, int64_t end, void* data) noexcept nogil:
 
 
 cdef int _by_hand(const at.Tensor& x, const at.Tensor& y, const at.Tensor& z, bint fused) except -1:
-    cdef at.const_accessor1[float] a = at.const_accessor1[float](x, b"x"), b = at.const_accessor1[float](y, b"y")
-    cdef at.accessor1[float] c = at.accessor1[float](z, b"out")
+    cdef const_accessor1[float] a = const_accessor1[float](x, b"x"), b = const_accessor1[float](y, b"y")
+    cdef accessor1[float] c = accessor1[float](z, b"out")
     cdef Arrays arrays
     if not (x.is_contiguous() and y.is_contiguous() and z.is_contiguous() and a.size(0) == b.size(0) == c.size(0)):
         raise ValueError("x, y and out must be contiguous and of one size")

@@ -1,6 +1,7 @@
+# Facade over interop/generator.h: the methods of an undefined at::Generator would read a null pointer.
+#
 # A random number generator's state. A default-constructed one, passed to a function of ATen, stands for the device's
-# own; asked for its state, it raises ValueError. (interop/generator.pxd has what takes a tensor as well: to Cython,
-# this file and at.Tensor's would include each other.)
+# own; asked for its state, it raises ValueError. interop/generator.pxd makes generators.
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp cimport bool as cbool
 
@@ -24,6 +25,3 @@ cdef extern from "interop/generator.h" namespace "interop" nogil:
         uint64_t random64() except +translate_exception
         cbool operator==(const Generator& other) noexcept
         cbool operator!=(const Generator& other) noexcept
-
-    Generator default_generator() except +translate_exception  # the CPU's, the one that manual_seed() seeds
-    Generator make_cpu_generator(uint64_t seed) except +translate_exception

@@ -15,7 +15,7 @@ from c10.core.TensorOptions cimport TensorOptions, TypeMeta
 from c10.util.ArrayRef cimport IntArrayRef
 from interop.exceptions cimport translate_exception
 
-cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
+cdef extern from "ATen/core/TensorBase.h" namespace "at" nogil:
     cppclass TensorBase:
         TensorBase() noexcept
         TensorBase(const TensorBase& other) noexcept  # another reference to the same tensor

@@ -1,3 +1,5 @@
+# Facade over interop/cuda/context.h: torch's header compiles only where CUDA's own headers are.
+#
 # What a CUDA device is like.
 from libcpp cimport bool as cbool
 

@@ -1,3 +1,5 @@
+# Facade over interop/cuda/capture.h: torch's header compiles only where CUDA's own headers are.
+#
 # Whether a CUDA graph captures the current stream. It makes no context on a device that has none.
 from libcpp.string cimport string
 

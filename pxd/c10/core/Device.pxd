@@ -1,4 +1,6 @@
-# A device type and an index. A CPU device by default, because a Cython local must have a default.
+# Facade over interop/device.h: c10::Device has no default, which a variable of Cython must have.
+#
+# A device type and an index. A CPU device by default.
 from libc.stdint cimport int8_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string

@@ -1,7 +1,9 @@
+# Facade over interop/device_guard.h: c10::DeviceGuard begins when it is made, and cannot be assigned.
+#
 # The current device of a type. A guard begins where it is assigned and ends with the function, however that ends:
 #     cdef DeviceGuard _guard = DeviceGuard(x.device())
-# Everything raises torch.AcceleratorError where torch finds no device of the type; device_count() is 0 there.
-from c10.core.Device cimport Device, DeviceIndex, DeviceType
+# Everything raises torch.AcceleratorError where torch finds no device of the type.
+from c10.core.Device cimport Device, DeviceIndex
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/device_guard.h" namespace "interop" nogil:
@@ -17,10 +19,3 @@ cdef extern from "interop/device_guard.h" namespace "interop" nogil:
         void reset() noexcept
         Device original_device() except +translate_exception
         Device current_device() except +translate_exception
-
-    DeviceIndex device_count(DeviceType type) noexcept
-    Device current_device(DeviceType type) except +translate_exception
-    # For good; a DeviceGuard sets it back.
-    void set_device(const Device& device) except +translate_exception
-    # Waits until the device has done everything that it was given.
-    void device_synchronize(const Device& device) except +translate_exception

@@ -1,3 +1,5 @@
+# Facade over interop/event.h: c10::Event cannot be assigned, and has neither a default nor events of the CPU.
+#
 # A mark in a stream, for other streams and the CPU to wait for. The one that is only declared is usable. On the CPU it
 # has happened when it is recorded, and has no time.
 from libcpp cimport bool as cbool

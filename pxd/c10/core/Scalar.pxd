@@ -1,14 +1,11 @@
-# A number of any element type: a Python number on its way into ATen.
-#
-# at.scalar(x) makes one of what x is: a truth value, an integer, a floating-point or complex number of C, or a number
-# of Python. The constructor at.Scalar(x) cannot: C++ sees an int in True, so at.Scalar(True) is the number 1.
+# A number of any element type: a Python number on its way into ATen. See interop/scalar.pxd for at.Scalar(True).
 from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as cbool
 
 from c10.core.ScalarType cimport ScalarType
 from interop.exceptions cimport translate_exception
 
-cdef extern from "interop/scalar.h" namespace "c10" nogil:
+cdef extern from "c10/core/Scalar.h" namespace "c10" nogil:
     cppclass Scalar:
         Scalar() noexcept
         Scalar(double value) noexcept
@@ -34,16 +31,3 @@ cdef extern from "interop/scalar.h" namespace "c10" nogil:
         ScalarType type() except +translate_exception
         Scalar operator-() except +translate_exception
         Scalar conj() except +translate_exception
-
-    Scalar scalar "interop::scalar_of_bool"(cbool value) noexcept
-    Scalar scalar "interop::scalar_of_int"(int value) noexcept
-    Scalar scalar "interop::scalar_of_int"(long value) noexcept
-    Scalar scalar "interop::scalar_of_int"(long long value) noexcept
-    Scalar scalar "interop::scalar_of_unsigned"(uint64_t value) noexcept
-    Scalar scalar "interop::scalar_of_double"(double value) noexcept
-    Scalar scalar "interop::scalar_of_complex"(double complex value) noexcept
-    # Equal numbers; a truth value equals truth values only.
-    cbool equal_scalars "interop::equal"(const Scalar& a, const Scalar& b) except +translate_exception
-
-cdef extern from "interop/scalar.h":
-    Scalar scalar "interop::scalar_of_object"(object value) except +translate_exception

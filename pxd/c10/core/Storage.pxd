@@ -1,3 +1,5 @@
+# Facade over interop/storage.h: the methods of an undefined c10::Storage would read a null pointer.
+#
 # The memory behind one or more tensors, reference-counted: t.storage(). A default-constructed one has none; asked for
 # anything but that, it raises ValueError.
 from libcpp cimport bool as cbool

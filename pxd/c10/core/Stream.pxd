@@ -1,3 +1,5 @@
+# Facade over interop/stream.h: c10::Stream has no default, which a variable of Cython must have.
+#
 # A stream of a device of any type. One that is only declared is none, and raises ValueError when it is used.
 #
 # Of a torch.Stream s it is Stream.unpack3(s.stream_id, s.device_index, <DeviceType><int>s.device_type), and
@@ -34,11 +36,3 @@ cdef extern from "interop/stream.h" namespace "interop" nogil:
         cbool is_capturing() except +translate_exception
         cbool operator==(const Stream& other) noexcept
         cbool operator!=(const Stream& other) noexcept
-
-    # The CPU has one stream, which all three return.
-    Stream current_stream(const Device& device) except +translate_exception
-    Stream default_stream(const Device& device) except +translate_exception
-    Stream stream_from_pool(const Device& device, cbool high_priority) except +translate_exception
-    Stream stream_from_pool(const Device& device) except +translate_exception
-    # For good; a StreamGuard sets it back.
-    void set_current_stream(const Stream& stream) except +translate_exception

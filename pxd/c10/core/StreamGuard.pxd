@@ -1,3 +1,5 @@
+# Facade over interop/stream_guard.h: c10::StreamGuard begins when it is made, and cannot be assigned.
+#
 # The current stream of a device, for a while. It begins where it is assigned and ends with the function:
 #     cdef StreamGuard _guard = StreamGuard(stream_from_pool(x.device()))
 # Its device becomes current, too.

@@ -1,3 +1,5 @@
+# Facade over interop/cuda/caching_allocator.h: torch's header compiles only where CUDA's own headers are.
+#
 # CUDA's caching allocator by the index of a device:
 #     from c10.cuda cimport CUDACachingAllocator
 #     CUDACachingAllocator.getDeviceStats(0).allocated_bytes[0].peak

@@ -1,3 +1,5 @@
+# Facade over interop/cuda/event.h: torch's header compiles only where CUDA's own headers are.
+#
 # A mark in a CUDA stream, for other streams and the CPU to wait for. The one that is only declared is usable.
 from libcpp cimport bool as cbool
 

@@ -1,3 +1,5 @@
+# Facade over interop/cuda/functions.h: torch's header compiles only where CUDA's own headers are.
+#
 # CUDA devices by their index.
 from libcpp cimport bool as cbool
 

@@ -1,3 +1,5 @@
+# Facade over interop/cuda/capture.h: torch's header compiles only where CUDA's own headers are.
+#
 # Whether a CUDA graph captures the current stream.
 from interop.exceptions cimport translate_exception
 

@@ -1,3 +1,5 @@
+# Facade over interop/cuda/guard.h: torch's header compiles only where CUDA's own headers are.
+#
 # Guards for CUDA. Each begins where it is assigned and ends with the function, however that ends:
 #     cdef CUDAGuard _guard = CUDAGuard(x.get_device())
 # The optional ones are the same here: Cython needs a guard that has not begun.

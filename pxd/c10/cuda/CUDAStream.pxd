@@ -1,3 +1,5 @@
+# Facade over interop/cuda/stream.h: torch's header compiles only where CUDA's own headers are.
+#
 # A stream of a CUDA device. One that is only declared is none, and raises ValueError when it is used.
 from libcpp cimport bool as cbool
 from libcpp.pair cimport pair

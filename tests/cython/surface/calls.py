@@ -13,6 +13,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 cimport ATen as at
+cimport interop
 
 cdef object o
 cdef at.Tensor tensor
@@ -26,10 +27,10 @@ cdef at.MemoryFormat memory_format
 cdef at.ScalarType dtype
 cdef at.TensorOptions options
 cdef at.IntArrayRef sizes
-cdef at.OptionalTensorList optional_tensors
-cdef at.BoolArray2 two
-cdef at.BoolArray3 three
-cdef at.BoolArray4 four
+cdef interop.OptionalTensorList optional_tensors
+cdef interop.BoolArray2 two
+cdef interop.BoolArray3 three
+cdef interop.BoolArray4 four
 cdef vector[int64_t] ints
 cdef vector[double] doubles
 cdef vector[at.Scalar] scalars
@@ -56,7 +57,7 @@ TYPED = {
     "DeviceIndex": ["device_index"],
     "DoubleList": ["doubles"],
     "Generator": ["generator"],
-    "IntList": ["ints", "sizes", "at.dims(1, 2)"],
+    "IntList": ["ints", "sizes", "interop.dims(1, 2)"],
     "Layout": ["layout"],
     "MemoryFormat": ["memory_format"],
     "OptionalTensorList": ["optional_tensors"],
@@ -80,7 +81,7 @@ TUPLES = {
     "IntList": ["(1, 2)", "(small, large)", "small"],
     "DoubleList": ["(1.0, 2.0)", "real"],
     "ScalarList": ["(1.0, 2)", "real"],
-    "TensorList": ["(tensor, tensor)", "at.tensors(tensor, tensor)"],
+    "TensorList": ["(tensor, tensor)", "tensors(tensor, tensor)"],
     "BoolArray2": ["(True, truth)"],
     "BoolArray3": ["(True, truth, False)"],
     "BoolArray4": ["(True, truth, False, True)"],

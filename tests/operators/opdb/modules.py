@@ -22,6 +22,7 @@ HEADER = """\
 # distutils: language = c++
 cimport ATen as at
 cimport torch
+from interop cimport BoolArray2, BoolArray3, BoolArray4, OptionalTensorList
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
@@ -50,11 +51,11 @@ VARIABLES = {
     "ints": "cdef vector[int64_t] {name} = {value}",
     "doubles": "cdef vector[double] {name} = {value}",
     "tensors": "cdef vector[at.Tensor] {name}\n    for item in {value}:\n        {name}.push_back(torch.unpack(item))",
-    "optional tensors": "cdef at.OptionalTensorList {name}\n"
+    "optional tensors": "cdef OptionalTensorList {name}\n"
     "    for item in {value}:\n"
     "        {name}.push_back(at.Tensor() if item is None else torch.unpack(item))",
 } | {
-    f"bools{length}": f"cdef at.BoolArray{length} {{name}}\n"
+    f"bools{length}": f"cdef BoolArray{length} {{name}}\n"
     f"    for i in range({length}):\n"
     "        {name}[i] = {value}[i]"
     for length in (2, 3, 4)

@@ -4,7 +4,7 @@
 
 cimport ATen as at
 cimport torch
-from interop.bridges cimport Readonly, as_memoryview, from_buffer, from_numpy, to_numpy
+from interop.bridges cimport OnReadonly, as_memoryview, from_buffer, from_numpy, to_numpy
 
 ctypedef fused Element:
     signed char
@@ -27,7 +27,7 @@ def numpy_and_back(array):
 
 
 def shared(array):
-    return torch.wrap(from_numpy(array, Readonly.share)), torch.wrap(from_numpy(array, Readonly.copy))
+    return torch.wrap(from_numpy(array, OnReadonly.share)), torch.wrap(from_numpy(array, OnReadonly.copy))
 
 
 def forced(torch.Tensor tensor not None):
@@ -39,7 +39,7 @@ def viewed(torch.Tensor tensor not None):
 
 
 def buffered(obj):
-    return torch.wrap(from_buffer(obj)), torch.wrap(from_buffer(obj, at.kByte, (2, 2), 1, Readonly.share))
+    return torch.wrap(from_buffer(obj)), torch.wrap(from_buffer(obj, at.kByte, (2, 2), 1, OnReadonly.share))
 
 
 def shift(Element[:, :] values, Element by):

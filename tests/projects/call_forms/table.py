@@ -8,6 +8,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 cimport ATen as at
+cimport interop
 cimport torch
 
 import torch
@@ -89,7 +90,7 @@ class CallForm:
 
 
 S = CallForm
-PAIR = "at.tuple2[at.Tensor, at.Tensor]"
+PAIR = "interop.tuple2[at.Tensor, at.Tensor]"
 CALL_FORMS = [
     S("at.mul(t, 2.0)", "x * 2.0"),
     S("at.mul(t, 2)", "x * 2"),
@@ -108,7 +109,7 @@ CALL_FORMS = [
     S("at.mul(t, t.clone().add_(1))", "x * (x + 1)"),
     S("t.mul(t.clone().add_(1))", "x * (x + 1)"),
     S("at.cat((t.clone().add_(1), t))", "torch.cat((x + 1, x))"),
-    S("at.cat(at.tensors(t.clone().add_(1), t))", "torch.cat((x + 1, x))"),
+    S("at.cat(interop.tensors(t.clone().add_(1), t))", "torch.cat((x + 1, x))"),
     S("at.where(at.gt(t, 0), t.clone().add_(1), u)", "torch.where(x > 0, x + 1, y)"),
     S(
         "at.index_fill(t, 0, at.zeros((1,), at.kLong), t.sum().mul_(2))",
@@ -119,9 +120,9 @@ CALL_FORMS = [
     S("t.clone().add_(1) + 1", "x + 1 + 1"),
     S("2.0 / t.clone().add_(1)", "2.0 / (x + 1)"),
     S("-t.clone().add_(1)", "-(x + 1)"),
-    S("t.index(at.indices(at.gt(t, 0).logical_not_()))", "x[~(x > 0)]"),
+    S("t.index(interop.indices(at.gt(t, 0).logical_not_()))", "x[~(x > 0)]"),
     S("t.view((v.at(1), v.at(0)))", "x.view(3, 2)"),
-    S("at.sum(t, at.dims(0, 1)[1])", "x.sum(1)"),
+    S("at.sum(t, interop.dims(0, 1)[1])", "x.sum(1)"),
     S("at.full((2,), ld)", "torch.full((2,), 0.5)"),
     S("at.all(at.gt(t, 0), None)", "torch.all(x > 0, dim=None)"),
     S("at.bitwise_and(at.gt(t, 0), True)", "(x > 0) & True"),
@@ -140,8 +141,8 @@ CALL_FORMS = [
     S("at.zeros([n, m], at.kInt)", "torch.zeros(2, 3, dtype=torch.int)", needs_gil=True),
     S("at.zeros(v)", "torch.zeros(2, 3)"),
     S("at.zeros(t.sizes())", "torch.zeros(2, 3)"),
-    S("at.zeros(at.dims(2, 3))", "torch.zeros(2, 3)"),
-    S("at.zeros(at.dims())", "torch.zeros(())"),
+    S("at.zeros(interop.dims(2, 3))", "torch.zeros(2, 3)"),
+    S("at.zeros(interop.dims())", "torch.zeros(())"),
     S("at.zeros(())", "torch.zeros(())", needs_gil=True),
     S("at.zeros(x.shape)", "torch.zeros(2, 3)", needs_gil=True),
     S("at.zeros((2,), x.dtype)", "torch.zeros(2)", needs_gil=True),
@@ -167,7 +168,7 @@ CALL_FORMS = [
     S("t.view((-1, 2))", "x.view(-1, 2)"),
     S("t.view((3, n))", "x.view(3, 2)"),
     S("t.view([3, 2])", "x.view(3, 2)", needs_gil=True),
-    S("t.view(at.dims(3, 2))", "x.view(3, 2)"),
+    S("t.view(interop.dims(3, 2))", "x.view(3, 2)"),
     S("t.view(at.kInt)", "x.view(torch.int)"),
     S("t.reshape((-1,))", "x.reshape(-1)"),
     S("t.permute((1, 0))", "x.permute(1, 0)"),
@@ -183,18 +184,18 @@ CALL_FORMS = [
     S("t.repeat((2, 1))", "x.repeat(2, 1)"),
     S("t.split(1)[1]", "x.split(1)[1]"),
     S("t.all(0)", "x.all(0)"),
-    S("at.cat(at.tensors(t, u), 1)", "torch.cat([x, y], 1)"),
+    S("at.cat(interop.tensors(t, u), 1)", "torch.cat([x, y], 1)"),
     S("at.cat((t, u), 1)", "torch.cat([x, y], 1)"),
     S("at.cat([x, y], 1)", "torch.cat([x, y], 1)", needs_gil=True),
     S("at.stack((t, u, t))", "torch.stack([x, y, x])"),
     S("at.max(t, 1)", "x.max(1)", type=PAIR),
-    S("at.get1(at.max(t, 1))", "x.max(1)[1]"),
+    S("interop.get1(at.max(t, 1))", "x.max(1)[1]"),
     S("at.max(t)", "x.max()"),
     S("at.max(t, u)", "torch.max(x, y)"),
     S("at.sort(t, 0)", "x.sort(0)", type=PAIR),
     S("at.sort(t, 0, True)", "x.sort(0, True)", type=PAIR),
     S("at.sort(t, True, 0)", "x.sort(stable=True, dim=0)", type=PAIR),
-    S('at.einsum(b"ij,kj->ik", at.tensors(t, u))', "x @ y.T"),
+    S('at.einsum(b"ij,kj->ik", interop.tensors(t, u))', "x @ y.T"),
     S('at.einsum(b"ij,kj->ik", (t, u))', "x @ y.T"),
     S("at.clamp(t, None, 0.5)", "x.clamp(max=0.5)"),
     S("at.clamp(t, 0)", "x.clamp(0)"),
@@ -232,7 +233,7 @@ CALL_FORMS = [
     S("at.fft_fftn(t, None, None, b'ortho')", "torch.fft.fftn(x, None, None, 'ortho')"),
     S("at.sort(t, yes, 0)", "x.sort(stable=True, dim=0)", type=PAIR),
     S("at.sort(t, yes)", "x.sort(stable=True)", type=PAIR),
-    S("at.get2(at.svd(t))", "torch.svd(x)[2]"),
+    S("interop.get2(at.svd(t))", "torch.svd(x)[2]"),
     S("t.clone().resize_((3, 2))", "x.clone().resize_(3, 2)"),
     S("t.to(at.kCPU, at.kDouble)", "x.to('cpu', torch.double)"),
     S("t.to(x.device, x.dtype)", "x", needs_gil=True),
@@ -267,7 +268,7 @@ def pyx():
     for i, form in enumerate(CALL_FORMS):
         back = "torch.wrap(result)" if form.type == "at.Tensor" else "result"
         if form.type == PAIR:
-            back = "(torch.wrap(at.get0(result)), torch.wrap(at.get1(result)))"
+            back = "(torch.wrap(interop.get0(result)), torch.wrap(interop.get1(result)))"
         for prefix, start in (("gil", ""), ("nogil", "with nogil:\n        ")):
             if prefix == "gil" or not form.needs_gil:
                 functions.append(

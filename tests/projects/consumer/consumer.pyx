@@ -3,6 +3,7 @@
 
 cimport torch
 cimport ATen as at
+from interop cimport get0, get1, tuple2
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
@@ -83,8 +84,8 @@ def normalised(torch.Tensor x not None):
 
 
 def maximum(torch.Tensor x not None, long dim):
-    cdef at.tuple2[at.Tensor, at.Tensor] result = at.max(x.cdata, dim)
-    return torch.wrap(at.get0(result)), torch.wrap(at.get1(result))
+    cdef tuple2[at.Tensor, at.Tensor] result = at.max(x.cdata, dim)
+    return torch.wrap(get0(result)), torch.wrap(get1(result))
 
 
 def overloads(torch.Tensor x not None):
@@ -95,7 +96,7 @@ def overloads(torch.Tensor x not None):
     cdef int dim = 1, two = 2
     cdef bytes floor = b"floor"
     cdef vector[int64_t] first = (0,), pair = (2,)
-    cdef at.tuple2[at.Tensor, at.Tensor] stable = at.sort(t, True, 0, True), along = at.sort(t, 0, True)
+    cdef tuple2[at.Tensor, at.Tensor] stable = at.sort(t, True, 0, True), along = at.sort(t, 0, True)
     return {
         "unbiased": torch.wrap(at.std(t, True)),
         "biased": torch.wrap(at.std(t, no)),
@@ -112,8 +113,8 @@ def overloads(torch.Tensor x not None):
         "rounded down": torch.wrap(at.div(t, 0.5, floor)),
         "correction": torch.wrap(at.std(t, first, 2, False)),
         "correction, double": torch.wrap(at.var(t, first, 0.5, False)),
-        "stable": torch.wrap(at.get0(stable)),
-        "descending": torch.wrap(at.get0(along)),
+        "stable": torch.wrap(get0(stable)),
+        "descending": torch.wrap(get0(along)),
         "alpha": torch.wrap(at.add(t, t, 2)),
         "alpha, double": torch.wrap(at.sub(t, t, 0.5)),
         "int power": torch.wrap(at.pow(t, 2)),

@@ -18,7 +18,7 @@ from ATen.dlpack cimport (
     kDLCPU,
     kDLCUDA,
 )
-from interop.bridges cimport Readonly
+from interop.bridges cimport OnReadonly
 from interop.dlpack cimport exchange_api, from_dlpack, from_managed, to_dlpack, to_dltensor, to_managed
 
 
@@ -27,7 +27,7 @@ def imported(obj):
 
 
 def shared(obj):
-    return torch.wrap(from_dlpack(obj, Readonly.share))
+    return torch.wrap(from_dlpack(obj, OnReadonly.share))
 
 
 def exported(torch.Tensor tensor not None):
@@ -69,7 +69,7 @@ def round_trip(torch.Tensor tensor not None, bint readonly=False):
     """By a managed tensor without a capsule; also what it says of itself."""
     cdef DLManagedTensorVersioned* managed = to_managed(tensor.cdata, readonly)
     flags = managed.flags
-    return torch.wrap(from_managed(managed, Readonly.share)), flags
+    return torch.wrap(from_managed(managed, OnReadonly.share)), flags
 
 
 def end(torch.Tensor tensor not None):

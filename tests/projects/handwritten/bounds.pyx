@@ -2,11 +2,11 @@
 """Accessors that check their indices."""
 
 cimport torch
-cimport ATen as at
+from interop cimport accessor1, accessor2, const_accessor3, row1
 
 
 def read(torch.Tensor x not None, long i, long j, long k):
-    cdef at.const_accessor3[double] a = at.const_accessor3[double](x.cdata, b"x")
+    cdef const_accessor3[double] a = const_accessor3[double](x.cdata, b"x")
     cdef double value
     with nogil:
         value = a[i][j][k]
@@ -14,14 +14,14 @@ def read(torch.Tensor x not None, long i, long j, long k):
 
 
 def write(torch.Tensor x not None, long i, long j, double value):
-    cdef at.accessor2[double] a = at.accessor2[double](x.cdata, b"x")
+    cdef accessor2[double] a = accessor2[double](x.cdata, b"x")
     with nogil:
         a[i][j] = value
 
 
 def unassigned(long i):
-    cdef at.accessor1[float] a
-    cdef at.row1[float] row
+    cdef accessor1[float] a
+    cdef row1[float] row
     if i < 0:
         return row[i]
     return a[i]

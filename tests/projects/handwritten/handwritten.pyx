@@ -3,6 +3,7 @@
 
 cimport torch
 cimport ATen as at
+cimport interop
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
@@ -13,7 +14,7 @@ from libcpp.vector cimport vector
 cdef at.Tensor _read(at.Tensor t, object index):
     cdef vector[at.TensorIndex] where
     for part in index:
-        at.add_index(where, part)
+        interop.add_index(where, part)
     with nogil:
         t = t.index(where)
     return t
@@ -30,7 +31,7 @@ def write(torch.Tensor x not None, index, value):
     cdef at.Tensor t = x.cdata, v
     cdef double number
     for part in index:
-        at.add_index(where, part)
+        interop.add_index(where, part)
     if isinstance(value, torch.Tensor):
         v = torch.unpack(value)
         with nogil:
@@ -51,22 +52,22 @@ def read_each(torch.Tensor x not None, torch.Tensor mask not None, torch.Tensor 
     cdef cbool yes = True
     cdef size_t unsigned = 3
     with nogil:
-        a = t.index(at.indices(at.Slice(0, 3), 1, r))
-        b = t.index(at.indices(at.None_, at.Ellipsis, -1))
-        c = t.index(at.indices(m))
-        d = t.index(at.indices(at.Slice(1), at.Slice(at.None_, 3), at.Slice(1, at.None_, 2)))
-        e = t.index(at.indices(at.Slice(at.None_, at.None_, two), at.Slice(-3, -1), at.Slice(at.None_, 5, 2)))
-        f = t.index(at.indices(at.Slice(2, at.None_), at.Slice(at.None_, at.None_), at.Slice(1, 6, 3)))
-        g = t.index(at.indices(yes, last))
-        h = t.index(at.indices(at.scalar(True), at.scalar(1)))
-        i = t.index(at.indices(one, unsigned, two))
-        j = t.index(at.indices(at.newaxis, 0, at.None_, 1, at.None_, 2))
-        k = t.index(at.indices(r, at.Slice(), at.None_, r))
-        m_ = t.index(at.indices(<cbool>False))
-        n = t.index(at.indices(at.Ellipsis))
-        o = t.index(at.indices(at.Slice(), at.None_, at.Ellipsis, at.Slice(), two))
-    p = t.index(at.indices(None, ..., at.Slice(0, 2), rows))
-    q = t.index(at.indices(5000000000 - 4999999999, True if x is None else None, slice(None, 2)))
+        a = t.index(interop.indices(at.Slice(0, 3), 1, r))
+        b = t.index(interop.indices(at.None_, at.Ellipsis, -1))
+        c = t.index(interop.indices(m))
+        d = t.index(interop.indices(at.Slice(1), at.Slice(at.None_, 3), at.Slice(1, at.None_, 2)))
+        e = t.index(interop.indices(at.Slice(at.None_, at.None_, two), at.Slice(-3, -1), at.Slice(at.None_, 5, 2)))
+        f = t.index(interop.indices(at.Slice(2, at.None_), at.Slice(at.None_, at.None_), at.Slice(1, 6, 3)))
+        g = t.index(interop.indices(yes, last))
+        h = t.index(interop.indices(interop.scalar(True), interop.scalar(1)))
+        i = t.index(interop.indices(one, unsigned, two))
+        j = t.index(interop.indices(at.None_, 0, at.None_, 1, at.None_, 2))
+        k = t.index(interop.indices(r, at.Slice(), at.None_, r))
+        m_ = t.index(interop.indices(<cbool>False))
+        n = t.index(interop.indices(at.Ellipsis))
+        o = t.index(interop.indices(at.Slice(), at.None_, at.Ellipsis, at.Slice(), two))
+    p = t.index(interop.indices(None, ..., at.Slice(0, 2), rows))
+    q = t.index(interop.indices(5000000000 - 4999999999, True if x is None else None, slice(None, 2)))
     return {
         "0:3, 1, rows": torch.wrap(a), "None, ..., -1": torch.wrap(b), "mask": torch.wrap(c),
         "1:, :3, 1::2": torch.wrap(d), "::2, -3:-1, :5:2": torch.wrap(e), "2:, :, 1:6:3": torch.wrap(f),
@@ -81,29 +82,29 @@ def write_each(torch.Tensor x not None, torch.Tensor mask not None, torch.Tensor
     """In place, with each kind of value; sizes 4, 5."""
     cdef at.Tensor t = x.cdata, m = mask.cdata, v = value.cdata
     with nogil:
-        t.index_put_(at.indices(at.Slice(0, 2), at.Slice(1, at.None_)), v)
-        t.index_put_(at.indices(m), 0.5)
-        t.index_put_(at.indices(3, -1), 7)
-        t.index_put_(at.indices(at.Ellipsis, 0), at.Scalar(2.25))
+        t.index_put_(interop.indices(at.Slice(0, 2), at.Slice(1, at.None_)), v)
+        t.index_put_(interop.indices(m), 0.5)
+        t.index_put_(interop.indices(3, -1), 7)
+        t.index_put_(interop.indices(at.Ellipsis, 0), at.Scalar(2.25))
 
 
 def truth_written(torch.Tensor x not None):
     cdef at.Tensor t = x.cdata
-    t.index_put_(at.indices(1), True)
+    t.index_put_(interop.indices(1), True)
 
 
 def undefined_index(torch.Tensor x not None):
     cdef at.Tensor nothing
-    return torch.wrap(x.cdata.index(at.indices(nothing)))
+    return torch.wrap(x.cdata.index(interop.indices(nothing)))
 
 
 def slice_of_step_zero():
     cdef at.Slice _ = at.Slice(0, 3, 0)
-    at.indices(_)
+    interop.indices(_)
 
 
 def unsigned_index(torch.Tensor x not None, size_t i):
-    return torch.wrap(x.cdata.index(at.indices(i)))
+    return torch.wrap(x.cdata.index(interop.indices(i)))
 
 
 # Accessors.
@@ -125,7 +126,7 @@ ctypedef fused element:
 
 
 cdef _sum(at.Tensor t, element zero):
-    cdef at.const_accessor2[element] a = at.const_accessor2[element](t, b"x")
+    cdef interop.const_accessor2[element] a = interop.const_accessor2[element](t, b"x")
     cdef element total = zero
     cdef int64_t i, j
     with nogil:
@@ -167,7 +168,7 @@ def total(torch.Tensor x not None, name):
 
 
 def scale1(torch.Tensor x not None, float factor):
-    cdef at.accessor1[float] a = at.accessor1[float](x.cdata, b"x")
+    cdef interop.accessor1[float] a = interop.accessor1[float](x.cdata, b"x")
     cdef int64_t i
     with nogil:
         for i in range(a.size(0)):
@@ -175,7 +176,7 @@ def scale1(torch.Tensor x not None, float factor):
 
 
 def scale2(torch.Tensor x not None, float factor):
-    cdef at.accessor2[float] a = at.accessor2[float](x.cdata, b"x")
+    cdef interop.accessor2[float] a = interop.accessor2[float](x.cdata, b"x")
     cdef int64_t i, j
     with nogil:
         for i in range(a.size(0)):
@@ -184,8 +185,8 @@ def scale2(torch.Tensor x not None, float factor):
 
 
 def scale3(torch.Tensor x not None, float factor):
-    cdef at.accessor3[float] a = at.accessor3[float](x.cdata, b"x")
-    cdef at.row1[float] row
+    cdef interop.accessor3[float] a = interop.accessor3[float](x.cdata, b"x")
+    cdef interop.row1[float] row
     cdef int64_t i, j, k
     with nogil:
         for i in range(a.size(0)):
@@ -196,7 +197,7 @@ def scale3(torch.Tensor x not None, float factor):
 
 
 def scale4(torch.Tensor x not None, float factor):
-    cdef at.accessor4[float] a = at.accessor4[float](x.cdata, b"x")
+    cdef interop.accessor4[float] a = interop.accessor4[float](x.cdata, b"x")
     cdef int64_t i, j, k, m
     with nogil:
         for i in range(a.size(0)):
@@ -208,9 +209,9 @@ def scale4(torch.Tensor x not None, float factor):
 
 def rows_of_temporaries(torch.Tensor x not None, torch.Tensor y not None):
     """Cython has one variable for the two accessors, so the first is gone when the second row is taken."""
-    cdef at.const_row1[float] r, q
-    r = at.const_accessor2[float](x.cdata)[1]
-    q = at.const_accessor2[float](y.cdata)[1]
+    cdef interop.const_row1[float] r, q
+    r = interop.const_accessor2[float](x.cdata)[1]
+    q = interop.const_accessor2[float](y.cdata)[1]
     return r[0], r[1], q[0], q[1]
 
 
@@ -219,7 +220,7 @@ def accessor_of(torch.Tensor x):
     cdef at.Tensor t
     if x is not None:
         t = x.cdata
-    cdef at.accessor2[float] a = at.accessor2[float](t, b"x")
+    cdef interop.accessor2[float] a = interop.accessor2[float](t, b"x")
     return (a.size(0), a.size(1)), (a.stride(0), a.stride(-1)), <size_t> a.data()
 
 
@@ -227,27 +228,27 @@ def const_accessor_of(torch.Tensor x):
     cdef at.Tensor t
     if x is not None:
         t = x.cdata
-    cdef at.const_accessor2[float] a = at.const_accessor2[float](t, b"x")
+    cdef interop.const_accessor2[float] a = interop.const_accessor2[float](t, b"x")
     return (a.size(0), a.size(1)), (a.stride(0), a.stride(-1)), <size_t> a.data()
 
 
 def unnamed_accessor(torch.Tensor x not None):
-    cdef at.accessor1[float] a = at.accessor1[float](x.cdata)
+    cdef interop.accessor1[float] a = interop.accessor1[float](x.cdata)
     return a.size(0)
 
 
 def accessor_size(torch.Tensor x not None, long dim):
-    cdef at.const_accessor2[float] a = at.const_accessor2[float](x.cdata)
+    cdef interop.const_accessor2[float] a = interop.const_accessor2[float](x.cdata)
     return a.size(dim)
 
 
 def outlives(torch.Tensor x not None):
     """An accessor of a tensor that has no other owner, of one that dies, and of one that is given other memory."""
-    cdef at.const_accessor1[float] a = at.const_accessor1[float](at.neg(x.cdata)), b, c
+    cdef interop.const_accessor1[float] a = interop.const_accessor1[float](at.neg(x.cdata)), b, c
     cdef at.Tensor t = at.mul(x.cdata, 2.0), others
-    b = at.const_accessor1[float](t)
+    b = interop.const_accessor1[float](t)
     t = at.mul(x.cdata, 3.0)
-    c = at.const_accessor1[float](t)
+    c = interop.const_accessor1[float](t)
     t.set_(at.zeros((5000,)))
     others = at.full(x.cdata.sizes(), 77.0, x.cdata.options())
     assert others.defined()
@@ -283,8 +284,8 @@ cdef extern from *:
 
 def axpy(torch.Tensor x not None, torch.Tensor y not None, float factor):
     """y += factor * x, element by element."""
-    cdef at.const_accessor2[float] a = at.const_accessor2[float](x.cdata, b"x")
-    cdef at.accessor2[float] b = at.accessor2[float](y.cdata, b"y")
+    cdef interop.const_accessor2[float] a = interop.const_accessor2[float](x.cdata, b"x")
+    cdef interop.accessor2[float] b = interop.accessor2[float](y.cdata, b"y")
     cdef int64_t i, j
     with nogil:
         for i in range(a.size(0)):
@@ -299,7 +300,7 @@ def axpy_cxx(torch.Tensor x not None, torch.Tensor y not None, float factor):
         interop_test_axpy(a, b, factor)
 
 
-cdef float _sum_kernel(at.const_accessor2[float]& a) noexcept nogil:
+cdef float _sum_kernel(interop.const_accessor2[float]& a) noexcept nogil:
     cdef float total = 0
     cdef int64_t i, j
     for i in range(a.size(0)):
@@ -310,7 +311,7 @@ cdef float _sum_kernel(at.const_accessor2[float]& a) noexcept nogil:
 
 def sum_float(torch.Tensor x not None):
     """In a function of its own: a sum that lives across the end of `with nogil` is moved between registers."""
-    cdef at.const_accessor2[float] a = at.const_accessor2[float](x.cdata, b"x")
+    cdef interop.const_accessor2[float] a = interop.const_accessor2[float](x.cdata, b"x")
     return _sum_kernel(a)
 
 
@@ -326,15 +327,15 @@ def manual_seed(uint64_t seed):
 
 def settings():
     return {
-        "deterministic": at.are_deterministic_algorithms_enabled(),
-        "warn only": at.is_deterministic_algorithms_warn_only_enabled(),
-        "precision": at.get_float32_matmul_precision().decode(),
-        "dtype": <int> at.get_default_dtype(),
-        "cudnn enabled": at.get_cudnn_enabled(),
-        "cudnn benchmark": at.get_cudnn_benchmark(),
-        "cudnn deterministic": at.get_cudnn_deterministic(),
-        "grad": at.is_grad_enabled(),
-        "inference": at.is_inference_mode_enabled(),
+        "deterministic": interop.are_deterministic_algorithms_enabled(),
+        "warn only": interop.is_deterministic_algorithms_warn_only_enabled(),
+        "precision": interop.get_float32_matmul_precision().decode(),
+        "dtype": <int> interop.get_default_dtype(),
+        "cudnn enabled": interop.get_cudnn_enabled(),
+        "cudnn benchmark": interop.get_cudnn_benchmark(),
+        "cudnn deterministic": interop.get_cudnn_deterministic(),
+        "grad": at.GradMode.is_enabled(),
+        "inference": torch.InferenceMode.is_enabled(),
     }
 
 
@@ -347,32 +348,32 @@ def has():
 
 
 def use_deterministic(bint mode, bint warn_only=False):
-    at.use_deterministic_algorithms(mode, warn_only)
+    interop.use_deterministic_algorithms(mode, warn_only)
 
 
 def alert():
     cdef torch.WarningScope warnings
-    at.alert_not_deterministic(b"handwritten")
+    interop.alert_not_deterministic(b"handwritten")
     warnings.emit()
 
 
 def set_precision(str word):
-    at.set_float32_matmul_precision(word.encode())
+    interop.set_float32_matmul_precision(word.encode())
 
 
 def set_cudnn(bint enabled, bint benchmark, bint deterministic):
-    at.set_cudnn_enabled(enabled)
-    at.set_cudnn_benchmark(benchmark)
-    at.set_cudnn_deterministic(deterministic)
+    interop.set_cudnn_enabled(enabled)
+    interop.set_cudnn_benchmark(benchmark)
+    interop.set_cudnn_deterministic(deterministic)
 
 
 def set_default_dtype(kind):
-    at.set_default_dtype(at.kDouble if kind == "double" else at.kFloat if kind == "float" else at.kLong)
+    interop.set_default_dtype(at.kDouble if kind == "double" else at.kFloat if kind == "float" else at.kLong)
     return torch.wrap(at.zeros((1,)))
 
 
 def flush_denormal(bint mode):
-    return at.set_flush_denormal(mode)
+    return interop.set_flush_denormal(mode)
 
 
 # Generators.
@@ -400,28 +401,28 @@ def undefined_generator(what):
     if what == "random64":
         return g.random64()
     if what == "get_state":
-        return torch.wrap(at.get_state(g))
+        return torch.wrap(interop.get_state(g))
     if what == "set_state":
-        at.set_state(g, at.get_state(at.default_generator()))
+        interop.set_state(g, interop.get_state(interop.default_generator()))
 
 
 def drawn(uint64_t seed, shape):
     """The draws of a generator of its own."""
-    cdef at.Generator g = at.make_cpu_generator(seed)
+    cdef at.Generator g = interop.make_cpu_generator(seed)
     cdef vector[int64_t] sizes = shape
-    cdef at.Tensor state = at.get_state(g), normal, uniform, coins, again
+    cdef at.Tensor state = interop.get_state(g), normal, uniform, coins, again
     with nogil:
         normal = at.randn(sizes, g)
         uniform = at.rand(sizes, g)
         coins = at.bernoulli(uniform, g)
-        at.set_state(g, state)
+        interop.set_state(g, state)
         again = at.randn(sizes, g)
     return torch.wrap(normal), torch.wrap(uniform), torch.wrap(coins), torch.wrap(again), g.current_seed()
 
 
 def kernel_draws(uint64_t seed, long count):
     """A kernel of its own that locks, and draws."""
-    cdef at.Generator g = at.make_cpu_generator(seed)
+    cdef at.Generator g = interop.make_cpu_generator(seed)
     cdef vector[uint32_t] values
     cdef long _
     with nogil:
@@ -435,26 +436,26 @@ def kernel_draws(uint64_t seed, long count):
 
 
 def default_generator_facts():
-    cdef at.Generator g = at.default_generator(), same = at.default_generator(), other = g.clone()
+    cdef at.Generator g = interop.default_generator(), same = interop.default_generator(), other = g.clone()
     return g.current_seed(), g == same, g == other, g != other, g.device().str().decode(), g.defined()
 
 
 def seeded_default(uint64_t seed):
-    cdef at.Generator g = at.default_generator()
+    cdef at.Generator g = interop.default_generator()
     g.set_current_seed(seed)
 
 
 def reseeded():
-    cdef at.Generator g = at.make_cpu_generator(5)
+    cdef at.Generator g = interop.make_cpu_generator(5)
     return g.seed(), g.current_seed()
 
 
 def set_wrong_state(torch.Tensor state):
-    cdef at.Generator g = at.make_cpu_generator(5)
+    cdef at.Generator g = interop.make_cpu_generator(5)
     cdef at.Tensor s
     if state is not None:
         s = state.cdata
-    at.set_state(g, s)
+    interop.set_state(g, s)
 
 
 # Storages.
@@ -504,7 +505,7 @@ cdef _describe(at.Scalar s):
 
 
 def scalar(value):
-    return _describe(at.scalar(value))
+    return _describe(interop.scalar(value))
 
 
 def scalars():
@@ -517,16 +518,16 @@ def scalars():
     cdef double complex z = 1 + 2j
     cdef at.Scalar a, b, c, d, e, g, h, k, m, n
     with nogil:
-        a = at.scalar(True)
-        b = at.scalar(flag)
-        c = at.scalar(cflag)
-        d = at.scalar(i)
-        e = at.scalar(wide)
-        g = at.scalar(u)
-        h = at.scalar(f)
-        k = at.scalar(z)
-        m = at.scalar(1)
-        n = at.scalar(2.5)
+        a = interop.scalar(True)
+        b = interop.scalar(flag)
+        c = interop.scalar(cflag)
+        d = interop.scalar(i)
+        e = interop.scalar(wide)
+        g = interop.scalar(u)
+        h = interop.scalar(f)
+        k = interop.scalar(z)
+        m = interop.scalar(1)
+        n = interop.scalar(2.5)
     return [
         _describe(a), _describe(b), _describe(c), _describe(d), _describe(e), _describe(g), _describe(h), _describe(k),
         _describe(m), _describe(n),
@@ -534,12 +535,12 @@ def scalars():
 
 
 def scalars_equal(a, b):
-    cdef at.Scalar x = at.scalar(a), y = at.scalar(b)
-    return at.equal_scalars(x, y)
+    cdef at.Scalar x = interop.scalar(a), y = interop.scalar(b)
+    return interop.equal_scalars(x, y)
 
 
 def scalar_as(value, what):
-    cdef at.Scalar s = at.scalar(value)
+    cdef at.Scalar s = interop.scalar(value)
     if what == "long":
         return s.toLong()
     if what == "int":
@@ -558,7 +559,7 @@ def scalar_as(value, what):
 
 def times_truth(torch.Tensor x not None):
     """A truth value keeps the type of a mask; the number 1 would not."""
-    return torch.wrap(at.mul(x.cdata, at.scalar(True)))
+    return torch.wrap(at.mul(x.cdata, interop.scalar(True)))
 
 
 def number_on_the_left(torch.Tensor x not None, double d, long n):

@@ -1,6 +1,7 @@
 # at.TensorIterator: elementwise operations and reductions, with loops of every kind.
 cimport ATen as at
 cimport torch
+from interop cimport Loop, all_types, dispatch, integral
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
@@ -10,7 +11,7 @@ ctypedef fused element:
     double
     at.Half
     at.BFloat16
-    at.integral
+    integral
     float complex
     double complex
 
@@ -32,11 +33,11 @@ cdef void _combine(char** data, const int64_t* strides, int64_t n, element* _) n
         data[2] += strides[2]
 
 
-cdef void _less(char** data, const int64_t* strides, int64_t n, at.all_types* _) noexcept nogil:
+cdef void _less(char** data, const int64_t* strides, int64_t n, all_types* _) noexcept nogil:
     cdef int64_t i
     for i in range(n):
         (<cbool*> (data[0] + i * strides[0]))[0] = (
-            (<at.all_types*> (data[1] + i * strides[1]))[0] < (<at.all_types*> (data[2] + i * strides[2]))[0])
+            (<all_types*> (data[1] + i * strides[1]))[0] < (<all_types*> (data[2] + i * strides[2]))[0])
 
 
 def binary(kind, torch.Tensor out, torch.Tensor x not None, torch.Tensor y not None, int64_t grain=32768):
@@ -49,7 +50,7 @@ def binary(kind, torch.Tensor out, torch.Tensor x not None, torch.Tensor y not N
         it = at.TensorIterator.comparison_op(result, x.cdata, y.cdata)
         with nogil:
             it.for_each(
-                at.dispatch(
+                dispatch(
                     it.common_dtype(), b"less", _less[float], _less[double], _less[int8_t], _less[int16_t],
                     _less[int32_t], _less[int64_t], _less[uint8_t]),
                 NULL)
@@ -64,7 +65,7 @@ def binary(kind, torch.Tensor out, torch.Tensor x not None, torch.Tensor y not N
 
 cdef int _run(at.TensorIterator& it, int64_t grain) except -1 nogil:
     it.for_each(
-        at.dispatch(
+        dispatch(
             it.common_dtype(), b"combine", _combine[float], _combine[double], _combine[at.Half],
             _combine[at.BFloat16], _combine[int8_t], _combine[int16_t], _combine[int32_t], _combine[int64_t],
             _combine[uint8_t], _combine[floatcomplex], _combine[doublecomplex]),
@@ -184,7 +185,7 @@ def wrong(what, torch.Tensor x not None):
     """Misuse."""
     cdef at.TensorIterator it
     cdef at.TensorIteratorConfig config
-    cdef at.Loop nothing = NULL
+    cdef Loop nothing = NULL
     if what == "unbuilt":
         return it.numel()
     if what == "nothing":
@@ -277,7 +278,7 @@ def total(torch.Tensor x not None, dims, method="parallel_reduce"):
         sizes[d] = 1
     cdef at.Tensor result = at.zeros(sizes, x.cdata.options())
     cdef at.TensorIterator it = at.TensorIterator.reduce_op(result, x.cdata)
-    cdef at.Loop loop = at.dispatch(
+    cdef Loop loop = dispatch(
         it.dtype(0), b"total", _add[float], _add[double], _add[int64_t], _add[floatcomplex], _add[at.BFloat16])
     if method == "parallel_reduce":
         with nogil:
@@ -290,7 +291,7 @@ def total(torch.Tensor x not None, dims, method="parallel_reduce"):
 
 
 cdef void _total_of_part(at.TensorIterator& part, void* context) except * nogil:
-    part.for_each(<at.Loop> context, NULL)
+    part.for_each(<Loop> context, NULL)
 
 
 cdef void _raise_in_part(at.TensorIterator& part, void* context) except * nogil:

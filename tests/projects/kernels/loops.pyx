@@ -2,6 +2,7 @@
 cimport ATen as at
 cimport torch
 from cython.parallel cimport prange, threadid
+from interop cimport all_types, dispatch_part
 from libc.stdint cimport int64_t
 
 import threading
@@ -42,7 +43,7 @@ cdef void _note(int64_t begin, int64_t end, void* data) noexcept nogil:
     part.begin, part.end = begin, end
     part.number = at.get_thread_num()
     part.in_region = at.in_parallel_region()
-    part.grad = at.is_grad_enabled()
+    part.grad = at.GradMode.is_enabled()
 
 
 def split(int64_t begin, int64_t end, int64_t grain, bint hold_gil=False):
@@ -67,7 +68,7 @@ class Told(Exception):
     pass
 
 
-cdef void _double(int64_t begin, int64_t end, at.all_types* values) noexcept nogil:
+cdef void _double(int64_t begin, int64_t end, all_types* values) noexcept nogil:
     cdef int64_t i
     for i in range(begin, end):
         values[i] = 2 * values[i]
@@ -78,7 +79,7 @@ def double_(torch.Tensor x not None):
     cdef at.Tensor t = x.cdata
     with nogil:
         at.parallel_for(
-            0, t.numel(), 4, at.dispatch_part(t.scalar_type(), b"double_", _double[float], _double[int64_t]),
+            0, t.numel(), 4, dispatch_part(t.scalar_type(), b"double_", _double[float], _double[int64_t]),
             t.data_ptr())
 
 

@@ -2,6 +2,7 @@
 cimport ATen as at
 cimport cython
 cimport torch
+from interop cimport all_types, elementwise, elementwise_out, floating, kernel, reduce, scalar, unbroadcast
 from libc.math cimport INFINITY, exp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
@@ -14,7 +15,7 @@ class Told(Exception):
 
 
 ctypedef fused element:
-    at.all_types
+    all_types
     float complex
     double complex
 
@@ -26,9 +27,9 @@ cdef inline element _combine(element a, element b) noexcept nogil:
 
 
 cdef at.Tensor combine(const at.Tensor& a, const at.Tensor& b) except * nogil:
-    return at.elementwise(
+    return elementwise(
         b"combine",
-        at.kernel(
+        kernel(
             _combine[float], _combine[double], _combine[int8_t], _combine[int16_t], _combine[int32_t],
             _combine[int64_t], _combine[uint8_t], _combine[floatcomplex], _combine[doublecomplex]),
         a, b)
@@ -48,9 +49,9 @@ def binary_out(torch.Tensor a not None, torch.Tensor b not None, torch.Tensor ou
     if out is not None:
         result = out.cdata
     return torch.wrap(
-        at.elementwise_out(
+        elementwise_out(
             b"combine", result,
-            at.kernel(_combine[float], _combine[double], _combine[int64_t], _combine[uint8_t], _combine[floatcomplex]),
+            kernel(_combine[float], _combine[double], _combine[int64_t], _combine[uint8_t], _combine[floatcomplex]),
             a.cdata, b.cdata))
 
 
@@ -62,41 +63,41 @@ def with_number(torch.Tensor a not None, number):
     if isinstance(number, float):
         d = number
         with nogil:
-            result = at.elementwise(
-                b"combine", at.kernel(_combine[float], _combine[double], _combine[int32_t], _combine[int64_t]), t, d)
+            result = elementwise(
+                b"combine", kernel(_combine[float], _combine[double], _combine[int32_t], _combine[int64_t]), t, d)
     else:
         i = number
         with nogil:
-            result = at.elementwise(
-                b"combine", at.kernel(_combine[float], _combine[double], _combine[int32_t], _combine[int64_t]), t, i)
+            result = elementwise(
+                b"combine", kernel(_combine[float], _combine[double], _combine[int32_t], _combine[int64_t]), t, i)
     return torch.wrap(result)
 
 
 def with_scalar(torch.Tensor a not None, number):
     return torch.wrap(
-        at.elementwise(
-            b"combine", at.kernel(_combine[float], _combine[double], _combine[floatcomplex]), at.scalar(number),
+        elementwise(
+            b"combine", kernel(_combine[float], _combine[double], _combine[floatcomplex]), scalar(number),
             a.cdata))
 
 
 # A float operation, its derivatives, and how both are used.
 
-cdef inline at.floating _swish(at.floating x, at.floating beta) noexcept nogil:
+cdef inline floating _swish(floating x, floating beta) noexcept nogil:
     return x / (1 + exp(-beta * x))
 
 
-cdef inline at.floating _swish_x(at.floating grad, at.floating x, at.floating beta) noexcept nogil:
-    cdef at.floating s = 1 / (1 + exp(-beta * x))
+cdef inline floating _swish_x(floating grad, floating x, floating beta) noexcept nogil:
+    cdef floating s = 1 / (1 + exp(-beta * x))
     return grad * (s + beta * x * s * (1 - s))
 
 
-cdef inline at.floating _swish_beta(at.floating grad, at.floating x, at.floating beta) noexcept nogil:
-    cdef at.floating s = 1 / (1 + exp(-beta * x))
+cdef inline floating _swish_beta(floating grad, floating x, floating beta) noexcept nogil:
+    cdef floating s = 1 / (1 + exp(-beta * x))
     return grad * x * x * s * (1 - s)
 
 
 cdef at.Tensor swish(const at.Tensor& x, const at.Tensor& beta) except * nogil:
-    return at.elementwise(b"swish", at.kernel(_swish[float], _swish[double]), x, beta)
+    return elementwise(b"swish", kernel(_swish[float], _swish[double]), x, beta)
 
 
 def swish_forward(torch.Tensor x not None, torch.Tensor beta not None):
@@ -106,25 +107,25 @@ def swish_forward(torch.Tensor x not None, torch.Tensor beta not None):
 def swish_backward(torch.Tensor grad not None, torch.Tensor x not None, torch.Tensor beta not None):
     cdef at.Tensor g = grad.cdata, a = x.cdata, b = beta.cdata, of_x, of_beta
     with nogil:
-        of_x = at.elementwise(b"swish_backward", at.kernel(_swish_x[float], _swish_x[double]), g, a, b)
-        of_x = at.unbroadcast(of_x, a)
-        of_beta = at.elementwise(b"swish_backward", at.kernel(_swish_beta[float], _swish_beta[double]), g, a, b)
-        of_beta = at.unbroadcast(of_beta, b)
+        of_x = elementwise(b"swish_backward", kernel(_swish_x[float], _swish_x[double]), g, a, b)
+        of_x = unbroadcast(of_x, a)
+        of_beta = elementwise(b"swish_backward", kernel(_swish_beta[float], _swish_beta[double]), g, a, b)
+        of_beta = unbroadcast(of_beta, b)
     return torch.wrap(of_x), torch.wrap(of_beta)
 
 
 # Where autograd records, a loop is an error.
 
-cdef inline at.floating _cubed(at.floating x) noexcept nogil:
+cdef inline floating _cubed(floating x) noexcept nogil:
     return x * x * x
 
 
-cdef inline at.floating _by_cubed(at.floating grad, at.floating x) noexcept nogil:
+cdef inline floating _by_cubed(floating grad, floating x) noexcept nogil:
     return grad * 3 * x * x
 
 
 cdef at.Tensor cubed_(const at.Tensor& x) except * nogil:
-    return at.elementwise(b"cubed", at.kernel(_cubed[float], _cubed[double]), x)
+    return elementwise(b"cubed", kernel(_cubed[float], _cubed[double]), x)
 
 
 cdef at.Tensor cubed_forward(Context& ctx, const at.Tensor& x) except * nogil:
@@ -137,8 +138,8 @@ cdef void cubed_setup(Context& ctx, const at.Tensor& x, const at.Tensor& y) exce
 
 
 cdef at.Tensor cubed_backward(Context& ctx, const at.Tensor& grad) except * nogil:
-    return at.elementwise(
-        b"cubed_backward", at.kernel(_by_cubed[float], _by_cubed[double]), grad, ctx.saved_tensor(0))
+    return elementwise(
+        b"cubed_backward", kernel(_by_cubed[float], _by_cubed[double]), grad, ctx.saved_tensor(0))
 
 
 cdef Function[at.Tensor] cubed_function
@@ -157,7 +158,7 @@ cdef inline float _squared(float x) noexcept nogil:
 
 
 cdef at.Tensor squared(const at.Tensor& x) except * nogil:
-    return at.elementwise(b"squared", at.kernel(_squared), x)
+    return elementwise(b"squared", kernel(_squared), x)
 
 
 cdef struct Parts:
@@ -167,7 +168,7 @@ cdef struct Parts:
 
 cdef void _square_rows(int64_t begin, int64_t end, void* data) except * nogil:
     cdef Parts* parts = <Parts*> data
-    cdef at.Tensor row = at.elementwise(b"squared", at.kernel(_squared), parts.x.narrow(0, begin, end - begin))
+    cdef at.Tensor row = elementwise(b"squared", kernel(_squared), parts.x.narrow(0, begin, end - begin))
     parts.y.narrow(0, begin, end - begin).copy_(row)
 
 
@@ -195,20 +196,20 @@ def squared_in_parts(torch.Tensor x not None):
 
 # Truth values: made of numbers, and of themselves.
 
-cdef inline cbool _close(at.all_types a, at.all_types b) noexcept nogil:
+cdef inline cbool _close(all_types a, all_types b) noexcept nogil:
     return a - b < 1 and b - a < 1
 
 
 def close(torch.Tensor a not None, torch.Tensor b not None, torch.Tensor out=None):
     if out is None:
-        return torch.wrap(at.elementwise(
-            b"close", at.kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
-    return torch.wrap(at.elementwise_out(
-        b"close", out.cdata, at.kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
+        return torch.wrap(elementwise(
+            b"close", kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
+    return torch.wrap(elementwise_out(
+        b"close", out.cdata, kernel(_close[float], _close[double], _close[int64_t]), a.cdata, b.cdata))
 
 
 cdef at.Tensor _close_of(const at.Tensor& a, const at.Tensor& b) except * nogil:
-    return at.elementwise(b"close", at.kernel(_close[float], _close[double], _close[int64_t]), a, b)
+    return elementwise(b"close", kernel(_close[float], _close[double], _close[int64_t]), a, b)
 
 
 define("interop_kernels::close", "(Tensor a, Tensor b) -> Tensor")
@@ -221,7 +222,7 @@ cdef inline cbool _alike(cbool a, cbool b) noexcept nogil:
 
 
 def alike(torch.Tensor a not None, torch.Tensor b not None):
-    return torch.wrap(at.elementwise(b"alike", at.kernel(_alike), a.cdata, b.cdata))
+    return torch.wrap(elementwise(b"alike", kernel(_alike), a.cdata, b.cdata))
 
 
 # Division as Cython has it, and as C has it.
@@ -237,8 +238,8 @@ cdef inline double _inverse_of_c(double x) noexcept nogil:
 
 def inverse(torch.Tensor x not None, bint of_c):
     if of_c:
-        return torch.wrap(at.elementwise(b"inverse", at.kernel(_inverse_of_c), x.cdata))
-    return torch.wrap(at.elementwise(b"inverse", at.kernel(_inverse), x.cdata))
+        return torch.wrap(elementwise(b"inverse", kernel(_inverse_of_c), x.cdata))
+    return torch.wrap(elementwise(b"inverse", kernel(_inverse), x.cdata))
 
 
 # One argument; one type only.
@@ -251,7 +252,7 @@ cdef inline double _recurrence(double x) noexcept nogil:
 
 
 def recurrence(torch.Tensor x not None):
-    return torch.wrap(at.elementwise(b"recurrence", at.kernel(_recurrence), x.cdata))
+    return torch.wrap(elementwise(b"recurrence", kernel(_recurrence), x.cdata))
 
 
 # Errors of the function.
@@ -266,7 +267,7 @@ cdef inline float _checked(float x) noexcept nogil:
 def checked(torch.Tensor x not None):
     cdef at.Tensor t = x.cdata, result
     with nogil:
-        result = at.elementwise(b"checked", at.kernel(_checked), t)
+        result = elementwise(b"checked", kernel(_checked), t)
     return torch.wrap(result)
 
 
@@ -280,26 +281,26 @@ cdef inline float _with_gil(float x) noexcept with gil:
 
 def with_gil(torch.Tensor x not None):
     """A function that uses Python, on torch's threads."""
-    return torch.wrap(at.elementwise(b"with_gil", at.kernel(_with_gil), x.cdata))
+    return torch.wrap(elementwise(b"with_gil", kernel(_with_gil), x.cdata))
 
 
 # Reductions.
 
-cdef inline at.all_types _larger(at.all_types total, at.all_types value) noexcept nogil:
+cdef inline all_types _larger(all_types total, all_types value) noexcept nogil:
     return value if value > total else total
 
 
 def largest(torch.Tensor x not None, dim=None, keepdim=None):
     cdef at.Tensor t = x.cdata, result
-    cdef at.Scalar lowest = at.scalar(-INFINITY) if at.isFloatingType(t.scalar_type()) else at.scalar(-2**62)
+    cdef at.Scalar lowest = scalar(-INFINITY) if at.isFloatingType(t.scalar_type()) else scalar(-2**62)
     if dim is None:
-        result = at.reduce(b"largest", at.kernel(_larger[float], _larger[double], _larger[int64_t]), t, lowest)
+        result = reduce(b"largest", kernel(_larger[float], _larger[double], _larger[int64_t]), t, lowest)
     elif keepdim is None:
-        result = at.reduce(
-            b"largest", at.kernel(_larger[float], _larger[double], _larger[int64_t]), t, lowest, dim)
+        result = reduce(
+            b"largest", kernel(_larger[float], _larger[double], _larger[int64_t]), t, lowest, dim)
     else:
-        result = at.reduce(
-            b"largest", at.kernel(_larger[float], _larger[double], _larger[int64_t]), t, lowest, <int> dim, keepdim)
+        result = reduce(
+            b"largest", kernel(_larger[float], _larger[double], _larger[int64_t]), t, lowest, <int> dim, keepdim)
     return torch.wrap(result)
 
 
@@ -308,16 +309,16 @@ cdef inline element _plus(element total, element value) noexcept nogil:
 
 
 def total(torch.Tensor x not None, dims, bint keepdim):
-    cdef at.Tensor result = at.reduce(
+    cdef at.Tensor result = reduce(
         b"total",
-        at.kernel(
+        kernel(
             _plus[float], _plus[double], _plus[int32_t], _plus[int64_t], _plus[floatcomplex], _plus[doublecomplex]),
         x.cdata, 0, dims, keepdim)
     return torch.wrap(result)
 
 
 cdef at.Tensor _total_of(const at.Tensor& x, at.IntArrayRef dims, bint keepdim) except * nogil:
-    return at.reduce(b"total", at.kernel(_plus[float], _plus[double]), x, 0, dims, keepdim)
+    return reduce(b"total", kernel(_plus[float], _plus[double]), x, 0, dims, keepdim)
 
 
 define("interop_kernels::total", "(Tensor x, int[] dims, bool keepdim) -> Tensor")
@@ -333,12 +334,12 @@ cdef inline float _raising(float total, float value) noexcept nogil:
 
 
 def raising_total(torch.Tensor x not None):
-    return torch.wrap(at.reduce(b"raising", at.kernel(_raising), x.cdata, 0.0))
+    return torch.wrap(reduce(b"raising", kernel(_raising), x.cdata, 0.0))
 
 
 def total_of_both(torch.Tensor x not None):
     """Over the first and the last dimension."""
     cdef at.Tensor t = x.cdata, result
     with nogil:
-        result = at.reduce(b"total", at.kernel(_plus[float]), t, 0, (0, -1))
+        result = reduce(b"total", kernel(_plus[float]), t, 0, (0, -1))
     return torch.wrap(result)

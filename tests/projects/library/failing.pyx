@@ -2,6 +2,7 @@
 cimport ATen as at
 cimport torch
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetString
+from interop cimport tensors, tuple2
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 from torch.autograd cimport Context, Function
@@ -292,7 +293,7 @@ negative.define("Negative", forward, saved_negative)
 negative2.define("Negative2", forward, needs_negative)
 marking.define("Marking", marks_another, good_backward)
 cdef Function[at.Tensor] identity, saving_twice, out_of_range, states, of_a_number
-cdef Function[at.tuple2[at.Tensor, at.Tensor]] pair
+cdef Function[tuple2[at.Tensor, at.Tensor]] pair
 identity.define("Identity", forward, good_backward)
 saving_twice.define("SavingTwice", twice_saved, good_backward)
 out_of_range.define("OutOfRange", forward, saved_out_of_range)
@@ -325,7 +326,7 @@ def refused_function(torch.Tensor x not None, what):
     elif what == "number for a struct":
         with_struct.apply(x.cdata, <int64_t> 2)
     elif what == "vector for a struct":
-        with_struct.apply(x.cdata, at.tensors(x.cdata))
+        with_struct.apply(x.cdata, tensors(x.cdata))
     elif what == "saved_tensor(-1)":
         return torch.wrap(negative.apply(x.cdata))
     elif what == "needs_input_grad(-1)":

@@ -1,6 +1,7 @@
 # Differentiable functions, called directly.
 cimport ATen as at
 cimport torch
+from interop cimport get0, get1, get2, get3, tuple2, tuple4
 from libc.stdint cimport int64_t
 from libcpp.optional cimport optional
 from libcpp.vector cimport vector
@@ -82,13 +83,13 @@ cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) power_backward(
     return dx, none, dy, none, none
 
 
-cdef Function[at.tuple2[at.Tensor, at.Tensor]] power_function
+cdef Function[tuple2[at.Tensor, at.Tensor]] power_function
 power_function.define("Power", power_forward, power_backward)
 
 
 def power(torch.Tensor x not None, double p, torch.Tensor y not None, int64_t times, bint flag):
-    cdef at.tuple2[at.Tensor, at.Tensor] both = power_function.apply(x.cdata, p, y.cdata, times, flag)
-    return torch.wrap(at.get0(both)), torch.wrap(at.get1(both))
+    cdef tuple2[at.Tensor, at.Tensor] both = power_function.apply(x.cdata, p, y.cdata, times, flag)
+    return torch.wrap(get0(both)), torch.wrap(get1(both))
 
 
 # Arguments that are references to Cython: their gradient must not be lost.
@@ -98,8 +99,8 @@ def product(list tensors):
     for tensor in tensors:
         all.push_back(torch.unpack(tensor))
     cdef optional[double] two = optional[double](2.0)
-    cdef at.tuple2[at.Tensor, at.Tensor] both = power_function.apply(all.at(0), two.value(), all[1], 1, True)
-    return torch.wrap(at.get0(both))
+    cdef tuple2[at.Tensor, at.Tensor] both = power_function.apply(all.at(0), two.value(), all[1], 1, True)
+    return torch.wrap(get0(both))
 
 
 # Changes its input in place.
@@ -174,13 +175,13 @@ cdef (at.Tensor, at.Tensor) parts_backward(
     return at.mul(a, 2) if a.defined() else none, none
 
 
-cdef Function[at.tuple4[at.Tensor, at.Tensor, at.Tensor, at.Tensor]] parts_function
+cdef Function[tuple4[at.Tensor, at.Tensor, at.Tensor, at.Tensor]] parts_function
 parts_function.define("Parts", parts_forward, parts_backward)
 
 
 def parts(torch.Tensor x not None, bint materialize=True):
-    cdef at.tuple4[at.Tensor, at.Tensor, at.Tensor, at.Tensor] all = parts_function.apply(x.cdata, materialize)
-    return torch.wrap(at.get0(all)), torch.wrap(at.get1(all)), torch.wrap(at.get2(all)), torch.wrap(at.get3(all))
+    cdef tuple4[at.Tensor, at.Tensor, at.Tensor, at.Tensor] all = parts_function.apply(x.cdata, materialize)
+    return torch.wrap(get0(all)), torch.wrap(get1(all)), torch.wrap(get2(all)), torch.wrap(get3(all))
 
 
 # Lists, and tensors that may be missing.

@@ -1,6 +1,7 @@
 # Operators whose kernels, meta kernels and gradients are written here, one of each kind.
 cimport ATen as at
 cimport torch
+from interop cimport get0, get1, make_tuple, tuple2, tuple3
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
@@ -151,17 +152,17 @@ cdef at.Tensor by_value(at.Tensor x) except * nogil:
     return x
 
 
-cdef at.tuple2[at.Tensor, at.Tensor] pair(const at.Tensor& x) except * nogil:
+cdef tuple2[at.Tensor, at.Tensor] pair(const at.Tensor& x) except * nogil:
     return at.max(x, 0)
 
 
-cdef at.tuple2[at.Tensor, at.Tensor] made_pair(const at.Tensor& x) except * nogil:
-    cdef at.tuple2[at.Tensor, at.Tensor] both = at.max(x, 0)
-    return at.make_tuple(at.get0(both), at.get1(both))
+cdef tuple2[at.Tensor, at.Tensor] made_pair(const at.Tensor& x) except * nogil:
+    cdef tuple2[at.Tensor, at.Tensor] both = at.max(x, 0)
+    return make_tuple(get0(both), get1(both))
 
 
-cdef at.tuple3[int64_t, int64_t, double] made_three(const at.Tensor& x) except * nogil:
-    return at.make_tuple(x.size(0), x.dim(), 0.5)
+cdef tuple3[int64_t, int64_t, double] made_three(const at.Tensor& x) except * nogil:
+    return make_tuple(x.size(0), x.dim(), 0.5)
 
 
 cdef double total(const at.Tensor& x) except? -1 nogil:
@@ -304,8 +305,8 @@ impl("interop_test::folded", "CompositeImplicit", folded)
 # Several results, one of them an integer, and a kernel that reads data: the gradient needs an operator of its own.
 
 cdef (at.Tensor, at.Tensor) largest(const at.Tensor& x) except * nogil:
-    cdef at.tuple2[at.Tensor, at.Tensor] both = at.max(x, -1)
-    return at.get0(both), at.get1(both)
+    cdef tuple2[at.Tensor, at.Tensor] both = at.max(x, -1)
+    return get0(both), get1(both)
 
 
 cdef void largest_setup(
@@ -335,9 +336,9 @@ def call_scaled_mm(torch.Tensor a not None, torch.Tensor b not None, s):
 
 
 def call_pair(torch.Tensor x not None):
-    cdef Operator[at.tuple2[at.Tensor, at.Tensor]] op = Operator[at.tuple2[at.Tensor, at.Tensor]](b"interop_test::pair")
-    cdef at.tuple2[at.Tensor, at.Tensor] both = op.call(x.cdata)
-    return torch.wrap(at.get0(both)), torch.wrap(at.get1(both))
+    cdef Operator[tuple2[at.Tensor, at.Tensor]] op = Operator[tuple2[at.Tensor, at.Tensor]](b"interop_test::pair")
+    cdef tuple2[at.Tensor, at.Tensor] both = op.call(x.cdata)
+    return torch.wrap(get0(both)), torch.wrap(get1(both))
 
 
 def call_defaults():
@@ -393,7 +394,7 @@ impl("interop_test::total_of", "CompositeExplicit", total_of)
 register_autograd("interop_test::total_of", total_of_backward, total_of_setup)
 
 
-cdef at.tuple2[optional[at.Tensor], at.Tensor] maybe(const at.Tensor& x, bint both) except * nogil:
+cdef tuple2[optional[at.Tensor], at.Tensor] maybe(const at.Tensor& x, bint both) except * nogil:
     cdef optional[at.Tensor] first
     if both:
         first = optional[at.Tensor](at.mul(x, 10))
@@ -414,7 +415,7 @@ cdef extern from *:
       return {a, b};
     }
     """
-    at.tuple2[optional[at.Tensor], at.Tensor] make_pair(const optional[at.Tensor]& a, const at.Tensor& b) nogil
+    tuple2[optional[at.Tensor], at.Tensor] make_pair(const optional[at.Tensor]& a, const at.Tensor& b) nogil
 
 
 define("interop_test::maybe", "(Tensor x, bool both) -> (Tensor?, Tensor)")
@@ -452,9 +453,9 @@ impl("interop_test::flagged", "CompositeExplicit", flagged_or_not)
 
 
 def call_flagged(torch.Tensor x not None, bint flag):
-    cdef Operator[at.tuple2[at.Tensor, cbool]] op = Operator[at.tuple2[at.Tensor, cbool]](b"interop_test::flagged")
-    cdef at.tuple2[at.Tensor, cbool] both = op.call(x.cdata, flag, 2)
-    return torch.wrap(at.get0(both)), at.get1(both)
+    cdef Operator[tuple2[at.Tensor, cbool]] op = Operator[tuple2[at.Tensor, cbool]](b"interop_test::flagged")
+    cdef tuple2[at.Tensor, cbool] both = op.call(x.cdata, flag, 2)
+    return torch.wrap(get0(both)), get1(both)
 
 
 # Results that are undefined, taken from here.
@@ -469,7 +470,7 @@ impl("interop_test::half_undefined", "CompositeExplicit", half_undefined)
 
 
 def call_half_undefined(torch.Tensor x not None):
-    cdef Operator[at.tuple2[at.Tensor, at.Tensor]] op
-    op = Operator[at.tuple2[at.Tensor, at.Tensor]](b"interop_test::half_undefined")
-    cdef at.tuple2[at.Tensor, at.Tensor] both = op.call(x.cdata)
-    return torch.wrap(at.get0(both)), torch.wrap(at.get1(both))
+    cdef Operator[tuple2[at.Tensor, at.Tensor]] op
+    op = Operator[tuple2[at.Tensor, at.Tensor]](b"interop_test::half_undefined")
+    cdef tuple2[at.Tensor, at.Tensor] both = op.call(x.cdata)
+    return torch.wrap(get0(both)), torch.wrap(get1(both))

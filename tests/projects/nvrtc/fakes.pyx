@@ -3,6 +3,7 @@
 # distutils: depends = fake_devices.h
 """CUDA devices that do not exist, for torch."""
 
+from interop cimport dims
 from libc.stdint cimport int64_t
 
 cimport ATen as at
@@ -38,6 +39,6 @@ def on_device(torch.Tensor tensor not None, int device=0):
 
 def beyond_its_storage():
     """A tensor on device 0 whose storage was cut."""
-    cdef at.Tensor short = c_on_device(at.ones(at.dims(4)), 0)
+    cdef at.Tensor short = c_on_device(at.ones(dims(4)), 0)
     c_cut(short)
     return torch.wrap(short)

@@ -1,21 +1,22 @@
 """Streams, events and guards of any device. Each function uses a few declarations, and says what they said."""
 cimport ATen as at
 cimport torch
-from ATen.ops.record_stream cimport record_stream as record_stream_
-from c10.core.CachingDeviceAllocator cimport (
-    DeviceStats, Stat, StatArray, StatType, emptyCache, getDeviceStats, getMemoryInfo, recordStream,
-    resetAccumulatedStats, resetPeakStats,
-)
+from c10.core.CachingDeviceAllocator cimport DeviceStats, Stat, StatArray, StatType
 from c10.core.Device cimport Device, DeviceIndex, DeviceType
-from c10.core.DeviceGuard cimport (
-    DeviceGuard, current_device as current_device_, device_count as device_count_, device_synchronize,
-    set_device as set_device_,
-)
+from c10.core.DeviceGuard cimport DeviceGuard
 from c10.core.Event cimport Event, EventFlag
-from c10.core.Stream cimport (
-    Stream, StreamId, current_stream, default_stream, set_current_stream as set_current_stream_, stream_from_pool,
-)
+from c10.core.Stream cimport Stream, StreamId
 from c10.core.StreamGuard cimport StreamGuard
+from interop.caching_allocator cimport (
+    emptyCache, getDeviceStats, getMemoryInfo, recordStream, resetAccumulatedStats, resetPeakStats,
+)
+from interop.device_guard cimport (
+    current_device as current_device_, device_count as device_count_, device_synchronize, set_device as set_device_,
+)
+from interop.record_stream cimport record_stream as record_stream_
+from interop.stream cimport (
+    current_stream, default_stream, set_current_stream as set_current_stream_, stream_from_pool,
+)
 from interop.cuda cimport Launch
 from libc.stdint cimport intptr_t
 

@@ -4,6 +4,7 @@ cimport torch
 cimport ATen as at
 from c10.util.BFloat16 cimport BFloat16
 from interop cimport vector_math
+from interop cimport accessor1, const_accessor1
 from interop.instruction_sets cimport const_restricted, restricted, vectorized
 from libc.stdint cimport int64_t
 
@@ -36,8 +37,8 @@ cdef void loop(int64_t n, int function, const_restricted[element] x, restricted[
 
 
 cdef int run(const element* kind, const at.Tensor& x, const at.Tensor& y, int function) except -1 nogil:
-    cdef at.const_accessor1[element] source = at.const_accessor1[element](x, b"x")
-    cdef at.accessor1[element] target = at.accessor1[element](y, b"y")
+    cdef const_accessor1[element] source = const_accessor1[element](x, b"x")
+    cdef accessor1[element] target = accessor1[element](y, b"y")
     vectorized(loop[element], source.size(0), function, source.data(), target.data())
     return 0
 

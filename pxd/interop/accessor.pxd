@@ -1,7 +1,7 @@
 # Elements of a CPU tensor by indices: a[i][j], to read and to assign to, without the GIL.
 #
-#     cdef at.const_accessor2[float] a = at.const_accessor2[float](x.cdata)
-#     cdef at.accessor2[float] b = at.accessor2[float](y.cdata, b"y")
+#     cdef const_accessor2[float] a = const_accessor2[float](x.cdata)
+#     cdef accessor2[float] b = accessor2[float](y.cdata, b"y")
 #     with nogil:
 #         for i in range(a.size(0)):
 #             for j in range(a.size(1)):

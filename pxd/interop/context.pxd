@@ -1,0 +1,29 @@
+# torch's global settings, by the names that they have in Python. They hold for all threads.
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+
+from c10.core.ScalarType cimport ScalarType
+from interop.exceptions cimport translate_exception
+
+cdef extern from "interop/context.h" namespace "interop::context" nogil:
+    cbool are_deterministic_algorithms_enabled() except +translate_exception
+    cbool is_deterministic_algorithms_warn_only_enabled() except +translate_exception
+    void use_deterministic_algorithms(cbool mode) except +translate_exception
+    void use_deterministic_algorithms(cbool mode, cbool warn_only) except +translate_exception
+    # For an operation of one's own that has no deterministic way: raises or warns where the setting asks for that.
+    void alert_not_deterministic(const char* caller) except +translate_exception
+
+    string get_float32_matmul_precision() except +translate_exception
+    void set_float32_matmul_precision(const string& precision) except +translate_exception
+
+    cbool set_flush_denormal(cbool mode) except +translate_exception  # False where the CPU cannot
+
+    ScalarType get_default_dtype() except +translate_exception
+    void set_default_dtype(ScalarType dtype) except +translate_exception
+
+    cbool get_cudnn_enabled() except +translate_exception
+    void set_cudnn_enabled(cbool enabled) except +translate_exception
+    cbool get_cudnn_benchmark() except +translate_exception
+    void set_cudnn_benchmark(cbool benchmark) except +translate_exception
+    cbool get_cudnn_deterministic() except +translate_exception
+    void set_cudnn_deterministic(cbool deterministic) except +translate_exception

@@ -1,0 +1,28 @@
+# What stands between the brackets of t[...] in Python, for t.index(...) and t.index_put_(...).
+#
+#     t.index(indices(at.Slice(0, 3), 1, mask))               t[0:3, 1, mask]
+#     t.index(indices(at.None_, at.Ellipsis, -1))             t[None, ..., -1]
+#     t.index(indices(at.Slice(at.None_, at.None_, 2)))       t[::2]
+#     t.index_put_(indices(mask), 0.0)                        t[mask] = 0.0
+#
+# An index may be a C integer, an at.Slice, an at.Tensor, at.None_, at.Ellipsis, a C++ bool, an at.Scalar, and with the
+# GIL any Python object that a Python index may be, except lists. It may not be a C int: Cython makes one of True, which
+# would be element 1, so that does not compile. Write <long>i for an element, scalar(flag) for a truth value.
+from libcpp.vector cimport vector
+
+from ATen.core.TensorBody cimport TensorIndex
+from interop.exceptions cimport translate_exception
+
+cdef extern from "interop/indexing.h" namespace "interop" nogil:
+    vector[TensorIndex] indices[A](const A& a) except +translate_exception
+    vector[TensorIndex] indices[A, B](const A& a, const B& b) except +translate_exception
+    vector[TensorIndex] indices[A, B, C](const A& a, const B& b, const C& c) except +translate_exception
+    vector[TensorIndex] indices[A, B, C, D](
+        const A& a, const B& b, const C& c, const D& d) except +translate_exception
+    vector[TensorIndex] indices[A, B, C, D, E](
+        const A& a, const B& b, const C& c, const D& d, const E& e) except +translate_exception
+    vector[TensorIndex] indices[A, B, C, D, E, F](
+        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f) except +translate_exception
+
+    # One more at the end, for indices whose number is not known beforehand.
+    void add_index[A](vector[TensorIndex]& all, const A& a) except +translate_exception

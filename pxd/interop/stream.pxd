@@ -1,0 +1,15 @@
+# Where streams come from, for devices of any type: `from interop.stream cimport current_stream`.
+from libcpp cimport bool as cbool
+
+from c10.core.Device cimport Device
+from c10.core.Stream cimport Stream
+from interop.exceptions cimport translate_exception
+
+cdef extern from "interop/stream.h" namespace "interop" nogil:
+    # The CPU has one stream, which all three return.
+    Stream current_stream(const Device& device) except +translate_exception
+    Stream default_stream(const Device& device) except +translate_exception
+    Stream stream_from_pool(const Device& device, cbool high_priority) except +translate_exception
+    Stream stream_from_pool(const Device& device) except +translate_exception
+    # For good; a StreamGuard sets it back.
+    void set_current_stream(const Stream& stream) except +translate_exception

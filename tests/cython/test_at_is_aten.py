@@ -1,0 +1,148 @@
+"""`at` has the names that C++ has in `at`, a path is that of the header that it mirrors, and ours are in `interop`."""
+
+import hashlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import BUILD
+from Cython.Compiler import Errors
+from Cython.Compiler.Main import Context
+from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
+from torch.utils.cpp_extension import include_paths
+
+import interop
+from interop.codegen.surface import RESERVED
+
+PXD = Path(interop.get_pxd_dir())
+TORCH = next(Path(folder) for folder in include_paths() if Path(folder, "ATen").is_dir())
+EXTERN = re.compile(r'^cdef extern from "([^"]+)"', re.MULTILINE)
+GENERATED = {"ATen/core/TensorBody.pxd"}
+MIRRORS = sorted(
+    path.relative_to(PXD).as_posix()
+    for package in ("ATen", "c10", "torch/csrc")
+    for path in (PXD / package).rglob("*.pxd")
+    if EXTERN.search(path.read_text())
+)
+# Of which the text is read, because C++ cannot look their names up.
+READ = [file for file in MIRRORS if "/cuda/" in file or file.startswith(("ATen/dlpack", "torch/csrc/"))]
+NAMESPACES = ("at", "at::indexing", "c10", "c10::CachingAllocator", "c10::CachingDeviceAllocator", "caffe2")
+# What every module has.
+OF_MODULES = {
+    f"__{name}__" for name in ("builtins", "cached", "doc", "file", "loader", "name", "package", "path", "spec")
+}
+
+
+def entries(module):
+    """What a module of declarations declares and cimports, by name."""
+    Errors.init_thread()
+    options = CompilationOptions(default_options)
+    context = Context([str(PXD)], get_directive_defaults(), cpp=True, options=options)
+    found = context.find_module(module, need_pxd=True, absolute_fallback=True).entries
+    return {name: entry for name, entry in found.items() if not name.startswith("__pyx") and name not in OF_MODULES}
+
+
+def declared(file):
+    """The names that a file declares itself."""
+    path = PXD / file
+    module = file.removesuffix(".pxd").replace("/", ".")
+    found = entries(module).items()
+    return {name for name, entry in found if entry.pos and Path(entry.pos[0].filename) == path}
+
+
+def header(file):
+    return Path(file).with_suffix(".h").as_posix()
+
+
+def in_cpp(name):
+    """How C++ spells a name that is a word of Cython."""
+    return name[:-1] if name.endswith("_") and name[:-1] in {*RESERVED, "None"} else name
+
+
+def missing_in_cpp(names, namespaces, headers):
+    """Those of `names` that C++ finds in none of the namespaces, after including the headers; cached."""
+    names = sorted(names)
+    lines = [f"#include <{one}>" for one in headers]
+    lines += ["namespace all {", *(f"using namespace {one};" for one in namespaces), "}"]
+    before = len(lines)
+    lines += [f"namespace lookup {{ using all::{in_cpp(name)}; }}" for name in names]
+    text = "\n".join([*lines, ""])
+    folder = BUILD / "lookup"
+    folder.mkdir(parents=True, exist_ok=True)
+    answer = folder / f"{hashlib.sha256(f'{torch.__version__} {TORCH} {text}'.encode()).hexdigest()[:24]}.txt"
+    if not answer.exists():
+        source = answer.with_suffix(".cpp")
+        source.write_text(text)
+        folders = [f"-I{one}" for one in include_paths()]
+        command = ["c++", "-std=c++20", "-fsyntax-only", "-w", "-fmax-errors=0", *folders, str(source)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        failed = {int(line) for line in re.findall(rf"^{re.escape(str(source))}:(\d+):\d+: error: ", done.stderr, re.M)}
+        # An error elsewhere, as in a header, says nothing about a name.
+        assert bool(failed) == bool(done.returncode), done.stderr[-3000:]
+        assert min(failed, default=before + 1) > before, done.stderr[-3000:]
+        answer.write_text(" ".join(map(str, sorted(failed))))
+    return {names[int(line) - before - 1] for line in answer.read_text().split()}
+
+
+def test_every_name_of_at_is_one_of_aten():
+    """As C++ looks it up. A name of our own that slips in fails here; it belongs into interop."""
+    names = entries("ATen").keys()
+    assert len(names) > 2000
+    headers = ["ATen/ATen.h", "ATen/Parallel.h", "ATen/TensorIndexing.h", "ATen/TensorIterator.h"]
+    assert missing_in_cpp(names, ["at", "at::indexing"], headers) == set()
+
+
+def test_a_name_that_cpp_does_not_have_is_found_out():
+    names = {"Tensor", "kFloat", "elementwise", "None_", "Slice"}
+    assert missing_in_cpp(names, ["at"], ["ATen/core/Tensor.h"]) == {"elementwise", "None_", "Slice"}
+
+
+def test_every_name_of_a_mirror_is_in_torch():
+    files = [file for file in MIRRORS if file not in (*GENERATED, *READ)]
+    names = set().union(*map(declared, files))
+    assert missing_in_cpp(names, NAMESPACES, ["ATen/ATen.h", *map(header, files)]) == set()
+
+
+@pytest.mark.parametrize("file", READ)
+def test_every_name_of_a_mirror_stands_in_its_header(file):
+    """Where C++ cannot look names up: CUDA's headers are not everywhere, DLPack has macros, and pybind11 is slow."""
+    folder = (TORCH / file).parent
+    headers = sorted(folder.glob("*.*h")) if "/cuda/" in file else [TORCH / header(file)]
+    text = "".join(path.read_text() for path in headers)
+    names = {name for name in declared(file) if not re.match(r"cuda[A-Z]|CU[a-z]+_st$", name)}  # CUDA's own
+    assert {name for name in names if not re.search(rf"\b{in_cpp(name)}\b", text)} == set()
+
+
+@pytest.mark.parametrize("file", MIRRORS)
+def test_the_path_tells_a_mirror_from_a_facade(file):
+    """A mirror declares from the header of its path; a facade says so in its first line, over what and why."""
+    text = (PXD / file).read_text()
+    from_headers = set(EXTERN.findall(text))
+    ours = {one for one in from_headers if one.startswith("interop/")}
+    first, second = text.splitlines()[:2]
+    line = second if file in GENERATED else first
+    facade = re.match(r"# Facade over (interop/[\w/]+\.h)(?:: |, which ).+\.$", line)
+    if ours:
+        assert facade, line
+        assert facade[1] in ours
+    else:
+        assert facade is None
+        assert from_headers == {header(file)}
+
+
+def test_what_lies_below_interop_is_ours():
+    """There a path is that of our own header."""
+    for path in sorted((PXD / "interop").rglob("*.pxd")):
+        file = path.relative_to(PXD).as_posix()
+        standard = set(re.findall(r'^cdef extern from "(<\w+>)"', path.read_text(), re.MULTILINE))
+        assert set(EXTERN.findall(path.read_text())) - standard <= {header(file)}, file
+
+
+def test_the_package_hands_on_what_is_not_atens():
+    """Each under one name, and none that Python's package or `at` has too."""
+    names = entries("interop").keys()
+    assert len(names) > 50
+    assert not names & set(dir(interop))
+    assert not names & entries("ATen").keys()
