@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interop/error_in_flight.h"
+#include "interop/owned_ref.h"
 
 namespace interop::registry {
 
@@ -27,11 +28,10 @@ std::map<std::string, std::vector<Registration>>& modules() {
 // As torch.library does it: torch.ops keeps what it has looked up, which would outlive the operator.
 void forget_in_python(const std::string& operator_name) {
   const ErrorInFlight error;
-  PyObject* module = PyImport_ImportModule("torch.library");
-  PyObject* done =
-      module ? PyObject_CallMethod(module, "_clear_torch_ops_cache", "([s])", operator_name.c_str()) : nullptr;
-  Py_XDECREF(done);
-  Py_XDECREF(module);
+  const OwnedRef module(PyImport_ImportModule("torch.library"));
+  if (module) {
+    const OwnedRef done(PyObject_CallMethod(module.get(), "_clear_torch_ops_cache", "([s])", operator_name.c_str()));
+  }
   PyErr_Clear();
 }
 

@@ -1,42 +1,44 @@
-// See buffer.h.
-#include "buffer.h"
+// Tensors and the buffer protocol (PEP 3118, and the chapter "Buffer Protocol" of the Python/C API): tensors over the
+// memory of exporters, TensorBuffer, which exports that of a tensor, and torch.Tensor as an exporter.
+#include <Python.h>
 
+#include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 
-#include <string>
+#include <algorithm>
+#include <new>
+#include <utility>
 
-#include "copy.h"
-#include "foreign.h"
+#include "converters.h"
+#include "export.h"
+#include "import.h"
+#include "interop/bridges/dtypes.h"
 #include "interop/bridges/format.h"
+#include "interop/error_in_flight.h"
+#include "interop/exceptions.h"
+#include "interop/owned_ref.h"
 #include "interop/tensor.h"
-#include "numpy.h"
-#include "owner.h"
-#include "read_only.h"
-#include "reference.h"
+#include "memory.h"
 
 namespace interop::bridges {
+
+// Import: a tensor over the memory of an exporter
 
 namespace {
 
 // Holds an exported buffer for as long as a storage needs it: a bytearray cannot be resized, nor a mmap closed.
-struct BufferOwner {
-  PyObject_HEAD
+// Filled in where it stays, because an exporter may let `shape` and `strides` point into the view itself.
+struct Buffer {
+  static constexpr const char* type_name = "interop._bridges.Buffer";
+  static constexpr const char* doc = "Holds the buffer of an object for a tensor that shares it.";
+
   Py_buffer view;
-};
 
-void dealloc(PyObject* self) {
-  PyBuffer_Release(&reinterpret_cast<BufferOwner*>(self)->view);
-  PyObject_Free(self);
-}
-
-PyTypeObject buffer_owner_type = {
-    .ob_base = {.ob_base = {.ob_refcnt = 1, .ob_type = nullptr}, .ob_size = 0},
-    .tp_name = "interop._bridges.Buffer",
-    .tp_basicsize = sizeof(BufferOwner),
-    .tp_dealloc = dealloc,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_doc = "Holds the buffer of an object for a tensor that shares it.",
+  ~Buffer() {
+    PyBuffer_Release(&view);  // once for each PyObject_GetBuffer(); does nothing where `obj` is null
+  }
 };
 
 constexpr Subject subject{"obj", "copy it with bytearray(obj) and give dtype= and shape="};
@@ -74,6 +76,7 @@ Axes axes_of(const Py_buffer& view) {
         " axes");
     const int64_t size = view.shape ? view.shape[d] : view.len / view.itemsize;
     TORCH_CHECK_VALUE(size >= 0, "argument 'obj' must have sizes >= 0, got ", size, " on axis ", d);
+    // Py_buffer.suboffsets: from 0 on, what lies along the axis are pointers.
     TORCH_CHECK_VALUE(
         !view.suboffsets || view.suboffsets[d] < 0,
         "argument 'obj' must have its elements in one piece, got a buffer whose axis ",
@@ -84,6 +87,7 @@ Axes axes_of(const Py_buffer& view) {
     overflows |= __builtin_mul_overflow(bytes, size, &bytes);
     empty |= size == 0;
   }
+  // Py_buffer.len: product(shape) * itemsize, also where there are gaps between the elements.
   TORCH_CHECK_VALUE(
       (empty && view.len == 0) || (!empty && !overflows && bytes == view.len),
       "argument 'obj' must have the length that its shape asks for, got a buffer of ",
@@ -92,6 +96,7 @@ Axes axes_of(const Py_buffer& view) {
       at::IntArrayRef(axes.sizes),
       " and item size ",
       view.itemsize);
+  // Py_buffer.strides: null where the elements are C-contiguous.
   axes.strides.resize(view.ndim);
   int64_t step = view.itemsize;
   for (int d = view.ndim - 1; d >= 0; --d) {
@@ -182,15 +187,14 @@ const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const 
   return *format.dtype;
 }
 
-at::Tensor share(BufferOwner* owner, Reference& reference, void* data, const Layout& layout, const Dtype& dtype) {
+at::Tensor share(OwnedRef&& owner, bool read_only, void* data, const ForeignLayout& layout, const Dtype& dtype) {
   check_pointer(subject, data, dtype, layout);
   return tensor_over(
-      {data, reference.give(), owner->view.readonly ? &drop_read_only_owner : &drop_owner, c10::kCPU}, layout, dtype);
+      {data, owner.release(), read_only ? &drop_read_only_owner : &drop_owner, c10::kCPU}, layout, dtype);
 }
 
-at::Tensor share(BufferOwner* owner, Reference& reference, const BufferView& wanted) {
-  const Py_buffer& view = owner->view;
-  const char* text = view.format ? view.format : "B";
+at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& wanted) {
+  const char* text = view.format ? view.format : "B";  // Py_buffer.format: null stands for unsigned bytes
   const Format format = read_format(view.format);
   const Dtype& dtype = wanted_dtype(wanted, format, text);
   Axes axes = axes_of(view);
@@ -212,9 +216,9 @@ at::Tensor share(BufferOwner* owner, Reference& reference, const BufferView& wan
         axes.strides.push_back(step);
       }
     }
-    const Layout layout(
+    const ForeignLayout layout(
         subject, static_cast<int>(axes.sizes.size()), axes.sizes.data(), axes.strides.data(), dtype, Unit::bytes);
-    return share(owner, reference, view.buf, layout, dtype);
+    return share(std::move(owner), view.readonly, view.buf, layout, dtype);
   }
   TORCH_CHECK_VALUE(
       PyBuffer_IsContiguous(&view, 'C'),
@@ -227,14 +231,14 @@ at::Tensor share(BufferOwner* owner, Reference& reference, const BufferView& wan
       ", the buffer's length in bytes, got ",
       wanted.offset);
   const Sizes sizes = shape_for(wanted, view.len - wanted.offset, dtype);
-  const Layout layout(
+  const ForeignLayout layout(
       Subject{"shape", "give a smaller one"},
       static_cast<int>(sizes.size()),
       sizes.data(),
       static_cast<const int64_t*>(nullptr),
       dtype,
       Unit::bytes);
-  return share(owner, reference, static_cast<char*>(view.buf) + wanted.offset, layout, dtype);
+  return share(std::move(owner), view.readonly, static_cast<char*>(view.buf) + wanted.offset, layout, dtype);
 }
 
 }  // namespace
@@ -252,23 +256,410 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
   if (PyType_HasFeature(Py_TYPE(exporter), Py_TPFLAGS_HEAPTYPE)) {
     check_unmasked(exporter, "obj");
   }
-  auto* owner = PyObject_New(BufferOwner, &buffer_owner_type);
-  if (!owner) {
+  OwnedRef owner = Owner<Buffer>::make();
+  Py_buffer& view = Owner<Buffer>::of(owner).view;
+  if (PyObject_GetBuffer(exporter, &view, PyBUF_FULL_RO) < 0) {
+    view.obj = nullptr;  // which an exporter has to do, and some forget
     throw PythonError();
   }
-  owner->view = Py_buffer{};
-  Reference reference(reinterpret_cast<PyObject*>(owner));
-  if (PyObject_GetBuffer(exporter, &owner->view, PyBUF_FULL_RO) < 0) {
-    owner->view.obj = nullptr;
-    throw PythonError();
-  }
-  const bool read_only = owner->view.readonly;
+  const bool read_only = view.readonly;
   check_writable(read_only, on_readonly, "obj", "a read-only buffer");
-  return shared_or_copied(lifted(share(owner, reference, wanted)), read_only, on_readonly);
+  return shared_or_copied(lift_fresh(share(std::move(owner), view, wanted)), read_only, on_readonly);
 }
 
-int ready_buffer_owner() noexcept {
-  return PyType_Ready(&buffer_owner_type);
+// Export: TensorBuffer
+
+namespace {
+
+// The tensor as it was when this was made: a later t_(), set_() or resize_() of the tensor does not show. It refers to
+// no Python object but those that own memory, so a tensor may hold its own buffer without making a cycle.
+struct TensorBuffer {
+  PyObject_VAR_HEAD
+  Hold hold;
+  c10::VariableVersion version;  // disabled in a buffer that was made for one export of a tensor
+  void* data;
+  const Dtype* dtype;
+  Py_ssize_t nbytes;
+  int ndim;
+  bool read_only;
+  bool c_contiguous;
+  bool of_tensor;  // made for one export
+
+  // Behind the struct.
+  Py_ssize_t* shape() noexcept {
+    return reinterpret_cast<Py_ssize_t*>(this + 1);
+  }
+  Py_ssize_t* strides() noexcept {
+    return shape() + ndim;
+  }
+
+  // Autograd finds out that values which it has saved may have changed. Inference tensors are not watched.
+  void written() {
+    if (version.enabled()) {
+      version.bump();
+    }
+  }
+};
+static_assert(sizeof(TensorBuffer) % alignof(Py_ssize_t) == 0 && sizeof(Py_ssize_t) == sizeof(int64_t));
+
+alignas(std::max_align_t) char nothing[1];  // where empty tensors without memory begin
+
+TensorBuffer* cast(PyObject* self) noexcept {
+  return reinterpret_cast<TensorBuffer*>(self);
+}
+
+// The last one that died, with room for `kept_dim` dimensions: most live for one call. With the GIL.
+constexpr int kept_dim = 4;
+TensorBuffer* kept = nullptr;
+
+TensorBuffer* allocate(int ndim, PyTypeObject* type) {
+  if (kept && ndim <= kept_dim) {
+    TensorBuffer* buffer = std::exchange(kept, nullptr);
+    return reinterpret_cast<TensorBuffer*>(PyObject_InitVar(reinterpret_cast<PyVarObject*>(buffer), type, kept_dim));
+  }
+  return PyObject_NewVar(TensorBuffer, type, std::max(ndim, kept_dim));
+}
+
+void dealloc(PyObject* self) noexcept {
+  TensorBuffer* buffer = cast(self);
+  buffer->hold.~Hold();
+  buffer->version.~VariableVersion();
+  if (!kept && Py_SIZE(self) == kept_dim) {
+    kept = buffer;
+  } else {
+    PyObject_Free(self);
+  }
+}
+
+// Whether the elements lie one after the other, the first axis varying fastest.
+bool is_f_contiguous(TensorBuffer* buffer) noexcept {
+  Py_ssize_t step = buffer->dtype->size;
+  for (int d = 0; d < buffer->ndim && buffer->nbytes != 0; ++d) {
+    if (buffer->shape()[d] != 1 && buffer->strides()[d] != step) {
+      return false;
+    }
+    step *= buffer->shape()[d];
+  }
+  return true;
+}
+
+// Gives the buffer the strides of a contiguous one, the axis `first` varying fastest, and then those that follow it.
+void set_contiguous(TensorBuffer* buffer, int first, int next) noexcept {
+  Py_ssize_t step = buffer->dtype->size;
+  for (int d = first; 0 <= d && d < buffer->ndim; d += next) {
+    buffer->strides()[d] = step;
+    step *= std::max<Py_ssize_t>(buffer->shape()[d], 1);
+  }
+}
+
+// PyObject_GetBuffer: an exporter that cannot do what was asked for "MUST raise BufferError, set view->obj to NULL and
+// return -1".
+int refuse(Py_buffer* view, const char* message) noexcept {
+  PyErr_SetString(PyExc_BufferError, message);
+  view->obj = nullptr;
+  return -1;
+}
+
+constexpr bool asks_for(int flags, int all) noexcept {
+  return (flags & all) == all;
+}
+
+TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor);
+
+PyObject* make(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"tensor", "readonly", nullptr};
+  PyObject* tensor;
+  int read_only = 0;
+  if (!PyArg_ParseTupleAndKeywords(
+          arguments, keywords, "O|$p:TensorBuffer", const_cast<char**>(names), &tensor, &read_only)) {
+    return nullptr;
+  }
+  return guarded([&] { return reinterpret_cast<PyObject*>(buffer_of(tensor_of(tensor), read_only, false)); });
+}
+
+// What a memoryview of it says.
+PyObject* described(PyObject* self, void* name) {
+  const OwnedRef view(PyMemoryView_FromObject(self));
+  return view ? PyObject_GetAttrString(view.get(), static_cast<const char*>(name)) : nullptr;
+}
+
+#define INTEROP_DESCRIBED(name, doc) {name, described, nullptr, doc, const_cast<char*>(name)}
+PyGetSetDef attributes[] = {
+    INTEROP_DESCRIBED("format", "The format of an element, as the struct module has it."),
+    INTEROP_DESCRIBED("itemsize", "Bytes of an element."),
+    INTEROP_DESCRIBED("nbytes", "Bytes of all elements."),
+    INTEROP_DESCRIBED("ndim", "The number of dimensions."),
+    INTEROP_DESCRIBED("shape", "The sizes of the dimensions."),
+    INTEROP_DESCRIBED("strides", "Bytes from one element to the next, by dimension."),
+    INTEROP_DESCRIBED("readonly", "Whether the memory cannot be written to."),
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+#undef INTEROP_DESCRIBED
+
+int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept;
+
+PyBufferProcs procs = {export_buffer, nullptr};
+
+// clang-format off: see owner.h
+PyTypeObject buffer_type = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
+    .tp_name = "interop.TensorBuffer",
+    .tp_basicsize = sizeof(TensorBuffer),
+    .tp_itemsize = 2 * sizeof(Py_ssize_t),
+    .tp_dealloc = dealloc,
+    .tp_as_buffer = &procs,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = PyDoc_STR(
+        "TensorBuffer(tensor, *, readonly=False)\n--\n\n"
+        "A tensor's memory for whoever takes buffers: memoryview, bytes, files, typed memoryviews of Cython.\n\n"
+        "It has the shape, strides and dtype that the tensor had when it was made, and shares its memory, which it\n"
+        "owns together with the tensor. If the tensor is resized meanwhile, it gets memory of its own.\n\n"
+        "An export that is asked for to be written to (PyBUF_WRITABLE) counts up the tensor's version. Memory whose "
+        "elements overlap, or whose owner is read-only, is read-only.\n\n"
+        "Parameters\n----------\n"
+        "tensor : torch.Tensor\n"
+        "    On the CPU, of up to 64 dimensions, of a dtype that has a format: all but bfloat16, float8, complex32.\n"
+        "readonly : bool\n"
+        "    Export read-only memory. Then the tensor may require grad.\n\n"
+        "Raises\n------\n"
+        "TypeError, ValueError, RuntimeError\n    As to_numpy does.\n"
+        "BufferError\n    From an export that cannot be as it was asked for.\n"),
+    .tp_getset = attributes,
+    .tp_new = make,
+};
+// clang-format on
+
+// What `flags` ask for is given exactly, or refused.
+int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
+  if (asks_for(flags, PyBUF_WRITABLE) && buffer->read_only) {
+    return refuse(view, "the tensor's memory is exported read-only; copy the tensor with .clone() to write to it");
+  }
+  if (asks_for(flags, PyBUF_C_CONTIGUOUS) && !buffer->c_contiguous) {
+    return refuse(view, "the tensor is not C-contiguous; copy it with .contiguous()");
+  }
+  if (asks_for(flags, PyBUF_F_CONTIGUOUS) && !is_f_contiguous(buffer)) {
+    return refuse(view, "the tensor is not Fortran-contiguous; copy it with .mT.contiguous().mT");
+  }
+  if (asks_for(flags, PyBUF_ANY_CONTIGUOUS) && !buffer->c_contiguous && !is_f_contiguous(buffer)) {
+    return refuse(view, "the tensor is not contiguous; copy it with .contiguous()");
+  }
+  // PyBUF_STRIDES: who does not ask for strides takes the memory for C-contiguous.
+  if (!asks_for(flags, PyBUF_STRIDES) && !buffer->c_contiguous) {
+    return refuse(view, "the tensor is not C-contiguous, and no strides were asked for; copy it with .contiguous()");
+  }
+  // PyBUF_FORMAT goes with any other flag but PyBUF_SIMPLE, which stands for unsigned bytes.
+  const bool shaped = asks_for(flags, PyBUF_ND);
+  if (!shaped && asks_for(flags, PyBUF_FORMAT)) {
+    return refuse(view, "a format was asked for, but no shape: then memory is bytes");
+  }
+  // Py_buffer.ndim: where it is 0, shape, strides and suboffsets "MUST be NULL".
+  const bool dimensions = shaped && buffer->ndim > 0;
+  view->buf = buffer->data;
+  view->obj = Py_NewRef(reinterpret_cast<PyObject*>(buffer));
+  view->len = buffer->nbytes;
+  view->itemsize = buffer->dtype->size;
+  view->readonly = buffer->read_only;
+  view->ndim = shaped ? buffer->ndim : 1;
+  view->format = asks_for(flags, PyBUF_FORMAT) ? const_cast<char*>(buffer->dtype->format) : nullptr;
+  view->shape = dimensions ? buffer->shape() : nullptr;
+  view->strides = dimensions && asks_for(flags, PyBUF_STRIDES) ? buffer->strides() : nullptr;
+  view->suboffsets = nullptr;
+  view->internal = nullptr;
+  return 0;
+}
+
+int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const bool writes = asks_for(flags, PyBUF_WRITABLE);
+  if (writes && cast(self)->of_tensor) {
+    return refuse(view, "this buffer belongs to one export of a tensor; ask the tensor for memory to write to");
+  }
+  const int result = fill_buffer(cast(self), view, flags);
+  if (writes && result == 0) {
+    cast(self)->written();
+  }
+  return result;
+}
+
+// `tensor`'s, with its version or for one export.
+TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor) {
+  const Exported exported = check_export(tensor, "tensor", read_only);
+  const Dtype* dtype = find_dtype(tensor.scalar_type());
+  TORCH_CHECK_TYPE(
+      dtype && dtype->format,
+      "argument 'tensor' must have a dtype that the buffer protocol has a format for, got ",
+      interop::detail::dtype_name(tensor.scalar_type()),
+      "; take its bits with .view(torch.",
+      tensor.itemsize() == 1   ? "uint8"
+      : tensor.itemsize() == 2 ? "uint16"
+                               : "float16",
+      ")");
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  TORCH_CHECK_VALUE(
+      sizes.size() <= PyBUF_MAX_NDIM,
+      "argument 'tensor' must have at most ",
+      PyBUF_MAX_NDIM,
+      " dimensions, the limit of buffers, got ",
+      sizes.size(),
+      "; join some with .flatten()");
+  Hold hold = Hold::of(*exported.storage);
+  TensorBuffer* buffer = allocate(static_cast<int>(sizes.size()), &buffer_type);
+  if (!buffer) {
+    throw PythonError();
+  }
+  new (&buffer->hold) Hold(std::move(hold));
+  new (&buffer->version) c10::VariableVersion(c10::VariableVersion::DISABLED);
+  buffer->data = exported.data ? exported.data : nothing;
+  buffer->dtype = dtype;
+  buffer->ndim = static_cast<int>(sizes.size());
+  buffer->read_only = !exported.writable;
+  buffer->of_tensor = of_tensor;
+  if (!of_tensor) {
+    buffer->version = tensor.unsafeGetTensorImpl()->version_counter();
+  }
+  const Py_ssize_t itemsize = dtype->size;
+  const Py_ssize_t numel = tensor.numel();
+  buffer->nbytes = numel * itemsize;
+  Py_ssize_t* shape = buffer->shape();
+  Py_ssize_t* steps = buffer->strides();
+  for (int d = 0; d < buffer->ndim; ++d) {
+    shape[d] = sizes[d];
+    steps[d] = strides[d] * itemsize;
+  }
+  // Of an axis of size 1, consumers want the stride of a contiguous buffer where it is one, as from NumPy.
+  buffer->c_contiguous = numel == 0 || tensor.is_contiguous();
+  if (buffer->c_contiguous) {
+    set_contiguous(buffer, buffer->ndim - 1, -1);
+  } else if (is_f_contiguous(buffer)) {
+    set_contiguous(buffer, 0, 1);
+  }
+  return buffer;
+}
+
+// What torch.Tensor does as an exporter: fills `view` as `flags` ask for. Returns 0, or -1 with a BufferError set;
+// throws what makes the tensor's memory unfit. The request is redirected to a TensorBuffer, which is the object in
+// `view` (bf_getbuffer, "Redirect"). So the buffer is released as it should be when the protocol has been disabled
+// meanwhile.
+int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  const OwnedRef buffer(reinterpret_cast<PyObject*>(buffer_of(tensor, false, true)));
+  const int result = fill_buffer(cast(buffer.get()), view, flags);
+  if (result == 0 && asks_for(flags, PyBUF_WRITABLE) && tensor.unsafeGetTensorImpl()->version_counter().enabled()) {
+    tensor.unsafeGetTensorImpl()->bump_version();
+  }
+  return result;
+}
+
+}  // namespace
+
+PyObject* memoryview_of_tensor(const at::Tensor& tensor, bool read_only) {
+  const OwnedRef buffer(reinterpret_cast<PyObject*>(buffer_of(tensor, read_only, false)));
+  PyObject* view = checked(PyMemoryView_FromObject(buffer.get()));
+  if (!cast(buffer.get())->read_only) {
+    cast(buffer.get())->written();
+  }
+  return view;
+}
+
+// Export: torch.Tensor
+
+namespace {
+
+bool enabled = false;
+
+int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  try {
+    return export_tensor(reinterpret_cast<THPVariable*>(self)->cdata, view, flags);
+  } catch (...) {
+    translate_exception();
+    // To those who ask for buffers, all that is wrong is a BufferError; NumPy, for one, then tries other ways.
+    if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
+      const OwnedRef error = take_error();
+      PyErr_Format(PyExc_BufferError, "%S", error.get());
+    }
+    return -1;
+  }
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+// From Python 3.12 on, a slot is filled in from the attribute __buffer__ of a class, in all subclasses and in those to
+// come. The attribute must be the wrapper that Python itself makes of a slot, or the slot leads through Python code.
+// So a type that has the slot is made, and of its attribute one for torch.Tensor.
+int set_slots(bool enable) noexcept {
+  if (!enable) {
+    return PyObject_SetAttrString(THPVariableClass, "__buffer__", nullptr);
+  }
+  static PyBufferProcs procs = {getbuffer, nullptr};
+  // clang-format off: see owner.h
+  static PyTypeObject pattern = {
+      .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
+      .tp_name = "interop._bridges.Pattern",
+      .tp_basicsize = sizeof(PyObject),
+      .tp_as_buffer = &procs,
+      .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+  };
+  // clang-format on
+  if (PyType_Ready(&pattern) < 0) {
+    return -1;
+  }
+  const OwnedRef wrapper(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&pattern), "__buffer__"));
+  const OwnedRef ours(
+      wrapper ? PyDescr_NewWrapper(
+                    reinterpret_cast<PyTypeObject*>(THPVariableClass),
+                    reinterpret_cast<PyWrapperDescrObject*>(wrapper.get())->d_base,
+                    reinterpret_cast<void*>(getbuffer))
+              : nullptr);
+  return ours ? PyObject_SetAttrString(THPVariableClass, "__buffer__", ours.get()) : -1;
+}
+
+#else
+
+// A slot is inherited when a class is made, so those that exist are told one by one.
+int set_slots(PyTypeObject* type, bool enable) noexcept {
+  if (PyBufferProcs* procs = type->tp_as_buffer) {
+    if (enable && !procs->bf_getbuffer) {
+      procs->bf_getbuffer = getbuffer;
+    } else if (!enable && procs->bf_getbuffer == getbuffer) {
+      procs->bf_getbuffer = nullptr;
+    }
+    PyType_Modified(type);
+  }
+  const OwnedRef subclasses(
+      PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__", "O", type));
+  int result = subclasses ? 0 : -1;
+  for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(subclasses.get()); ++i) {
+    result = set_slots(reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(subclasses.get(), i)), enable);
+  }
+  return result;
+}
+
+int set_slots(bool enable) noexcept {
+  return set_slots(reinterpret_cast<PyTypeObject*>(THPVariableClass), enable);
+}
+
+#endif
+
+}  // namespace
+
+bool protocol_is_enabled() noexcept {
+  return enabled;
+}
+
+int enable_protocol(bool enable) noexcept {
+  if (enable == enabled) {
+    return 0;
+  }
+  const int result = set_slots(enable);
+  enabled = result == 0 ? enable : enabled;
+  return result;
+}
+
+PyTypeObject* tensor_buffer_type() noexcept {
+  return &buffer_type;
+}
+
+int ready_buffers() noexcept {
+  return Owner<Buffer>::ready() < 0 || PyType_Ready(&buffer_type) < 0 ? -1 : 0;
 }
 
 }  // namespace interop::bridges

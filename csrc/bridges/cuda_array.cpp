@@ -1,8 +1,8 @@
-// See cuda_array.h.
-#include "cuda_array.h"
-
+// Tensors and the CUDA array interface, version 3.
+#include <Python.h>
 #include <structmember.h>
 
+#include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 
@@ -12,15 +12,14 @@
 #include <string>
 #include <utility>
 
-#include "copy.h"
-#include "cuda_memory.h"
-#include "dlpack_stream.h"
+#include "converters.h"
+#include "cuda.h"
 #include "export.h"
-#include "foreign.h"
+#include "import.h"
+#include "interop/bridges/dtypes.h"
 #include "interop/device_guard.h"
-#include "owner_object.h"
-#include "read_only.h"
-#include "reference.h"
+#include "interop/owned_ref.h"
+#include "memory.h"
 
 namespace interop::bridges {
 
@@ -33,12 +32,12 @@ constexpr const char* attribute = "__cuda_array_interface__";
 using Numbers = c10::SmallVector<int64_t, 8>;
 
 // Null where the entry is missing or None. The dictionary is the caller's, who may change it meanwhile.
-Reference entry(PyObject* interface, const char* name) noexcept {
+OwnedRef entry(PyObject* interface, const char* name) noexcept {
   PyObject* found = PyDict_GetItemString(interface, name);
-  return Reference(found == Py_None ? nullptr : Py_XNewRef(found));
+  return OwnedRef(found == Py_None ? nullptr : Py_XNewRef(found));
 }
 
-[[noreturn]] void refuse(const char* name, const char* accepted, const Reference& given) {
+[[noreturn]] void refuse(const char* name, const char* accepted, const OwnedRef& given) {
   PyErr_Format(
       PyExc_TypeError,
       "argument 'obj' must have %s for '%s' in its %s, got %.200R",
@@ -61,10 +60,7 @@ Reference entry(PyObject* interface, const char* name) noexcept {
 }
 
 int64_t number(PyObject* object, const char* name) {
-  const Reference whole(PyNumber_Index(object));
-  if (!whole) {
-    throw PythonError();
-  }
+  const OwnedRef whole(checked(PyNumber_Index(object)));
   int overflows = 0;
   const long long value = PyLong_AsLongLongAndOverflow(whole.get(), &overflows);
   if (overflows) {
@@ -74,7 +70,7 @@ int64_t number(PyObject* object, const char* name) {
 }
 
 Numbers numbers(PyObject* interface, const char* name) {
-  const Reference given = entry(interface, name);
+  const OwnedRef given = entry(interface, name);
   if (!given || !PyTuple_Check(given.get())) {
     refuse(name, "a tuple of integers", given);
   }
@@ -90,7 +86,7 @@ Numbers numbers(PyObject* interface, const char* name) {
 }
 
 int64_t integer(PyObject* interface, const char* name) {
-  const Reference given = entry(interface, name);
+  const OwnedRef given = entry(interface, name);
   if (!given || !PyLong_Check(given.get()) || PyBool_Check(given.get())) {
     refuse(name, "an integer", given);
   }
@@ -99,7 +95,7 @@ int64_t integer(PyObject* interface, const char* name) {
 
 // Such as <f4: byte order, kind, bytes.
 const Dtype& dtype_of(PyObject* interface) {
-  const Reference given = entry(interface, "typestr");
+  const OwnedRef given = entry(interface, "typestr");
   Py_ssize_t length = 0;
   const char* text = given && PyUnicode_Check(given.get()) ? PyUnicode_AsUTF8AndSize(given.get(), &length) : nullptr;
   if (!text || length < 3 || strlen(text) != static_cast<size_t>(length) || !isdigit(text[2])) {
@@ -133,7 +129,7 @@ struct Data {
 };
 
 Data data_of(PyObject* interface) {
-  const Reference given = entry(interface, "data");
+  const OwnedRef given = entry(interface, "data");
   if (!given || !PyTuple_Check(given.get()) || PyTuple_GET_SIZE(given.get()) != 2 ||
       !PyLong_Check(PyTuple_GET_ITEM(given.get(), 0))) {
     refuse("data", "a tuple of an address and a truth value", given);
@@ -160,9 +156,14 @@ int64_t stream_of(PyObject* interface, int64_t version) {
   return stream;
 }
 
-PyObject* interface_of(PyObject* object) {
-  PyObject* interface = PyObject_GetAttrString(object, attribute);
-  if (!interface && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+OwnedRef interface_of(PyObject* object) {
+  OwnedRef interface(PyObject_GetAttrString(object, attribute));
+  if (interface && PyDict_Check(interface.get())) {
+    return interface;
+  }
+  if (interface) {
+    PyErr_Format(PyExc_TypeError, "argument 'obj': its %s must be a dict, got %.200R", attribute, interface.get());
+  } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
     PyErr_Clear();
     PyErr_Format(
         PyExc_TypeError,
@@ -170,64 +171,41 @@ PyObject* interface_of(PyObject* object) {
         "interop.from_dlpack(obj)",
         attribute,
         Py_TYPE(object)->tp_name);
-  } else if (interface && !PyDict_Check(interface)) {
-    PyErr_Format(PyExc_TypeError, "argument 'obj': its %s must be a dict, got %.200R", attribute, interface);
-    Py_CLEAR(interface);
   }
-  if (!interface) {
-    throw PythonError();
-  }
-  return interface;
+  throw PythonError();
 }
 
 // What to_cuda_array_interface() gives.
 struct CudaArray {
-  PyObject_HEAD
-  PyObject* interface;
-  PyObject* owner;
+  static constexpr const char* type_name = "interop._bridges.CudaArray";
+  static constexpr const char* doc = "A tensor's memory for whoever takes the CUDA array interface.";
+  static PyMemberDef members[2];
+
+  OwnedRef interface;
+  OwnedRef owner;
 };
+static_assert(sizeof(OwnedRef) == sizeof(PyObject*));  // which T_OBJECT_EX reads
 
-void dealloc(PyObject* self) {
-  auto* array = reinterpret_cast<CudaArray*>(self);
-  Py_XDECREF(array->interface);
-  Py_XDECREF(array->owner);
-  PyObject_Free(self);
-}
-
-PyMemberDef members[] = {
-    {attribute, T_OBJECT_EX, offsetof(CudaArray, interface), READONLY, "Where the memory is, and what it holds."},
+PyMemberDef CudaArray::members[] = {
+    {attribute,
+     T_OBJECT_EX,
+     offsetof(Owner<CudaArray>, value.interface),
+     READONLY,
+     "Where the memory is, and what it holds."},
     {nullptr, 0, 0, 0, nullptr}};
 
-// Not part of garbage collection, as the owners of other arrays are not: see owner_object.cpp.
-PyTypeObject cuda_array_type = {
-    .ob_base = {.ob_base = {.ob_refcnt = 1, .ob_type = nullptr}, .ob_size = 0},
-    .tp_name = "interop._bridges.CudaArray",
-    .tp_basicsize = sizeof(CudaArray),
-    .tp_dealloc = dealloc,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_doc = "A tensor's memory for whoever takes the CUDA array interface.",
-    .tp_members = members,
-};
-
 PyObject* tuple_of(at::IntArrayRef values, int64_t factor) {
-  Reference tuple(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (size_t i = 0; tuple && i < values.size(); ++i) {
-    PyObject* number = PyLong_FromLongLong(values[i] * factor);
-    if (!number) {
-      throw PythonError();
-    }
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), number);
+  OwnedRef tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(values.size()))));
+  for (size_t i = 0; i < values.size(); ++i) {
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(values[i] * factor)));
   }
-  if (!tuple) {
-    throw PythonError();
-  }
-  return tuple.give();
+  return tuple.release();
 }
 
 }  // namespace
 
 at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
-  const Reference interface(interface_of(object));
+  const OwnedRef interface = interface_of(object);
   const int64_t version = integer(interface.get(), "version");
   TORCH_CHECK_VALUE(
       0 <= version && version <= newest,
@@ -249,7 +227,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
       " and ",
       shape.size());
   const int ndim = static_cast<int>(std::min<size_t>(shape.size(), max_dim + 1));
-  const Layout layout(subject, ndim, shape.data(), strided ? strides.data() : nullptr, dtype, Unit::bytes);
+  const ForeignLayout layout(subject, ndim, shape.data(), strided ? strides.data() : nullptr, dtype, Unit::bytes);
   const Data data = data_of(interface.get());
   check_pointer(subject, data.pointer, dtype, layout);
   check_writable(data.read_only, on_readonly, "obj", "read-only memory");
@@ -261,13 +239,13 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
   if (stream != 0) {
     wait_for_stream(device, stream);
   }
-  at::Tensor tensor = lifted(tensor_over(
+  at::Tensor tensor = lift_fresh(tensor_over(
       {pointer, Py_NewRef(object), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype));
   return shared_or_copied(std::move(tensor), data.read_only, on_readonly);
 }
 
 PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
-  const Exported exported = check_export(tensor, "tensor", read_only, Where::cpu_or_cuda);
+  const Exported exported = check_export(tensor, "tensor", read_only, Devices::cpu_or_cuda);
   TORCH_CHECK_TYPE(
       tensor.is_cuda(),
       "argument 'tensor' must be on device cuda, got ",
@@ -285,40 +263,30 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
       "), or use interop.to_dlpack(tensor), which has it");
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   const std::string type = (dtype->size == 1 ? '|' : ours) + (dtype->kind + std::to_string(dtype->size));
-  auto* array = PyObject_New(CudaArray, &cuda_array_type);
-  if (!array) {
-    throw PythonError();
-  }
-  array->interface = nullptr;
-  array->owner = nullptr;
-  Reference result(reinterpret_cast<PyObject*>(array));
+  OwnedRef owner = exported.data ? owner_object(*exported.storage) : OwnedRef();
   if (exported.data) {
-    array->owner = owner_object(*exported.storage);
     pin_for_good(*exported.storage);
   }
-  array->interface = Py_BuildValue(
+  OwnedRef interface(checked(Py_BuildValue(
       "{s:N,s:s,s:(KO),s:i,s:N,s:L}",
       "shape",
       tuple_of(tensor.sizes(), 1),
       "typestr",
       type.c_str(),
-      "data",
+      "data",  // "For zero-size arrays, use 0 here"
       reinterpret_cast<unsigned long long>(tensor.numel() == 0 ? nullptr : exported.data),
       exported.writable ? Py_False : Py_True,
       "version",
       newest,
-      "strides",
+      "strides",  // None for a C-contiguous layout
       tensor.is_contiguous() ? Py_NewRef(Py_None) : tuple_of(tensor.strides(), dtype->size),
       "stream",
-      static_cast<long long>(current_stream_number(tensor.device())));
-  if (!array->interface) {
-    throw PythonError();
-  }
-  return result.give();
+      static_cast<long long>(current_stream_number(tensor.device())))));
+  return Owner<CudaArray>::make(std::move(interface), std::move(owner)).release();
 }
 
 int ready_cuda_array() noexcept {
-  return PyType_Ready(&cuda_array_type);
+  return Owner<CudaArray>::ready();
 }
 
 }  // namespace interop::bridges

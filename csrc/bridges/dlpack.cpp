@@ -1,28 +1,504 @@
-// See dlpack.h.
-#include "dlpack.h"
+// Tensors by DLPack: exported as structs and capsules, imported from these and from Python objects, and the C exchange
+// API of torch.Tensor.
+//
+// The rules that are cited are those of the Python specification (dmlc.github.io/dlpack, "Python Specification for
+// DLPack"), of `__dlpack__` in the array API standard, and of the comments in dlpack.h, by the names they stand under.
+#include <Python.h>
 
-#include <ATen/core/TensorBody.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/dlpack.h>
+#include <ATen/ops/empty_ops.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 
-#include "arguments.h"
-#include "copy.h"
-#include "dlpack_description.h"
-#include "dlpack_managed.h"
-#include "dlpack_stream.h"
+#include "converters.h"
+#include "cuda.h"
+#include "export.h"
+#include "import.h"
+#include "interop/bridges/dtypes.h"
 #include "interop/device_guard.h"
 #include "interop/error_in_flight.h"
+#include "interop/exceptions.h"
+#include "interop/gil.h"
+#include "interop/owned_ref.h"
+#include "interop/stream.h"
 #include "interop/tensor.h"
-#include "numpy.h"
-#include "reference.h"
+#include "memory.h"
 
 namespace interop::bridges {
+
+// What both ways need
+
+namespace {
+
+// The two structs of DLPack: that of version 0, and that of version 1, which has flags. A capsule has the first name
+// until a consumer takes what is in it over and "renames" it to the second (specification, Implementation).
+template <class Managed>
+struct Traits;
+template <>
+struct Traits<DLManagedTensor> {
+  static constexpr const char* name = "dltensor";
+  static constexpr const char* used = "used_dltensor";
+  static constexpr bool versioned = false;
+};
+template <>
+struct Traits<DLManagedTensorVersioned> {
+  static constexpr const char* name = "dltensor_versioned";
+  static constexpr const char* used = "used_dltensor_versioned";
+  static constexpr bool versioned = true;
+};
+
+// Runs checks. Whatever they find wrong with memory is a BufferError to those who exchange it: it is raised
+// "when the data cannot be exported as DLPack" (array API, __dlpack__).
+template <class F>
+std::invoke_result_t<F> as_buffer_error(F checks) {
+  try {
+    return checks();
+  } catch (const c10::Error& error) {
+    throw c10::BufferError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, error.what_without_backtrace());
+  }
+}
+
+const char* name_of(DLDeviceType type) noexcept {
+  switch (type) {
+    case kDLOpenCL:
+      return "OpenCL";
+    case kDLVulkan:
+      return "Vulkan";
+    case kDLMetal:
+      return "Metal";
+    case kDLROCM:
+      return "ROCm";
+    case kDLOneAPI:
+      return "oneAPI";
+    case kDLWebGPU:
+      return "WebGPU";
+    default:
+      return "unknown";
+  }
+}
+
+DLDevice dl_device(const c10::Device& device) noexcept {
+  return device.is_cpu() ? DLDevice{kDLCPU, 0} : DLDevice{kDLCUDA, device.index()};
+}
+
+}  // namespace
+
+c10::Device torch_device(const DLDevice& device, const char* argument, const char* instead) {
+  switch (device.device_type) {
+    case kDLCPU:
+    case kDLCUDAHost:  // pinned: to torch, memory of the CPU
+    case kDLROCMHost:
+      return c10::kCPU;
+    case kDLCUDA:
+    case kDLCUDAManaged: {
+      const auto* devices = interop::detail::find_devices(c10::kCUDA);
+      TORCH_CHECK_WITH(
+          BufferError,
+          devices,
+          "argument '",
+          argument,
+          "' is on CUDA device ",
+          device.device_id,
+          ", and this torch (" TORCH_VERSION ") finds no CUDA device; ",
+          instead);
+      TORCH_CHECK_WITH(
+          BufferError,
+          device.device_id >= 0 && device.device_id < devices->deviceCount(),
+          "argument '",
+          argument,
+          "' must be on a CUDA device from 0 to ",
+          static_cast<int>(devices->deviceCount()) - 1,
+          ", got ",
+          device.device_id);
+      initialise_cuda();
+      return {c10::kCUDA, static_cast<c10::DeviceIndex>(device.device_id)};
+    }
+    default:
+      TORCH_CHECK_WITH(
+          BufferError,
+          false,
+          "argument '",
+          argument,
+          "' must be on the CPU or on CUDA, got a device of DLPack's type ",
+          static_cast<int>(device.device_type),
+          " (",
+          name_of(device.device_type),
+          "); ",
+          instead);
+  }
+}
+
+// Export
+
+namespace {
+
+// A tensor that may be exported, and its description, whose sizes and strides are the tensor's own.
+struct Described {
+  Exported exported;
+  DLTensor description;
+};
+
+// Raises BufferError unless the tensor is a strided one on the CPU or on CUDA, with memory that holds its values: no
+// conj, no neg, no gradient that would be lost unless it is asked for `read_only`.
+Described describe(const at::Tensor& tensor, const char* argument, bool read_only) {
+  return as_buffer_error([&]() -> Described {
+    const Exported exported = check_export(tensor, argument, read_only, Devices::cpu_or_cuda);
+    const Dtype* dtype = find_dtype(tensor.scalar_type());
+    TORCH_CHECK_TYPE(
+        dtype,
+        "argument '",
+        argument,
+        "' must have a dtype that DLPack has, got ",
+        interop::detail::dtype_name(tensor.scalar_type()),
+        "; take its bits with .view(torch.uint8)");
+    const at::IntArrayRef sizes = tensor.sizes();
+    return {
+        exported,
+        DLTensor{
+            // DLTensor.data: "if the tensor is of size zero, then the data pointer should be set to NULL".
+            .data = tensor.numel() == 0 ? nullptr : exported.data,
+            .device = dl_device(tensor.device()),
+            .ndim = static_cast<int32_t>(sizes.size()),
+            .dtype = to_dl(*dtype),
+            .shape = const_cast<int64_t*>(sizes.data()),
+            // DLTensor.strides: in elements, and since DLPack 1.2 never null where there are dimensions.
+            .strides = const_cast<int64_t*>(tensor.strides().data()),
+            // DLTensor.data: to be aligned to 256 bytes, with the rest here; no library does, and none relies on it.
+            .byte_offset = 0,
+        }};
+  });
+}
+
+// A managed tensor of ours. Sizes and strides lie behind it.
+template <class Managed>
+struct ManagedExport {
+  Managed managed;
+  Hold hold;
+
+  int64_t* numbers() noexcept {
+    return reinterpret_cast<int64_t*>(this + 1);
+  }
+
+  // The deleter, on any thread: "sharing beyond Python boundaries" (Implementation). The hold looks after the GIL, the
+  // error in flight and the end of the interpreter, where it needs to.
+  static void end(Managed* managed) {
+    auto* self = static_cast<ManagedExport*>(managed->manager_ctx);
+    self->~ManagedExport();
+    ::operator delete(self);
+  }
+};
+static_assert(alignof(ManagedExport<DLManagedTensorVersioned>) >= alignof(int64_t));
+
+// Owns the tensor's memory, which is pinned for good, and not the tensor. Raises BufferError for what cannot be
+// exported; what is read-only has no legacy form.
+template <class Managed>
+Managed* new_managed(const at::Tensor& tensor, bool read_only, bool copied) {
+  const Described described = describe(tensor, "tensor", read_only);
+  TORCH_CHECK_WITH(
+      BufferError,
+      Traits<Managed>::versioned || described.exported.writable,
+      "argument 'tensor' must have memory that can be written to, got one whose elements share memory, or that is over "
+      "read-only memory, which a capsule of DLPack 0 cannot say; pass max_version=(1, 0), or copy it with .clone()");
+  const auto ndim = static_cast<size_t>(described.description.ndim);
+  Hold hold = described.exported.data ? Hold::of(*described.exported.storage) : Hold();
+  if (described.exported.data) {
+    pin_for_good(*described.exported.storage);
+  }
+  void* raw = ::operator new(sizeof(ManagedExport<Managed>) + 2 * ndim * sizeof(int64_t));
+  auto* made = new (raw) ManagedExport<Managed>{.managed = {}, .hold = std::move(hold)};
+  Managed& managed = made->managed;
+  managed.dl_tensor = described.description;
+  managed.dl_tensor.shape = std::copy_n(described.description.shape, ndim, made->numbers()) - ndim;
+  managed.dl_tensor.strides = std::copy_n(described.description.strides, ndim, made->numbers() + ndim) - ndim;
+  managed.manager_ctx = made;
+  managed.deleter = &ManagedExport<Managed>::end;
+  if constexpr (Traits<Managed>::versioned) {
+    managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    // "When a copy is made, the producer must set the DLPACK_FLAG_BITMASK_IS_COPIED bit flag" (Semantics).
+    managed.flags = (described.exported.writable ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY) |
+                    (copied ? DLPACK_FLAG_BITMASK_IS_COPIED : 0);
+  }
+  return &managed;
+}
+
+// "PyCapsule_Destructor calls deleter only for capsules whose name is dltensor" (Implementation).
+template <class Managed>
+void end_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, Traits<Managed>::name)) {
+    auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
+    managed->deleter(managed);
+  }
+}
+
+template <class Managed>
+PyObject* new_capsule(const at::Tensor& tensor, bool read_only, bool copied) {
+  Managed* managed = new_managed<Managed>(tensor, read_only, copied);
+  PyObject* capsule = PyCapsule_New(managed, Traits<Managed>::name, &end_capsule<Managed>);
+  if (!capsule) {
+    managed->deleter(managed);
+    throw PythonError();
+  }
+  return capsule;
+}
+
+}  // namespace
+
+DLTensor dltensor_of_tensor(const at::Tensor& tensor, bool read_only) {
+  const Described described = describe(tensor, "tensor", read_only);
+  TORCH_CHECK_WITH(
+      BufferError,
+      read_only || described.exported.writable,
+      "argument 'tensor' must have memory that can be written to, got one whose elements share memory, or that is over "
+      "read-only memory; copy it with .clone(), or ask to read only");
+  return described.description;
+}
+
+DLManagedTensorVersioned* managed_of_tensor(const at::Tensor& tensor, bool read_only) {
+  return new_managed<DLManagedTensorVersioned>(tensor, read_only, false);
+}
+
+PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted) {
+  const bool moves = wanted.device && *wanted.device != given.device();
+  const bool copies = moves || wanted.copy.value_or(false);
+  TORCH_CHECK_VALUE(
+      !moves || wanted.copy.value_or(true),
+      "argument 'copy' is False, but to bring 'tensor' from ",
+      given.device(),
+      " to ",
+      wanted.device.value_or(c10::kCPU),
+      " is to copy it; pass copy=None");
+  at::Tensor copied;
+  if (copies) {
+    describe(given, "tensor", wanted.readonly);
+    copied = moves ? copy_on(given.detach(), *wanted.device) : contiguous_copy(given.detach());
+  }
+  const at::Tensor& tensor = copies ? copied : given;
+  OwnedRef capsule(
+      wanted.versioned ? new_capsule<DLManagedTensorVersioned>(tensor, wanted.readonly, copies)
+                       : new_capsule<DLManagedTensor>(tensor, wanted.readonly, copies));
+  // -1 stands for "producer must not perform any synchronization" (array API, __dlpack__).
+  if (tensor.is_cuda() && wanted.stream != -1) {
+    let_stream_wait(tensor.device(), wanted.stream);
+  }
+  return capsule.release();
+}
+
+// Import: managed tensors and capsules
 
 namespace {
 
 constexpr const char* argument = "obj";
+constexpr Subject subject{argument, "copy it where it comes from"};
+
+const Dtype& torch_dtype(const DLDataType& type) {
+  const Dtype* found = find_dtype(type);
+  TORCH_CHECK_TYPE(
+      found,
+      "argument 'obj' must have a dtype that torch has, got DLPack's type code ",
+      static_cast<int>(type.code),
+      " with ",
+      static_cast<int>(type.bits),
+      " bits and ",
+      static_cast<int>(type.lanes),
+      " lanes; convert it where it comes from");
+  return *found;
+}
+
+void* first_element(const DLTensor& tensor) {
+  uintptr_t address;
+  TORCH_CHECK_VALUE(
+      !__builtin_add_overflow(reinterpret_cast<uintptr_t>(tensor.data), tensor.byte_offset, &address) &&
+          (tensor.data || tensor.byte_offset == 0),
+      "argument 'obj' must lie in the address space, got the address ",
+      tensor.data,
+      " and a byte offset of ",
+      tensor.byte_offset);
+  return reinterpret_cast<void*>(address);
+}
+
+// Of another major version, "it is not safe to access any other fields" (DLPackVersion) than the deleter, which is
+// called by whoever owns the struct, the capsule or tensor_of_managed().
+template <class Managed>
+void check_version([[maybe_unused]] const Managed& managed) {
+  if constexpr (Traits<Managed>::versioned) {
+    TORCH_CHECK_WITH(
+        BufferError,
+        managed.version.major == DLPACK_MAJOR_VERSION,
+        "argument 'obj' must be of DLPack ",
+        DLPACK_MAJOR_VERSION,
+        ", got a tensor of version ",
+        managed.version.major,
+        ".",
+        managed.version.minor,
+        "; ask for an older one with __dlpack__(max_version=(",
+        DLPACK_MAJOR_VERSION,
+        ", 0))");
+  }
+}
+
+template <class Managed>
+uint64_t flags_of([[maybe_unused]] const Managed& managed) noexcept {
+  if constexpr (Traits<Managed>::versioned) {
+    return managed.flags;
+  } else {
+    return 0;
+  }
+}
+
+bool moves(const DlpackImport& wanted, const c10::Device& device) noexcept {
+  return wanted.device && *wanted.device != device;
+}
+
+// Raises ValueError for memory on `device` that cannot be taken as it is wanted: it is read-only, or a copy.
+void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool read_only, bool copied) {
+  const bool copies = wanted.copy.value_or(false) || moves(wanted, device);
+  check_writable(read_only && !copies, wanted.on_readonly, "obj", "read-only memory");
+  if (!wanted.copy.value_or(true)) {
+    TORCH_CHECK_VALUE(!copied, "argument 'copy' is False, but 'obj' gave a copy; pass copy=None");
+    TORCH_CHECK_VALUE(
+        !moves(wanted, device),
+        "argument 'copy' is False, but to bring 'obj' from ",
+        device,
+        " to ",
+        *wanted.device,
+        " is to copy it; pass copy=None");
+    TORCH_CHECK_VALUE(
+        !read_only || wanted.on_readonly != OnReadonly::copy,
+        "argument 'copy' is False, but 'on_readonly' asks for a copy of read-only memory, which 'obj' has; pass "
+        "on_readonly='share' if nothing will write to the tensor");
+  }
+}
+
+// A tensor that was taken over: on the device that is wanted, and copied if that is wanted.
+at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted) {
+  if (moves(wanted, tensor.device())) {
+    return copy_on(tensor, *wanted.device);
+  }
+  const bool copies = wanted.copy.value_or(false) || (wanted.on_readonly == OnReadonly::copy &&
+                                                      is_read_only(*tensor.storage().unsafeGetStorageImpl()));
+  return copies ? contiguous_copy(tensor) : std::move(tensor);
+}
+
+// What a tensor over a managed tensor owns. "It can be NULL if there is no way for the caller to provide a reasonable
+// destructor" (deleter); else it is called once, with the GIL, and with an error in flight kept from it: there are
+// deleters that count on the one or forget the other.
+template <class Managed>
+struct Taken {
+  static constexpr const char* type_name = "interop._bridges.Dlpack";
+  static constexpr const char* doc = "Owns the memory that a tensor took over by DLPack.";
+
+  Managed* managed = nullptr;
+
+  ~Taken() {
+    if (managed && managed->deleter) {
+      const ErrorInFlight error;
+      managed->deleter(managed);
+      if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(nullptr);
+      }
+    }
+  }
+};
+
+// Takes over a managed tensor, if it is right, after `take` has been called, which may throw too. Else it is left
+// alone. What is returned is a copy, or on another device, only if that was asked for.
+template <class Managed, class F>
+at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
+  check_version(*managed);
+  const uint64_t flags = flags_of(*managed);
+  const bool read_only = flags & DLPACK_FLAG_BITMASK_READ_ONLY;
+  const bool copied = flags & DLPACK_FLAG_BITMASK_IS_COPIED;
+  const DLTensor& tensor = managed->dl_tensor;
+  const c10::Device device = torch_device(tensor.device);
+  check_wanted(wanted, device, read_only, copied);
+  at::Tensor shared = as_buffer_error([&] {
+    TORCH_CHECK_TYPE(
+        !(flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED),
+        "argument 'obj' must have packed elements, got padded ones of less than a byte, which torch does not have");
+    const Dtype& dtype = torch_dtype(tensor.dtype);
+    // Strides that are null stand for "a row-major compact array" (Implementation).
+    const ForeignLayout layout(subject, tensor.ndim, tensor.shape, tensor.strides, dtype, Unit::elements);
+    void* data = layout.numel() == 0 ? nullptr : first_element(tensor);
+    check_pointer(subject, data, dtype, layout);
+    OwnedRef owner = Owner<Taken<Managed>>::make();
+    take();
+    Owner<Taken<Managed>>::of(owner).managed = managed;
+    return lift_fresh(
+        tensor_over({data, owner.release(), read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype));
+  });
+  DlpackImport rest = wanted;
+  rest.copy = wanted.copy.value_or(false) && (!copied || read_only);
+  return as_wanted(std::move(shared), rest);
+}
+
+// Takes over `managed` after `before` has been called, and calls its deleter if anything fails.
+template <class F>
+at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport& wanted, F before) {
+  Taken<DLManagedTensorVersioned> owner{managed};
+  return take_over(managed, wanted, [&] {
+    before();
+    owner.managed = nullptr;
+  });
+}
+
+// Consumes a capsule. Until it is certain that nothing is wrong with it, it stays as it is.
+template <class Managed>
+at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
+  if (!managed) {
+    throw PythonError();
+  }
+  return take_over(managed, wanted, [capsule] {
+    if (PyCapsule_SetName(capsule, Traits<Managed>::used) < 0) {
+      throw PythonError();
+    }
+  });
+}
+
+// For a message, which must be UTF-8.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') {
+      c = '?';
+    }
+  }
+  return text;
+}
+
+at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
+  if (PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::name)) {
+    return consume<DLManagedTensorVersioned>(capsule, wanted);
+  }
+  if (PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::name)) {
+    return consume<DLManagedTensor>(capsule, wanted);
+  }
+  const char* name = PyCapsule_GetName(capsule);
+  PyErr_Clear();
+  const bool used = PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::used) ||
+                    PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::used);
+  TORCH_CHECK_VALUE(!used, "argument 'obj' must be a capsule that was not used yet; make another one");
+  TORCH_CHECK_TYPE(
+      false,
+      "argument 'obj' must be a capsule with the name dltensor or dltensor_versioned, got one with ",
+      name ? printable(name) : "none");
+}
+
+}  // namespace
+
+at::Tensor tensor_of_managed(DLManagedTensorVersioned* managed, const DlpackImport& wanted) {
+  return take_or_delete(managed, wanted, [] {});
+}
+
+// Import: Python objects
+
+namespace {
 
 // Made by ready_dlpack(): static variables of functions are not for objects whose making may collect garbage, because
 // the lock of their initialisation is held meanwhile.
@@ -30,11 +506,7 @@ PyObject* our_version = nullptr;
 PyObject* only_max_version = nullptr;
 
 PyObject* interned(const char* text) {
-  PyObject* made = PyUnicode_InternFromString(text);
-  if (!made) {
-    throw PythonError();
-  }
-  return made;
+  return checked(PyUnicode_InternFromString(text));
 }
 
 // An attribute of a type, borrowed; null, and no error, if it has none.
@@ -52,51 +524,9 @@ at::Tensor alias(const at::Tensor& tensor, const DlpackImport& wanted) {
 
 // NumPy's arrays are what they say, and on the CPU: to ask their methods for a capsule takes as long as all the rest.
 at::Tensor tensor_of_plain_array(PyObject* array, const DlpackImport& wanted) {
-  at::Tensor shared = detail::as_buffer_error([&] { return tensor_of_array(array, OnReadonly::share, argument); });
+  at::Tensor shared = as_buffer_error([&] { return tensor_of_array(array, OnReadonly::share, argument); });
   check_wanted(wanted, c10::kCPU, is_read_only(*shared.storage().unsafeGetStorageImpl()), false);
   return as_wanted(std::move(shared), wanted);
-}
-
-// Consumes a capsule. Until it is certain that nothing is wrong with it, it stays as it is.
-template <class Managed>
-at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
-  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Kind<Managed>::name));
-  if (!managed) {
-    throw PythonError();
-  }
-  return tensor_of_managed(managed, wanted, [capsule] {
-    if (PyCapsule_SetName(capsule, Kind<Managed>::used) < 0) {
-      throw PythonError();
-    }
-  });
-}
-
-// For a message, which must be UTF-8.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (c < ' ' || c > '~') {
-      c = '?';
-    }
-  }
-  return text;
-}
-
-at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
-  if (PyCapsule_IsValid(capsule, Kind<DLManagedTensorVersioned>::name)) {
-    return consume<DLManagedTensorVersioned>(capsule, wanted);
-  }
-  if (PyCapsule_IsValid(capsule, Kind<DLManagedTensor>::name)) {
-    return consume<DLManagedTensor>(capsule, wanted);
-  }
-  const char* name = PyCapsule_GetName(capsule);
-  PyErr_Clear();
-  const bool used = PyCapsule_IsValid(capsule, Kind<DLManagedTensorVersioned>::used) ||
-                    PyCapsule_IsValid(capsule, Kind<DLManagedTensor>::used);
-  TORCH_CHECK_VALUE(!used, "argument 'obj' must be a capsule that was not used yet; make another one");
-  TORCH_CHECK_TYPE(
-      false,
-      "argument 'obj' must be a capsule with the name dltensor or dltensor_versioned, got one with ",
-      name ? printable(name) : "none");
 }
 
 // Whether a class that inherits `table` has a __dlpack__ of its own, which knows more than the table of its parent.
@@ -109,7 +539,8 @@ bool has_another_method(PyTypeObject* type, PyObject* attribute, PyObject* table
   return parent != type && of_type(parent, method) != of_type(type, method);
 }
 
-// The newest table that we can read, or null.
+// The newest table that we can read, or null. It is looked up on the type, and "if the current major version is larger
+// [...], the consumer may walk" to older tables (DLPackExchangeAPIHeader).
 const DLPackExchangeAPI* exchange_api_of(PyTypeObject* type) {
   static PyObject* const attribute = interned("__dlpack_c_exchange_api__");
   PyObject* capsule = of_type(type, attribute);
@@ -125,7 +556,7 @@ const DLPackExchangeAPI* exchange_api_of(PyTypeObject* type) {
   return api && api->managed_tensor_from_py_object_no_sync ? api : nullptr;
 }
 
-// Such functions set an error, or should.
+// "-1 on failure with a Python exception set"; it should be.
 void check_status(int status, const char* function) {
   if (status == 0) [[likely]] {
     return;
@@ -153,7 +584,7 @@ at::Tensor tensor_of_exchange(PyObject* object, const DLPackExchangeAPI& api, co
   DLManagedTensorVersioned* managed = nullptr;
   check_status(api.managed_tensor_from_py_object_no_sync(object, &managed), "managed_tensor_from_py_object_no_sync");
   TORCH_CHECK_WITH(BufferError, managed, "argument 'obj': its DLPack exchange API gave no tensor");
-  return take_managed(managed, wanted, [&] { wait_for_producer(api, managed->dl_tensor.device); });
+  return take_or_delete(managed, wanted, [&] { wait_for_producer(api, managed->dl_tensor.device); });
 }
 
 // While an error is set.
@@ -165,7 +596,7 @@ bool has_attribute(PyObject* object, PyObject* name) {
 // What __dlpack_device__() says.
 DLDevice device_of_object(PyObject* object) {
   static PyObject* const method = interned("__dlpack_device__");
-  Reference pair(PyObject_VectorcallMethod(method, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  const OwnedRef pair(PyObject_VectorcallMethod(method, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   if (!pair) {
     if (PyErr_ExceptionMatches(PyExc_AttributeError) && !has_attribute(object, method)) {
       PyErr_Format(
@@ -188,11 +619,8 @@ DLDevice device_of_object(PyObject* object) {
 class Keywords {
  public:
   void add(const char* name, PyObject* value) {
-    if (!value) {
-      throw PythonError();
-    }
-    names_[count_] = name;
-    values_[++count_] = value;
+    values_[count_ + 1] = checked(value);
+    names_[count_++] = name;
   }
   ~Keywords() {
     for (size_t i = 1; i <= count_; ++i) {
@@ -209,7 +637,7 @@ class Keywords {
     if (count_ == 1 && names_[0] == max_version) [[likely]] {
       return PyObject_VectorcallMethod(method, values_, 1, only_max_version);
     }
-    Reference names(PyTuple_New(static_cast<Py_ssize_t>(count_)));
+    OwnedRef names(PyTuple_New(static_cast<Py_ssize_t>(count_)));
     if (!names) {
       return nullptr;
     }
@@ -236,17 +664,17 @@ bool is_cuda(const DLDevice& device) noexcept {
 }
 
 // What __dlpack__() returns. Producers of before DLPack 1 do not know all keywords, and raise TypeError.
-PyObject* capsule_of_object(PyObject* object, const DLDevice& from, const DlpackImport& wanted) {
+OwnedRef capsule_of_object(PyObject* object, const DLDevice& from, const DlpackImport& wanted) {
   static PyObject* const method = interned("__dlpack__");
   const bool reachable = is_cpu(from) || (is_cuda(from) && interop::detail::find_devices(c10::kCUDA));
   Keywords keywords;
   keywords.add(Keywords::max_version, Py_NewRef(our_version));
-  PyObject* stream = nullptr;
+  OwnedRef stream;
   if (is_cuda(from) && reachable) {
-    stream = PyLong_FromLongLong(current_stream_number(torch_device(from)));
-    keywords.add("stream", Py_XNewRef(stream));
+    // "The consumer must pass the stream it will use to the producer" (Semantics).
+    stream = OwnedRef(checked(PyLong_FromLongLong(current_stream_number(torch_device(from)))));
+    keywords.add("stream", Py_NewRef(stream.get()));
   }
-  const Reference keep(stream);
   if (!reachable && wanted.device) {
     // torch cannot bring it over, so its owner has to.
     const DLDevice to = dl_device(*wanted.device);
@@ -255,14 +683,14 @@ PyObject* capsule_of_object(PyObject* object, const DLDevice& from, const Dlpack
   if (wanted.copy && (!*wanted.copy || !reachable)) {
     keywords.add("copy", Py_NewRef(*wanted.copy ? Py_True : Py_False));
   }
-  PyObject* capsule = keywords.call(object, method);
+  OwnedRef capsule(keywords.call(object, method));
   if (!capsule && reachable && PyErr_ExceptionMatches(PyExc_TypeError)) {
     PyErr_Clear();
     Keywords old;
     if (stream) {
-      old.add("stream", Py_NewRef(stream));
+      old.add("stream", Py_NewRef(stream.get()));
     }
-    capsule = old.call(object, method);
+    capsule = OwnedRef(old.call(object, method));
   }
   if (!capsule) {
     throw PythonError();
@@ -276,7 +704,7 @@ at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
   if (!wanted.device) {
     torch_device(from);  // before its owner does any work
   }
-  const Reference capsule(capsule_of_object(object, from, wanted));
+  const OwnedRef capsule = capsule_of_object(object, from, wanted);
   if (!PyCapsule_CheckExact(capsule.get())) {
     PyErr_Format(
         PyExc_TypeError,
@@ -285,26 +713,6 @@ at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
     throw PythonError();
   }
   return tensor_of_capsule(capsule.get(), wanted);
-}
-
-template <class Managed>
-void end_capsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, Kind<Managed>::name)) {
-    return;  // it was consumed
-  }
-  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Kind<Managed>::name));
-  managed->deleter(managed);
-}
-
-template <class Managed>
-PyObject* new_capsule(const at::Tensor& tensor, bool read_only, bool copied) {
-  Managed* managed = managed_of_tensor<Managed>(tensor, read_only, copied);
-  PyObject* capsule = PyCapsule_New(managed, Kind<Managed>::name, &end_capsule<Managed>);
-  if (!capsule) {
-    managed->deleter(managed);
-    throw PythonError();
-  }
-  return capsule;
 }
 
 }  // namespace
@@ -316,24 +724,10 @@ int ready_dlpack() noexcept {
   if (!only_max_version) {
     only_max_version = Py_BuildValue("(s)", Keywords::max_version);
   }
-  return our_version && only_max_version ? 0 : -1;
-}
-
-at::Tensor take_managed(
-    DLManagedTensorVersioned* managed, const DlpackImport& wanted, c10::function_ref<void()> before) {
-  bool taken = false;
-  try {
-    return tensor_of_managed(managed, wanted, [&] {
-      before();
-      taken = true;
-    });
-  } catch (...) {
-    if (!taken && managed->deleter) {
-      const ErrorInFlight error;
-      managed->deleter(managed);
-    }
-    throw;
+  if (!our_version || !only_max_version) {
+    return -1;
   }
+  return Owner<Taken<DLManagedTensor>>::ready() < 0 || Owner<Taken<DLManagedTensorVersioned>>::ready() < 0 ? -1 : 0;
 }
 
 at::Tensor tensor_of_dlpack(PyObject* object, const DlpackImport& wanted) {
@@ -356,29 +750,81 @@ at::Tensor tensor_of_dlpack(PyObject* object, const DlpackImport& wanted) {
   return tensor_of_object(object, wanted);
 }
 
-PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted) {
-  const bool moves = wanted.device && *wanted.device != given.device();
-  const bool copies = moves || wanted.copy.value_or(false);
-  TORCH_CHECK_VALUE(
-      !moves || wanted.copy.value_or(true),
-      "argument 'copy' is False, but to bring 'tensor' from ",
-      given.device(),
-      " to ",
-      wanted.device.value_or(c10::kCPU),
-      " is to copy it; pass copy=None");
-  at::Tensor copied;
-  if (copies) {
-    describe(given, "tensor", wanted.readonly);
-    copied = moves ? copy_on(given.detach(), *wanted.device) : contiguous_copy(given.detach());
+// The C exchange API for torch.Tensor, with the checks: torch's own table has none for conj, neg and gradients. Nothing
+// here waits for streams; whoever calls does ("does not perform any stream synchronization").
+
+namespace {
+
+const at::Tensor& exchanged(void* object) {
+  auto* given = static_cast<PyObject*>(object);
+  if (!is_tensor(given)) {
+    PyErr_Format(PyExc_TypeError, "expected a torch.Tensor, got %.200s", Py_TYPE(given)->tp_name);
+    throw PythonError();
   }
-  const at::Tensor& tensor = copies ? copied : given;
-  Reference capsule(
-      wanted.versioned ? new_capsule<DLManagedTensorVersioned>(tensor, wanted.readonly, copies)
-                       : new_capsule<DLManagedTensor>(tensor, wanted.readonly, copies));
-  if (tensor.is_cuda() && wanted.stream != -1) {
-    let_stream_wait(tensor.device(), wanted.stream);
+  return reinterpret_cast<THPVariable*>(given)->cdata;
+}
+
+int from_object(void* object, DLManagedTensorVersioned** out) noexcept {
+  *out = nullptr;
+  return guarded([&] { *out = managed_of_tensor(exchanged(object), false); });
+}
+
+// "The ownership of the tensor is stolen", also where this fails.
+int to_object(DLManagedTensorVersioned* managed, void** out) noexcept {
+  *out = nullptr;
+  return guarded([&] { *out = wrap(tensor_of_managed(managed, {})); });
+}
+
+int view_object(void* object, DLTensor* out) noexcept {
+  return guarded([&] { *out = dltensor_of_tensor(exchanged(object), false); });
+}
+
+int current_work_stream(DLDeviceType type, int32_t index, void** out) noexcept {
+  *out = nullptr;
+  return guarded([&] {
+    const c10::Device device = torch_device({type, index});
+    if (!device.is_cpu()) {  // for which "the producer can simply return NULL"
+      *out = current_stream(device).native_handle();
+    }
+  });
+}
+
+// Needs no GIL, and sets no Python error. "Only the dtype, ndim, shape, and device fields are used."
+int allocate(
+    DLTensor* prototype,
+    DLManagedTensorVersioned** out,
+    void* context,
+    void (*set_error)(void* context, const char* kind, const char* message)) noexcept {
+  *out = nullptr;
+  try {
+    const Dtype* dtype = find_dtype(prototype->dtype);
+    TORCH_CHECK_TYPE(dtype, "torch has no such dtype");
+    const at::IntArrayRef sizes(prototype->shape, static_cast<size_t>(prototype->ndim));
+    const at::Tensor made = at::_ops::empty_memory_format::call(
+        c10::fromIntArrayRefSlow(sizes), dtype->type, c10::kStrided, torch_device(prototype->device), false, {});
+    const Gil gil;
+    *out = managed_of_tensor(made, false);
+    return 0;
+  } catch (const c10::Error& error) {
+    set_error(context, "BufferError", error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    set_error(context, "MemoryError", error.what());
   }
-  return capsule.give();
+  return -1;
+}
+
+}  // namespace
+
+const DLPackExchangeAPI* exchange_api() noexcept {
+  static const DLPackExchangeAPI api = {
+      .header = {.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, .prev_api = nullptr},
+      .managed_tensor_allocator = allocate,
+      .managed_tensor_from_py_object_no_sync = from_object,
+      .managed_tensor_to_py_object_no_sync = to_object,
+      .dltensor_from_py_object_no_sync = view_object,
+      .current_work_stream = current_work_stream,
+  };
+  return &api;
 }
 
 }  // namespace interop::bridges

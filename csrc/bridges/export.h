@@ -19,7 +19,7 @@ struct Exported {
 };
 
 // The devices whose memory may be shown.
-enum class Where { cpu, cpu_or_cuda };
+enum class Devices { cpu, cpu_or_cuda };
 
 namespace detail {
 
@@ -37,8 +37,8 @@ inline constexpr c10::DispatchKeySet ordinary_cuda_keys = ordinary_keys | c10::D
                                                                           });
 
 // Of a tensor that has other keys.
-inline void check_unusual(const at::Tensor& tensor, const char* argument, Where where) {
-  check_data(tensor, argument, where == Where::cpu ? Copes::with_nothing : Copes::with_any_device);
+inline void check_unusual(const at::Tensor& tensor, const char* argument, Devices devices) {
+  check_data(tensor, argument, devices == Devices::cpu ? Copes::with_nothing : Copes::with_any_device);
   TORCH_CHECK_TYPE(
       tensor.is_cpu() || tensor.is_cuda(),
       "argument '",
@@ -86,12 +86,13 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
 // of a read-only owner, is shown read-only in either case. Memory that is copied on write is copied now.
 //
 // The version is not counted up: nothing has been written yet.
-inline Exported check_export(const at::Tensor& tensor, const char* argument, bool read_only, Where where = Where::cpu) {
-  const c10::DispatchKeySet keys = where == Where::cpu ? detail::ordinary_keys : detail::ordinary_cuda_keys;
+inline Exported check_export(
+    const at::Tensor& tensor, const char* argument, bool read_only, Devices devices = Devices::cpu) {
+  const c10::DispatchKeySet keys = devices == Devices::cpu ? detail::ordinary_keys : detail::ordinary_cuda_keys;
   const bool ordinary =
       tensor.defined() && tensor.has_storage() && (tensor.key_set().raw_repr() & ~keys.raw_repr()) == 0;
   if (!ordinary) [[unlikely]] {
-    detail::check_unusual(tensor, argument, where);
+    detail::check_unusual(tensor, argument, devices);
   }
   // What autograd knows of a tensor is in its metadata, which most have not got.
   if (!read_only && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {

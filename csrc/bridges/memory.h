@@ -1,7 +1,7 @@
 // Memory of tensors that others look into: what keeps it alive.
 //
-// Owners are told by the addresses of their deleters, and each shared library has its own of these. So all of this is
-// for interop._bridges alone; to other modules it gives functions, in interop/bridges.h.
+// An owner is identified by its deleter's address, and each shared library has its own copies of these functions. So
+// all of this is for interop._bridges alone; other modules get functions, in interop/bridges.h.
 //
 // To keep the storage would not be enough. share_memory_() puts other memory into the storage that it has, and frees
 // the old; so does whoever resizes it. So what owns the memory, the storage's DataPtr, is made to count its owners.
@@ -104,6 +104,10 @@ inline void pin_for_good(c10::StorageImpl& storage) {
 // first two cases it stays alive also when the storage gets other memory.
 class Hold {
  public:
+  // For Owner<Hold>, the base of an ndarray.
+  static constexpr const char* type_name = "interop._bridges.Memory";
+  static constexpr const char* doc = "Keeps the memory of a tensor alive for an array that shares it.";
+
   Hold() noexcept = default;
 
   // Of the memory that `storage` has now. Needs the GIL.
@@ -154,6 +158,15 @@ class Hold {
   void* what_ = nullptr;
   c10::DeleterFnPtr drop_ = nullptr;
 };
+
+// The Python object that keeps the memory alive for an array: the one that owns it, if there is one, else an Owner.
+inline OwnedRef owner_object(c10::StorageImpl& storage) {
+  Hold hold = Hold::of(storage);
+  if (PyObject* object = hold.object()) {
+    return OwnedRef(Py_NewRef(object));
+  }
+  return Owner<Hold>::make(std::move(hold));
+}
 
 // Whether the memory came from an owner that does not want it to be written to.
 inline bool is_read_only(c10::StorageImpl& storage) noexcept {

@@ -1,22 +1,20 @@
-// See numpy.h. NumPy is loaded when it is first needed.
-#include "numpy.h"
-
+// Tensors and NumPy's arrays over the same memory. NumPy is loaded when it is first needed.
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 
+#include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "copy.h"
+#include "converters.h"
 #include "export.h"
-#include "foreign.h"
+#include "import.h"
+#include "interop/check.h"
+#include "interop/owned_ref.h"
 #include "interop/tensor.h"
-#include "ml_dtypes.h"
-#include "owner.h"
-#include "owner_object.h"
-#include "read_only.h"
-#include "reference.h"
+#include "memory.h"
 
 namespace interop::bridges {
 
@@ -62,12 +60,61 @@ constexpr auto type_numbers = [] {
 }();
 
 std::string text_of(PyObject* object) {
-  PyObject* text = PyObject_Str(object);
-  const char* characters = text ? PyUnicode_AsUTF8(text) : nullptr;
-  std::string result = characters ? characters : "?";
-  Py_XDECREF(text);
-  PyErr_Clear();
-  return result;
+  const OwnedRef text(PyObject_Str(object));
+  const char* characters = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!characters) {
+    PyErr_Clear();
+    return "?";
+  }
+  return characters;
+}
+
+// NumPy's dtypes for bfloat16 and the 8-bit floats are those that the package ml_dtypes adds.
+std::array<PyObject*, dtypes.size()> ml_types{};  // by the rows of the table; owned, for good
+
+// The scalar type of a row, borrowed, or null: not looked for again once it was found.
+PyObject* find_ml_type(size_t row, PyObject* module) {
+  if (!ml_types[row] && dtypes[row].ml_name) {
+    ml_types[row] = PyObject_GetAttrString(module, dtypes[row].ml_name);
+    PyErr_Clear();  // an old release, which lacks it
+  }
+  return ml_types[row];
+}
+
+// The row of a scalar type of ml_dtypes, or null for any other type.
+const Dtype* find_ml_dtype(PyObject* type) {
+  // Whoever has an array of such a dtype has imported the package.
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "ml_dtypes");
+  if (!module || !type) {
+    return nullptr;
+  }
+  for (size_t row = 0; row < dtypes.size(); ++row) {
+    if (dtypes[row].ml_name && find_ml_type(row, module) == type) {
+      return &dtypes[row];
+    }
+  }
+  return nullptr;
+}
+
+// The scalar type of a row with a name, borrowed. TypeError, about `tensor`, if ml_dtypes is not there or lacks it.
+PyObject* ml_dtype_type(const Dtype& dtype, const at::Tensor& tensor) {
+  const size_t row = &dtype - dtypes.data();
+  if (!ml_types[row]) {
+    if (const OwnedRef module(PyImport_ImportModule("ml_dtypes")); module) {
+      find_ml_type(row, module.get());
+    }
+    PyErr_Clear();
+  }
+  TORCH_CHECK_TYPE(
+      ml_types[row],
+      "argument 'tensor' has dtype ",
+      interop::detail::dtype_name(tensor.scalar_type()),
+      ", which NumPy has through ml_dtypes.",
+      dtype.ml_name,
+      " only; run: pip install ml_dtypes, or take its bits with .view(torch.",
+      dtype.size == 1 ? "uint8" : "uint16",
+      "), or convert it with .to(torch.float32)");
+  return ml_types[row];
 }
 
 // Why an array of this dtype has no tensor, and what to do.
@@ -172,7 +219,7 @@ bool is_array(PyObject* object) {
 
 void check_unmasked(PyObject* object, const char* argument) {
   static PyObject* const name = PyUnicode_InternFromString("numpy.ma");
-  const Reference module(PyImport_GetModule(name));  // where nobody has imported it, there are none
+  const OwnedRef module(PyImport_GetModule(name));  // where nobody has imported it, there are none
   if (!module) {
     if (PyErr_Occurred()) {
       throw PythonError();
@@ -183,10 +230,7 @@ void check_unmasked(PyObject* object, const char* argument) {
   if (!PyArray_Check(object)) {
     return;
   }
-  const Reference masked(PyObject_CallMethod(module.get(), "is_masked", "O", object));
-  if (!masked) {
-    throw PythonError();
-  }
+  const OwnedRef masked(checked(PyObject_CallMethod(module.get(), "is_masked", "O", object)));
   TORCH_CHECK_VALUE(
       masked.get() != Py_True,
       "argument '",
@@ -215,10 +259,11 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   }
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   check_writable(!writable, on_readonly, argument, "a read-only array");
-  const Layout layout(subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
+  const ForeignLayout layout(
+      subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
   void* data = PyArray_DATA(array);
   check_pointer(subject, data, dtype, layout);
-  at::Tensor tensor = lifted(
+  at::Tensor tensor = lift_fresh(
       tensor_over({data, Py_NewRef(object), writable ? &drop_owner : &drop_read_only_owner, c10::kCPU}, layout, dtype));
   return shared_or_copied(std::move(tensor), !writable, on_readonly);
 }
@@ -243,7 +288,7 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   for (size_t d = 0; d < sizes.size(); ++d) {
     strides[d] = steps[d] * itemsize;
   }
-  PyObject* array = PyArray_NewFromDescr(
+  OwnedRef array(checked(PyArray_NewFromDescr(
       &PyArray_Type,
       descr,
       static_cast<int>(sizes.size()),
@@ -251,28 +296,17 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
       strides,
       exported.data,
       exported.writable ? NPY_ARRAY_WRITEABLE : 0,
-      nullptr);
-  if (!array) {
-    throw PythonError();
-  }
-  auto* result = reinterpret_cast<PyArrayObject*>(array);
+      nullptr)));
+  auto* result = reinterpret_cast<PyArrayObject*>(array.get());
   if (exported.data) {  // else NumPy has allocated what it needs for no elements
-    PyObject* owner = nullptr;
-    try {
-      owner = owner_object(*exported.storage);
-    } catch (...) {
-      Py_DECREF(array);
-      throw;
-    }
-    if (PyArray_SetBaseObject(result, owner) < 0) {
-      Py_DECREF(array);
+    if (PyArray_SetBaseObject(result, owner_object(*exported.storage).release()) < 0) {
       throw PythonError();
     }
     pin_for_good(*exported.storage);
   } else if (!exported.writable) {
     PyArray_CLEARFLAGS(result, NPY_ARRAY_WRITEABLE);
   }
-  return array;
+  return array.release();
 }
 
 }  // namespace interop::bridges

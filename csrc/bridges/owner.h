@@ -1,13 +1,77 @@
-// Python objects that own the memory of tensors, for interop._bridges alone: see memory.h. A tensor may die on any
-// thread, with or without the GIL, while an exception is on its way, and after the interpreter has ended.
+// Python objects that own memory. A tensor over memory of theirs may die on any thread, with or without the GIL, while
+// an exception is on its way, and after the interpreter has ended.
 #pragma once
 
 #include <Python.h>
+#include <structmember.h>
+
+#include <new>
+#include <utility>
 
 #include "interop/error_in_flight.h"
+#include "interop/exceptions.h"
 #include "interop/gil.h"
+#include "interop/owned_ref.h"
 
 namespace interop::bridges {
+
+// The Python object that owns a T for its consumer: a tensor's storage, an array, or whoever asks for an attribute. It
+// destroys the T with the GIL. T has a `type_name`, a `doc` and, for attributes, `members`.
+//
+// Not part of garbage collection: a cycle would lead through the C++ objects of a tensor, which the collector does not
+// see.
+template <class T>
+struct Owner {
+  PyObject_HEAD
+  T value;
+
+  // The type must be ready.
+  template <class... A>
+  static OwnedRef make(A&&... arguments) {
+    auto* owner = PyObject_New(Owner, &type);
+    OwnedRef reference(checked(reinterpret_cast<PyObject*>(owner)));
+    static_assert(noexcept(T{std::forward<A>(arguments)...}));  // or there would be nothing to destroy
+    new (&owner->value) T{std::forward<A>(arguments)...};
+    return reference;
+  }
+
+  static T& of(const OwnedRef& owner) noexcept {
+    return reinterpret_cast<Owner*>(owner.get())->value;
+  }
+
+  // To be called once, when the module is imported. -1, and an error is set, if it fails.
+  static int ready() noexcept {
+    return PyType_Ready(&type);
+  }
+
+ private:
+  static void dealloc(PyObject* self) noexcept {
+    reinterpret_cast<Owner*>(self)->value.~T();
+    PyObject_Free(self);
+  }
+  static constexpr PyMemberDef* members() noexcept {
+    if constexpr (requires { T::members; }) {
+      return T::members;
+    } else {
+      return nullptr;
+    }
+  }
+
+  static PyTypeObject type;
+};
+
+// clang-format off: the macro brings a comma of its own.
+template <class T>
+PyTypeObject Owner<T>::type = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
+    .tp_name = T::type_name,
+    .tp_basicsize = sizeof(Owner),
+    .tp_dealloc = dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = T::doc,
+    .tp_members = members(),
+};
+// clang-format on
 
 // Whether there is an interpreter that objects can be given back to. When it ends, it is too late for other threads to
 // ask for the GIL; what they still own is leaked, and the process gives it back to the system.

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <utility>
 
+#include "interop/error_in_flight.h"
 #include "interop/gil.h"
+#include "interop/owned_ref.h"
 
 namespace interop {
 
@@ -17,35 +19,26 @@ namespace interop {
 class Raised : public std::exception {
  public:
   // Takes over the error that is set, with the GIL.
-  Raised() noexcept {
-    PyErr_Fetch(&type_, &value_, &traceback_);
+  Raised() noexcept : exception_(take_error()) {}
+  Raised(const Raised& other) noexcept : std::exception(other) {
+    const Gil gil;
+    exception_ = OwnedRef(Py_XNewRef(other.exception_.get()));
   }
-  Raised(const Raised& other) noexcept : type_(other.type_), value_(other.value_), traceback_(other.traceback_) {
-    Gil gil;
-    Py_XINCREF(type_);
-    Py_XINCREF(value_);
-    Py_XINCREF(traceback_);
-  }
-  Raised(Raised&& other) noexcept
-      : type_(std::exchange(other.type_, nullptr)),
-        value_(std::exchange(other.value_, nullptr)),
-        traceback_(std::exchange(other.traceback_, nullptr)) {}
+  Raised(Raised&& other) noexcept = default;
   Raised& operator=(const Raised&) = delete;
   ~Raised() override {
-    if (type_) {
-      Gil gil;
-      PyObject *type, *value, *traceback;
-      PyErr_Fetch(&type, &value, &traceback);  // dropping the last reference runs Python code
-      Py_XDECREF(type_);
-      Py_XDECREF(value_);
-      Py_XDECREF(traceback_);
-      PyErr_Restore(type, value, traceback);
+    if (exception_) {
+      const Gil gil;
+      const ErrorInFlight error;  // dropping the last reference runs Python code
+      exception_ = OwnedRef();
     }
   }
 
   // Makes it the error that is set, with the GIL, once.
   void restore() noexcept {
-    PyErr_Restore(std::exchange(type_, nullptr), std::exchange(value_, nullptr), std::exchange(traceback_, nullptr));
+    if (exception_) {
+      set_error(std::move(exception_));
+    }
   }
 
   const char* what() const noexcept override {
@@ -53,9 +46,7 @@ class Raised : public std::exception {
   }
 
  private:
-  PyObject* type_ = nullptr;
-  PyObject* value_ = nullptr;
-  PyObject* traceback_ = nullptr;
+  OwnedRef exception_;
 };
 
 // One call of a function written in Cython: made before it, asked by check() after it. It takes the GIL only when there

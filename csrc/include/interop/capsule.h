@@ -4,8 +4,10 @@
 
 #include <Python.h>
 
+#include "interop/error_in_flight.h"
 #include "interop/exceptions.h"
 #include "interop/gil.h"
+#include "interop/owned_ref.h"
 
 namespace interop::detail {
 
@@ -14,27 +16,18 @@ namespace interop::detail {
 inline void* find_capsule(const char* module, const char* attribute, const char* use) {
   const Gil gil;
   // Not PyCapsule_Import: that imports no submodules.
-  PyObject* found_in = PyImport_ImportModule(module);
-  if (!found_in) {
-    throw PythonError();
-  }
-  PyObject* object = PyObject_GetAttrString(found_in, attribute);
-  void* found = object ? PyCapsule_GetPointer(object, attribute) : nullptr;
-  Py_DECREF(found_in);
-  Py_XDECREF(object);  // the capsule stays in its module, and what it points to stays for good
+  const OwnedRef found_in(checked(PyImport_ImportModule(module)));
+  // The capsule stays in its module, and what it points to stays for good.
+  const OwnedRef object(PyObject_GetAttrString(found_in.get(), attribute));
+  void* found = object ? PyCapsule_GetPointer(object.get(), attribute) : nullptr;
   if (!found) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
+    const OwnedRef error = take_error();
     PyErr_Format(
         PyExc_ImportError,
         "this module %s and needs the torch-interop that it was built with (%.200R). Rebuild the module, in its "
         "project: pip install --no-build-isolation --force-reinstall --no-deps .",
         use,
-        value);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+        error.get());
     throw PythonError();
   }
   return found;

@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "interop/gil.h"
+#include "interop/owned_ref.h"
 
 // Exported by libtorch_python.
 PyObject* THPVariable_Wrap(const at::TensorBase& var);
@@ -73,13 +74,12 @@ inline std::string dtype_name(c10::ScalarType type) {
 // The name of a tensor's Python class. For messages: it takes the GIL.
 inline std::string class_name(const at::TensorBase& tensor) {
   const Gil gil;
-  PyObject* object = THPVariable_Wrap(tensor);
-  std::string name = object ? Py_TYPE(object)->tp_name : "a tensor subclass";
-  if (object == nullptr) {
+  const OwnedRef object(THPVariable_Wrap(tensor));
+  if (!object) {
     PyErr_Clear();
+    return "a tensor subclass";
   }
-  Py_XDECREF(object);
-  return name;
+  return Py_TYPE(object.get())->tp_name;
 }
 
 // Whether a tensor has sizes, strides and dtype alone, and this is a Meta kernel if it is torch.compile's: a fake

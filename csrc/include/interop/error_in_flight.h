@@ -1,30 +1,59 @@
-// Python code that runs while an exception may be on its way.
+// The Python error that is set, put aside and set again. Nothing else fetches or restores errors.
 #pragma once
 
 #include <Python.h>
 
+#include <utility>
+
+#include "interop/owned_ref.h"
+
 namespace interop {
+
+// Clears the error that is set and returns the exception, with its traceback; null if none is set. Needs the GIL.
+inline OwnedRef take_error() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  return OwnedRef(PyErr_GetRaisedException());
+#else
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const OwnedRef owned_type(type), owned_traceback(traceback);
+  if (traceback) {
+    PyException_SetTraceback(value, traceback);
+  }
+  return OwnedRef(value);
+#endif
+}
+
+// Sets an exception that was taken, in place of the one that is set. Needs the GIL.
+inline void set_error(OwnedRef exception) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(exception.release());
+#else
+  PyObject* value = exception.release();
+  PyErr_Restore(Py_NewRef(Py_TYPE(value)), value, PyException_GetTraceback(value));
+#endif
+}
 
 // Keeps the error that is set, if any, from the Python code in its scope. Needs the GIL.
 class ErrorInFlight {
  public:
-  ErrorInFlight() noexcept {
-    if (PyErr_Occurred()) {
-      PyErr_Fetch(&type_, &value_, &traceback_);
-    }
-  }
+  ErrorInFlight() noexcept : exception_(PyErr_Occurred() ? take_error() : OwnedRef()) {}
   ~ErrorInFlight() {
-    if (type_) {
-      PyErr_Restore(type_, value_, traceback_);
+    if (exception_) {
+      set_error(std::move(exception_));
     }
   }
   ErrorInFlight(const ErrorInFlight&) = delete;
   ErrorInFlight& operator=(const ErrorInFlight&) = delete;
 
+  // The exception, borrowed; null if there is none.
+  PyObject* get() const noexcept {
+    return exception_.get();
+  }
+
  private:
-  PyObject* type_ = nullptr;
-  PyObject* value_ = nullptr;
-  PyObject* traceback_ = nullptr;
+  OwnedRef exception_;
 };
 
 }  // namespace interop

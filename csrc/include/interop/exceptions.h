@@ -11,6 +11,8 @@
 #include <new>
 
 #include "interop/callback.h"
+#include "interop/error_in_flight.h"
+#include "interop/owned_ref.h"
 
 // Exported by libtorch_python. Its header (torch/csrc/Exceptions.h) costs 4.6 s of g++.
 namespace torch {
@@ -26,29 +28,30 @@ struct PythonError : std::exception {
   }
 };
 
+// `object`, which a function of Python's has returned; null throws the error that is set.
+inline PyObject* checked(PyObject* object) {
+  if (object == nullptr) [[unlikely]] {
+    throw PythonError();
+  }
+  return object;
+}
+
 namespace detail {
 
 // Cuts the message of the pending exception after its first line. The dispatcher's messages go on for fifty more, with
 // every backend that has the kernel.
 inline void keep_first_line() noexcept {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject* args =
-      value && PyExceptionInstance_Check(value) ? reinterpret_cast<PyBaseExceptionObject*>(value)->args : nullptr;
+  const ErrorInFlight error;  // sets it again in place of that of a failed attempt to shorten it
+  PyObject* args = error.get() ? reinterpret_cast<PyBaseExceptionObject*>(error.get())->args : nullptr;
   if (args && PyTuple_GET_SIZE(args) == 1 && PyUnicode_Check(PyTuple_GET_ITEM(args, 0))) {
     PyObject* message = PyTuple_GET_ITEM(args, 0);
     const Py_ssize_t end = PyUnicode_FindChar(message, '\n', 0, PyUnicode_GET_LENGTH(message), 1);
-    PyObject* line = end > 0 ? PyUnicode_Substring(message, 0, end) : nullptr;
-    PyObject* shorter = line ? PyTuple_Pack(1, line) : nullptr;
+    const OwnedRef line(end > 0 ? PyUnicode_Substring(message, 0, end) : nullptr);
+    const OwnedRef shorter(line ? PyTuple_Pack(1, line.get()) : nullptr);
     if (shorter) {
-      PyObject_SetAttrString(value, "args", shorter);
+      PyObject_SetAttrString(error.get(), "args", shorter.get());
     }
-    Py_XDECREF(shorter);
-    Py_XDECREF(line);
   }
-  PyErr_Clear();  // of a failed attempt to shorten: the exception itself is worth more
-  PyErr_Restore(type, value, traceback);
 }
 
 }  // namespace detail

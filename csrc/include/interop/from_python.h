@@ -14,6 +14,7 @@
 
 #include "interop/exceptions.h"
 #include "interop/gil.h"
+#include "interop/owned_ref.h"
 #include "interop/python_types.h"
 #include "interop/tensor.h"
 
@@ -57,32 +58,11 @@ inline bool is_number(PyObject* obj) noexcept {
          is_numpy_number(obj) || (PyIndex_Check(obj) && !is_tensor(obj) && !PySequence_Check(obj));
 }
 
-// An owned reference for the length of a scope.
-class Owned {
- public:
-  explicit Owned(PyObject* obj) : obj_(obj) {
-    if (obj == nullptr) {
-      throw PythonError();
-    }
-  }
-  ~Owned() {
-    Py_DECREF(obj_);
-  }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  PyObject* get() const noexcept {
-    return obj_;
-  }
-
- private:
-  PyObject* obj_;
-};
-
 inline int64_t to_integer(PyObject* obj, Argument argument) {
   if (!PyIndex_Check(obj) || PyBool_Check(obj)) {
     refuse(obj, argument, "an int");
   }
-  const Owned index(PyNumber_Index(obj));
+  const OwnedRef index(checked(PyNumber_Index(obj)));
   const long long value = PyLong_AsLongLong(index.get());
   if (value == -1 && PyErr_Occurred()) {
     throw PythonError();
@@ -134,7 +114,7 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
     refuse(obj, argument, "a number, or a tensor of no dimensions that requires no grad");
   }
   if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
-    const Owned index(PyNumber_Index(obj));
+    const OwnedRef index(checked(PyNumber_Index(obj)));
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
     if (value == -1 && PyErr_Occurred()) {
@@ -258,11 +238,11 @@ c10::SmallVector<T, 6> to_list(PyObject* obj, Argument argument, const char* acc
   if (!is_list(obj)) {
     refuse(obj, argument, accepted);
   }
-  const Owned items(PySequence_Fast(obj, "not a sequence"));
+  const OwnedRef items(checked(PySequence_Fast(obj, "not a sequence")));
   c10::SmallVector<T, 6> values;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     // Owned, because what `read` calls could change the list.
-    const Owned item(Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), i)));
+    const OwnedRef item(Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), i)));
     values.push_back(read(item.get(), argument));
   }
   return values;

@@ -28,6 +28,7 @@
 
 #include "interop/device.h"
 #include "interop/exceptions.h"
+#include "interop/owned_ref.h"
 
 // Exported by libtorch_python: torch.Size. Nothing else of its header is.
 extern PyTypeObject THPSizeType;
@@ -109,13 +110,6 @@ inline void check_enum(Enum value, const char* name) {
   }
 }
 
-inline PyObject* checked(PyObject* obj) {
-  if (obj == nullptr) {
-    throw PythonError();
-  }
-  return obj;
-}
-
 }  // namespace detail
 
 // The way back, always a new reference. There is one object of each dtype, layout and memory format, and that is the
@@ -140,22 +134,17 @@ inline PyObject* wrap_memory_format(at::MemoryFormat value) {
 
 // A new object each time, as in torch: compare devices with ==.
 inline PyObject* wrap_device(const at::Device& device) {
-  return detail::checked(THPDevice_New(device));
+  return checked(THPDevice_New(device));
 }
 
 // A torch.Size of plain numbers, a copy.
 inline PyObject* wrap_size(at::IntArrayRef sizes) {
   // As torch does it: a tuple's memory, of the subclass's type. Its constructor would copy a tuple that we made first.
-  PyObject* size = detail::checked(THPSizeType.tp_alloc(&THPSizeType, static_cast<Py_ssize_t>(sizes.size())));
+  OwnedRef size(checked(THPSizeType.tp_alloc(&THPSizeType, static_cast<Py_ssize_t>(sizes.size()))));
   for (size_t i = 0; i < sizes.size(); ++i) {
-    PyObject* number = PyLong_FromLongLong(sizes[i]);
-    if (number == nullptr) {
-      Py_DECREF(size);
-      throw PythonError();
-    }
-    PyTuple_SET_ITEM(size, static_cast<Py_ssize_t>(i), number);
+    PyTuple_SET_ITEM(size.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(sizes[i])));
   }
-  return size;
+  return size.release();
 }
 
 // A Python object with this generator inside: the one that was made from C++ last, if it is still there, else a new
@@ -163,12 +152,12 @@ inline PyObject* wrap_size(at::IntArrayRef sizes) {
 // torch.default_generator nor of what torch.Generator() makes, so those objects are not found again; and when one of
 // several objects of a generator dies, the note of the others goes with it.
 inline PyObject* wrap_generator(const at::Generator& generator) {
-  return detail::checked(THPGenerator_Wrap(generator));
+  return checked(THPGenerator_Wrap(generator));
 }
 
 // A new torch.Stream each time, also for what was a torch.cuda.Stream: compare streams with ==.
 inline PyObject* wrap_stream(const c10::Stream& stream) {
-  return detail::checked(THPStream_Wrap(stream));
+  return checked(THPStream_Wrap(stream));
 }
 inline PyObject* wrap_stream(c10::StreamId stream_id, const at::Device& device) {
   return wrap_stream(c10::Stream(c10::Stream::UNSAFE, device, stream_id));

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "interop/exceptions.h"
+#include "interop/owned_ref.h"
 #include "interop/tensor.h"
 
 namespace interop {
@@ -43,19 +44,15 @@ inline c10::Scalar scalar_of_object(PyObject* value) {
   }
   // A tensor and an array have __index__ as well, which would read them out silently.
   if (PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value))) {
-    PyObject* number = PyNumber_Index(value);
-    if (number == nullptr) {
-      throw PythonError();
-    }
+    const OwnedRef number(checked(PyNumber_Index(value)));
     int overflow = 0;
-    const long long as_signed = PyLong_AsLongLongAndOverflow(number, &overflow);
+    const long long as_signed = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
     c10::Scalar result = static_cast<int64_t>(as_signed);
     if (overflow > 0) {
-      result = static_cast<uint64_t>(PyLong_AsUnsignedLongLong(number));  // raises OverflowError from 2**64 on
+      result = static_cast<uint64_t>(PyLong_AsUnsignedLongLong(number.get()));  // raises OverflowError from 2**64 on
     } else if (overflow < 0) {
       PyErr_SetString(PyExc_OverflowError, "argument 'value' must be an int of 64 bits, got one below -2**63");
     }
-    Py_DECREF(number);
     if (PyErr_Occurred()) {
       throw PythonError();
     }

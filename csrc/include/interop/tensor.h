@@ -48,20 +48,12 @@ inline at::Tensor unpack(PyObject* obj) {
 // A new reference to the torch.Tensor of an at::Tensor: the object that it already has (a Parameter, a subclass), or a
 // new one. An undefined tensor is None. Needs the GIL.
 inline PyObject* wrap(const at::TensorBase& tensor) {
-  PyObject* obj = THPVariable_Wrap(tensor);
-  if (obj == nullptr) {
-    throw PythonError();
-  }
-  return obj;
+  return checked(THPVariable_Wrap(tensor));
 }
 
 // The same for a tensor that is not needed any more: nothing is counted up and down again.
 inline PyObject* wrap(at::Tensor&& tensor) {
-  PyObject* obj = THPVariable_Wrap(std::move(tensor));
-  if (obj == nullptr) {
-    throw PythonError();
-  }
-  return obj;
+  return checked(THPVariable_Wrap(std::move(tensor)));
 }
 
 }  // namespace interop

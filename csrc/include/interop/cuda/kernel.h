@@ -22,6 +22,7 @@
 #include "interop/cuda/launch.h"
 #include "interop/cuda/library.h"
 #include "interop/cuda/parameter.h"
+#include "interop/owned_ref.h"
 
 namespace interop::cuda {
 
@@ -61,11 +62,11 @@ class KernelState {
  public:
   // `handle` is an interop.cuda.Kernel. With the GIL.
   explicit KernelState(PyObject* handle) {
-    const Object module = attribute(handle, "module"), parameters = attribute(handle, "parameters");
+    const OwnedRef module = attribute(handle, "module"), parameters = attribute(handle, "parameters");
     name_ = text(attribute(handle, "name").get());
     arch_ = text(attribute(module.get(), "arch").get());
     if (parameters.get() != Py_None) {
-      const Object items = owned(PySequence_Tuple(parameters.get()));
+      const OwnedRef items(checked(PySequence_Tuple(parameters.get())));
       parameters_.emplace();
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
         parameters_->emplace_back(text(PyTuple_GET_ITEM(items.get(), i)));
@@ -358,8 +359,8 @@ class Kernel {
 
   // Of an interop.cuda.Kernel. Loads its module, the first time. With the GIL.
   explicit Kernel(PyObject* handle) {
-    const auto module = detail::owned(PyImport_ImportModule("interop.cuda"));
-    const auto type = detail::attribute(module.get(), "Kernel");
+    const OwnedRef module(checked(PyImport_ImportModule("interop.cuda")));
+    const OwnedRef type = detail::attribute(module.get(), "Kernel");
     TORCH_CHECK_TYPE(
         PyType_Check(type.get()) && PyObject_TypeCheck(handle, reinterpret_cast<PyTypeObject*>(type.get())),
         "a Kernel is made of an interop.cuda.Kernel, such as interop.cuda.compile(source)['name'], got ",

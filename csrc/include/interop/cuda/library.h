@@ -13,6 +13,7 @@
 #include "interop/cuda/driver.h"
 #include "interop/exceptions.h"
 #include "interop/gil.h"
+#include "interop/owned_ref.h"
 
 namespace interop::cuda {
 
@@ -120,19 +121,9 @@ class Library {
 
 namespace detail {
 
-// An owned reference.
-using Object = std::unique_ptr<PyObject, decltype([](PyObject* object) { Py_DECREF(object); })>;
-
 // With the GIL; raises what Python raised.
-inline Object owned(PyObject* object) {
-  if (!object) {
-    throw PythonError();
-  }
-  return Object(object);
-}
-
-inline Object attribute(PyObject* object, const char* name) {
-  return owned(PyObject_GetAttrString(object, name));
+inline OwnedRef attribute(PyObject* object, const char* name) {
+  return OwnedRef(checked(PyObject_GetAttrString(object, name)));
 }
 
 inline std::string text(PyObject* object) {
@@ -150,7 +141,7 @@ constexpr const char* library_attribute = "_library_2";
 
 // Nothing if the module has none yet.
 inline std::shared_ptr<Library> loaded_library(PyObject* module) {
-  const Object dict = attribute(module, "__dict__");
+  const OwnedRef dict = attribute(module, "__dict__");
   PyObject* capsule = PyDict_GetItemString(dict.get(), library_attribute);
   if (!capsule) {
     return nullptr;
@@ -167,7 +158,7 @@ inline std::shared_ptr<Library> library_of(PyObject* module) {
   if (auto found = loaded_library(module)) {
     return found;
   }
-  const Object code = attribute(module, "code");
+  const OwnedRef code = attribute(module, "code");
   const char* bytes = PyBytes_AsString(code.get());
   if (!bytes) {
     throw PythonError();
@@ -182,9 +173,9 @@ inline std::shared_ptr<Library> library_of(PyObject* module) {
     return found;
   }
   auto holder = std::make_unique<std::shared_ptr<Library>>(library);
-  const Object capsule = owned(PyCapsule_New(holder.get(), library_attribute, [](PyObject* self) {
+  const OwnedRef capsule(checked(PyCapsule_New(holder.get(), library_attribute, [](PyObject* self) {
     delete static_cast<std::shared_ptr<Library>*>(PyCapsule_GetPointer(self, library_attribute));
-  }));
+  })));
   holder.release();
   if (PyObject_SetAttrString(module, library_attribute, capsule.get()) != 0) {
     throw PythonError();

@@ -1,18 +1,25 @@
-// Tensors over memory that somebody else owns: what may become one, and how it is made.
+// Tensors over memory that somebody else owns: what may become one, how it is made, and when it is a copy.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/clone_ops.h>
+#include <ATen/ops/lift_fresh_ops.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/MemoryFormat.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ArrayRef.h>
 #include <c10/util/Exception.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 
+#include "interop/bridges.h"
 #include "interop/bridges/dtypes.h"
+#include "interop/gil.h"
 
 namespace interop::bridges {
 
@@ -32,11 +39,11 @@ enum class Unit { bytes, elements };
 //
 // An axis of size <= 1 is never stepped along, so any stride is fine there; where torch would refuse it, it becomes the
 // stride of a contiguous tensor. The same goes for all axes of an empty tensor.
-class Layout {
+class ForeignLayout {
  public:
   // `strides` may be null: then the elements lie one after the other, the last axis first.
   template <class Int>
-  Layout(const Subject& subject, int ndim, const Int* sizes, const Int* strides, const Dtype& dtype, Unit unit) {
+  ForeignLayout(const Subject& subject, int ndim, const Int* sizes, const Int* strides, const Dtype& dtype, Unit unit) {
     static_assert(sizeof(Int) == sizeof(int64_t));
     TORCH_CHECK_VALUE(
         0 <= ndim && ndim <= max_dim,
@@ -151,7 +158,7 @@ class Layout {
 };
 
 // Raises unless `data` can be read as elements of `dtype`.
-inline void check_pointer(const Subject& subject, const void* data, const Dtype& dtype, const Layout& layout) {
+inline void check_pointer(const Subject& subject, const void* data, const Dtype& dtype, const ForeignLayout& layout) {
   if (layout.numel() == 0) {
     return;
   }
@@ -176,7 +183,7 @@ inline void check_pointer(const Subject& subject, const void* data, const Dtype&
 
 // A tensor over the memory of `memory`, whose deleter is called when the storage dies: then no tensor, view or storage
 // object of it is left. The storage cannot be resized. Check the pointer and the layout before.
-inline at::Tensor tensor_over(c10::DataPtr memory, const Layout& layout, const Dtype& dtype) {
+inline at::Tensor tensor_over(c10::DataPtr memory, const ForeignLayout& layout, const Dtype& dtype) {
   const c10::DispatchKey key = memory.device().is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
   auto storage = c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), layout.nbytes(), std::move(memory), nullptr, false);
@@ -184,6 +191,45 @@ inline at::Tensor tensor_over(c10::DataPtr memory, const Layout& layout, const D
       std::move(storage), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(dtype.type));
   impl->set_sizes_and_strides(layout.sizes(), layout.strides());
   return at::Tensor(std::move(impl));
+}
+
+// A tensor that was made here, as those see it who follow all tensors, such as FakeTensorMode. torch does the same with
+// what comes from NumPy.
+inline at::Tensor lift_fresh(at::Tensor tensor) {
+  // What c10::impl::dispatch_mode_enabled() finds out with eight times the instructions.
+  const bool followed = c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::Python);
+  return followed ? at::_ops::lift_fresh::call(tensor) : std::move(tensor);
+}
+
+// Copies are made without the GIL: they take as long as their memory is large.
+
+inline at::Tensor contiguous_copy(const at::Tensor& tensor) {
+  const NoGil no_gil;
+  return at::_ops::clone::call(tensor, c10::MemoryFormat::Contiguous);
+}
+
+// On another device.
+inline at::Tensor copy_on(const at::Tensor& tensor, const c10::Device& device) {
+  const NoGil no_gil;
+  return tensor.to(tensor.options().device(device));
+}
+
+// Raises ValueError for read-only memory where that was not asked for. `got` is what the message calls the memory.
+inline void check_writable(bool read_only, OnReadonly on_readonly, const char* argument, const char* got) {
+  TORCH_CHECK_VALUE(
+      !read_only || on_readonly != OnReadonly::raise,
+      "argument '",
+      argument,
+      "' must be writable, got ",
+      got,
+      ", and torch has no read-only tensors; pass on_readonly='copy', or on_readonly='share' if nothing will write to "
+      "the "
+      "tensor");
+}
+
+// The tensor over read-only memory, or a copy, whichever was asked for.
+inline at::Tensor shared_or_copied(at::Tensor tensor, bool read_only, OnReadonly on_readonly) {
+  return read_only && on_readonly == OnReadonly::copy ? contiguous_copy(tensor) : std::move(tensor);
 }
 
 }  // namespace interop::bridges

@@ -1,7 +1,9 @@
-// See dlpack_stream.h.
-#include "dlpack_stream.h"
+// See cuda.h.
+#include "cuda.h"
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/utils/device_lazy_init.h>
 
 #include "interop/event.h"
 #include "interop/stream.h"
@@ -26,6 +28,25 @@ void wait(const Stream& waiting, const Stream& awaited) {
 }
 
 }  // namespace
+
+void initialise_cuda() {
+  if (at::detail::getCUDAHooks().hasCUDA()) {
+    torch::utils::device_lazy_init(c10::kCUDA);
+  }
+}
+
+c10::Device device_of_pointer(void* pointer) {
+  try {
+    return at::detail::getCUDAHooks().getDeviceFromPtr(pointer);
+  } catch (const c10::Error& error) {
+    TORCH_CHECK_VALUE(
+        false,
+        "argument 'obj' must point to memory of a CUDA device, got the address ",
+        pointer,
+        ", of which CUDA says: ",
+        error.what_without_backtrace());
+  }
+}
 
 void check_stream(int64_t number, const char* argument) {
   TORCH_CHECK_VALUE(

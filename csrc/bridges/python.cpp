@@ -1,0 +1,276 @@
+// See python.h. The arguments that Python gives are checked here; a null or -1 that is returned has an error set.
+#include "python.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "converters.h"
+#include "cuda.h"
+#include "interop/device_guard.h"
+#include "interop/owned_ref.h"
+#include "interop/python_types.h"
+#include "interop/tensor.h"
+
+namespace interop::bridges {
+
+namespace {
+
+// "raise", "share" or "copy".
+OnReadonly on_readonly_of(PyObject* text) {
+  static PyObject* const raise = PyUnicode_InternFromString("raise");
+  if (text == raise) [[likely]] {
+    return OnReadonly::raise;
+  }
+  const char* characters = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  const std::string_view word = characters ? characters : "";
+  if (word == "raise" || word == "share" || word == "copy") {
+    return word == "raise" ? OnReadonly::raise : word == "share" ? OnReadonly::share : OnReadonly::copy;
+  }
+  PyErr_Format(PyExc_ValueError, "argument 'on_readonly' must be 'raise', 'share' or 'copy', got %.200R", text);
+  throw PythonError();
+}
+
+// `accepted` is what the message asks for.
+int64_t integer_of(PyObject* object, const char* argument, const char* accepted) {
+  if (!PyIndex_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, got %.200s", argument, accepted, Py_TYPE(object)->tp_name);
+    throw PythonError();
+  }
+  const OwnedRef whole(PyNumber_Index(object));
+  int overflows = 0;
+  const long long value = whole ? PyLong_AsLongLongAndOverflow(whole.get(), &overflows) : -1;
+  if (overflows) {
+    PyErr_Format(
+        PyExc_OverflowError,
+        "argument '%s' must be %s of at most 64 bits, got %.200R",
+        argument,
+        accepted,
+        whole.get());
+  }
+  if (value == -1 && PyErr_Occurred()) {
+    throw PythonError();
+  }
+  return value;
+}
+
+struct Pair {
+  int64_t first;
+  int64_t second;
+};
+
+Pair pair_of(PyObject* object, const char* argument, const char* accepted) {
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2) {
+    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, got %.200R", argument, accepted, object);
+    throw PythonError();
+  }
+  const int64_t first = integer_of(PyTuple_GET_ITEM(object, 0), argument, accepted);
+  return {first, integer_of(PyTuple_GET_ITEM(object, 1), argument, accepted)};
+}
+
+using Sizes = c10::SmallVector<int64_t, 8>;
+
+Sizes shape_of(PyObject* object) {
+  constexpr const char* accepted = "a sequence of integers, or one";
+  if (PyIndex_Check(object)) {
+    return {integer_of(object, "shape", accepted)};
+  }
+  if (!PySequence_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "argument 'shape' must be %s, got %.200s", accepted, Py_TYPE(object)->tp_name);
+    throw PythonError();
+  }
+  // A tuple of its own: a list may change while its items say what integers they are.
+  const OwnedRef sequence(checked(PySequence_Tuple(object)));
+  Sizes shape;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) {
+    shape.push_back(integer_of(PyTuple_GET_ITEM(sequence.get(), i), "shape", accepted));
+  }
+  return shape;
+}
+
+std::optional<bool> copy_of(PyObject* object) {
+  if (object == Py_None) [[likely]] {
+    return std::nullopt;
+  }
+  if (!PyBool_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "argument 'copy' must be True, False or None, got %.200s", Py_TYPE(object)->tp_name);
+    throw PythonError();
+  }
+  return object == Py_True;
+}
+
+// Where a tensor shall be.
+std::optional<c10::Device> target_of(PyObject* object) {
+  if (object == Py_None) [[likely]] {
+    return std::nullopt;
+  }
+  const char* text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
+  if (!text && !is_device(object)) {
+    PyErr_Clear();
+    PyErr_Format(
+        PyExc_TypeError,
+        "argument 'device' must be a torch.device, its name or None, got %.200s",
+        Py_TYPE(object)->tp_name);
+    throw PythonError();
+  }
+  const c10::Device device = text ? c10::Device(std::string(text)) : static_cast<c10::Device>(device_of(object));
+  if (device.is_cpu()) {
+    return c10::kCPU;
+  }
+  TORCH_CHECK_WITH(
+      BufferError,
+      device.is_cuda(),
+      "argument 'device' must be cpu or cuda, got ",
+      device,
+      "; copy the result with .to(device)");
+  const auto* found = interop::detail::find_devices(c10::kCUDA);
+  TORCH_CHECK_WITH(
+      BufferError, found, "argument 'device' is ", device, ", and this torch (" TORCH_VERSION ") finds no CUDA device");
+  const c10::Device indexed = device.has_index() ? device : found->getDevice();
+  return torch_device({kDLCUDA, indexed.index()}, "device", "ask for 'cpu'");
+}
+
+// What a consumer's stream means for a tensor that will be on `device`; -1 if nothing has to wait.
+int64_t stream_of(PyObject* object, const c10::Device& device) {
+  if (object != Py_None && !PyLong_CheckExact(object)) {
+    PyErr_Format(PyExc_TypeError, "argument 'stream' must be an integer or None, got %.200s", Py_TYPE(object)->tp_name);
+    throw PythonError();
+  }
+  const int64_t number = object == Py_None ? -1 : integer_of(object, "stream", "an integer or None");
+  if (!device.is_cuda()) {
+    TORCH_CHECK_VALUE(
+        number == -1,
+        "argument 'stream' must be None or -1 for a tensor on ",
+        device,
+        ", which has no streams, got ",
+        number);
+    return -1;
+  }
+  if (object == Py_None) {
+    return 1;  // "producer must assume the legacy default stream" (array API, __dlpack__)
+  }
+  if (number != -1) {
+    check_stream(number, "argument 'stream'");
+  }
+  return number;
+}
+
+}  // namespace
+
+DLDevice dl_device_of(PyObject* object, const char* argument) {
+  constexpr const char* accepted = "a tuple of DLPack's type of device and its index";
+  const Pair given = pair_of(object, argument, accepted);
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  TORCH_CHECK_VALUE(
+      0 <= given.first && given.first <= most && 0 <= given.second && given.second <= most,
+      "argument '",
+      argument,
+      "' must be ",
+      accepted,
+      ", got (",
+      given.first,
+      ", ",
+      given.second,
+      ")");
+  return {static_cast<DLDeviceType>(given.first), static_cast<int32_t>(given.second)};
+}
+
+namespace python {
+
+PyObject* from_numpy(PyObject* array, PyObject* on_readonly) noexcept {
+  return guarded([&] { return wrap(tensor_of_array(array, on_readonly_of(on_readonly))); });
+}
+
+PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept {
+  return guarded([&] { return array_of_tensor(tensor_of(tensor), force, readonly); });
+}
+
+PyObject* from_buffer(
+    PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* on_readonly) noexcept {
+  return guarded([&] {
+    BufferView view;
+    if (dtype != Py_None) {
+      if (!is_dtype(dtype)) {
+        PyErr_Format(
+            PyExc_TypeError,
+            "argument 'dtype' must be a torch.dtype such as torch.float32, or None, got %.200R, a %.200s",
+            dtype,
+            Py_TYPE(dtype)->tp_name);
+        throw PythonError();
+      }
+      view.dtype = dtype_of(dtype);
+    }
+    const Sizes sizes = shape == Py_None ? Sizes() : shape_of(shape);
+    view.has_shape = shape != Py_None;
+    view.shape = sizes;
+    view.offset = integer_of(offset, "offset", "an integer");
+    return wrap(tensor_of_buffer(exporter, view, on_readonly_of(on_readonly)));
+  });
+}
+
+PyObject* as_memoryview(PyObject* tensor, bool readonly) noexcept {
+  return guarded([&] { return memoryview_of_tensor(tensor_of(tensor), readonly); });
+}
+
+PyObject* from_dlpack(PyObject* object, PyObject* device, PyObject* copy, PyObject* on_readonly) noexcept {
+  return guarded([&] {
+    DlpackImport wanted;
+    wanted.on_readonly = on_readonly_of(on_readonly);
+    wanted.copy = copy_of(copy);
+    wanted.device = target_of(device);
+    return wrap(tensor_of_dlpack(object, wanted));
+  });
+}
+
+PyObject* to_dlpack(
+    PyObject* object,
+    PyObject* stream,
+    PyObject* max_version,
+    PyObject* dl_device,
+    PyObject* copy,
+    bool readonly) noexcept {
+  return guarded([&] {
+    const at::Tensor& tensor = tensor_of(object);
+    DlpackExport wanted;
+    wanted.versioned =
+        max_version != Py_None && pair_of(max_version, "max_version", "a tuple of two integers").first >= 1;
+    wanted.readonly = readonly;
+    wanted.copy = copy_of(copy);
+    if (dl_device != Py_None) {
+      wanted.device = torch_device(dl_device_of(dl_device, "dl_device"), "dl_device", "ask for the CPU, (1, 0)");
+    }
+    TORCH_CHECK_TYPE(tensor.defined(), "argument 'tensor' must be a tensor, got an undefined one (None)");
+    wanted.stream = stream_of(stream, wanted.device.value_or(tensor.device()));
+    return capsule_of_tensor(tensor, wanted);
+  });
+}
+
+PyObject* from_cuda_array_interface(PyObject* object, PyObject* on_readonly) noexcept {
+  return guarded([&] { return wrap(tensor_of_cuda_array(object, on_readonly_of(on_readonly))); });
+}
+
+PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept {
+  return guarded([&] { return cuda_array_of_tensor(tensor_of(tensor), readonly); });
+}
+
+PyObject* tensor_buffer_type() noexcept {
+  return Py_NewRef(reinterpret_cast<PyObject*>(bridges::tensor_buffer_type()));
+}
+
+int enable_protocol(bool enable) noexcept {
+  return bridges::enable_protocol(enable);
+}
+
+bool protocol_is_enabled() noexcept {
+  return bridges::protocol_is_enabled();
+}
+
+}  // namespace python
+
+}  // namespace interop::bridges
