@@ -94,7 +94,7 @@ def torch_dependent() -> dict:
             "csrc/layout.cpp",
             *(
                 f"csrc/{name}.cpp"
-                for name in ("autograd", "boxed", "library", "node", "registry", "runtime", "signature")
+                for name in ("apply", "boxed", "dispatcher", "node", "registry", "runtime", "signature")
             ),
         ],
         bootstrap=False,  # interop/__init__.py has imported torch and compared versions

@@ -20,8 +20,8 @@
 #include "interop/cuda/check.h"
 #include "interop/cuda/driver.h"
 #include "interop/cuda/launch.h"
-#include "interop/cuda/library.h"
-#include "interop/cuda/parameter.h"
+#include "interop/cuda/loaded_module.h"
+#include "interop/cuda/parameter_type.h"
 
 namespace interop::cuda {
 
@@ -46,12 +46,12 @@ Dim3 to_dim3(const A& size) noexcept {
     static_assert(!requires { size.f3; }, "a grid and a block have up to three sizes");
     return interop::detail::with_fields(size, [](const auto&... field) {
       static_assert(
-          (Integral<std::remove_cvref_t<decltype(field)>> && ...), "the sizes of a grid and a block are ints");
+          (IntegralOrEnum<std::remove_cvref_t<decltype(field)>> && ...), "the sizes of a grid and a block are ints");
       return Dim3(static_cast<int64_t>(field)...);
     });
   } else {
     static_assert(
-        std::is_same_v<A, Dim3> || Integral<A>, "a grid and a block are an int, a tuple of C ints, or a Dim3");
+        std::is_same_v<A, Dim3> || IntegralOrEnum<A>, "a grid and a block are an int, a tuple of C ints, or a Dim3");
     return Dim3(size);
   }
 }
@@ -65,7 +65,7 @@ class KernelState {
     name_ = text(attribute(handle, "name").get());
     arch_ = text(attribute(module.get(), "arch").get());
     if (parameters.get() != Py_None) {
-      const Object items = owned(PySequence_Tuple(parameters.get()));
+      const Object items = own(PySequence_Tuple(parameters.get()));
       parameters_.emplace();
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
         parameters_->emplace_back(text(PyTuple_GET_ITEM(items.get(), i)));
@@ -74,8 +74,8 @@ class KernelState {
     for (int i = 0; i < max_arguments; ++i) {
       argument_names_[i] = std::to_string(i + 1) + " of " + name_;
     }
-    library_ = library_of(module.get());
-    kernel_ = library_->kernel(text(attribute(handle, "lowered_name").get()), name_);
+    module_ = loaded_module_of(module.get());
+    kernel_ = module_->kernel(text(attribute(handle, "lowered_name").get()), name_);
   }
 
   static constexpr int max_arguments = 32;
@@ -113,7 +113,7 @@ class KernelState {
       }
     };
     if (shared_bytes > 0) {
-      check(library_->allow_shared(kernel_, shared_bytes));
+      check(module_->allow_shared(kernel_, shared_bytes));
     }
     keep_if_capturing(cuda, launch.stream());
     check(cuda.LaunchKernel(
@@ -137,7 +137,7 @@ class KernelState {
       return name_;
     }
     std::string types;
-    for (const Parameter& parameter : *parameters_) {
+    for (const ParameterType& parameter : *parameters_) {
       types += (types.empty() ? "" : ", ") + parameter.type();
     }
     return name_ + "(" + types + ")";
@@ -161,7 +161,7 @@ class KernelState {
     }
     check_count(parameters_->size(), count);
     for (size_t i = 0; i < count; ++i) {
-      const Parameter& parameter = (*parameters_)[i];
+      const ParameterType& parameter = (*parameters_)[i];
       if (arguments[i].tensor && !arguments[i].tensor->defined()) {
         continue;  // check_tensors() says so
       }
@@ -234,7 +234,7 @@ class KernelState {
   // A thread that has not used CUDA's runtime yet has no context, and torch's guard, where the device is current
   // already, does not give it one.
   static void make_context_current(const Driver& cuda) {
-    Driver::Context context = nullptr;
+    Driver::CUcontext context = nullptr;
     if (cuda.CtxGetCurrent(&context) == Driver::success && context) {
       return;
     }
@@ -300,12 +300,12 @@ class KernelState {
     return tensor.mutable_data_ptr();
   }
 
-  void keep_if_capturing(const Driver& cuda, Driver::Stream stream) const {
+  void keep_if_capturing(const Driver& cuda, Driver::CUstream stream) const {
     int status = Driver::stream_capture_status_none;
     // The default stream cannot be captured.
     if (stream && cuda.StreamIsCapturing(stream, &status) == Driver::success &&
         status != Driver::stream_capture_status_none) {
-      library_->keep();
+      module_->keep();
     }
   }
 
@@ -318,9 +318,9 @@ class KernelState {
   std::string name_;
   std::string arch_;
   std::array<std::string, max_arguments> argument_names_;
-  std::optional<std::vector<Parameter>> parameters_;  // nothing if the kernel's name does not tell
-  std::shared_ptr<Library> library_;
-  Driver::Kernel kernel_ = nullptr;
+  std::optional<std::vector<ParameterType>> parameters_;  // nothing if the kernel's name does not tell
+  std::shared_ptr<LoadedModule> module_;
+  Driver::CUkernel kernel_ = nullptr;
   std::once_flag sizes_once_;
   std::optional<std::vector<size_t>> sizes_;  // in bytes; nothing if the driver does not tell
 };
@@ -358,7 +358,7 @@ class Kernel {
 
   // Of an interop.cuda.Kernel. Loads its module, the first time. With the GIL.
   explicit Kernel(PyObject* handle) {
-    const auto module = detail::owned(PyImport_ImportModule("interop.cuda"));
+    const auto module = detail::own(PyImport_ImportModule("interop.cuda"));
     const auto type = detail::attribute(module.get(), "Kernel");
     TORCH_CHECK_TYPE(
         PyType_Check(type.get()) && PyObject_TypeCheck(handle, reinterpret_cast<PyTypeObject*>(type.get())),
