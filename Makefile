@@ -52,7 +52,9 @@ clean:
 	rm -rf build dist *.egg-info
 
 # The environment, and the package built in it: again when what it is built from changes.
-$(READY): $(wildcard requirements/*.txt) setup.py pyproject.toml $(wildcard interop/*.pyx interop/build/*.py interop/codegen/*.py csrc/*.cpp csrc/bridges/*.cpp csrc/include/interop/*.h csrc/bridges/*.h)
+BUILT_FROM := $(shell find csrc interop/*.pyx interop/build interop/codegen interop/cython -type f ! -name '*.pyc')
+
+$(READY): $(wildcard requirements/*.txt) setup.py pyproject.toml $(BUILT_FROM)
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --requirement requirements/dev.txt
 	$(PY) -m pip install --quiet --no-build-isolation --no-deps --editable .

@@ -1,5 +1,6 @@
 """Builds torch-interop against the torch that is installed."""
 
+import os
 import re
 import shutil
 import sys
@@ -86,33 +87,38 @@ def torch_dependent() -> dict:
 
     from interop.build import BuildExtension, Extension
 
+    class KeepObjects(BuildExtension):
+        """Builds in a folder that stays: that of an editable install is a temporary one."""
+
+        def initialize_options(self):
+            super().initialize_options()
+            self.build_temp = str(ROOT / "build" / f"temp.{sys.implementation.cache_tag}-torch-{torch.__version__}")
+
     major, minor = re.match(r"(\d+)\.(\d+)", torch.__version__).groups()
+    options = {
+        "bootstrap": False,  # interop/__init__.py has imported torch and compared versions
+        "depends": [str(path) for pattern in ("*.h", "*.cpp") for path in (ROOT / "csrc").rglob(pattern)],
+        # Python's own flags may ask for debug information, a third of what g++ does. CFLAGS=-g is a wish for it.
+        "extra_compile_args": [] if re.search(r"(^|\s)-g", os.environ.get("CFLAGS", "")) else ["-g0"],
+    }
     core = Extension(
         "interop._core",
-        [
-            "interop/_core.pyx",
-            "csrc/layout.cpp",
-            *(
-                f"csrc/{name}.cpp"
-                for name in ("autograd", "boxed", "library", "node", "registry", "runtime", "signature")
-            ),
-        ],
-        bootstrap=False,  # interop/__init__.py has imported torch and compared versions
+        # Each unit includes several files of csrc: they would read the same headers, which takes most of the time.
+        ["interop/_core.pyx", "csrc/units/autograd.cpp", "csrc/units/dispatcher.cpp"],
         define_macros=[("INTEROP_TORCH_MAJOR", major), ("INTEROP_TORCH_MINOR", minor)],
-        depends=[str(header) for header in (ROOT / "csrc/include/interop").rglob("*.h")],
+        **options,
     )
     bridges = Extension(
         "interop._bridges",
         ["interop/_bridges.pyx", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("csrc/bridges/*.cpp"))],
-        bootstrap=False,
         include_dirs=["csrc", numpy.get_include()],
-        depends=[str(header) for folder in ("csrc/bridges", "csrc/include") for header in (ROOT / folder).rglob("*.h")],
+        **options,
     )
     return {
         # What is compiled for one minor release does not fit another.
         "install_requires": [f"torch=={major}.{minor}.*"],
         "ext_modules": [core, bridges],
-        "cmdclass": {"build_ext": BuildExtension},
+        "cmdclass": {"build_ext": KeepObjects},
     }
 
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "autograd.h"
+#include "apply.h"
 
 namespace interop::boxed {
 

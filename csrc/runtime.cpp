@@ -3,26 +3,29 @@
 
 #include <torch/csrc/Exceptions.h>
 
-#include "autograd.h"
-#include "interop/kernel.h"
-#include "library.h"
+#include "apply.h"
+#include "dispatcher.h"
+#include "interop/dispatcher_kernel.h"
 
 namespace interop {
 
 namespace {
 
-class Compiled final : public Runtime {
+class RuntimeImpl final : public Runtime {
  public:
   void define(
       const Module& module,
       const std::string& name,
       const std::string& schema,
       const std::vector<at::Tag>& tags) override {
-    library::define(module, name, schema, tags);
+    dispatcher::define(module, name, schema, tags);
   }
-  void impl(const Module& module, const std::string& name, const std::string& key, std::vector<kernel::Candidate> ways)
-      override {
-    library::impl(module, name, key, std::move(ways));
+  void impl(
+      const Module& module,
+      const std::string& name,
+      const std::string& key,
+      std::vector<dispatcher::Candidate> ways) override {
+    dispatcher::impl(module, name, key, std::move(ways));
   }
   void apply(
       const std::shared_ptr<const autograd::Definition>& definition,
@@ -36,14 +39,14 @@ class Compiled final : public Runtime {
       const std::string& name,
       const autograd::Backward& backward,
       std::vector<autograd::SetupContext> ways) override {
-    library::register_autograd(module, name, backward, std::move(ways));
+    dispatcher::register_autograd(module, name, backward, std::move(ways));
   }
   void register_autocast(
       const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) override {
-    library::register_autocast(module, name, device, dtype);
+    dispatcher::register_autocast(module, name, device, dtype);
   }
   void call(const std::string& name, std::vector<c10::IValue>& stack) override {
-    library::call(name, stack);
+    dispatcher::call(name, stack);
   }
   std::exception_ptr take_python_error() override {
     python_error error;
@@ -56,8 +59,8 @@ class Compiled final : public Runtime {
 
 // For interop/_core.pyx; a new reference.
 PyObject* make_runtime_capsule() {
-  static Compiled compiled;
-  return PyCapsule_New(static_cast<Runtime*>(&compiled), Runtime::attribute, nullptr);
+  static RuntimeImpl implementation;
+  return PyCapsule_New(static_cast<Runtime*>(&implementation), Runtime::attribute, nullptr);
 }
 
 }  // namespace interop

@@ -165,8 +165,9 @@ def compile_own(work: Path, headers: Path) -> list[str]:
     folder = ROOT / "csrc" / "include"
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h"))
     every.write_text("#include <Python.h>\n" + "".join(f'#include "{name}"\n' for name in names))
-    needs_a_module = {"bootstrap.cpp", "layout.cpp"}
-    sources = [path for path in sorted((ROOT / "csrc").rglob("*.cpp")) if path.name not in needs_a_module]
+    needs_macros = {ROOT / "csrc/bootstrap.cpp", ROOT / "csrc/layout.cpp"}
+    units = set((ROOT / "csrc/units").iterdir())  # of files that are compiled here one by one
+    sources = sorted({*(ROOT / "csrc").rglob("*.cpp")} - needs_macros - units)
     return [error for source in [every, *sources] for error in check([str(source)], work, headers)]
 
 

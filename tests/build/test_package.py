@@ -1,5 +1,6 @@
 """The wheel and the sdist hold what users need, and the wheel alone passes the consumer tests."""
 
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,13 @@ OF_WHEEL = {
     "library": "import operators, torch; torch.ops.interop_test.scaled_mm",
     "bridges": "import bridged, numpy; assert bridged.numpy_and_back(numpy.full(3, 2.0)).tolist() == [4, 4, 4]",
 }
+# Prints what setup.py says of its extensions.
+BUILT_FROM = """
+import json, setuptools
+from distutils.core import run_setup
+made = run_setup("setup.py", stop_after="init")
+print(json.dumps({e.name: e.sources + e.depends for e in made.ext_modules}))
+"""
 GENERATED = {
     "pxd/torch/_tensor.pxd",
     "pxd/ATen/Functions.pxd",
@@ -37,6 +45,17 @@ def tracked(*patterns):
     if listed.returncode:
         pytest.skip("not a git checkout, so there is no list of files to compare with")
     return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+
+
+def test_the_package_is_built_again_when_any_native_source_changes():
+    """By pip and by make. Ninja then finds what includes the file."""
+    extensions = run([sys.executable, "-P", "-c", BUILT_FROM], cwd=ROOT)
+    for extension, files in json.loads(extensions.splitlines()[-1]).items():
+        missing = tracked("csrc/*.h", "csrc/*.cpp") - {os.path.relpath(ROOT / name, ROOT) for name in files}
+        assert missing == set(), extension
+    made = re.search(r"^\.venv/ready: (.*)", run(["make", "-np", ".venv/ready"], cwd=ROOT), re.MULTILINE)
+    wanted = tracked("csrc/*.h", "csrc/*.cpp", "csrc/*.cuh", "interop/_*.pyx", "interop/cython/*.py")
+    assert wanted <= set(made[1].split()), wanted - set(made[1].split())
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@
 
 #include "interop/convert.h"
 #include "interop/gradient.h"
-#include "interop/reference.h"
 #include "interop/runtime.h"
+#include "interop/unwrap_reference.h"
 #include "interop/value.h"
 
 namespace interop::autograd {
@@ -102,8 +102,8 @@ class Function {
         definition_->arguments,
         " arguments, got ",
         sizeof...(A));
-    const Value values[sizeof...(A) + 1] = {Value(seen(arguments))..., Value()};
-    const Input inputs[sizeof...(A) + 1] = {input(seen(arguments))..., Input()};
+    const Value values[sizeof...(A) + 1] = {Value(unwrap_reference(arguments))..., Value()};
+    const Input inputs[sizeof...(A) + 1] = {input(unwrap_reference(arguments))..., Input()};
     Tensors outputs;
     runtime().apply(
         definition_,

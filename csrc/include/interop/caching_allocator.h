@@ -26,7 +26,7 @@ inline c10::DeviceAllocator& caching_allocator(c10::DeviceType type) {
   return *found;
 }
 
-inline c10::DeviceIndex index_of(const c10::Device& device) {
+inline c10::DeviceIndex existing_index(const c10::Device& device) {
   return existing(devices(device.type(), "there is no caching allocator"), device).index();
 }
 
@@ -35,7 +35,7 @@ inline c10::DeviceIndex index_of(const c10::Device& device) {
 // Counts and sums, all 0 where nothing was allocated yet.
 inline c10::CachingDeviceAllocator::DeviceStats getDeviceStats(const c10::Device& device) {
   auto& allocator = detail::caching_allocator(device.type());
-  return allocator.initialized() ? allocator.getDeviceStats(detail::index_of(device))
+  return allocator.initialized() ? allocator.getDeviceStats(detail::existing_index(device))
                                  : c10::CachingDeviceAllocator::DeviceStats();
 }
 
@@ -43,7 +43,7 @@ inline c10::CachingDeviceAllocator::DeviceStats getDeviceStats(const c10::Device
 inline void resetPeakStats(const c10::Device& device) {
   auto& allocator = detail::caching_allocator(device.type());
   if (allocator.initialized()) {
-    allocator.resetPeakStats(detail::index_of(device));
+    allocator.resetPeakStats(detail::existing_index(device));
   }
 }
 
@@ -51,7 +51,7 @@ inline void resetPeakStats(const c10::Device& device) {
 inline void resetAccumulatedStats(const c10::Device& device) {
   auto& allocator = detail::caching_allocator(device.type());
   if (allocator.initialized()) {
-    allocator.resetAccumulatedStats(detail::index_of(device));
+    allocator.resetAccumulatedStats(detail::existing_index(device));
   }
 }
 
@@ -65,7 +65,7 @@ inline void emptyCache(c10::DeviceType type) {
 
 // Free and total bytes of the device, as its driver sees them.
 inline std::pair<size_t, size_t> getMemoryInfo(const c10::Device& device) {
-  return detail::caching_allocator(device.type()).getMemoryInfo(detail::index_of(device));
+  return detail::caching_allocator(device.type()).getMemoryInfo(detail::existing_index(device));
 }
 
 // The memory will not be given to another tensor before all is done that the stream was given until it is freed.

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "interop/from_python.h"
-#include "interop/reference.h"
+#include "interop/unwrap_reference.h"
 
 namespace interop {
 
@@ -31,10 +31,10 @@ concept CTuple = requires(const A a) { a.f0; };
 
 // Whole numbers, those of a C enum among them.
 template <class A>
-concept Integral = std::is_integral_v<A> || (std::is_enum_v<A> && std::is_convertible_v<A, int64_t>);
+concept IntegralOrEnum = std::is_integral_v<A> || (std::is_enum_v<A> && std::is_convertible_v<A, int64_t>);
 
 template <class A>
-concept Arithmetic = Integral<A> || std::is_floating_point_v<A>;
+concept Arithmetic = IntegralOrEnum<A> || std::is_floating_point_v<A>;
 
 template <class T>
 inline constexpr bool is_complex = false;
@@ -101,7 +101,7 @@ struct Convert<at::Scalar> {
       return at::Scalar(c10::complex<double>(a.real(), a.imag()));
     } else if constexpr (std::is_floating_point_v<A>) {
       return at::Scalar(static_cast<double>(a));
-    } else if constexpr (std::is_same_v<A, bool> || !Integral<A>) {
+    } else if constexpr (std::is_same_v<A, bool> || !IntegralOrEnum<A>) {
       return at::Scalar(a);
     } else if constexpr (std::is_unsigned_v<A>) {
       return at::Scalar(static_cast<uint64_t>(a));
@@ -119,7 +119,7 @@ template <>
 struct Convert<bool> {
   template <class A>
   static constexpr int of = std::is_same_v<A, bool> ? 0
-                            : Integral<A>           ? 8
+                            : IntegralOrEnum<A>     ? 8
                                                     : impossible;
   static int of_object(PyObject* obj) noexcept {
     return python::is_truth_value(obj) ? 0 : impossible;
@@ -137,7 +137,7 @@ template <>
 struct Convert<int64_t> {
   template <class A>
   static constexpr int of = std::is_same_v<A, bool> ? 2
-                            : Integral<A>           ? 0
+                            : IntegralOrEnum<A>     ? 0
                                                     : impossible;
   static int of_object(PyObject* obj) noexcept {
     if (PyBool_Check(obj) || !PyIndex_Check(obj)) {
@@ -158,7 +158,7 @@ template <>
 struct Convert<double> {
   template <class A>
   static constexpr int of = std::is_floating_point_v<A> ? 0
-                            : Integral<A>               ? 1
+                            : IntegralOrEnum<A>         ? 1
                                                         : impossible;
   static int of_object(PyObject* obj) noexcept {
     return PyFloat_Check(obj) ? 0 : python::is_number(obj) && !PyComplex_Check(obj) ? 1 : impossible;
@@ -329,14 +329,14 @@ constexpr auto with_fields(const A& a, F f) {
 template <class T, CTuple A>
 auto elements_of(const A& a, Argument argument) {
   return with_fields(a, [&](const auto&... field) {
-    return std::array<T, sizeof...(field)>{T(Convert<T>::from(seen(field), argument))...};
+    return std::array<T, sizeof...(field)>{T(Convert<T>::from(unwrap_reference(field), argument))...};
   });
 }
 
 // The highest cost among the fields of a tuple of C values.
 template <class T, CTuple A>
 inline constexpr int cost_of_elements = decltype(with_fields(std::declval<const A&>(), []<class... F>(const F&...) {
-  return std::integral_constant<int, std::max({Convert<T>::template of<seen_t<F>>...})>();
+  return std::integral_constant<int, std::max({Convert<T>::template of<unwrap_reference_t<F>>...})>();
 }))::value;
 
 template <class T>
@@ -502,7 +502,7 @@ constexpr int cost(const A& a) noexcept {
     const Gil gil;
     return Convert<P>::of_object(reinterpret_cast<PyObject*>(a));
   } else {
-    return Convert<P>::template of<seen_t<A>>;
+    return Convert<P>::template of<unwrap_reference_t<A>>;
   }
 }
 
@@ -512,7 +512,7 @@ inline constexpr bool possible = [] {
   if constexpr (Object<A>) {
     return true;
   } else {
-    return Convert<P>::template of<seen_t<A>> < impossible;
+    return Convert<P>::template of<unwrap_reference_t<A>> < impossible;
   }
 }();
 
@@ -524,7 +524,7 @@ decltype(auto) as(const A& a, const char* function, const char* name) {
     const Gil gil;
     return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});
   } else {
-    return Convert<P>::from(seen(a), Argument{function, name});
+    return Convert<P>::from(unwrap_reference(a), Argument{function, name});
   }
 }
 
@@ -553,7 +553,7 @@ std::string name_of(const A& a) {
   } else if constexpr (std::is_base_of_v<at::TensorBase, A>) {
     return "Tensor";
   } else if constexpr (Arithmetic<A>) {
-    return std::is_same_v<A, bool> ? "bool" : Integral<A> ? "int" : "float";
+    return std::is_same_v<A, bool> ? "bool" : IntegralOrEnum<A> ? "int" : "float";
   } else if constexpr (Convert<at::IntArrayRef>::template of<A> < impossible) {
     return "int[]";
   } else {
@@ -569,7 +569,7 @@ template <bool any_possible, class... A>
   static_assert(any_possible, "no overload of this function takes arguments of these types");
   const Gil gil;
   std::string types;
-  ((types += (types.empty() ? "" : ", ") + detail::name_of(seen(given))), ...);
+  ((types += (types.empty() ? "" : ", ") + detail::name_of(unwrap_reference(given))), ...);
   PyErr_Format(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
   throw PythonError();
 }

@@ -22,7 +22,7 @@
 #include "interop/dispatch.h"
 #include "interop/graph.h"
 #include "interop/iterator.h"
-#include "interop/reference.h"
+#include "interop/unwrap_reference.h"
 #include "interop/vectorised.h"
 
 // Exported by libtorch_cpu. Its header, ATen/ScalarOps.h, costs 3 s of g++.
@@ -32,10 +32,6 @@ scalar_tensor_static(const Scalar& s, std::optional<ScalarType> dtype_opt, std::
 }
 
 namespace interop {
-
-// One scalar function for each element type that is computed with.
-template <auto... functions>
-struct Kernel {};
 
 namespace detail {
 
@@ -88,22 +84,28 @@ struct Description {
   }
 };
 
+}  // namespace detail
+
+// One scalar function for each element type that is computed with.
 template <auto... functions>
-struct Described {
-  static constexpr std::array<c10::ScalarType, sizeof...(functions)> dtypes{Signature<decltype(functions)>::dtype...};
-  using First = Signature<std::tuple_element_t<0, std::tuple<decltype(functions)...>>>;
+struct ScalarFunctions {
+  static constexpr std::array<c10::ScalarType, sizeof...(functions)> dtypes{
+      detail::Signature<decltype(functions)>::dtype...};
+  using First = detail::Signature<std::tuple_element_t<0, std::tuple<decltype(functions)...>>>;
   static_assert(
-      ((Signature<decltype(functions)>::arguments == First::arguments) && ...) &&
-          ((Signature<decltype(functions)>::is_predicate == First::is_predicate) && ...),
+      ((detail::Signature<decltype(functions)>::arguments == First::arguments) && ...) &&
+          ((detail::Signature<decltype(functions)>::is_predicate == First::is_predicate) && ...),
       "the functions of a kernel must have one number of arguments and one kind of result");
 
-  static Description with_name(const char* name) {
+  static detail::Description describe(const char* name) {
     return {name, dtypes.data(), dtypes.size(), First::is_predicate};
   }
 };
 
+namespace detail {
+
 // A number promotes as in torch: its kind counts, not its size.
-inline at::Tensor number(const c10::Scalar& value) {
+inline at::Tensor wrapped_number(const c10::Scalar& value) {
   at::Tensor tensor = at::detail::scalar_tensor_static(value, value.type(), at::kCPU);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   return tensor;
@@ -111,7 +113,7 @@ inline at::Tensor number(const c10::Scalar& value) {
 
 template <class A>
 at::Tensor operand(const A& argument) {
-  const auto& value = seen(argument);
+  const auto& value = unwrap_reference(argument);
   using V = std::remove_cvref_t<decltype(value)>;
   if constexpr (std::is_base_of_v<at::TensorBase, V>) {
     return at::Tensor(value);
@@ -119,7 +121,7 @@ at::Tensor operand(const A& argument) {
     static_assert(
         std::is_arithmetic_v<V> || std::is_same_v<V, c10::Scalar>,
         "an argument must be an at.Tensor or a number with a C type; of a torch.Tensor take .cdata");
-    return number(c10::Scalar(value));
+    return wrapped_number(c10::Scalar(value));
   }
 }
 
@@ -227,10 +229,11 @@ bool run_if(c10::ScalarType computed, at::TensorIterator& iterator) {
 
 template <auto... functions, class... Arguments>
 at::Tensor elementwise(const char* name, const at::Tensor& out, const Arguments&... arguments) {
-  using D = Described<functions...>;
-  static_assert(sizeof...(Arguments) == D::First::arguments, "a kernel takes as many arguments as its functions");
+  using Functions = ScalarFunctions<functions...>;
+  static_assert(
+      sizeof...(Arguments) == Functions::First::arguments, "a kernel takes as many arguments as its functions");
   std::array<at::Tensor, sizeof...(Arguments)> inputs{operand(arguments)...};
-  const Description operation = D::with_name(name);
+  const Description operation = Functions::describe(name);
   const Plan plan(operation, inputs.data(), inputs.size());
   if (plan.is_symbolic && !out.defined()) [[unlikely]] {
     return symbolic_result(plan, operation.is_predicate, inputs.data(), inputs.size());
@@ -245,16 +248,16 @@ at::Tensor elementwise(const char* name, const at::Tensor& out, const Arguments&
 }  // namespace detail
 
 template <auto... functions, class... Arguments>
-at::Tensor elementwise(const char* name, Kernel<functions...>, const Arguments&... arguments) {
+at::Tensor elementwise(const char* name, ScalarFunctions<functions...>, const Arguments&... arguments) {
   return detail::elementwise<functions...>(name, at::Tensor(), arguments...);
 }
 
 // Into `out`, which is resized if need be, and returned.
 template <auto... functions, class... Arguments>
 at::Tensor elementwise_out(
-    const char* name, const at::Tensor& out, Kernel<functions...> kernel, const Arguments&... arguments) {
+    const char* name, const at::Tensor& out, ScalarFunctions<functions...> kernel, const Arguments&... arguments) {
   TORCH_CHECK_TYPE(out.defined(), "argument 'out' must be a tensor, got an undefined one (None)");
-  using First = typename detail::Described<functions...>::First;
+  using First = typename ScalarFunctions<functions...>::First;
   if (First::is_predicate && out.scalar_type() != at::kBool) {
     const at::Tensor result = elementwise(name, kernel, arguments...);
     check_data(out, "out", result.is_meta() ? Copes::with_meta : Copes::with_nothing);
@@ -275,4 +278,4 @@ inline at::Tensor unbroadcast(const at::Tensor& gradient, const at::Tensor& inpu
 
 // A macro, because a C++ template sees of a function that Cython hands it no more than its type, and what Cython writes
 // for `f[float]` is the name of the specialisation.
-#define INTEROP_KERNEL(...) (::interop::Kernel<__VA_ARGS__>{})
+#define INTEROP_KERNEL(...) (::interop::ScalarFunctions<__VA_ARGS__>{})

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "interop/convert.h"
-#include "interop/raise.h"
+#include "interop/runtime.h"
 
 namespace interop::autograd {
 

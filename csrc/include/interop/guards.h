@@ -61,9 +61,9 @@ class InferenceMode : public ScopedMode<c10::InferenceMode> {
 
 namespace detail {
 
-class BelowAutograd {
+class DispatchBelowAutograd {
  public:
-  explicit BelowAutograd(bool) {}
+  explicit DispatchBelowAutograd(bool) {}
 
  private:
   at::AutoDispatchBelowAutograd guard_;
@@ -72,7 +72,7 @@ class BelowAutograd {
 }  // namespace detail
 
 // For kernels of Autograd keys: operators that are called go to the kernels below, and leave no graph.
-class AutoDispatchBelowAutograd : public ScopedMode<detail::BelowAutograd> {
+class AutoDispatchBelowAutograd : public ScopedMode<detail::DispatchBelowAutograd> {
  public:
   AutoDispatchBelowAutograd() noexcept : ScopedMode(true) {}
 };

@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "interop/reference.h"
 #include "interop/scalar.h"
 #include "interop/tensor.h"
+#include "interop/unwrap_reference.h"
 
 namespace interop {
 
@@ -122,14 +122,14 @@ template <class... T>
 std::vector<at::indexing::TensorIndex> indices(const T&... values) {
   std::vector<at::indexing::TensorIndex> all;
   all.reserve(sizeof...(T));
-  (all.push_back(detail::index_of<seen_t<T>>(seen(values))), ...);
+  (all.push_back(detail::index_of<unwrap_reference_t<T>>(unwrap_reference(values))), ...);
   return all;
 }
 
 // For indices whose number is not known beforehand.
 template <class T>
 void add_index(std::vector<at::indexing::TensorIndex>& all, const T& value) {
-  all.push_back(detail::index_of<seen_t<T>>(seen(value)));
+  all.push_back(detail::index_of<unwrap_reference_t<T>>(unwrap_reference(value)));
 }
 
 }  // namespace interop

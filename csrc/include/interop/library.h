@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "interop/kernel.h"
+#include "interop/dispatcher_kernel.h"
 #include "interop/operator.h"
 #include "interop/runtime.h"
 #include "interop/setup_context.h"
@@ -23,7 +23,7 @@ class Library {
 
   template <class F>
   void impl(const std::string& name, const std::string& key, F* kernel) const {
-    runtime().impl(module_, name, key, kernel::candidates<F>(kernel));
+    runtime().impl(module_, name, key, dispatcher::candidates<F>(kernel));
   }
 
   template <class B>

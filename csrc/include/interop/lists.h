@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "interop/reference.h"
+#include "interop/unwrap_reference.h"
 
 namespace interop {
 
@@ -44,7 +44,7 @@ Dims dims(T... values) noexcept {
 
 template <class... T>
 std::vector<at::Tensor> tensors(const T&... tensor) {
-  return {seen(tensor)...};
+  return {unwrap_reference(tensor)...};
 }
 
 }  // namespace interop

@@ -15,8 +15,8 @@
 #include "interop/convert.h"
 #include "interop/device.h"
 #include "interop/gil.h"
-#include "interop/reference.h"
 #include "interop/runtime.h"
+#include "interop/unwrap_reference.h"
 
 namespace interop {
 
@@ -112,7 +112,7 @@ class Operator {
   R call(const A&... arguments) const {
     std::vector<c10::IValue> stack;
     stack.reserve(sizeof...(A));
-    (stack.push_back(detail::to_ivalue(seen(arguments))), ...);
+    (stack.push_back(detail::to_ivalue(unwrap_reference(arguments))), ...);
     runtime().call(name_, stack);
     return detail::from_stack<R>(stack, name_);
   }

@@ -26,7 +26,7 @@
 #include <concepts>
 #include <type_traits>
 
-#include "interop/reference.h"
+#include "interop/unwrap_reference.h"
 
 namespace interop {
 
@@ -36,7 +36,7 @@ concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_conver
 
 // A tensor, or Cython's reference to one.
 template <class T>
-concept Operand = std::same_as<seen_t<T>, at::Tensor>;
+concept Operand = std::same_as<unwrap_reference_t<T>, at::Tensor>;
 
 template <Number N>
 at::Scalar to_scalar(N value) {
@@ -50,14 +50,14 @@ at::Scalar to_scalar(N value) {
 }  // namespace interop
 
 // Templates, so that ATen's own, which are none, come before them where both fit alike.
-#define INTEROP_OPERATOR(OP, NAME, ...)                                                        \
-  template <interop::Operand T, interop::Operand U>                                            \
-  at::Tensor operator OP(const T& a, const U& b) {                                             \
-    return at::_ops::NAME##_Tensor::call(interop::seen(a), interop::seen(b) __VA_ARGS__);      \
-  }                                                                                            \
-  template <interop::Operand T, interop::Number N>                                             \
-  at::Tensor operator OP(const T& a, N b) {                                                    \
-    return at::_ops::NAME##_Scalar::call(interop::seen(a), interop::to_scalar(b) __VA_ARGS__); \
+#define INTEROP_OPERATOR(OP, NAME, ...)                                                                           \
+  template <interop::Operand T, interop::Operand U>                                                               \
+  at::Tensor operator OP(const T& a, const U& b) {                                                                \
+    return at::_ops::NAME##_Tensor::call(interop::unwrap_reference(a), interop::unwrap_reference(b) __VA_ARGS__); \
+  }                                                                                                               \
+  template <interop::Operand T, interop::Number N>                                                                \
+  at::Tensor operator OP(const T& a, N b) {                                                                       \
+    return at::_ops::NAME##_Scalar::call(interop::unwrap_reference(a), interop::to_scalar(b) __VA_ARGS__);        \
   }
 
 INTEROP_OPERATOR(+, add, , 1)
@@ -77,34 +77,35 @@ INTEROP_OPERATOR(^, bitwise_xor)
 
 template <interop::Number N, interop::Operand T>
 at::Tensor operator+(N value, const T& tensor) {
-  return at::_ops::add_Scalar::call(interop::seen(tensor), interop::to_scalar(value), 1);
+  return at::_ops::add_Scalar::call(interop::unwrap_reference(tensor), interop::to_scalar(value), 1);
 }
 
 template <interop::Number N, interop::Operand T>
 at::Tensor operator-(N value, const T& tensor) {
-  return at::_ops::rsub_Scalar::call(interop::seen(tensor), interop::to_scalar(value), 1);
+  return at::_ops::rsub_Scalar::call(interop::unwrap_reference(tensor), interop::to_scalar(value), 1);
 }
 
 template <interop::Number N, interop::Operand T>
 at::Tensor operator*(N value, const T& tensor) {
-  return at::_ops::mul_Scalar::call(interop::seen(tensor), interop::to_scalar(value));
+  return at::_ops::mul_Scalar::call(interop::unwrap_reference(tensor), interop::to_scalar(value));
 }
 
 // The same two steps as torch.Tensor.__rtruediv__, so that the results are the same to the last bit.
 template <interop::Number N, interop::Operand T>
 at::Tensor operator/(N value, const T& tensor) {
-  return at::_ops::mul_Scalar::call(at::_ops::reciprocal::call(interop::seen(tensor)), interop::to_scalar(value));
+  return at::_ops::mul_Scalar::call(
+      at::_ops::reciprocal::call(interop::unwrap_reference(tensor)), interop::to_scalar(value));
 }
 
 // Of a tensor itself these are members.
 template <interop::Operand T>
   requires interop::Reference<T>
 at::Tensor operator-(const T& tensor) {
-  return -interop::seen(tensor);
+  return -interop::unwrap_reference(tensor);
 }
 
 template <interop::Operand T>
   requires interop::Reference<T>
 at::Tensor operator~(const T& tensor) {
-  return ~interop::seen(tensor);
+  return ~interop::unwrap_reference(tensor);
 }

@@ -86,10 +86,12 @@ at::Tensor reduce(
     const c10::Scalar& identity,
     at::OptionalIntArrayRef dims,
     bool keepdim) {
-  using D = Described<functions...>;
-  static_assert(D::First::arguments == 2 && !D::First::is_predicate, "a reduction's function is T f(T total, T value)");
-  check_operand(D::with_name(name), tensor, "input");
-  const auto [result_dtype, computed] = D::with_name(name).choose(tensor.scalar_type());
+  using Functions = ScalarFunctions<functions...>;
+  static_assert(
+      Functions::First::arguments == 2 && !Functions::First::is_predicate,
+      "a reduction's function is T f(T total, T value)");
+  check_operand(Functions::describe(name), tensor, "input");
+  const auto [result_dtype, computed] = Functions::describe(name).choose(tensor.scalar_type());
   const auto reduced = at::dim_list_to_bitset(dims, tensor.dim());
   if (is_meta(tensor)) [[unlikely]] {
     return reduced_meta(tensor, reduced, keepdim, result_dtype);
@@ -122,7 +124,7 @@ at::Tensor reduce(
 template <class Identity, class Dims, auto... functions>
 at::Tensor reduce(
     const char* name,
-    Kernel<functions...>,
+    ScalarFunctions<functions...>,
     const at::Tensor& tensor,
     const Identity& identity,
     const Dims& dims,
@@ -136,7 +138,8 @@ at::Tensor reduce(
 }
 
 template <class Identity, auto... functions>
-at::Tensor reduce(const char* name, Kernel<functions...> kernel, const at::Tensor& tensor, const Identity& identity) {
+at::Tensor reduce(
+    const char* name, ScalarFunctions<functions...> kernel, const at::Tensor& tensor, const Identity& identity) {
   return reduce(name, kernel, tensor, identity, std::nullopt);
 }
 

@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "interop/callback.h"
 #include "interop/capsule.h"
+#include "interop/gil.h"
 
 namespace c10 {
 struct IValue;
@@ -24,7 +26,7 @@ struct IValue;
 
 namespace interop {
 
-namespace kernel {
+namespace dispatcher {
 struct Candidate;
 }
 namespace autograd {
@@ -55,7 +57,10 @@ class Runtime {
   virtual void define(
       const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
   virtual void impl(
-      const Module& module, const std::string& name, const std::string& key, std::vector<kernel::Candidate> ways) = 0;
+      const Module& module,
+      const std::string& name,
+      const std::string& key,
+      std::vector<dispatcher::Candidate> ways) = 0;
   // `ways` is empty if backward needs nothing.
   virtual void register_autograd(
       const Module& module,
@@ -96,5 +101,14 @@ inline Runtime& runtime() {
 }
 
 }  // namespace runtime_3
+
+// Throws the error of `call`, if there is one, as torch's python_error, which torch hands on to its caller in Python.
+inline void raise_if_failed(Callback& call) {
+  if (call.failed()) [[unlikely]] {
+    Gil gil;
+    call.take().restore();
+    std::rethrow_exception(runtime().take_python_error());
+  }
+}
 
 }  // namespace interop

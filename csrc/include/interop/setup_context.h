@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "interop/dispatcher_kernel.h"
 #include "interop/gradient.h"
-#include "interop/kernel.h"
 
 namespace interop::autograd {
 
@@ -31,7 +31,7 @@ struct Setup {
 template <class... P, class Whole>
 struct Setup<void(Context&, P...), Whole> {
   static SetupContext make(void (*function)(Context&, P...)) {
-    using Function = void(typename kernel::Parameter<P, Whole>::Dispatched...);
+    using Function = void(typename dispatcher::Parameter<P, Whole>::Dispatched...);
     return {
         reinterpret_cast<void (*)()>(function),
         &call,
@@ -47,8 +47,8 @@ struct Setup<void(Context&, P...), Whole> {
     Callback call;
     reinterpret_cast<void (*)(Context&, P...)>(function)(
         context,
-        kernel::Parameter<P, Whole>(
-            c10::impl::ivalue_to_arg<typename kernel::Parameter<P, Whole>::Dispatched, false>::call(values[I]))
+        dispatcher::Parameter<P, Whole>(
+            c10::impl::ivalue_to_arg<typename dispatcher::Parameter<P, Whole>::Dispatched, false>::call(values[I]))
             .get()...);
     raise_if_failed(call);
   }
@@ -56,12 +56,12 @@ struct Setup<void(Context&, P...), Whole> {
 
 }  // namespace detail
 
-// The ways in which `function` can be called; the schema decides. See kernel::candidates.
+// The ways in which `function` can be called; the schema decides. See dispatcher::candidates.
 template <class F>
 std::vector<SetupContext> setups(F* function) {
   std::vector<SetupContext> result;
   result.push_back(detail::Setup<F, int64_t>::make(function));
-  if constexpr (kernel::has_int<F>) {
+  if constexpr (dispatcher::has_int<F>) {
     result.push_back(detail::Setup<F, bool>::make(function));
   }
   return result;

@@ -2,6 +2,8 @@
 // through torch's generic interface.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/record_stream_ops.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -154,6 +156,13 @@ inline Stream stream_from_pool(const c10::Device& device, bool high_priority = f
 // StreamGuard sets it back.
 inline void set_current_stream(const Stream& stream) {
   detail::devices_of(stream, "a stream cannot be made current").exchangeStream(stream);
+}
+
+// The tensor's memory will not be given to another one before all is done that the stream was given until it is freed.
+inline void record_stream(const at::TensorBase& tensor, const Stream& stream) {
+  TORCH_CHECK_TYPE(tensor.defined(), "argument 'tensor' must be a tensor, got an undefined one (None)");
+  at::Tensor recorded(tensor);
+  at::_ops::record_stream::call(recorded, stream);
 }
 
 }  // namespace interop

@@ -50,7 +50,7 @@ template <class T>
 
 // x = n ln 2 + r, with |r| <= ln 2 / 2. Returns n with `round` added.
 template <class T>
-[[gnu::always_inline]] inline T reduce(T x, T& r) noexcept {
+[[gnu::always_inline]] inline T range_reduce(T x, T& r) noexcept {
   using F = Float<T>;
   constexpr T log2_e = 0x1.71547652b82fep+0;
   const T rounded = x * log2_e + F::round;
@@ -90,7 +90,7 @@ template <class T>
 [[gnu::always_inline]] inline T exp(T x) noexcept {
   using F = detail::Float<T>;
   T r;
-  const T rounded = detail::reduce(detail::clamp(x, F::zero_below, F::infinite_above), r);
+  const T rounded = detail::range_reduce(detail::clamp(x, F::zero_below, F::infinite_above), r);
   // In two steps, because 2^n is out of range before the result is.
   const T half = (rounded - F::round) * T(0.5) + F::round;
   const T rest = rounded - (half - F::round);
@@ -104,7 +104,7 @@ template <class T>
 [[gnu::always_inline]] inline T expm1(T x) noexcept {
   using F = detail::Float<T>;
   T r;
-  const T rounded = detail::reduce(detail::clamp(x, F::minus_one_below, F::infinite_above), r);
+  const T rounded = detail::range_reduce(detail::clamp(x, F::minus_one_below, F::infinite_above), r);
   const T half_scale = detail::power_of_two(rounded - 1);  // 2^n itself may be out of range
   const T half = (half_scale - T(0.5)) + half_scale * detail::expm1_series(r);
   return half + half;

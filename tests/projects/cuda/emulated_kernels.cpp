@@ -11,7 +11,7 @@ using interop::cuda::Elementwise;
 
 template <class F, class... Tensors>
 at::Tensor run(const F& functor, Elementwise::Integers integers, bool wide, const Tensors&... inputs) {
-  const auto prepared = Elementwise::prepared(at::Tensor(), Elementwise::Where::anywhere, integers, inputs...);
+  const auto prepared = Elementwise::prepared(at::Tensor(), Elementwise::RequiredDevice::any, integers, inputs...);
   interop::cuda::ElementwiseArguments arguments = prepared;
   arguments.fits_32_bit = arguments.fits_32_bit && !wide;
   arguments.contiguous = arguments.contiguous && !wide;
@@ -35,7 +35,7 @@ at::Tensor emulated_multiply_add(const at::Tensor& x, const at::Tensor& y, const
 
 at::Tensor emulated_hypotenuse_into(const at::Tensor& out, const at::Tensor& x, const at::Tensor& y) {
   const auto prepared =
-      Elementwise::prepared(out, Elementwise::Where::anywhere, Elementwise::Integers::to_floating, x, y);
+      Elementwise::prepared(out, Elementwise::RequiredDevice::any, Elementwise::Integers::to_floating, x, y);
   TORCH_CHECK(interop::cuda::elementwise(interop::cuda::Floating(), prepared, Hypotenuse(), nullptr) == 0, "it failed");
   return prepared.output();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "interop/cuda/elementwise_arguments.h"
+#include "interop/cuda/host_device.h"
 
 extern "C" {
 int swish(const interop::cuda::ElementwiseArguments& arguments, double beta, void* stream);

@@ -11,12 +11,13 @@
 
 namespace interop::cuda {
 
-// The part of cuda.h that is used, under its names without the leading `cu`. Enumerations are ints in its ABI.
+// The part of cuda.h that is used: its types, and its functions without the leading `cu`. Enumerations are ints in its
+// ABI.
 struct Driver {
-  using Library = void*;
-  using Kernel = void*;
-  using Context = void*;
-  using Stream = void*;
+  using CUlibrary = void*;
+  using CUkernel = void*;
+  using CUcontext = void*;
+  using CUstream = void*;
 
   // Of CUresult and the enumerations beside it.
   static constexpr int success = 0;
@@ -30,14 +31,14 @@ struct Driver {
   int (*Init)(unsigned flags);
   int (*GetErrorName)(int error, const char** name);
   int (*GetErrorString)(int error, const char** text);
-  int (*CtxGetCurrent)(Context* context);
-  int (*CtxSetCurrent)(Context context);
+  int (*CtxGetCurrent)(CUcontext* context);
+  int (*CtxSetCurrent)(CUcontext context);
   int (*CtxGetDevice)(int* device);
   int (*DeviceGet)(int* device, int ordinal);
-  int (*DevicePrimaryCtxRetain)(Context* context, int device);
+  int (*DevicePrimaryCtxRetain)(CUcontext* context, int device);
   int (*DevicePrimaryCtxRelease)(int device);
   int (*LibraryLoadData)(
-      Library* library,
+      CUlibrary* library,
       const void* code,
       int* jit_options,
       void** jit_values,
@@ -45,11 +46,11 @@ struct Driver {
       int* options,
       void** values,
       unsigned count);
-  int (*LibraryUnload)(Library library);
-  int (*LibraryGetKernel)(Kernel* kernel, Library library, const char* name);
-  int (*KernelSetAttribute)(int attribute, int value, Kernel kernel, int device);
+  int (*LibraryUnload)(CUlibrary library);
+  int (*LibraryGetKernel)(CUkernel* kernel, CUlibrary library, const char* name);
+  int (*KernelSetAttribute)(int attribute, int value, CUkernel kernel, int device);
   int (*LaunchKernel)(
-      Kernel kernel,
+      CUkernel kernel,
       unsigned grid_x,
       unsigned grid_y,
       unsigned grid_z,
@@ -57,13 +58,13 @@ struct Driver {
       unsigned block_y,
       unsigned block_z,
       unsigned shared_bytes,
-      Stream stream,
+      CUstream stream,
       void** parameters,
       void** extra);
-  int (*StreamIsCapturing)(Stream stream, int* status);
+  int (*StreamIsCapturing)(CUstream stream, int* status);
   int (*ThreadExchangeStreamCaptureMode)(int* mode);
   // From CUDA 12.4 on, else null.
-  int (*KernelGetParamInfo)(Kernel kernel, size_t index, size_t* offset, size_t* size);
+  int (*KernelGetParamInfo)(CUkernel kernel, size_t index, size_t* offset, size_t* size);
 
   // "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS, 700)"
   std::string describe(int error) const {

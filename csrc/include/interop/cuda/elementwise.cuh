@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "interop/cuda/divide.cuh"
-#include "interop/cuda/elementwise_arguments.h"
+#include "interop/cuda/host_device.h"
 #include "interop/cuda/types.cuh"
 
 namespace interop::cuda {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "interop/cuda/check.h"
-#include "interop/cuda/elementwise_arguments.h"
+#include "interop/cuda/host_device.h"
 #include "interop/graph.h"
 
 namespace interop::cuda {
@@ -25,7 +25,7 @@ namespace interop::cuda {
 namespace detail {
 
 // A tensor of the CPU without dimensions, which counts as a number.
-inline bool is_number(const at::Tensor& input) {
+inline bool is_cpu_scalar(const at::Tensor& input) {
   return input.defined() && input.is_cpu() && input.dim() == 0;
 }
 
@@ -33,7 +33,7 @@ inline bool is_number(const at::Tensor& input) {
 template <size_t count>
 size_t find_reference(const std::array<at::Tensor, count>& inputs) {
   for (size_t i = 0; i < count; ++i) {
-    if (!is_number(inputs[i])) {
+    if (!is_cpu_scalar(inputs[i])) {
       return i;
     }
   }
@@ -52,7 +52,7 @@ void check_places(const std::array<at::Tensor, count>& inputs) {
     return;
   }
   for (size_t i = 0; i < count; ++i) {
-    if (i == reference || !is_number(inputs[i])) {
+    if (i == reference || !is_cpu_scalar(inputs[i])) {
       check_same_device(inputs[i], names[i].c_str(), inputs[reference], names[reference].c_str());
     }
   }
@@ -60,7 +60,7 @@ void check_places(const std::array<at::Tensor, count>& inputs) {
     check_no_graph(inputs[i], "Elementwise", names[i]);
   }
   for (size_t i = 0; i < count; ++i) {
-    const Copes device = is_number(inputs[i]) ? Copes::with_nothing : Copes::with_any_device;
+    const Copes device = is_cpu_scalar(inputs[i]) ? Copes::with_nothing : Copes::with_any_device;
     interop::check_data(inputs[i], names[i].c_str(), device | Copes::with_conj | Copes::with_neg);
   }
 }
@@ -81,7 +81,7 @@ void unify(std::array<at::Tensor, count>& inputs, Integers integers) {
   }
   const c10::Device device = inputs[find_reference(inputs)].device();
   for (at::Tensor& input : inputs) {
-    if (is_number(input) && !device.is_cpu()) {
+    if (is_cpu_scalar(input) && !device.is_cpu()) {
       // It is filled in on the device: a copy would synchronize.
       input = at::_ops::full::call({}, input.item(), common, at::kStrided, device, false);
     } else if (input.scalar_type() != common) {
@@ -134,20 +134,20 @@ class Elementwise {
   // allocates the output.
   template <class... Tensors>
   explicit Elementwise(const at::Tensor& first, const Tensors&... rest) {
-    prepare(at::Tensor(), Where::on_cuda, Integers::to_floating, first, rest...);
+    prepare(at::Tensor(), RequiredDevice::cuda, Integers::to_floating, first, rest...);
   }
 
   // The same into `output`, which must have the dtype and the sizes of the result.
   template <class... Tensors>
   static Elementwise into(const at::Tensor& output, const Tensors&... inputs) {
     check_data(output, "out");
-    return prepared(output, Where::on_cuda, Integers::to_floating, inputs...);
+    return prepared(output, RequiredDevice::cuda, Integers::to_floating, inputs...);
   }
 
   // The same for a functor that takes integers as they are.
   template <class... Tensors>
   static Elementwise with_integers(const Tensors&... inputs) {
-    return prepared(at::Tensor(), Where::on_cuda, Integers::as_they_are, inputs...);
+    return prepared(at::Tensor(), RequiredDevice::cuda, Integers::as_they_are, inputs...);
   }
 
   const at::Tensor& output() const {
@@ -162,20 +162,21 @@ class Elementwise {
     return arguments_;
   }
 
-  enum class Where { on_cuda, anywhere };  // anywhere: for tests, which run kernels on the host
+  enum class RequiredDevice { cuda, any };  // any: for tests, which run kernels on the host
   using Integers = detail::Integers;
 
   template <class... Tensors>
-  static Elementwise prepared(const at::Tensor& output, Where where, Integers integers, const Tensors&... inputs) {
+  static Elementwise prepared(
+      const at::Tensor& output, RequiredDevice required, Integers integers, const Tensors&... inputs) {
     Elementwise result;
-    result.prepare(output, where, integers, inputs...);
+    result.prepare(output, required, integers, inputs...);
     return result;
   }
 
  private:
   template <class... Tensors>
-  void prepare(const at::Tensor& output, Where where, Integers integers, const Tensors&... inputs) {
-    const bool on_cuda = where == Where::on_cuda;
+  void prepare(const at::Tensor& output, RequiredDevice required, Integers integers, const Tensors&... inputs) {
+    const bool on_cuda = required == RequiredDevice::cuda;
     constexpr size_t count = sizeof...(Tensors);
     static_assert(count >= 1 && count < ElementwiseArguments::max_operands, "an Elementwise takes one to five inputs");
     const at::AutoDispatchBelowADInplaceOrView below;  // copies made here belong to no graph

@@ -20,8 +20,8 @@
 #include "interop/cuda/check.h"
 #include "interop/cuda/driver.h"
 #include "interop/cuda/launch.h"
-#include "interop/cuda/library.h"
-#include "interop/cuda/parameter.h"
+#include "interop/cuda/loaded_module.h"
+#include "interop/cuda/parameter_type.h"
 #include "interop/owned_ref.h"
 
 namespace interop::cuda {
@@ -47,12 +47,12 @@ Dim3 to_dim3(const A& size) noexcept {
     static_assert(!requires { size.f3; }, "a grid and a block have up to three sizes");
     return interop::detail::with_fields(size, [](const auto&... field) {
       static_assert(
-          (Integral<std::remove_cvref_t<decltype(field)>> && ...), "the sizes of a grid and a block are ints");
+          (IntegralOrEnum<std::remove_cvref_t<decltype(field)>> && ...), "the sizes of a grid and a block are ints");
       return Dim3(static_cast<int64_t>(field)...);
     });
   } else {
     static_assert(
-        std::is_same_v<A, Dim3> || Integral<A>, "a grid and a block are an int, a tuple of C ints, or a Dim3");
+        std::is_same_v<A, Dim3> || IntegralOrEnum<A>, "a grid and a block are an int, a tuple of C ints, or a Dim3");
     return Dim3(size);
   }
 }
@@ -75,8 +75,8 @@ class KernelState {
     for (int i = 0; i < max_arguments; ++i) {
       argument_names_[i] = std::to_string(i + 1) + " of " + name_;
     }
-    library_ = library_of(module.get());
-    kernel_ = library_->kernel(text(attribute(handle, "lowered_name").get()), name_);
+    module_ = loaded_module_of(module.get());
+    kernel_ = module_->kernel(text(attribute(handle, "lowered_name").get()), name_);
   }
 
   static constexpr int max_arguments = 32;
@@ -114,7 +114,7 @@ class KernelState {
       }
     };
     if (shared_bytes > 0) {
-      check(library_->allow_shared(kernel_, shared_bytes));
+      check(module_->allow_shared(kernel_, shared_bytes));
     }
     keep_if_capturing(cuda, launch.stream());
     check(cuda.LaunchKernel(
@@ -138,7 +138,7 @@ class KernelState {
       return name_;
     }
     std::string types;
-    for (const Parameter& parameter : *parameters_) {
+    for (const ParameterType& parameter : *parameters_) {
       types += (types.empty() ? "" : ", ") + parameter.type();
     }
     return name_ + "(" + types + ")";
@@ -162,7 +162,7 @@ class KernelState {
     }
     check_count(parameters_->size(), count);
     for (size_t i = 0; i < count; ++i) {
-      const Parameter& parameter = (*parameters_)[i];
+      const ParameterType& parameter = (*parameters_)[i];
       if (arguments[i].tensor && !arguments[i].tensor->defined()) {
         continue;  // check_tensors() says so
       }
@@ -235,7 +235,7 @@ class KernelState {
   // A thread that has not used CUDA's runtime yet has no context, and torch's guard, where the device is current
   // already, does not give it one.
   static void make_context_current(const Driver& cuda) {
-    Driver::Context context = nullptr;
+    Driver::CUcontext context = nullptr;
     if (cuda.CtxGetCurrent(&context) == Driver::success && context) {
       return;
     }
@@ -301,12 +301,12 @@ class KernelState {
     return tensor.mutable_data_ptr();
   }
 
-  void keep_if_capturing(const Driver& cuda, Driver::Stream stream) const {
+  void keep_if_capturing(const Driver& cuda, Driver::CUstream stream) const {
     int status = Driver::stream_capture_status_none;
     // The default stream cannot be captured.
     if (stream && cuda.StreamIsCapturing(stream, &status) == Driver::success &&
         status != Driver::stream_capture_status_none) {
-      library_->keep();
+      module_->keep();
     }
   }
 
@@ -319,9 +319,9 @@ class KernelState {
   std::string name_;
   std::string arch_;
   std::array<std::string, max_arguments> argument_names_;
-  std::optional<std::vector<Parameter>> parameters_;  // nothing if the kernel's name does not tell
-  std::shared_ptr<Library> library_;
-  Driver::Kernel kernel_ = nullptr;
+  std::optional<std::vector<ParameterType>> parameters_;  // nothing if the kernel's name does not tell
+  std::shared_ptr<LoadedModule> module_;
+  Driver::CUkernel kernel_ = nullptr;
   std::once_flag sizes_once_;
   std::optional<std::vector<size_t>> sizes_;  // in bytes; nothing if the driver does not tell
 };

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "interop/cuda/grid.h"
+#include "interop/cuda/host_device.h"
 
 extern "C" {
 __attribute__((weak)) const char* interop_cuda_error_name(int code) {

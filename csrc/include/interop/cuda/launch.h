@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "interop/cuda/check.h"
-#include "interop/cuda/grid.h"
+#include "interop/cuda/host_device.h"
 #include "interop/device_guard.h"
 #include "interop/stream.h"
 

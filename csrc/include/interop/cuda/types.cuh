@@ -38,7 +38,6 @@ template <class... T>
 struct Types {};
 
 using Floating = Types<float, double, __half, __nv_bfloat16>;
-using Integral = Types<uint8_t, int8_t, int16_t, int32_t, int64_t>;
 using AllTypes = Types<float, double, __half, __nv_bfloat16, uint8_t, int8_t, int16_t, int32_t, int64_t>;
 
 // Calls `function.template operator()<T>()` with the T that has the number `dtype`; it returns the launch's error.

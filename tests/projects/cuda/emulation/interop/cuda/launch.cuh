@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "interop/cuda/grid.h"
+#include "interop/cuda/host_device.h"
 
 // Hints for nvcc.
 #undef __launch_bounds__

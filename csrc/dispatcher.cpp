@@ -1,4 +1,4 @@
-#include "library.h"
+#include "dispatcher.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/DispatchKey.h>
@@ -8,11 +8,11 @@
 #include <map>
 
 #include "boxed.h"
-#include "interop/kernel.h"
+#include "interop/dispatcher_kernel.h"
 #include "registry.h"
 #include "signature.h"
 
-namespace interop::library {
+namespace interop::dispatcher {
 
 namespace {
 
@@ -167,7 +167,7 @@ void define(
   }
 }
 
-void impl(const Module& module, const std::string& name, const std::string& key, std::vector<kernel::Candidate> ways) {
+void impl(const Module& module, const std::string& name, const std::string& key, std::vector<Candidate> ways) {
   const std::string where = "impl(\"" + name + "\", \"" + key + "\")";
   const c10::DispatchKey parsed = parse_key(where, key);
   registry::begin(module);
@@ -178,7 +178,7 @@ void impl(const Module& module, const std::string& name, const std::string& key,
       where,
       ": the operator has a gradient, and this kernel would hide it; register it for CompositeExplicitAutograd");
   std::string why;
-  for (kernel::Candidate& way : ways) {
+  for (Candidate& way : ways) {
     std::string different = signature::difference(op.schema().arguments(), way.schema->arguments(), "argument");
     if (different.empty()) {
       different = signature::difference(op.schema().returns(), way.schema->returns(), "result");
@@ -392,4 +392,4 @@ void call(const std::string& name, std::vector<c10::IValue>& stack) {
   op.callBoxed(&stack);
 }
 
-}  // namespace interop::library
+}  // namespace interop::dispatcher

@@ -1,4 +1,5 @@
-// What an elementwise operation hands from the host to a .cu file: pointers, sizes and strides, and no type of torch.
+// What the host and a .cu file have to agree on, with no type of torch and no header of CUDA: what an elementwise
+// operation hands over, what launchers return, and how many threads a kernel gets.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +20,19 @@ struct ElementwiseArguments {
   int64_t strides[max_operands][max_dims];  // in elements
   void* data[max_operands];
 };
+
+// What a launcher returns beside cudaError_t, which is never negative: it has no kernel for the element type; it was
+// given an operation without operands, or with another number of inputs than the functor takes.
+constexpr int unsupported_dtype = -1;
+constexpr int no_operands = -2;
+constexpr int wrong_number_of_inputs = -3;
+
+// Threads of a block where nothing speaks for another number.
+constexpr int threads_per_block = 256;
+
+// How many parts of `size` cover `count`.
+constexpr int64_t parts(int64_t count, int64_t size) {
+  return (count + size - 1) / size;
+}
 
 }  // namespace interop::cuda

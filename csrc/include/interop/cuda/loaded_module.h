@@ -38,10 +38,10 @@ class RelaxedCapture {
 
 }  // namespace detail
 
-class Library {
+class LoadedModule {
  public:
   // `code` is a cubin, or PTX that ends with a zero; the driver copies it.
-  Library(const char* code, const std::string& name, const std::string& arch) : arch_(arch) {
+  LoadedModule(const char* code, const std::string& name, const std::string& arch) : arch_(arch) {
     const Driver& cuda = driver();
     const detail::RelaxedCapture relaxed(cuda);
     std::string log(4096, '\0');
@@ -62,11 +62,11 @@ class Library {
                                            : ""));
     }
   }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  LoadedModule(const LoadedModule&) = delete;
+  LoadedModule& operator=(const LoadedModule&) = delete;
 
   // On any thread, with the GIL or without.
-  ~Library() {
+  ~LoadedModule() {
     // When Python has ended, the process does soon, and the driver frees all by itself: it may have begun.
     if (kept_ || !Py_IsInitialized()) {
       return;
@@ -79,7 +79,7 @@ class Library {
 
   // More than 48 KB a block must be asked for, once for a kernel and a device. Here from the first byte on, since the
   // memory that the kernel declares counts as well. The driver's setting is the kernel's, whoever launches it.
-  int allow_shared(Driver::Kernel kernel, size_t bytes) {
+  int allow_shared(Driver::CUkernel kernel, size_t bytes) {
     const Driver& cuda = driver();
     int device = 0;
     if (const int error = cuda.CtxGetDevice(&device)) {
@@ -102,9 +102,9 @@ class Library {
     kept_ = true;
   }
 
-  Driver::Kernel kernel(const std::string& lowered_name, const std::string& name) const {
+  Driver::CUkernel kernel(const std::string& lowered_name, const std::string& name) const {
     const Driver& cuda = driver();
-    Driver::Kernel found = nullptr;
+    Driver::CUkernel found = nullptr;
     if (const int error = cuda.LibraryGetKernel(&found, library_, lowered_name.c_str())) {
       fail(error, "kernel " + name + ", compiled for " + arch_ + ", cannot be had: " + cuda.describe(error));
     }
@@ -113,10 +113,10 @@ class Library {
 
  private:
   std::string arch_;
-  Driver::Library library_ = nullptr;
+  Driver::CUlibrary library_ = nullptr;
   std::atomic<bool> kept_ = false;
   std::mutex shared_mutex_;
-  std::map<std::pair<Driver::Kernel, int>, size_t> shared_allowed_;
+  std::map<std::pair<Driver::CUkernel, int>, size_t> shared_allowed_;
 };
 
 namespace detail {
@@ -135,27 +135,27 @@ inline std::string text(PyObject* object) {
   return {characters, static_cast<size_t>(size)};
 }
 
-// Under this name an interop.cuda.Module keeps the library once it is loaded, for all that take kernels from it.
-// Changes of Library change the name: modules that were built with another version then load one of their own.
-constexpr const char* library_attribute = "_library_2";
+// Under this name an interop.cuda.Module keeps its LoadedModule, for all that take kernels from it.
+// Changes of LoadedModule change the name: modules that were built with another version then load one of their own.
+constexpr const char* loaded_module_attribute = "_loaded_module_1";
 
 // Nothing if the module has none yet.
-inline std::shared_ptr<Library> loaded_library(PyObject* module) {
+inline std::shared_ptr<LoadedModule> find_loaded_module(PyObject* module) {
   const OwnedRef dict = attribute(module, "__dict__");
-  PyObject* capsule = PyDict_GetItemString(dict.get(), library_attribute);
+  PyObject* capsule = PyDict_GetItemString(dict.get(), loaded_module_attribute);
   if (!capsule) {
     return nullptr;
   }
-  void* found = PyCapsule_GetPointer(capsule, library_attribute);
+  void* found = PyCapsule_GetPointer(capsule, loaded_module_attribute);
   if (!found) {
     throw PythonError();
   }
-  return *static_cast<std::shared_ptr<Library>*>(found);
+  return *static_cast<std::shared_ptr<LoadedModule>*>(found);
 }
 
-// The library of an interop.cuda.Module, loaded now if need be. With the GIL, which is given up meanwhile.
-inline std::shared_ptr<Library> library_of(PyObject* module) {
-  if (auto found = loaded_library(module)) {
+// The LoadedModule of an interop.cuda.Module, loaded now if need be. With the GIL, which is given up meanwhile.
+inline std::shared_ptr<LoadedModule> loaded_module_of(PyObject* module) {
+  if (auto found = find_loaded_module(module)) {
     return found;
   }
   const OwnedRef code = attribute(module, "code");
@@ -164,23 +164,23 @@ inline std::shared_ptr<Library> library_of(PyObject* module) {
     throw PythonError();
   }
   const std::string name = text(attribute(module, "name").get()), arch = text(attribute(module, "arch").get());
-  std::shared_ptr<Library> library;
+  std::shared_ptr<LoadedModule> loaded;
   {
     const NoGil no_gil;
-    library = std::make_shared<Library>(bytes, name, arch);
+    loaded = std::make_shared<LoadedModule>(bytes, name, arch);
   }
-  if (auto found = loaded_library(module)) {  // another thread was faster
+  if (auto found = find_loaded_module(module)) {  // another thread was faster
     return found;
   }
-  auto holder = std::make_unique<std::shared_ptr<Library>>(library);
-  const OwnedRef capsule(checked(PyCapsule_New(holder.get(), library_attribute, [](PyObject* self) {
-    delete static_cast<std::shared_ptr<Library>*>(PyCapsule_GetPointer(self, library_attribute));
+  auto holder = std::make_unique<std::shared_ptr<LoadedModule>>(loaded);
+  const OwnedRef capsule(checked(PyCapsule_New(holder.get(), loaded_module_attribute, [](PyObject* self) {
+    delete static_cast<std::shared_ptr<LoadedModule>*>(PyCapsule_GetPointer(self, loaded_module_attribute));
   })));
   holder.release();
-  if (PyObject_SetAttrString(module, library_attribute, capsule.get()) != 0) {
+  if (PyObject_SetAttrString(module, loaded_module_attribute, capsule.get()) != 0) {
     throw PythonError();
   }
-  return library;
+  return loaded;
 }
 
 }  // namespace detail

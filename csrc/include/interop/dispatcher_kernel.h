@@ -21,9 +21,9 @@
 #include "interop/convert.h"
 #include "interop/device.h"
 #include "interop/graph.h"
-#include "interop/raise.h"
+#include "interop/runtime.h"
 
-namespace interop::kernel {
+namespace interop::dispatcher {
 
 // What a parameter declared as P in Cython is to the dispatcher: `Dispatched`. A Parameter<P> is made of that and keeps
 // what has to live as long as the call; get() is the argument.
@@ -260,10 +260,10 @@ struct Result<R, Whole> {
 };
 
 template <class F, class Whole>
-class Kernel;
+class KernelFunctor;
 
 template <class R, class... P, class Whole>
-class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
+class KernelFunctor<R(P...), Whole> final : public c10::OperatorKernel {
  public:
   using Dispatched = decltype([] {
     if constexpr (std::is_void_v<R>) {
@@ -274,7 +274,7 @@ class Kernel<R(P...), Whole> final : public c10::OperatorKernel {
   }())::type;
   using Function = Dispatched(typename Parameter<P, Whole>::Dispatched...);
 
-  explicit Kernel(R (*function)(P...)) : function_(function) {}
+  explicit KernelFunctor(R (*function)(P...)) : function_(function) {}
 
   // Whether it is registered for a key below autograd.
   bool below_autograd = false;
@@ -316,7 +316,7 @@ struct Changes<R(P...)> {
 
 template <class F, class Whole>
 Candidate candidate(F* function) {
-  using K = Kernel<F, Whole>;
+  using K = KernelFunctor<F, Whole>;
   auto kernel = std::make_unique<K>(function);
   bool* below_autograd = &kernel->below_autograd;
   return {
@@ -349,4 +349,4 @@ std::vector<Candidate> candidates(F* function) {
   return result;
 }
 
-}  // namespace interop::kernel
+}  // namespace interop::dispatcher

@@ -106,9 +106,9 @@ struct LaunchArgument {
 };
 
 // A parameter of a kernel, as its name has it: "float const*", "long".
-class Parameter {
+class ParameterType {
  public:
-  explicit Parameter(std::string type) : type_(std::move(type)) {
+  explicit ParameterType(std::string type) : type_(std::move(type)) {
     std::string_view rest = type_;
     pointer_ = take(rest, "*") || rest.find("(*)") != rest.npos;  // of a function or an array
     while (take(rest, " const") || take(rest, " volatile")) {

@@ -8,7 +8,7 @@
 namespace interop {
 
 template <class A>
-concept Reference = requires(A& a) {
+concept CythonReference = requires(A& a) {
   a.operator->();
   *a.operator&();
 };
@@ -16,12 +16,12 @@ concept Reference = requires(A& a) {
 namespace detail {
 
 template <class A>
-struct Seen {
+struct UnwrapReference {
   using type = A;
 };
 
-template <Reference A>
-struct Seen<A> {
+template <CythonReference A>
+struct UnwrapReference<A> {
   using type = std::remove_cvref_t<decltype(*std::declval<A&>().operator&())>;
 };
 
@@ -29,11 +29,11 @@ struct Seen<A> {
 
 // What A stands for: A, or what it refers to.
 template <class A>
-using seen_t = typename detail::Seen<A>::type;
+using unwrap_reference_t = typename detail::UnwrapReference<A>::type;
 
 template <class A>
-const auto& seen(const A& a) noexcept {
-  if constexpr (Reference<A>) {
+const auto& unwrap_reference(const A& a) noexcept {
+  if constexpr (CythonReference<A>) {
     return *const_cast<A&>(a).operator&();
   } else {
     return a;

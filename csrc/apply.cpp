@@ -1,4 +1,4 @@
-#include "autograd.h"
+#include "apply.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
