@@ -99,13 +99,13 @@ at::Tensor operator/(N value, const T& tensor) {
 
 // Of a tensor itself these are members.
 template <interop::Operand T>
-  requires interop::Reference<T>
+  requires interop::CythonReference<T>
 at::Tensor operator-(const T& tensor) {
   return -interop::unwrap_reference(tensor);
 }
 
 template <interop::Operand T>
-  requires interop::Reference<T>
+  requires interop::CythonReference<T>
 at::Tensor operator~(const T& tensor) {
   return ~interop::unwrap_reference(tensor);
 }
