@@ -24,7 +24,7 @@ _KEYWORD = re.compile(r"C function got unexpected keyword argument '(\w+)'")
 _NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
 _UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not declared)$")
-_NOT_DECLARED = re.compile(r"Name '(\w+)' not declared in module '(?:ATen|c10|interop|torch)\b")
+_NOT_IN_PACKAGE = re.compile(r"'(?:ATen|c10|interop|torch)/(?:\w+/)*(\w+)\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
 # What is declared as Python's tensors; `at.Tensor x` is C++, and a `Tensor x` is what was cimported under that name.
 _DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
@@ -131,7 +131,7 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
         return _attribute(lacking[1]) or (of_python if hasattr(torch.Tensor, lacking[1]) else None)
     if _NO_PXD.match(message):
         return "the packages are called ATen and torch: cimport ATen as at"
-    elsewhere = _NOT_DECLARED.match(message)
+    elsewhere = _NOT_IN_PACKAGE.match(message)
     if elsewhere:
         return _of_ours(elsewhere[1])
     missing = _UNDECLARED.match(message)
