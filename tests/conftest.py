@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pytest
 import Cython
+import pytest
 import torch
 
 import interop
@@ -63,7 +63,18 @@ def pytest_configure(config):
     os.environ.setdefault("INTEROP_CUDA", "compile" if torch.version.cuda is None else "1")
 
 
+# These start a process that imports torch, or compile.
+LONG = {"bare", "fake_gpus", "jit_cache", "limited", "notebook"}
+
+# One worker would end with a file of these alone, if it began late.
+FIRST = ("test_experiments_all", "test_package", "test_abi", "test_operators", "test_jit_imports", "test_cuda_build")
+
+
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
+    for item in items:
+        if LONG.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.long)
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("cuda"):

@@ -128,6 +128,7 @@ def import_error(bare, code, *path):
     return last
 
 
+@pytest.mark.slow
 class TestModuleForAnotherTorch:
     def test_it_works_with_its_own(self, bare, for_other):
         """Without this, the refusals below would prove nothing."""
@@ -203,6 +204,7 @@ class TestNames:
             __import__("interop.abi.numpy_2_0")
 
 
+@pytest.mark.long
 class TestLayout:
     """csrc/layout.cpp holds the assertions; compiling it is the test, and here it is seen to fail."""
 

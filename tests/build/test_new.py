@@ -80,6 +80,7 @@ def own_tests(work):
 
 
 @pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", "with_cuda"])
+@pytest.mark.long
 def test_its_own_tests_pass(request, kind):
     output = own_tests(request.getfixturevalue(kind))
     assert " passed" in output
@@ -100,6 +101,7 @@ def test_what_is_installed(request, kind):
     )
 
 
+@pytest.mark.long
 def test_the_tests_notice(with_setuptools, tmp_path):
     """A project whose function is wrong fails."""
     work = shutil.copytree(with_setuptools, tmp_path / "work")

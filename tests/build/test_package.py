@@ -13,6 +13,8 @@ import zipfile
 import pytest
 from conftest import BUILD, PROJECTS, TESTS, built, digest_of, run
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
 ROOT = TESTS.parent
 # What is built against the wheel, and a use of it: what test_consumer.py imports, and a project for each compiled part
 # of the package. The others include headers that the wheel has as well; those are compared by their names.

@@ -429,6 +429,7 @@ MISUSES = {
 }
 
 
+@pytest.mark.long
 class TestMisuseDoesNotCompile:
     @pytest.mark.parametrize(("statement", "message"), MISUSES.values(), ids=MISUSES)
     def test_misuse(self, tmp_path, statement, message):

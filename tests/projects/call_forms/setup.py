@@ -9,13 +9,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from table import pyx  # noqa: E402
 
-<<<<<<< HEAD:tests/projects/call_forms/setup.py
-(HERE / "call_forms.pyx").write_text(pyx())
-=======
-source = HERE / "spelled.pyx"
+source = HERE / "call_forms.pyx"
 if not source.exists() or source.read_text() != pyx():  # else it would be compiled again
     source.write_text(pyx())
->>>>>>> e1290a6 (Build the tests' projects in one process, and again only for what they use):tests/projects/spellings/setup.py
 # -O0, because its thousand calls would take a minute otherwise.
 module = Extension("call_forms", ["call_forms.pyx"], extra_compile_args=["-O0"])
 setup(name="call_forms", py_modules=[], ext_modules=[module], cmdclass={"build_ext": BuildExtension})
