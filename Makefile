@@ -4,16 +4,28 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo test test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb coverage wheel clean
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb \
+	coverage wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
 
-test-surface: $(READY)
-	INTEROP_SURFACE=all $(PY) -m pytest -s tests/cython/test_surface.py tests/operators/test_operators.py
+# Files go to workers in the order in which tests/conftest.py sorts them: what takes long begins first.
+PYTEST := $(PY) -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --no-loadscope-reorder --timeout=900
+
+check: $(READY)
+	$(PYTEST) -m "not slow and not long"
 
 test: $(READY)
-	$(PY) -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --timeout=900
+	$(PYTEST) --durations=20 -m "not slow"
+
+test-slow: $(READY)
+	$(PYTEST) --durations=20 -m slow
+
+test-all: test test-slow
+
+test-surface: $(READY)
+	INTEROP_SURFACE=all $(PY) -m pytest -s tests/cython/test_surface.py tests/operators/test_operators.py
 
 # On a machine with a GPU, in the environment of PYTHON as it is: nothing is fetched.
 HERE := $(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --no-index --editable .

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import Cython
 import pytest
 import torch
 
@@ -22,22 +24,32 @@ from interop.paths import get_source_dir
 TESTS = Path(__file__).resolve().parent
 PROJECTS = TESTS / "projects"
 BUILD = TESTS.parent / "build" / "tests"
-INSTALLED = (
-    "bridges",
-    "consumer",
-    "dlpack",
-    "handwritten",
+INSTALLED = ("consumer", "plain_cxx")
+"""The projects that pip installs, as a user's."""
+
+BUILT = (  # what takes longest comes first
     "kernels",
     "library",
-    "memviews",
-    "mirrors",
-    "nvrtc",
-    "plain_cxx",
-    "call_forms",
+    "handwritten",
     "streams",
-    "types",
+    "nvrtc",
+    "call_forms",
+    "mirrors",
+    "bridges",
+    "memviews",
+    "dlpack",
     "vectors",
+    "types",
 )
+"""Those that are only there for their modules, and are built all together."""
+
+PACKAGE = Path(interop.__file__).parent
+HEADERS = (Path(interop.get_pxd_dir()), Path(interop.get_include()))
+TOOLS = (
+    Path(get_source_dir(), "bootstrap.cpp"),
+    *(PACKAGE / part for part in ("abi", "build", "cython", "paths.py", "toolchain.py")),
+)
+"""What makes modules out of sources; nothing else of the package has a part in that."""
 
 
 def pytest_addoption(parser):
@@ -51,7 +63,18 @@ def pytest_configure(config):
     os.environ.setdefault("INTEROP_CUDA", "compile" if torch.version.cuda is None else "1")
 
 
+# These start a process that imports torch, or compile.
+LONG = {"bare", "fake_gpus", "jit_cache", "limited", "notebook"}
+
+# One worker would end with a file of these alone, if it began late.
+FIRST = ("test_experiments_all", "test_package", "test_abi", "test_operators", "test_jit_imports", "test_cuda_build")
+
+
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
+    for item in items:
+        if LONG.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.long)
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("cuda"):
@@ -69,32 +92,82 @@ def run(command, **options):
 
 
 def fingerprint(*folders, extra=()):
-    """A hash of what a build depends on: sources, our declarations, headers and build helper, versions, flags."""
-    digest = hashlib.sha256(repr((sys.version, torch.__version__, extra, os.environ.get("CFLAGS"))).encode())
-    places = [interop.get_pxd_dir(), interop.get_include(), get_source_dir(), Path(interop.__file__).parent, *folders]
+    """A hash of what a compiled module depends on: `folders`, declarations, headers, tools, versions, flags."""
+    return digest_of(*TOOLS, *HEADERS, *folders, extra=extra)
+
+
+def digest_of(*places, extra=()):
+    """A hash of sources in folders, and of what stands for the machine."""
+    flags = [os.environ.get(name) for name in ("CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")]
+    digest = hashlib.sha256(repr((sys.version, torch.__version__, Cython.__version__, flags, extra)).encode())
     for place in map(Path, places):
-        for path in sorted(place.rglob("*")):
-            if path.suffix in {".py", ".pyx", ".pxd", ".h", ".cpp", ".cu", ".cuh"}:
-                digest.update(str(path.relative_to(place)).encode() + path.read_bytes())
+        for path in [place] if place.is_file() else sorted(place.rglob("*")):
+            if path.suffix in {".py", ".pyx", ".pxd", ".h", ".c", ".cpp", ".cu", ".cuh"}:
+                digest.update(f"{path.relative_to(place)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
-def install_project(project, site, also=(), extra=(), **options):
+def write_whole(path, text):
+    """Writes a file unless it is there already, in one go, for other tests may be about to read it."""
+    if not path.exists() or path.read_text() != text:
+        path.with_suffix(f".{os.getpid()}").write_text(text)
+        path.with_suffix(f".{os.getpid()}").replace(path)
+
+
+@contextmanager
+def built(folder, wanted):
+    """Gives whether `folder` must be made; keeps other processes from making it too, and notes that it was made.
+
+    `wanted` is the hash of what it is made from.
+    """
+    stamp = folder.parent / f"{folder.name}.stamp"
+    with locked(stamp.with_suffix(".lock")):
+        missing = not stamp.exists() or stamp.read_text() != wanted
+        if missing:
+            stamp.unlink(missing_ok=True)
+        yield missing
+        stamp.write_text(wanted)
+
+
+def install_project(project, site, also=(), extra=(), env=os.environ):
     """Installs a copy of the project `project` into the folder `site` with pip, as its user would; cached.
 
     `also` are folders that it takes sources from.
     """
-    stamp = site / f"{project.name}.stamp"
-    wanted = fingerprint(project, *also, extra=extra)
-    with locked(stamp.with_suffix(".lock")):  # other processes run tests as well
-        if stamp.exists() and stamp.read_text() == wanted:
-            return
-        work = BUILD / "work" / f"{site.name}-{project.name}"
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(project, work)
-        pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--upgrade"]
-        run([*pip, "--target", site, work], **options)
-        stamp.write_text(wanted)
+    with built(site / project.name, fingerprint(project, *also, extra=extra)) as missing:
+        if missing:
+            work = BUILD / "work" / f"{site.name}-{project.name}"
+            shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(project, work)
+            pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--upgrade"]
+            run([*pip, "--target", site, work], env=env)
+
+
+def build_projects(projects, site):
+    """Builds the modules of several projects into the folder `site`, without pip and in one process; cached.
+
+    The copies in which they are built stay, so that only what has changed is compiled again.
+    """
+    with ExitStack() as stack:
+        stale = [each for each in projects if stack.enter_context(built(site / each.name, fingerprint(each)))]
+        if stale:
+            copies = [copy_to_build(project, BUILD / "work" / f"{site.name}-{project.name}") for project in stale]
+            # Nobody debugs them, and to write down what a debugger needs is a fifth of the work.
+            flags = {name: f"{os.environ.get(name, '')} -g0" for name in ("CFLAGS", "CXXFLAGS")}
+            run([sys.executable, TESTS / "build_projects.py", site, *copies], env=os.environ | flags)
+
+
+def copy_to_build(project, copy):
+    """Copies a project, over an older copy with what that was built to; files keep their dates.
+
+    What ninja does not know of makes it start afresh: other tools, and files that are gone.
+    """
+    kept, key = copy / "kept", digest_of(*TOOLS, extra=sorted(path.name for path in project.rglob("*")))
+    if not kept.exists() or kept.read_text() != key:
+        shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(project, copy, dirs_exist_ok=True)
+    kept.write_text(key)
+    return copy
 
 
 @pytest.fixture(scope="session")
@@ -104,8 +177,11 @@ def site():
     if ready:
         return Path(ready)
     folder = BUILD / "site"
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda project: install_project(PROJECTS / project, folder), INSTALLED))
+    with ThreadPoolExecutor() as pool:
+        jobs = [pool.submit(build_projects, [PROJECTS / name for name in BUILT], folder)]
+        jobs += [pool.submit(install_project, PROJECTS / name, folder) for name in INSTALLED]
+    for job in jobs:
+        job.result()
     return folder
 
 
@@ -115,7 +191,7 @@ def nvrtc_site():
     ready = os.environ.get("INTEROP_TEST_SITE")
     if ready:
         return Path(ready)
-    install_project(PROJECTS / "nvrtc", BUILD / "site")
+    build_projects([PROJECTS / "nvrtc"], BUILD / "site")
     return BUILD / "site"
 
 

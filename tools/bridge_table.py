@@ -22,7 +22,7 @@ END = "<!-- end of cases -->"
 PATIENCE = 60
 """Seconds that a conversion may take, after which its cell is **SIGALRM**."""
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "bridges"))
 
 import bridge_cases as cases  # noqa: E402
 from bridge_checks import bytes_of  # noqa: E402

@@ -73,7 +73,7 @@ def unpack(wheel: Path, folder: Path) -> Path:
 def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
     """What the generator makes of one release, or of that only what our own C++ includes."""
     # The package's own __init__ imports the torch that is installed.
-    sys.path[:0] = [str(unpacked), str(ROOT / "tests")]
+    sys.path[:0] = [str(unpacked), str(ROOT / "tests" / "cython")]
     for name in ("interop", "interop.abi"):
         module = types.ModuleType(name)
         module.__path__ = [str(ROOT / name.replace(".", "/"))]

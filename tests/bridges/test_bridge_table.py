@@ -27,6 +27,7 @@ def tool():
 
 
 @pytest.mark.usefixtures("tool")
+@pytest.mark.slow
 def test_the_page_is_up_to_date():
     text = (TESTS.parent / "docs" / "bridges.md").read_text()
     if f"torch {torch.__version__.partition('+')[0]}, NumPy {np.__version__}." not in text:

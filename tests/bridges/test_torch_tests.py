@@ -33,6 +33,7 @@ class TestOther(TestCase):
 
 
 @pytest.mark.parametrize(("name", "status"), [("numpy_non_writeable", 0), ("novelty", 1)])
+@pytest.mark.long
 def test_what_differs_is_found(tmp_path, name, status):
     (tmp_path / "test_numpy_interop.py").write_text(FILE.format(name=name))
     command = [sys.executable, str(TESTS.parent / "tools" / "torch_tests.py"), str(tmp_path)]

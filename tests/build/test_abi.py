@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import BUILD, TESTS, fingerprint, install_project
+from conftest import BUILD, PACKAGE, TESTS, built, fingerprint, install_project
 from torch.utils.cpp_extension import include_paths
 
 import interop
@@ -85,33 +85,37 @@ def doctored_torch(folder):
 @pytest.fixture(scope="module")
 def for_other():
     """A folder with interop and two modules that were built for the other torch."""
-    site, other = BUILD / "other-torch", BUILD / "other-torch-itself"
+    site, other, modules = (BUILD / name for name in ("other-torch", "other-torch-itself", "modules-for-other-torch"))
     root = TESTS.parent
-    stamp, wanted = site / "stamp", fingerprint(root / "csrc", extra=(MODULES, SETUP))
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(site, ignore_errors=True)
-        environment = os.environ | {"PYTHONPATH": f"{doctored_torch(other)}{os.pathsep}{site}"}
-        # A copy, because pip builds in the folder that it is given.
-        source = BUILD / "work" / "torch-interop"
-        shutil.rmtree(source, ignore_errors=True)
-        shutil.copytree(
-            root, source, ignore=shutil.ignore_patterns(".git", ".venv", "build", "tests", "docs", "*.so", "*.egg-info")
-        )
-        install_project(source, site, env=environment)
-        project = BUILD / "for_other_torch"
-        shutil.rmtree(project, ignore_errors=True)
-        project.mkdir(parents=True)
-        (project / "setup.py").write_text(SETUP)
-        for name, text in MODULES.items():
-            (project / f"{name}.pyx").write_text(text)
-        install_project(project, site, env=environment)
-        stamp.write_text(wanted)
-    # The modules alone: the interop that was built for the other torch stays in its folder.
-    modules = BUILD / "modules-for-other-torch"
-    shutil.rmtree(modules, ignore_errors=True)
-    modules.mkdir()
-    for library in site.glob("*.so"):
-        shutil.copy(library, modules)
+    # What the sources mean is tested elsewhere, so they need not be optimised.
+    environment = os.environ | {
+        "PYTHONPATH": f"{other}{os.pathsep}{site}",
+        "CFLAGS": "-O0 -g0",
+        "CXXFLAGS": "-O0 -g0",
+    }
+    wanted = fingerprint(root / "setup.py", root / "csrc", PACKAGE, extra=(MODULES, SETUP))
+    with built(site, wanted) as missing:
+        if missing:
+            shutil.rmtree(site, ignore_errors=True)
+            doctored_torch(other)
+            # A copy, because pip builds in the folder that it is given.
+            source = BUILD / "work" / "torch-interop"
+            shutil.rmtree(source, ignore_errors=True)
+            left_out = (".git", ".venv", "build", "tests", "docs", "*.so", "*.egg-info")
+            shutil.copytree(root, source, ignore=shutil.ignore_patterns(*left_out))
+            install_project(source, site, env=environment)
+            project = BUILD / "for_other_torch"
+            shutil.rmtree(project, ignore_errors=True)
+            project.mkdir(parents=True)
+            (project / "setup.py").write_text(SETUP)
+            for name, text in MODULES.items():
+                (project / f"{name}.pyx").write_text(text)
+            install_project(project, site, env=environment)
+            # The modules alone: the interop that was built for the other torch stays in its folder.
+            shutil.rmtree(modules, ignore_errors=True)
+            modules.mkdir()
+            for library in site.glob("*.so"):
+                shutil.copy(library, modules)
     return {"modules": modules, "site": site, "torch": other}
 
 
@@ -124,6 +128,7 @@ def import_error(bare, code, *path):
     return last
 
 
+@pytest.mark.slow
 class TestModuleForAnotherTorch:
     def test_it_works_with_its_own(self, bare, for_other):
         """Without this, the refusals below would prove nothing."""
@@ -199,6 +204,7 @@ class TestNames:
             __import__("interop.abi.numpy_2_0")
 
 
+@pytest.mark.long
 class TestLayout:
     """csrc/layout.cpp holds the assertions; compiling it is the test, and here it is seen to fail."""
 

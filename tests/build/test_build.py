@@ -99,6 +99,7 @@ class TestExtension:
             Extension("m", sources)
 
 
+@pytest.mark.long
 class TestBuildExtension:
     def test_a_project_in_place(self, project):
         """Modules in a package, of several sources, found by a pattern; imported from where the sources are."""
@@ -513,6 +514,7 @@ class TestSelection:
         (project / "numbers.pyx").write_text("cimport ATen as at\ndef f(int n):\n    n += 1\n    return n\n")
         cythonize("numbers.pyx")
 
+    @pytest.mark.long
     def test_errors_of_the_compiler_name_the_line(self, project):
         (project / "wrong.pyx").write_text("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n")
         write_setup(project, "'wrong', ['wrong.pyx']", name="wrong")
@@ -520,6 +522,7 @@ class TestSelection:
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)
         assert "wrong.pyx:4:" in done.stdout + done.stderr
 
+    @pytest.mark.long
     def test_the_build_ends_with_one_line(self, project):
         (project / "broken.pyx").write_text("cimport torch\ndef f(:\n")
         write_setup(project, "'broken', ['broken.pyx']", name="broken")

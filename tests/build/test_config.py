@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import BUILD, PROJECTS, fingerprint, run
+from conftest import BUILD, PACKAGE, PROJECTS, built, fingerprint, run
 from torch.utils import cpp_extension
 
 import interop
@@ -234,14 +234,14 @@ def cmake_project():
     """A project with a module and a program, built by CMake and installed."""
     folder = BUILD / "cmake"
     cmake = Cmake(folder / "build")
-    stamp, wanted = folder / "stamp", fingerprint(PROJECT, extra=(PROJECT / "CMakeLists.txt").read_bytes())
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(PROJECT, folder / "source")
-        cmake.configure(folder / "source")
-        cmake.build()
-        cmake("--install", cmake.folder, "--prefix", folder / "installed")
-        stamp.write_text(wanted)
+    ours = [path.read_bytes() for path in (PROJECT / "CMakeLists.txt", *sorted(Path(get_cmake_dir()).rglob("*.cmake")))]
+    with built(folder, fingerprint(PROJECT, PACKAGE / "config.py", extra=ours)) as missing:
+        if missing:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(PROJECT, folder / "source")
+            cmake.configure(folder / "source")
+            cmake.build()
+            cmake("--install", cmake.folder, "--prefix", folder / "installed")
     return cmake
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import BUILD, fingerprint, run
+from conftest import BUILD, PACKAGE, built, fingerprint, run
 from packaging.requirements import Requirement
 
 from interop import __main__ as command_line
 from interop.abi import NAME
 from interop.abi.names import torch_requirement
 from interop.new import PLACEHOLDER, TEMPLATES, TORCH, write_project
+from interop.paths import get_cmake_dir
 
 VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -42,17 +43,17 @@ def new(tmp_path, monkeypatch, capsys):
 def installed(kind, **options):
     """The folder with a project and, in `site`, what is installed of it; built once for as long as nothing changes."""
     work = BUILD / "new" / kind
-    extra = [path.read_bytes() for path in sorted(TEMPLATES.rglob("*")) if path.is_file()]
-    stamp, wanted = work / "stamp", fingerprint(extra=(kind, extra))
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        write_project(f"made_{kind}", work, **options)
-        pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", work]
-        run([*pip, work / f"made_{kind}"], env=VARIABLES)
-        (wheel,) = work.glob("*.whl")
-        zipfile.ZipFile(wheel).extractall(work / "site")
-        stamp.write_text(wanted)
+    places = (TEMPLATES, Path(get_cmake_dir()))
+    extra = [path.read_bytes() for place in places for path in sorted(place.rglob("*")) if path.is_file()]
+    with built(work, fingerprint(PACKAGE / "new.py", PACKAGE / "config.py", extra=(kind, extra))) as missing:
+        if missing:
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            write_project(f"made_{kind}", work, **options)
+            pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", work]
+            run([*pip, work / f"made_{kind}"], env=VARIABLES)
+            (wheel,) = work.glob("*.whl")
+            zipfile.ZipFile(wheel).extractall(work / "site")
     return work
 
 
@@ -79,6 +80,7 @@ def own_tests(work):
 
 
 @pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", "with_cuda"])
+@pytest.mark.long
 def test_its_own_tests_pass(request, kind):
     output = own_tests(request.getfixturevalue(kind))
     assert " passed" in output
@@ -99,6 +101,7 @@ def test_what_is_installed(request, kind):
     )
 
 
+@pytest.mark.long
 def test_the_tests_notice(with_setuptools, tmp_path):
     """A project whose function is wrong fails."""
     work = shutil.copytree(with_setuptools, tmp_path / "work")

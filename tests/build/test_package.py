@@ -12,7 +12,9 @@ import venv
 import zipfile
 
 import pytest
-from conftest import BUILD, PROJECTS, TESTS, fingerprint, run
+from conftest import BUILD, PROJECTS, TESTS, built, digest_of, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = TESTS.parent
 # What is built against the wheel, and a use of it: what test_consumer.py imports, and a project for each compiled part
@@ -62,19 +64,16 @@ def test_the_package_is_built_again_when_any_native_source_changes():
 def distributions():
     """A wheel and an sdist, built from a copy of the checkout."""
     folder = BUILD / "dist"
-    stamp, wanted = (
-        folder / "stamp",
-        fingerprint(ROOT / "csrc", extra=[(ROOT / name).read_bytes() for name in sorted(tracked())]),
-    )
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(folder, ignore_errors=True)
-        source = BUILD / "work" / "sources"
-        shutil.rmtree(source, ignore_errors=True)
-        for name in tracked():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, source / name)
-        run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source])
-        stamp.write_text(wanted)
+    files = tracked()
+    with built(folder, digest_of(extra=[(name, (ROOT / name).read_bytes()) for name in sorted(files)])) as missing:
+        if missing:
+            shutil.rmtree(folder, ignore_errors=True)
+            source = BUILD / "work" / "sources"
+            shutil.rmtree(source, ignore_errors=True)
+            for name in files:
+                (source / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, source / name)
+            run([sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source])
     (wheel,) = folder.glob("*.whl")
     (sdist,) = folder.glob("*.tar.gz")
     return {"wheel": wheel, "sdist": sdist}

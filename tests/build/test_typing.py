@@ -36,6 +36,7 @@ def found():
     return mypy(USER)
 
 
+@pytest.mark.slow
 def test_a_users_file(found):
     lines = USER.read_text().splitlines()
     expected = {}
@@ -50,6 +51,7 @@ def test_a_users_file(found):
         assert (f'Revealed type is "{text}' if kind == "is" else f"[{text}]") in said, said
 
 
+@pytest.mark.slow
 def test_every_name_is_known(tmp_path):
     """Those that are imported when they are asked for, too."""
     file = tmp_path / "names.py"
@@ -73,6 +75,7 @@ def test_every_compiled_module_has_a_stub():
     assert {path.stem for path in PACKAGE.glob("*.pyi")} == compiled
 
 
+@pytest.mark.slow
 def test_stubs_agree_with_what_is_compiled():
     folder = TESTS / "build" / "typing"
     options = ["--mypy-config-file", folder / "stubtest.ini", "--allowlist", folder / "stubtest.allowed"]

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -352,9 +353,7 @@ def build(variant: Variant) -> str:
         projects = [*sorted(path.parent for path in (TESTS / "projects").glob("*/setup.py")), FAULTS]
         if shutil.which("nvcc") is None:
             projects.remove(TESTS / "projects" / "cuda")
-        with ThreadPoolExecutor(2) as pool:
-            for names in pool.map(lambda each: install(variant, each, fingerprint(each, key), environment), projects):
-                built += names
+        built += build_projects(variant, {each: fingerprint(each, key) for each in projects}, environment)
     for module in variant.site.rglob("*.so"):
         if variant.symbol not in module.read_bytes():
             raise SystemExit(f"{module} is not instrumented: it was built without {variant.flags}")
@@ -365,26 +364,42 @@ def install(variant: Variant, project: Path, key: str, environment: dict[str, st
     """Builds a project and installs it in the variant's folder. Its name in a list; empty if nothing was to do."""
     if is_installed(variant, project, key):
         return []
-    # A copy: in the checkout, setuptools would link again what an ordinary build left in the folder build.
+    work = copied(variant, project)
+    pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--upgrade"]
+    build_with(variant, [*pip, "--target", str(variant.site), str(work)], environment)
+    stamp(variant, project).write_text(key)
+    return [name_of(project)]
+
+
+def build_projects(variant: Variant, keys: dict[Path, str], environment: dict[str, str]) -> list[str]:
+    """Builds the modules of those projects that are not those of the last time; their names."""
+    stale = [project for project, key in keys.items() if not is_installed(variant, project, key)]
+    if stale:
+        command = [sys.executable, str(TESTS / "build_projects.py"), str(variant.site)]
+        build_with(variant, [*command, *(str(copied(variant, project)) for project in stale)], environment)
+    for project in stale:
+        stamp(variant, project).write_text(keys[project])
+    return [name_of(project) for project in stale]
+
+
+def copied(variant: Variant, project: Path) -> Path:
+    """A copy: in the checkout, setuptools would link again what an ordinary build left in the folder build."""
     work = variant.folder / "work" / name_of(project)
     shutil.rmtree(work, ignore_errors=True)
     for path in sources(project):
         target = work / path.relative_to(project)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
-    pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--upgrade"]
+    return work
+
+
+def build_with(variant: Variant, command: list[str], environment: dict[str, str]) -> None:
+    """Runs a command that builds; ends with all that it said if it fails."""
     done = subprocess.run(
-        [*pip, "--target", str(variant.site), str(work)],
-        cwd=variant.folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        command, cwd=variant.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     if done.returncode:
-        raise SystemExit(f"{project} cannot be built with {variant.flags}:\n{done.stdout}")
-    stamp(variant, project).write_text(key)
-    return [name_of(project)]
+        raise SystemExit(f"{shlex.join(command)} fails with {variant.flags}:\n{done.stdout}")
 
 
 def build_tools(variant: Variant) -> Path:

@@ -166,6 +166,7 @@ class TestLltm:
             cuda_cell.forward(*half.values())
 
 
+@pytest.mark.long
 def test_a_module_without_a_launcher_of_its_own(tmp_path):
     """interop/cuda/launch.h alone needs no CUDA at all: neither header nor library."""
     (tmp_path / "stream_of.pyx").write_text(

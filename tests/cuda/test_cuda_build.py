@@ -182,6 +182,7 @@ class TestModes:
 
 
 @pytest.mark.usefixtures("toolkit", "project")
+@pytest.mark.long
 class TestBuild:
     def test_it_is_compiled_once(self, project):
         """And again when a header that it includes changes."""
@@ -316,6 +317,7 @@ class TestBuild:
         assert list(folder.glob("touching.*.so"))
 
 
+@pytest.mark.long
 class TestGuide:
     """The code of docs/cuda-guide.md: compiled, imported, and called as far as that goes without a GPU."""
 

@@ -143,6 +143,7 @@ class TestCut:
         assert "ATen/ops/linear_ops.h" in text
 
 
+@pytest.mark.long
 class TestFiles:
     def test_line_one_has_the_command(self):
         for path in GENERATED:

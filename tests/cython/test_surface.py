@@ -44,6 +44,7 @@ def compile_all(units):
         return dict(zip(units, pool.map(lambda unit: compile_calls(*unit, stamp), units.items()), strict=True))
 
 
+@pytest.mark.slow
 def test_every_declared_signature(capsys):
     calls = every_call()
     if ALL:
@@ -80,5 +81,6 @@ def refusals():
 
 
 @pytest.mark.parametrize("call", WRONG)
+@pytest.mark.long
 def test_a_wrong_call_is_refused(call, refusals):
     assert WRONG[call] in refusals[call]

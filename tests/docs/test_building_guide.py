@@ -33,6 +33,7 @@ def shell(tmp_path):
     return lambda text: run(["bash", "-euo", "pipefail", "-c", text], cwd=tmp_path, env=variables)
 
 
+@pytest.mark.long
 def test_a_new_project(shell):
     """It is built in tests/build/test_new.py, by the commands that this one prints."""
     make, install, *_ = blocks("sh")
@@ -52,6 +53,7 @@ def test_files(tmp_path):
     assert (tmp_path / "other" / "cells" / "CMakeLists.txt").read_text() == cmake
 
 
+@pytest.mark.long
 def test_on_a_command_line(shell, tmp_path):
     """And the doctor has nothing to say against it, but warns that it wants torch to be imported before."""
     *_, build, doctor = blocks("sh")

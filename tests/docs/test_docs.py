@@ -255,6 +255,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 class TestSite:
     def test_nothing_is_loaded_from_the_network(self, site):
         pages = list(site.rglob("*.html"))

@@ -5,9 +5,10 @@ import re
 
 import pytest
 import torch
-from conftest import BUILD, TESTS, import_from, install_project
+from conftest import BUILD, TESTS, build_projects, import_from, write_whole
 
 DOCS = TESTS.parent / "docs"
+GUIDES = ("operators-guide", "kernels-guide", "cimport-guide", "cuda-streams-guide")
 DEFINITION = re.compile(r"@|ctypedef |cdef struct |from |cdef class |def |cdef .*\($|cdef .*\).*:$", re.MULTILINE)
 BLOCK = re.compile(r"(?:<!-- (?P<note>.*?) -->\n)?```cython\n(?P<code>.*?)```", re.DOTALL)
 
@@ -56,34 +57,37 @@ setup(name="{name}", ext_modules=[module], cmdclass={{"build_ext": BuildExtensio
 """
 
 
-def build(page):
-    """The compiled module of a page."""
-    name = page.replace("-", "_")
-    (BUILD / name).mkdir(parents=True, exist_ok=True)
-    (BUILD / name / f"{name}.pyx").write_text(pyx(page))
-    (BUILD / name / "setup.py").write_text(SETUP.format(name=name))
-    install_project(BUILD / name, BUILD / "guide-site")
-    return import_from(BUILD / "guide-site", name)
+@pytest.fixture(scope="module")
+def modules():
+    """The compiled modules of the guides, by the page, all built together."""
+    names = {page: page.replace("-", "_") for page in GUIDES}
+    for page, name in names.items():
+        folder = BUILD / "guides" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / f"{name}.pyx", pyx(page))
+        write_whole(folder / "setup.py", SETUP.format(name=name))
+    build_projects([BUILD / "guides" / name for name in names.values()], BUILD / "guide-site")
+    return {page: import_from(BUILD / "guide-site", name) for page, name in names.items()}
 
 
 @pytest.fixture(scope="module")
-def guide():
-    return build("cimport-guide")
+def guide(modules):
+    return modules["cimport-guide"]
 
 
 @pytest.fixture(scope="module")
-def operators_guide():
-    return build("operators-guide")
+def operators_guide(modules):
+    return modules["operators-guide"]
 
 
 @pytest.fixture(scope="module")
-def kernels_guide():
-    return build("kernels-guide")
+def kernels_guide(modules):
+    return modules["kernels-guide"]
 
 
 @pytest.fixture(scope="module")
-def streams_guide():
-    return build("cuda-streams-guide")
+def streams_guide(modules):
+    return modules["cuda-streams-guide"]
 
 
 def test_there_are_blocks():

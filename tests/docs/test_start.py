@@ -32,6 +32,7 @@ def test_the_tour(tmp_path):
     assert run([sys.executable, "-c", code], cwd=tmp_path).startswith("tensor([")
 
 
+@pytest.mark.long
 def test_the_commands(tmp_path):
     """The project itself is built in tests/build/test_new.py."""
     _, doctor, new = of(PAGE, "sh")

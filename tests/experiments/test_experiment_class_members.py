@@ -7,6 +7,8 @@ from experiments.harness import building
 from interop.cli import CommandError
 
 NAME = "class-members"
+
+pytestmark = pytest.mark.slow
 TYPED, CPP, VIEW, OBJECT, PYBIND11, PYTHON = range(6)
 
 

@@ -30,6 +30,7 @@ def trained(compare):
     return compare.both(SETTINGS)
 
 
+@pytest.mark.long
 class TestTwoProcesses:
     def test_train_as_one_does(self, compare, trained):
         found = compare.agreement(*trained)
@@ -85,6 +86,7 @@ class TestTwoProcesses:
             compare.agreement(one, several)
 
 
+@pytest.mark.long
 class TestRun:
     def test_a_process_that_fails_is_one_line(self, compare, tmp_path):
         with pytest.raises(CommandError, match=r"training in 2 processes failed: .*KeyError.*2\.log"):

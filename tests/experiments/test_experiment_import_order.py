@@ -11,6 +11,8 @@ from interop.cli import CommandError
 
 NAME = "import-order"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def measure():

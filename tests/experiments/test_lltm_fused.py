@@ -164,6 +164,7 @@ print(torch.backends.cpu.get_cpu_capability())
 
 @pytest.mark.usefixtures("lltm")
 @pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+@pytest.mark.long
 def test_each_instruction_set(capability):
     environment = os.environ | {"ATEN_CPU_CAPABILITY": capability}
     done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True, text=True)

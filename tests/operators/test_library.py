@@ -377,6 +377,7 @@ class TestOperator:
 @pytest.mark.unchecked(by="ubsan", reason="compiles while it runs")
 @pytest.mark.unchecked(by="tsan", reason="compiles while it runs")
 @pytest.mark.unchecked(by="leaks", reason="compiles while it runs")
+@pytest.mark.long
 def test_a_module_that_is_loaded_anew_replaces_what_it_registered(tmp_path):
     """As in a notebook: the same module, compiled from a changed source into another file."""
     source = textwrap.dedent("""\

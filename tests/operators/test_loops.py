@@ -211,6 +211,7 @@ def libraries_of_openmp():
     return "print(sorted({l.split()[-1] for l in open('/proc/self/maps') if 'libgomp' in l or 'libiomp' in l}))\n"
 
 
+@pytest.mark.long
 class TestOneRuntime:
     def test_no_module_asks_for_a_library_of_openmp(self, site):
         for native in Path(site).glob("_loops*.so"):

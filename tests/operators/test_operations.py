@@ -289,6 +289,7 @@ class TestMeta:
     @pytest.mark.parametrize(("backend", "dynamic"), [("aot_eager", False), ("aot_eager", True), ("inductor", True)])
     @compiles
     @pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
+    @pytest.mark.long
     def test_compiled(self, backend, dynamic):
         """With sizes that are symbols, too."""
         for function in (

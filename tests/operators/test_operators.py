@@ -16,6 +16,9 @@ ALL = os.environ.get("INTEROP_SURFACE") == "all"
 CHOSEN = "all" if ALL else "0.05"
 
 
+pytestmark = pytest.mark.slow
+
+
 def python(*arguments, **options):
     # The folders of this process, because the package may be tested from elsewhere than where it is installed.
     path = os.pathsep.join([str(TESTS), str(TESTS / "operators"), os.environ.get("PYTHONPATH", "")])

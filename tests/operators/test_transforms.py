@@ -51,6 +51,7 @@ def test_opcheck(name):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
+@pytest.mark.long
 class TestCompile:
     @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
     @pytest.mark.parametrize("dynamic", [False, True])
@@ -247,6 +248,7 @@ def test_a_worker_of_a_data_loader():
     assert [item.shape for item in loader] == [(1, 3, 4)] * 4
 
 
+@pytest.mark.long
 def test_data_parallel_training_in_two_processes(site, tmp_path):
     """DistributedDataParallel over gloo: the gradients are those of one process with the whole batch."""
     script = tmp_path / "train.py"
