@@ -11,14 +11,8 @@ from typing import Any
 import setuptools
 
 from interop.build.extension import Extension
-from interop.cython.checks import (
-    refuse_in_place_operators,
-    refuse_to_replace_tensors,
-    refuse_unfit_functions,
-    refuse_unknown_names,
-)
+from interop.cython.checks import checked
 from interop.cython.declarations import select, write_whole
-from interop.cython.guards import refuse_idle_guards
 from interop.cython.hints import hints
 from interop.cython.patches import mend_memoryviews, mend_references
 from interop.paths import get_include, get_pxd_dir
@@ -51,8 +45,6 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs: Any
     extensions = [Extension("*", [module]) if isinstance(module, str) else module for module in modules]
     patterns = [pattern for extension in extensions for pattern in extension.sources if is_cython(pattern)]
     sources = [source for pattern in patterns for source in glob.glob(os.fspath(pattern), recursive=True)]
-    for source in sources:
-        refuse(source)
     include_path = [*kwargs.get("include_path", ()), *(folder for e in extensions for folder in e.include_dirs)]
     folder = Path(kwargs.get("build_dir") or "build", "interop-pxd").resolve()
     selection = select(Path(get_pxd_dir()), Path(get_include()), sources, include_path, folder)
@@ -68,19 +60,11 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **kwargs: Any
     return translated
 
 
-def refuse(source: str) -> None:
-    """Raise SyntaxError for what Cython would translate to something else than it says, or explain badly."""
-    refuse_unknown_names(source, get_pxd_dir())
-    refuse_idle_guards(source)
-
-
 @contextlib.contextmanager
 def our_rules() -> Iterator[None]:
     """For a while Cython refuses what would go wrong in C++, gives hints, and mends what it gets wrong or lacks."""
     with (
-        refuse_in_place_operators(),
-        refuse_to_replace_tensors(),
-        refuse_unfit_functions(),
+        checked(),
         mend_references(),
         mend_memoryviews(),
         hints(),

@@ -148,6 +148,14 @@ def _without_unused(text: str, names: set[str]) -> str:
     return _CIMPORT.sub(lambda cimport: cimport[0] if used & set(_NAME.findall(cimport[1])) else "", text)
 
 
+def names_of_aten(pxd: Path) -> set[str]:
+    """The names of ATen that a selection leaves out where nothing needs them."""
+    listed = _CIMPORT.findall((pxd / "ATen" / "__init__.pxd").read_text())
+    functions = pxd / GENERATED[0]
+    declared = map(_DECLARATION.match, functions.read_text().splitlines() if functions.exists() else ())
+    return {name for names in listed for name in _NAME.findall(names)} | {found[1] for found in declared if found}
+
+
 def read_source(path: str) -> str:
     """The text of a source, in the encoding that its first lines name. What is wrong with that, Cython will say."""
     try:

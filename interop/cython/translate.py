@@ -16,7 +16,7 @@ from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 from Cython.Compiler.Scanning import FileSourceDescriptor
 
-from interop.build.cythonizer import DIRECTIVES, our_rules, refuse
+from interop.build.cythonizer import DIRECTIVES, our_rules
 from interop.cython.declarations import Dependencies, Selection, select
 from interop.cython.hints import HINT
 from interop.cython.patches import replaced
@@ -56,7 +56,6 @@ def translate(
         pxd = Path(get_pxd_dir())
         tree = Dependencies([str(pxd), *folders], pxd)
         read = tree.read_by(source)
-        refuse(source)
         chosen = _select(pxd, source, folders, tree, stack)
         include_path = [str(chosen.pxd), *folders]
         _apply_distutils_lines(tree, source, extension)
@@ -147,7 +146,7 @@ def _errors_of_cython(name: str) -> Iterator[_Output]:
     except SyntaxError as error:
         line = _line(error)
         column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
-        told = Diagnostic(error.msg, error.filename, error.lineno, column, line)
+        told = Diagnostic(error.msg, error.filename and os.path.abspath(error.filename), error.lineno, column, line)
         raise BuildError(name, diagnostics=[told], output=str(error)) from None
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
