@@ -31,7 +31,7 @@ NOISE = (
     '"""\n{G}()\nyield at.sqare\n"""',
     "'cdef {G} x'; \"await {G}()\"",
     "y = '''{G}()\n  {G}().a' + at.sqare(y) '''",
-    "y = r'\\n'; y = \"{G}() \\\" at.sqare\"",
+    'y = r\'\\n\'; y = "{G}() \\" at.sqare"',
     "y = (  # {G}()\n    1,\n  'yield',\n)",
     "y = 1 + \\\n  2  # yield",
     "y = [i for i in range(3)]",
