@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Diagnostic", "causes"]
+__all__ = ["Diagnostic", "causes", "shortest_path"]
 
 _CONVERSION = re.compile(r"Cannot (?:convert|assign type) ")
 _CRASH = re.compile(r"Compiler crash in ")
@@ -42,7 +42,7 @@ class Diagnostic:
         hint = [f"    hint: {self.hint}"] if self.hint else []
         if self.path is None:
             return "\n".join([self.message, *hint])
-        place = ":".join(str(part) for part in (_shortest(self.path), self.line, self.column) if part is not None)
+        place = ":".join(str(part) for part in (shortest_path(self.path), self.line, self.column) if part is not None)
         lines = [f"{place}: {self.message}"]
         if self.text is not None and self.text.strip():
             lines.append(f"    {self.text.expandtabs(1).rstrip()}")
@@ -68,7 +68,7 @@ def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     return kept
 
 
-def _shortest(path: str) -> str:
+def shortest_path(path: str) -> str:
     """As a person would write it in the current folder."""
     if not os.path.isabs(path):
         return path

@@ -17,16 +17,10 @@ from Cython.Compiler import Errors
 from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 
-from interop.cython.checks import (
-    refuse_in_place_operators,
-    refuse_to_replace_tensors,
-    refuse_unfit_functions,
-    refuse_unknown_names,
-)
+from interop.cython.checks import checked
 from interop.cython.declarations import select
 from interop.cython.dependencies import Dependencies
-from interop.cython.diagnostics import Diagnostic, causes
-from interop.cython.guards import refuse_idle_guards
+from interop.cython.diagnostics import Diagnostic, causes, shortest_path
 from interop.cython.hints import HINT, hints
 from interop.cython.patches import PATCHES, WHOLE_PATHS, applied
 from interop.cython.versions import check_version
@@ -70,7 +64,8 @@ class TranslationError(Error, SyntaxError):
         self.diagnostics = tuple(diagnostics)
         self.output = output
         first = self.diagnostics[0]
-        super().__init__(first.message, (first.path, first.line, first.column, first.text))
+        path = first.path and shortest_path(first.path)
+        super().__init__(first.message, (path, first.line, first.column, first.text))
 
     def __reduce__(self) -> tuple:
         return TranslationError, (self.diagnostics, self.output)
@@ -180,8 +175,6 @@ def translate(
     check_version()
     with _one_at_a_time, _collected() as output:
         source = Source(path, include_path)
-        refuse_unknown_names(path, str(source.pxd))
-        refuse_idle_guards(path)
         selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
         translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
         arguments = options | {
@@ -207,13 +200,7 @@ def translate(
 @contextlib.contextmanager
 def rules() -> Iterator[None]:
     """While this lasts, Cython's compiler has our patches, checks and hints."""
-    with (
-        applied(PATCHES),
-        refuse_in_place_operators(),
-        refuse_to_replace_tensors(),
-        refuse_unfit_functions(),
-        hints(),
-    ):
+    with applied(PATCHES), checked(), hints():
         yield
 
 
@@ -281,7 +268,8 @@ def _collected() -> Iterator[_Output]:
         line = _line(error)
         column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
         raise TranslationError(
-            [Diagnostic(error.msg, error.filename, error.lineno, column, line)], str(error)
+            [Diagnostic(error.msg, error.filename and os.path.abspath(error.filename), error.lineno, column, line)],
+            str(error),
         ) from None
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:

@@ -1,0 +1,110 @@
+"""Refuses names that the declarations of torch do not have, with the nearest name that they have."""
+
+import difflib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from interop.cython.own_names import module_of_ours, names_in
+from interop.cython.tree import Position, ScopedVisitor, WrittenTypes, path_of
+from interop.paths import get_pxd_dir
+
+__all__ = ["UnknownNames"]
+
+# Python's names of element types, and those of C++.
+_SCALAR_TYPES = {
+    "bool": "kBool",
+    "uint8": "kByte",
+    "int8": "kChar",
+    "int16": "kShort",
+    "short": "kShort",
+    "int32": "kInt",
+    "int": "kInt",
+    "int64": "kLong",
+    "long": "kLong",
+    "float16": "kHalf",
+    "half": "kHalf",
+    "bfloat16": "kBFloat16",
+    "float32": "kFloat",
+    "float": "kFloat",
+    "float64": "kDouble",
+    "double": "kDouble",
+    "complex64": "kComplexFloat",
+    "cfloat": "kComplexFloat",
+    "complex128": "kComplexDouble",
+    "cdouble": "kComplexDouble",
+}
+# Whose names we know. Of other modules Cython says itself what is missing.
+_OURS = ("ATen", "torch", "c10", "interop")
+
+
+class UnknownNames(ScopedVisitor):
+    """Raises SyntaxError for a name that a cimported module of ours does not have.
+
+    With the directive nonecheck, Cython's own message for it is followed by a crash of the compiler.
+    """
+
+    def __init__(self, context: Any, found: list[SyntaxError], types: WrittenTypes):
+        super().__init__(context, found)
+        self._types = types
+
+    def visit_ModuleNode(self, node: Any) -> Any:
+        for written in self._types.named:
+            for end in range(2, len(written.path) + 1):
+                self._check(written.path[:end], written.position)
+        self.visitchildren(node)
+        return node
+
+    def visit_ImportNode(self, node: Any) -> Any:
+        name = node.module_name.value
+        if name.partition(".")[0] == "ATen" and not node.level and not importlib.util.find_spec("ATen"):
+            self.refuse("there is no Python module ATen; write: cimport ATen as at", node.pos)
+        return node
+
+    def visit_AttributeNode(self, node: Any) -> Any:
+        self._check(path_of(node), node.pos)
+        self.visitchildren(node)
+        return node
+
+    def visit_AnnotationNode(self, node: Any) -> Any:
+        self.visit(node.expr)
+        return node
+
+    def _check(self, path: Sequence[str], position: Position) -> None:
+        """Check the last of the names of `path`, which stand at `position`, or around it."""
+        owner = self.meaning(path[:-1])
+        module = owner.as_module if owner is not None and not owner.is_variable else None
+        # Of a module that is imported as well, Python has what is not declared.
+        if module is None or module.qualified_name.partition(".")[0] not in _OURS or module.lookup_here(path[-1]):
+            return
+        self.refuse(_explain(path[-1], module, ".".join(path[:-1])), position, path[-1])
+
+
+def _explain(name: str, module: Any, alias: str) -> str:
+    package = module.qualified_name
+    if package not in ("ATen", "interop", "torch"):
+        near = difflib.get_close_matches(name, _names_in(module), 1)
+        return f"the cimported {package} has no {name!r}" + (f"; did you mean {alias}.{near[0]}?" if near else "")
+    pxd = get_pxd_dir()
+    missing = f"ATen has no {name!r}" if package == "ATen" else f"the cimported {package} has no {name!r}"
+    python = "" if package == "ATen" else f"for Python's, write: import {package}"
+    at = alias if package == "ATen" else "at"
+    known = names_in(pxd, "ATen")
+    if name in _SCALAR_TYPES:
+        instead = f"the ScalarType is {at}.{_SCALAR_TYPES[name]}"
+    elif name in known:
+        instead = f"write {at}.{name}"
+    elif (Path(pxd) / "ATen" / name).is_dir():
+        return "; ".join(filter(None, [missing, python, f"for C++'s, write: from ATen.{name} cimport ..."]))
+    elif module_of_it := module_of_ours(name, pxd):
+        return "; ".join(filter(None, [missing, f"write: from {module_of_it} cimport {name}", python]))
+    elif package == "ATen" and (near := difflib.get_close_matches(name, known, 1)):
+        instead = f"did you mean {at}.{near[0]}?"
+    else:
+        return "; ".join(filter(None, [missing, python]))
+    return f"{missing}; {instead}" + ("" if package == "ATen" else f", after: cimport ATen as at; {python}")
+
+
+def _names_in(module: Any) -> set[str]:
+    return {name for name in module.entries if not name.startswith("__")}

@@ -1,0 +1,44 @@
+"""The names that our own ``.pxd`` files declare. Read as text, since Cython would take seconds."""
+
+import functools
+import re
+from pathlib import Path
+
+__all__ = ["module_of_ours", "names_in"]
+
+# Of a .pxd: what is neither a name that is declared nor the kind of it.
+_NO_NAMES = re.compile(r"#.*|\"[^\"]*\"")
+_CIMPORTED = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+cimport[ \t]+(?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+# In a `cdef extern` block, so that methods are further in.
+_FUNCTION = re.compile(r"^[ ]{4}(?! )[^(\n]*?(\w+)[ ]*(?:\[[^\[\]]*\])?[ ]*\(", re.MULTILINE)
+_KIND = re.compile(
+    r"^(?:[ ]{4})?(?:ctypedef[ ]+|cdef[ ]+)?(?:cppclass|struct|union|enum(?:[ ]+class)?|class)[ ]+([\w.]+)",
+    re.MULTILINE,
+)
+_ALIAS = re.compile(r"^[ ]*ctypedef[ ]+[^\n(]*?(\w+)[ ]*$", re.MULTILINE)
+_VARIABLE = re.compile(r"^[ ]{4}(?:const[ ]+)?\w+[ ]+(\w+)[ ]*$", re.MULTILINE)
+
+
+@functools.cache
+def names_in(pxd: str, module: str) -> frozenset[str]:
+    """The names that the declarations of `module` declare, and those that they cimport."""
+    path = Path(pxd, *module.split("."))
+    text = _NO_NAMES.sub("", (path.with_suffix(".pxd") if not path.is_dir() else path / "__init__.pxd").read_text())
+    names: set[str] = set()
+    for origin, several, few in _CIMPORTED.findall(text):
+        listed = (several or few).replace("\n", " ")
+        if listed.strip() == "*":
+            names |= names_in(pxd, origin)
+        else:
+            names.update(one.split()[-1] for one in listed.split(",") if one.strip())
+    for pattern in (_FUNCTION, _KIND, _ALIAS, _VARIABLE):
+        names.update(name.rpartition(".")[2] for name in pattern.findall(text))
+    return frozenset(names)
+
+
+def module_of_ours(name: str, pxd: str) -> str | None:
+    """The module of `interop` that declares `name`: the package itself where it hands the name on."""
+    files = sorted(Path(pxd, "interop").rglob("*.pxd"), key=lambda path: (path.stem != "__init__", path))
+    modules = [path.relative_to(pxd).with_suffix("").as_posix().replace("/", ".") for path in files]
+    modules = [module.removesuffix(".__init__") for module in modules]
+    return next((module for module in modules if name in names_in(pxd, module)), None)
