@@ -1,66 +1,173 @@
-"""Refuses scoped modes that would not do what they say."""
+"""Refuses guards that would not do what they say.
 
-import re
+A guard is a scoped mode of torch's: gradients off, another device, another stream. Each begins where it is assigned to
+a variable and ends with the function. One that is only declared Cython leaves out without a word.
+"""
 
-from interop.cython.declarations import read_source
+import contextlib
+from typing import Any
 
-_KINDS = (
-    r"NoGradGuard|AutoGradMode|InferenceMode|AutoDispatchBelowAutograd|Launch|"
-    r"DeviceGuard|StreamGuard|(?:Optional)?CUDA(?:Stream)?Guard"
-)
-_GUARD = re.compile(
-    r"^(?P<indent>[ \t]+)(?:cdef[ \t]+)?(?P<module>\w+\.)?"
-    rf"(?P<kind>{_KINDS})[ \t]+"
-    r"(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?:=(?P<value>[^=].*))?(?:\#.*)?$",
-    re.MULTILINE,
-)
-_ARGUMENT = {
-    "AutoGradMode": "False",
-    "Launch": "tensor",
-    **dict.fromkeys(("DeviceGuard", "CUDAGuard", "OptionalCUDAGuard"), "tensor.device()"),
-    **dict.fromkeys(("StreamGuard", "CUDAStreamGuard", "OptionalCUDAStreamGuard"), "stream"),
+from Cython.CodeWriter import ExpressionWriter
+
+from interop.cython.tree import ScopedVisitor, Written, WrittenTypes, path_of, path_of_type
+
+__all__ = ["GUARDS", "Guards"]
+
+GUARDS = {
+    "interop::NoGradGuard": "",
+    "interop::AutoGradMode": "False",
+    "interop::InferenceMode": "",
+    "interop::AutoDispatchBelowAutograd": "",
+    "interop::DeviceGuard": "tensor.device()",
+    "interop::StreamGuard": "stream",
+    "interop::cuda::CUDAGuard": "tensor.device()",
+    "interop::cuda::CUDAStreamGuard": "stream",
+    "interop::cuda::Launch": "tensor",
 }
-_NEXT_BLOCK = re.compile(
-    r"^[ \t]*(?:async[ \t]+def|def|cpdef|class|cdef[ \t]+class)\b|^[ \t]*cdef\b.*\).*:[ \t]*$", re.MULTILINE
-)
-_CALL = rf"(?:\w+\.)?(?:{_KINDS})\([^()\n]*(?:\([^()\n]*\))?[^()\n]*\)"
-# A statement of its own, or a part of an expression: both end with the statement.
-_NOT_KEPT = re.compile(rf"^[ \t]+(?:[^#\"'\n]*[^\w.#\"'\n])?(?P<call>{_CALL})(?:\.\w|[ \t]*(?:#.*)?$)", re.MULTILINE)
-_ASSIGNED = re.compile(r"=[ \t]*$")
+"""The C++ classes of guards, with an argument that one is usually made of."""
 
 
-def refuse_idle_guards(source: str) -> None:
+class _Function:
+    """What a function has of guards."""
+
+    def __init__(self, scope: Any):
+        self.scope = scope
+        self.suspends = False
+        self.begun: list[Written] = []
+
+
+class Guards(ScopedVisitor):
     """Raises SyntaxError for a guard that would not do what it says.
 
-    One that is never assigned Cython leaves out without a word. In a generator or a coroutine it would last from the
-    first step to the last, over whatever the caller does in between.
+    In a generator or a coroutine one would last from the first step to the last, over whatever the caller does in
+    between. As an attribute or a global variable it would outlast the function that begins it.
     """
-    text = read_source(source)
-    for guard in _NOT_KEPT.finditer(text):
-        before = text[guard.start() : guard.start("call")]
-        if _ASSIGNED.search(before) and text[guard.end("call") : guard.end("call") + 1] != ".":
-            continue
-        written = guard["call"].partition("(")[0]
-        raise SyntaxError(
-            f"this {written} would end with its statement; write: cdef {written} guard = {guard['call']}",
-            (source, text.count("\n", 0, guard.start("call")) + 1, 1, guard[0].strip()),
-        )
-    for guard in _GUARD.finditer(text):
-        kind = guard["kind"]
-        line = text.count("\n", 0, guard.start()) + 1
-        where = (source, line, 1, guard[0])
-        ends = [block.end() for block in _NEXT_BLOCK.finditer(text, 0, guard.start())]
-        after = _NEXT_BLOCK.search(text, guard.end())
-        function = text[ends[-1] if ends else 0 : after.start() if after else None]
-        for name in re.findall(r"\w+", guard["names"]):
-            # The last two: guards of devices and streams begin with these as well.
-            begins = rf"(?<![\w.]){name}(?:[ \t]*=[^=]|\.reset_\w+\(|\.set_\w+\()"
-            if guard["value"] is None and not re.search(begins, function):
-                written = (guard["module"] or "") + kind
-                raise SyntaxError(
-                    f"{name!r} is declared but never assigned here, so this guard would do nothing; "
-                    f"write: cdef {written} {name} = {written}({_ARGUMENT.get(kind, '')})",
-                    where,
+
+    def __init__(self, context: Any, found: list[SyntaxError], types: WrittenTypes):
+        super().__init__(context, found)
+        self._types = types
+        self._functions: list[_Function] = []
+        self._assigned: Any = None
+        self._begun: set[int] = set()  # the entries, by their addresses, of guards that something begins
+
+    def visit_ModuleNode(self, node: Any) -> Any:
+        self.visitchildren(node)
+        self._refuse_outside_functions(node.scope)
+        return node
+
+    def visit_CClassDefNode(self, node: Any) -> Any:
+        self.visit_ClassDefNode(node)
+        if node.scope is not None:  # of a class that is declared beforehand
+            self._refuse_outside_functions(node.scope)
+        return node
+
+    def visit_FuncDefNode(self, node: Any) -> Any:
+        function = _Function(node.local_scope)
+        self._functions.append(function)
+        super().visit_FuncDefNode(node)
+        self._functions.pop()
+        declared = self._declared(function.scope)
+        for entry, name in declared:
+            if id(entry) not in self._begun:
+                argument = GUARDS[_guard(entry.type)]
+                self.refuse(
+                    f"{entry.name!r} is declared but never assigned here, so this guard would do nothing; "
+                    f"write: cdef {name} {entry.name} = {name}({argument})",
+                    name.position,
                 )
-        if re.search(r"\b(?:yield|await)\b", function):
-            raise SyntaxError(f"a {kind} cannot stand in a generator or coroutine: its mode would leak out", where)
+        if function.suspends:
+            for name in [name for _, name in declared] + function.begun:
+                self.refuse(
+                    f"a {name.path[-1]} cannot stand in a generator or coroutine: its mode would leak out",
+                    name.position,
+                )
+        return node
+
+    def visit_YieldExprNode(self, node: Any) -> Any:
+        if self._functions:
+            self._functions[-1].suspends = True
+        self.visitchildren(node)
+        return node
+
+    def visit_SingleAssignmentNode(self, node: Any) -> Any:
+        self._assigned = node.rhs
+        self.visitchildren(node)
+        return node
+
+    visit_CascadedAssignmentNode = visit_SingleAssignmentNode
+
+    def visit_SimpleCallNode(self, node: Any) -> Any:
+        allocated = getattr(node.function, "cppclass", None)
+        path = path_of(node.function) if allocated is None else path_of_type(allocated)
+        entry = self.meaning(path)
+        kind = _guard(entry.type) if entry is not None and entry.is_type else ""
+        if kind:
+            name = Written(node.pos, path)
+            if allocated is not None or node is not self._assigned:
+                made = _text(node) if allocated is None else ""
+                self.refuse(
+                    f"this {name} would end with its statement; "
+                    f"write: cdef {name} guard = {made or f'{name}({GUARDS[kind]})'}",
+                    name.position,
+                )
+            if self._functions:
+                self._functions[-1].begun.append(name)
+        self.visitchildren(node)
+        return node
+
+    visit_GeneralCallNode = visit_SimpleCallNode
+
+    def visit_AttributeNode(self, node: Any) -> Any:
+        if node.obj.is_name:
+            # Guards of devices and streams begin with these as well.
+            self._use(node.obj, begins=node.attribute.startswith(("reset_", "set_")))
+        else:
+            self.visitchildren(node)
+        return node
+
+    def visit_NameNode(self, node: Any) -> Any:
+        self._use(node, begins=True)
+        return node
+
+    def _use(self, node: Any, begins: bool) -> None:
+        entry = self.meaning([node.name])
+        if entry is None or entry.is_type or not _guard(entry.type):
+            return
+        entry = entry.defining_entry  # not that of an inner function
+        if begins:
+            self._begun.add(id(entry))
+        if entry.scope.is_local_scope and entry.scope is not self._functions[-1].scope:
+            self.refuse(
+                f"{node.name!r} cannot be used in an inner function, which would keep it: its mode would leak out",
+                node.pos,
+            )
+
+    def _refuse_outside_functions(self, scope: Any) -> None:
+        for _, name in self._declared(scope):
+            self.refuse(
+                f"a {name.path[-1]} must be a local variable of a function; elsewhere its mode would leak out",
+                name.position,
+            )
+
+    def _declared(self, scope: Any) -> list[tuple[Any, Written]]:
+        """The guards among the variables of a scope, each with its type as it is written."""
+        found = []
+        for entry in scope.entries.values():
+            kind = "" if entry.is_type or entry.is_arg or entry.visibility == "extern" else _guard(entry.type)
+            if kind and entry.scope is scope and not entry.from_closure:
+                unknown = Written(entry.pos, [kind.rpartition("::")[2]])
+                found.append((entry, self._types.of_variables.get(entry.pos, unknown)))
+        return found
+
+
+def _guard(kind: Any) -> str:
+    """The C++ class of a type, if that is one of `GUARDS`; empty for all others."""
+    name = str(kind.resolve().empty_declaration_code()) if kind.is_cpp_class else ""
+    return name if name in GUARDS else ""
+
+
+def _text(call: Any) -> str:
+    """A call as it may be written; empty for one with expressions that Cython cannot write."""
+    with contextlib.suppress(Exception):
+        return str(ExpressionWriter().write(call))
+    return ""

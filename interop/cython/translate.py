@@ -17,16 +17,10 @@ from Cython.Compiler import Errors
 from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 
-from interop.cython.checks import (
-    refuse_in_place_operators,
-    refuse_to_replace_tensors,
-    refuse_unfit_functions,
-    refuse_unknown_names,
-)
+from interop.cython.checks import checked
 from interop.cython.declarations import select
 from interop.cython.dependencies import Dependencies
 from interop.cython.diagnostics import Diagnostic, causes
-from interop.cython.guards import refuse_idle_guards
 from interop.cython.hints import HINT, hints
 from interop.cython.patches import PATCHES, WHOLE_PATHS, applied
 from interop.cython.versions import check_version
@@ -180,8 +174,6 @@ def translate(
     check_version()
     with _one_at_a_time, _collected() as output:
         source = Source(path, include_path)
-        refuse_unknown_names(path, str(source.pxd))
-        refuse_idle_guards(path)
         selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
         translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
         arguments = options | {
@@ -207,13 +199,7 @@ def translate(
 @contextlib.contextmanager
 def rules() -> Iterator[None]:
     """While this lasts, Cython's compiler has our patches, checks and hints."""
-    with (
-        applied(PATCHES),
-        refuse_in_place_operators(),
-        refuse_to_replace_tensors(),
-        refuse_unfit_functions(),
-        hints(),
-    ):
+    with applied(PATCHES), checked(), hints():
         yield
 
 

@@ -1,0 +1,111 @@
+"""Refuses to hand torch a function that it cannot call: above all one that needs the GIL.
+
+A parameter that is a template, and one of a macro, takes whatever stands there.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from Cython.Compiler.Errors import error
+from Cython.Compiler.PyrexTypes import error_type
+
+from interop.cython.tree import Position
+
+__all__ = ["check_functions"]
+
+# Which arguments are functions, from which one on, and what they are called.
+_TAKE_FUNCTIONS: dict[tuple[str, str], tuple[int | None, str]] = {
+    ("torch.library", "impl"): (2, "kernel"),
+    ("torch.library", "register_autograd"): (1, "function of register_autograd"),
+    ("torch.autograd", "define"): (1, "forward or backward function"),
+    ("interop.elementwise", "kernel"): (0, "function of kernel()"),
+    ("interop.dispatch", "dispatch"): (2, "function of dispatch()"),
+    ("interop.dispatch", "dispatch2d"): (2, "function of dispatch2d()"),
+    ("interop.dispatch", "dispatch_part"): (2, "function of dispatch_part()"),
+}
+# Before the last parameter, a pointer to the element.
+_DISPATCHED = {
+    "dispatch": "char** data, const int64_t* strides, int64_t n",
+    "dispatch2d": "char** data, const int64_t* strides, int64_t n, int64_t m",
+    "dispatch_part": "int64_t begin, int64_t end",
+}
+
+
+def check_functions(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The `SimpleCallNode.analyse_c_function_call` that replaces `original`.
+
+    A visit of the analysed tree would come too late: where the parameter is a pointer to a `nogil` function, Cython
+    has by then said that it found no suitable one among the overloads, and not why.
+    """
+
+    def analyse_c_function_call(node: Any, env: Any) -> None:
+        unfit = list(_unfit_functions(node))
+        for position, message in unfit:
+            error(position, message)
+        if not unfit:
+            original(node, env)
+            return
+        # Without the original, or Cython's own message would come on top.
+        declared = node.function.entry.all_alternatives()
+        node.type = declared[0].type.return_type if len(declared) == 1 else error_type
+        node.result_code = "<error>"
+
+    return analyse_c_function_call
+
+
+def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
+    """The position of each function among the arguments of a call that cannot be called, and what is wrong with it."""
+    entry = getattr(node.function, "entry", None)
+    if not entry or not entry.type.is_cfunction:
+        return
+    anywhere: tuple[int | None, str] = (None, "function that torch calls")
+    first, what = _TAKE_FUNCTIONS.get((_module_of(entry), entry.name), anywhere)
+    for index, argument in enumerate(node.args or ()):
+        kind = argument.type.base_type if argument.type.is_ptr else argument.type
+        if not (kind.is_cfunction or kind.is_pyobject):
+            continue
+        if not (index >= first if first is not None else _takes_nogil(entry, index)):
+            continue
+        if kind.is_pyobject:
+            yield argument.pos, f"a {what} is a cdef function, and this is a Python object"
+        elif not kind.nogil and not kind.with_gil:
+            yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
+        elif first is None and _is_for_a_dtype(kind):
+            yield argument.pos, f"the last parameter of a {what} is a void*{_other(kind)}"
+        elif what.startswith("function of dispatch") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
+            yield argument.pos, f"a {what} has the parameters ({_DISPATCHED[entry.name]}, floating* _){_other(kind)}"
+        elif what == "function of kernel()" and (kind.exception_check or kind.exception_value is not None):
+            yield argument.pos, f"a {what} must be noexcept: {_noexcept(kind)}"
+
+
+def _is_for_a_dtype(kind: Any) -> bool:
+    """Whether this is a specialisation among which dispatch() chooses."""
+    last = kind.args[-1].type if kind.args else None
+    return last is not None and last.is_ptr and last.base_type.is_numeric and bool(_other(kind))
+
+
+def _other(kind: Any) -> str:
+    """What can take a function that is for a dtype."""
+    fitting = (name for name, parameters in _DISPATCHED.items() if parameters.count(",") + 2 == len(kind.args))
+    return "".join(f"; for this one there is {name}()" for name in fitting)
+
+
+def _module_of(entry: Any) -> str:
+    """Where a function, or the class of a method, is declared."""
+    scope = entry.scope
+    while scope is not None and not scope.is_module_scope:
+        scope = scope.outer_scope
+    return str(scope.qualified_name) if scope is not None else ""
+
+
+def _takes_nogil(entry: Any, index: int) -> bool:
+    """Whether the parameter at `index` is a pointer to a `nogil` function, in all declarations that are long enough."""
+    kinds = [one.type.args[index].type for one in entry.all_alternatives() if index < len(one.type.args)]
+    return bool(kinds) and all(kind.is_ptr and kind.base_type.is_cfunction and kind.base_type.nogil for kind in kinds)
+
+
+def _noexcept(kind: Any) -> str:
+    """How a function of this type would be declared."""
+    name = kind.entry.name if kind.entry else "f"
+    parameters = ", ".join(f"{argument.type} {argument.name}" for argument in kind.args)
+    return f"cdef {kind.return_type} {name}({parameters}) noexcept nogil"

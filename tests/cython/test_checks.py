@@ -1,0 +1,535 @@
+"""What is refused while Cython translates: guards that do nothing, unknown names, functions that need the GIL."""
+
+import builtins
+import re
+from pathlib import Path
+
+import pytest
+from Cython.Compiler import Errors, ExprNodes, Pipeline
+from Cython.Compiler.Main import CompilationOptions, Context, default_options
+
+import interop
+from interop.build import TranslationError, cythonize
+from interop.cython import names
+from interop.cython.checks import checked
+from interop.cython.guards import GUARDS, Guards
+from interop.cython.names import names_in
+from interop.cython.translate import rules
+from interop.cython.versions import CythonVersionError
+
+IDLE = r"is declared but never assigned here, so this guard would do nothing; write: cdef "
+LOST = r"would end with its statement; write: cdef [\w.]+ guard = "
+GENERATOR = r"cannot stand in a generator or coroutine: its mode would leak out"
+OUTSIDE = r"must be a local variable of a function; elsewhere its mode would leak out"
+CAPTURED = r"cannot be used in an inner function, which would keep it: its mode would leak out"
+
+
+HEAD = (
+    "from torch cimport *\ncimport torch\ncimport torch as th\nfrom torch cimport NoGradGuard as Off\n"
+    "from cython cimport floating\nfrom interop.cuda cimport Launch\nfrom c10.core.DeviceGuard cimport DeviceGuard\n"
+)
+
+REFUSED_GUARDS = {  # in the line that is marked
+    "two at once": (IDLE, "def f():\n    cdef torch.NoGradGuard a, b #!\n    a = torch.NoGradGuard()\n"),
+    "in a block": (IDLE, "def f():\n    cdef:\n        int i\n        torch.NoGradGuard a #!\n    return 1\n"),
+    "with a comment": (IDLE, "def f():\n    cdef torch.NoGradGuard a #! = torch.NoGradGuard()\n    'a = 1'\n"),
+    "in a method": (IDLE, "cdef class C:\n    cdef int f(self):\n        cdef torch.NoGradGuard a #!\n"),
+    "in a fused function": (IDLE, "cpdef f(floating x):\n    cdef torch.NoGradGuard a #!\n    return x\n"),
+    "in a lambda's neighbour": (IDLE, "def f():\n    cdef torch.NoGradGuard a #!\n    return lambda a: a\n"),
+    "without the GIL": (IDLE, "cdef void f() noexcept nogil:\n    cdef torch.NoGradGuard a #!\n"),
+    "annotated": (IDLE, "def f():\n    a: torch.NoGradGuard #!\n"),
+    "another name for the module": (IDLE, "def f():\n    cdef th.NoGradGuard a #!\n"),
+    "another name": (IDLE, "def f():\n    cdef Off a #!\n"),
+    "a ctypedef": (IDLE, "ctypedef torch.NoGradGuard Mode\ndef f():\n    cdef Mode a #!\n"),
+    "assigned elsewhere": (
+        IDLE,
+        "def g():\n    a = 1\ndef f():\n    cdef torch.NoGradGuard a #!\n    def g():\n        a = 1\n"
+        "def h():\n    a = 1\n",
+    ),
+    "only read": (IDLE, "def f():\n    cdef Launch a #!\n    a.check(0, b'')\n"),
+    "only ended": (IDLE, "def f():\n    cdef DeviceGuard a #!\n    a.reset()\n"),
+    "a statement": (LOST, "def f():\n    torch.NoGradGuard() #!\n"),
+    "a statement of the module": (LOST, "torch.NoGradGuard() #!\n"),
+    "after another": (LOST, "def f():\n    x = 1; Off() #!\n"),
+    "a condition": (LOST, "def f(x):\n    if x: Off() #!\n"),
+    "a statement over lines": (LOST, "def f():\n    torch.NoGradGuard( #!\n    )\n"),
+    "its method": (LOST, "def f(torch.Tensor x):\n    Launch(x.cdata).check(0, b'') #!\n"),
+    "its method in an expression": (LOST, "def f(torch.Tensor x):\n    s = <long>Launch(x.cdata).stream() #!\n"),
+    "an argument": (LOST, "def f(torch.Tensor x):\n    f(<long>Launch(x.cdata).stream()) #!\n"),
+    "a default": (LOST, "def f(x=torch.NoGradGuard()): #!\n    pass\n"),
+    "one of two": (LOST, "def f(x):\n    cdef Off a\n    a = Off() if x else Off() #!\n"),
+    "a context": (LOST, "def f():\n    with torch.NoGradGuard(): #!\n        pass\n"),
+    "elements": (LOST, "def f():\n    return [torch.NoGradGuard() for _ in range(3)] #!\n"),
+    "the result": (LOST, "cdef Off f():\n    return Off() #!\n"),
+    "with new": (LOST, "def f():\n    cdef Off* a = new Off() #!\n    del a\n"),
+    "in a generator": (GENERATOR, "def f():\n    cdef Off a = Off() #!\n    yield 1\n"),
+    "in a generator, without a type": (GENERATOR, "def f():\n    a = Off() #!\n    yield 1\n"),
+    "in a generator's branch": (
+        GENERATOR,
+        "def f(x):\n    cdef Off a #!\n    if x:\n        a = Off()\n        x = yield\n",
+    ),
+    "in a lambda's function": (
+        GENERATOR,
+        "def f():\n    cdef Off a = Off() #!\n    lambda: 1\n    yield from ()\n",
+    ),
+    "in a coroutine": (GENERATOR, "async def f(x):\n    cdef Off a = Off() #!\n    await x\n"),
+    "in a coroutine with a context": (
+        GENERATOR,
+        "async def f(x):\n    cdef Off a = Off() #!\n    async with x:\n        pass\n",
+    ),
+    "in a coroutine with a loop": (
+        GENERATOR,
+        "async def f(x):\n    cdef Off a = Off() #!\n    async for y in x:\n        pass\n",
+    ),
+    "an attribute": (OUTSIDE, "cdef class C:\n    cdef Off a #!\n    def f(self): self.a = Off()\n"),
+    "of the module": (OUTSIDE, "cdef Off a = Off() #!\n"),
+    "in a lambda": (
+        CAPTURED,
+        "def f(torch.Tensor x):\n    cdef Launch a = Launch(x.cdata)\n    return lambda: a.check(0, b'') #!\n",
+    ),
+    "in an inner function": (
+        CAPTURED,
+        "def f():\n    cdef Off a\n    def g():\n        nonlocal a\n        a = Off() #!\n    g()\n",
+    ),
+}
+
+ALLOWED_GUARDS = {
+    "words": '    # these rows yield the answer, and await\n    """\n    torch.NoGradGuard()\n    """\n    "Off()"\n',
+    "a continuation": "    cdef torch.NoGradGuard b = \\\n        torch.NoGradGuard()\n",
+    "brackets": "    cdef torch.NoGradGuard b = (\n        # yield\n        torch.NoGradGuard()\n    )\n",
+    "without a type": "    b = torch.NoGradGuard()\n",
+    "in a branch": "    cdef Off b\n    if x:\n        with nogil:\n            b = Off()\n",
+    "declared without the GIL": "    with nogil:\n        b = Off()\n",
+    "two at once": "    cdef Off b, c\n    b = Off(); c = Off()\n",
+    "set": "    cdef DeviceGuard b\n    b.set_index(0)\n",
+    "handed on": "    cdef DeviceGuard b\n    begin(b)\n",
+    "a generator beside it": "    def g():\n        yield 1\n    lambda: (yield)\n    (i for i in range(3))\n",
+    "a coroutine beside it": "    async def g(x):\n        await x\n",
+    "an inner function with its own": "    def g():\n        cdef Off a = Off()\n    def h(a): return a\n",
+    "after the end": "    return 1\n    cdef Off b = Off()\n",
+    "a word that is longer": "    NoGradGuards = 1\n    x.NoGradGuard()\n",
+    "another's": "    cdef Mine.NoGradGuard b\n",
+}
+
+KINDS = (
+    ("torch", "NoGradGuard", ""),
+    ("torch", "AutoGradMode", "False"),
+    ("torch", "InferenceMode", ""),
+    ("interop.guards", "AutoDispatchBelowAutograd", ""),
+    ("c10.core.DeviceGuard", "DeviceGuard", "tensor.device()"),
+    ("c10.core.StreamGuard", "StreamGuard", "stream"),
+    ("c10.cuda", "CUDAGuard", "tensor.device()"),
+    ("c10.cuda", "OptionalCUDAGuard", "tensor.device()"),
+    ("c10.cuda", "CUDAStreamGuard", "stream"),
+    ("c10.cuda", "OptionalCUDAStreamGuard", "stream"),
+    ("interop.cuda", "Launch", "tensor"),
+)
+
+UNKNOWN_NAMES = {  # with a name that there is not
+    "a call": "def f(at.Tensor t):\n    return at.sqare(t)\n",
+    "on another line": "def f(at.Tensor t):\n    return (at\n        .sqare(t))\n",
+    "a type": "def f(t):\n    cdef at.sqare u\n",
+    "the type of an argument": "def f(at.sqare t): pass\n",
+    "the type of a result": "cdef at.sqare f(): pass\n",
+    "a type in another": "from libcpp.vector cimport vector\ncdef vector[at.sqare] f(): pass\n",
+    "a type after one with types in it": (
+        "from libcpp.vector cimport vector\ncdef vector[vector[int*]] v\ndef f(at.sqare t): pass\n"
+    ),
+    "an annotation": "def f(t: at.sqare): pass\n",
+    "a cast": "def f(t): return <at.sqare>t\n",
+    "a default": "def f(t=at.sqare): pass\n",
+    "a decorator": "@at.sqare\ndef f(t): pass\n",
+    "a base": "class C(at.sqare): pass\n",
+    "in a lambda": "f = lambda: at.sqare\n",
+    "in an inner function": "def f():\n    def g(): return [at.sqare for _ in range(3)]\n",
+    "in a method": "cdef class C:\n    cdef f(self): return at.sqare\n",
+    "between quotes": "def f(t): return f'at.one {at.sqare}'\n",
+    "after a semicolon": "def f(t):\n    'at.one'; at.sqare(t)\n",
+    "of a name in it": "def f(t): return at.sqare.other\n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("checks")
+
+
+@pytest.fixture(autouse=True)
+def project(folder, monkeypatch):
+    """The current folder, one for all tests: the declarations are cut down less often."""
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def translate(text):
+    Path("m.pyx").write_text(text)
+    cythonize("m.pyx", force=True)
+
+
+def refused(text, mark="#!"):
+    """The message with which a source is refused, in the line that has the mark."""
+    with pytest.raises(SyntaxError) as raised:
+        translate(text)
+    source = Path(raised.value.filename).read_text().splitlines()
+    assert mark in source[raised.value.lineno - 1]
+    assert raised.value.text == source[raised.value.lineno - 1]
+    return raised.value.msg
+
+
+class TestGuards:
+    @pytest.mark.parametrize("form", REFUSED_GUARDS)
+    def test_one_that_would_not_do_what_it_says(self, form):
+        message, text = REFUSED_GUARDS[form]
+        assert re.search(message, refused(HEAD + text))
+
+    def test_those_that_do(self):
+        begin = (
+            "cdef void begin(DeviceGuard& guard): pass\n"
+            "cdef extern from *:\n    cppclass Mine:\n        cppclass NoGradGuard:\n            pass\n"
+        )
+        functions = (
+            f"def f{number}(bint x=False):\n    cdef Off a = Off()\n{body}"
+            for number, body in enumerate(ALLOWED_GUARDS.values())
+        )
+        translate(HEAD + begin + "".join(functions))
+
+    @pytest.mark.parametrize(("module", "name", "argument"), KINDS)
+    def test_kinds(self, module, name, argument):
+        """Each is told by its C++ class, which may get another name."""
+        message = refused(f"cimport {module} as here\ndef f():\n    cdef here.{name} a #!\n    return 1\n")
+        assert message.startswith("'a' is declared but never assigned here")
+        assert message.endswith(f"write: cdef here.{name} a = here.{name}({argument})")
+
+    def test_all_kinds(self):
+        assert {kind.rpartition("::")[2] for kind in GUARDS} == {
+            name for _, name, _ in KINDS if not name.startswith("Optional")
+        }
+
+    def test_a_class_of_the_same_name(self):
+        translate(
+            "cimport torch\ncdef class NoGradGuard:\n    cdef int x\ncdef class D:\n    cdef NoGradGuard held\n"
+            "def f():\n    cdef NoGradGuard a\n    NoGradGuard().x\n    yield 1\n"
+        )
+
+    def test_declarations_of_cpp(self):
+        """A C++ class may have one as its member, and a header one as a variable."""
+        translate(
+            "from torch cimport NoGradGuard\ncdef extern from 'x.h':\n    NoGradGuard guard\n"
+            "    cppclass Holder:\n        NoGradGuard held\n    void take(NoGradGuard guard)\n"
+        )
+
+    def test_the_position(self):
+        """The line of the type, of which tools mark the first word."""
+        with pytest.raises(SyntaxError) as raised:
+            translate("cimport torch\n\ndef f():\n    cdef torch.NoGradGuard \\\n        mode\n")
+        error = raised.value
+        assert (error.filename, error.lineno, error.offset) == ("m.pyx", 4, 5)
+        assert error.text == "    cdef torch.NoGradGuard \\"
+
+    @pytest.mark.parametrize("name", ["cimported.pxd", "included.pxi"])
+    def test_in_another_file(self, name):
+        Path(name).write_text(
+            "from torch cimport NoGradGuard\ncdef inline int f() except -1:\n    cdef NoGradGuard a #!\n    return 1\n"
+        )
+        text = "include 'included.pxi'\n" if name.endswith("i") else "from cimported cimport f\nf()\n"
+        assert re.search(IDLE, refused(text))
+
+
+class TestFunctions:
+    @pytest.mark.parametrize("declared", ["except *", "except +", "noexcept"])
+    def test_a_kernel_that_needs_the_gil(self, declared, capsys):
+        """torch would call it without: a template takes functions of any kind."""
+        text = (
+            "cimport ATen as at\nfrom torch.autograd cimport Context, Function\n"
+            "from torch.library cimport impl, register_autograd\n"
+            "cdef at.Tensor kernel(const at.Tensor& x) {declared}: return x\n"
+            "cdef at.Tensor part(Context& ctx, const at.Tensor& x) {declared}: return x\n"
+            "cdef Function[at.Tensor] function\n"
+            "function.define('F', part, part)\n"
+            "impl('a::b', 'CPU', kernel)\nregister_autograd('a::b', part)\n"
+        )
+        with pytest.raises(TranslationError):
+            translate(text.format(declared=declared))
+        assert re.findall(r"m.pyx:(\d+):\d+: torch calls this function without the GIL", capsys.readouterr().err) == [
+            "7",
+            "7",
+            "8",
+            "9",
+        ]
+        for held in ("nogil", "with gil"):
+            translate(text.format(declared=f"{declared} {held}"))
+
+    UNFIT = (  # functions, and calls of them
+        "cdef inline floating one(floating x) {declared}: return x\n"
+        "cdef void loop(char** d, const int64_t* s, int64_t n, floating* _) {declared}: pass\n"
+        "cdef void loop2d(char** d, const int64_t* s, int64_t n, int64_t m, floating* _) {declared}: pass\n"
+        "cdef void plain(char** d, const int64_t* s, int64_t n, void* _) {declared}: pass\n"
+        "cdef void part(int64_t begin, int64_t end, void* _) {declared}: pass\n"
+        "cdef void element(at.TensorIterator& part, void* _) {declared}: pass\n",
+        "    elementwise(b'one', kernel(one[float], one[double]), x)",
+        "    x = at.add(elementwise_out(b'one', x, kernel((one[float])), x), 1)",
+        "    reduce(b'one', kernel(one[float]), x, 0)",
+        "    it.for_each(dispatch(at.kFloat, b'loop', loop[float], loop[double]), NULL)",
+        "    it.for_each(dispatch2d(at.kFloat, b'loop', loop2d[float]), NULL)",
+        "    it.for_each(plain, NULL)",
+        "    it.foreach_reduced_elt(element, NULL)",
+        "    at.parallel_for(0, 1, 1, part, NULL)",
+    )
+    BEGIN = (
+        "cimport ATen as at\nfrom interop cimport dispatch, dispatch2d, dispatch_part, elementwise, elementwise_out\n"
+        "from interop cimport floating, kernel, reduce\n"
+        "from libc.stdint cimport int64_t\nfrom torch.autograd cimport Context, Function\n"
+        "from torch.library cimport impl, register_autograd\n"
+    )
+
+    def refusals(self, capsys, *lines):
+        """The lines that Cython refuses, and why."""
+        with pytest.raises(TranslationError):
+            translate(self.BEGIN + "\n".join(lines) + "\n")
+        text = Path("m.pyx").read_text().splitlines()
+        found = re.findall(r"^m.pyx:(\d+):\d+: (.*)", capsys.readouterr().err, re.MULTILINE)
+        return [(text[int(line) - 1], message) for line, message in found]
+
+    def test_a_function_for_torchs_threads_that_needs_the_gil(self, capsys):
+        """Also one specialisation of a fused function, in a call within an expression."""
+        functions, *calls = self.UNFIT
+        begin = "cdef void f(at.Tensor x, at.TensorIterator it) except *:"
+        refused = self.refusals(capsys, functions.format(declared="noexcept"), begin, *calls)
+        assert list(dict.fromkeys(line for line, _ in refused)) == calls
+        assert sum(line == calls[0] for line, _ in refused) == 2  # of two functions
+        assert {message for _, message in refused} == {
+            "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
+        }
+        for held in ("nogil", "with gil"):
+            lines = [self.BEGIN, functions.format(declared=f"noexcept {held}"), begin, *calls]
+            translate("\n".join(lines) + "\n")
+
+    def test_a_function_of_a_kernel_that_is_not_noexcept(self, capsys):
+        """Between two elements nobody looks whether it has raised."""
+        refused = self.refusals(
+            capsys,
+            "cdef inline float f(float x) except? -1 nogil: return x",
+            "cdef inline int64_t g(int64_t x, int64_t y) except *: return x",
+            "cdef void use(at.Tensor x):",
+            "    elementwise(b'f', kernel(f), x)",
+            "    reduce(b'g', kernel(g), x, 0)",
+        )
+        assert [message for _, message in refused] == [
+            "a function of kernel() must be noexcept: cdef float f(float x) noexcept nogil",
+            "torch calls this function without the GIL; declare it `nogil`, or `with gil`",
+        ]
+
+    def test_a_function_of_another_kind_than_dispatched(self, capsys):
+        functions, *_ = self.UNFIT
+        refused = self.refusals(
+            capsys,
+            functions.format(declared="noexcept nogil"),
+            "cdef void ranges(int64_t begin, int64_t end, floating* data) noexcept nogil: pass",
+            "cdef void use(at.TensorIterator it) except *:",
+            "    it.for_each(dispatch(at.kFloat, b'x', loop2d[float]), NULL)",
+            "    it.for_each(dispatch2d(at.kFloat, b'x', ranges[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, dispatch_part(at.kFloat, b'x', loop[float]), NULL)",
+            "    at.parallel_for(0, 1, 1, dispatch(at.kFloat, b'x', ranges[float], ranges[double]), NULL)",
+            "    at.parallel_for(0, 1, 1, ranges[float], NULL)",
+        )
+        loop = (
+            "a function of dispatch() has the parameters (char** data, const int64_t* strides, int64_t n, floating* _)"
+        )
+        found = list(dict.fromkeys(message for _, message in refused))
+        assert found[0] == f"{loop}; for this one there is dispatch2d()"
+        assert found[1].endswith("int64_t n, int64_t m, floating* _); for this one there is dispatch_part()")
+        assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one there is dispatch()")
+        assert found[3] == f"{loop}; for this one there is dispatch_part()"
+        assert found[-1] == (
+            "the last parameter of a function that torch calls is a void*; for this one there is dispatch_part()"
+        )
+
+    def test_a_function_of_python(self, capsys):
+        refused = self.refusals(
+            capsys,
+            "def f(x): return x",
+            "cdef Function[at.Tensor] function",
+            "function.define('F', f, f)",
+            "impl('a::b', 'CPU', f)",
+            "impl('a::b', 'CPU', lambda x: x)",
+            "register_autograd('a::b', f)",
+            "cdef void use(at.Tensor x): elementwise(b'f', kernel(f), x)",
+            "cdef void iterate(at.TensorIterator it): it.for_each(f, NULL)",
+        )
+        what = ["forward or backward function"] * 2 + ["kernel"] * 2
+        what += ["function of register_autograd", "function of kernel()", "function that torch calls"]
+        assert [message for _, message in refused] == [
+            f"a {name} is a cdef function, and this is a Python object" for name in what
+        ]
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("code", "message"),
+        [
+            ("cimport ATen as at\ndef f(): at.tensor([1])\n", r"ATen has no 'tensor'"),
+            ("cimport torch\ndef f(torch.Tensor x): torch.tanh(x)\n", r"torch has no 'tanh'; write at\.tanh"),
+            ("cimport torch\ndef f(): torch.no_grad()\n", r"torch has no 'no_grad'; for Python's, write: import torch"),
+            (
+                "cimport torch\ndef f(): torch.float64\n",
+                r"no 'float64'; the ScalarType is at\.kDouble, after: ",
+            ),
+            (
+                "cimport torch\ndef f(): torch.cuda.init()\n",
+                r"no 'cuda'; for Python's.*: from ATen\.cuda cimport",
+            ),
+            (
+                "cimport ATen as at\ndef f(): at.cuda.init()\n",
+                r"no 'cuda'; for C\+\+'s, write: from ATen\.cuda",
+            ),
+            ("cimport ATen as at\ndef f(): at.float\n", r"ATen has no 'float'; the ScalarType is at\.kFloat"),
+            (
+                "cimport ATen as at\ndef f(): at.elementwise()\n",
+                r"ATen has no 'elementwise'; write: from interop cimport elementwise \(",
+            ),
+            (
+                "cimport ATen as at\ndef f(): at.current_stream()\n",
+                r"ATen has no 'current_stream'; write: from interop\.stream cimport current_stream \(",
+            ),
+            (
+                "cimport interop\ndef f(): interop.load()\n",
+                r"the cimported interop has no 'load'; for Python's, write: import interop \(",
+            ),
+            (
+                "cimport torch\ndef f(): torch.indices()\n",
+                r"torch has no 'indices'; write: from interop cimport indices; for Python's",
+            ),
+            ("import ATen as at\ndef f(): at.relu\n", r"no Python module ATen; write: cimport ATen as at"),
+            ("from ATen import relu\n", r"no Python module ATen; write: cimport ATen as at"),
+        ],
+    )
+    def test_a_name_of_another_module(self, code, message):
+        with pytest.raises(SyntaxError, match=message):
+            translate(code)
+        package = code.split()[1]
+        if package != "ATen" and code.startswith("cimport"):
+            translate(f"import {package}\n{code}")
+
+    def test_a_package_by_its_own_name(self):
+        translate("cimport ATen\ncimport ATen.cuda\ndef f(): return ATen.cuda.is_available()\n")
+
+    @pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
+    def test_the_names_are_those_that_cython_finds(self, module):
+        """One that is missing would be refused, and one too many would crash Cython."""
+        options = CompilationOptions(default_options, include_path=[interop.get_pxd_dir()], cplus=True)
+        with rules():
+            Errors.init_thread()
+            entries = Context.from_options(options).find_module(module, need_pxd=True).entries
+        of_modules = {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "at"}
+        found = {name for name in entries if not name.startswith("__pyx")} - vars(builtins).keys() - of_modules
+        assert names_in(interop.get_pxd_dir(), module) - vars(builtins).keys() == found
+
+    @pytest.mark.parametrize("form", UNKNOWN_NAMES)
+    def test_positions(self, form):
+        text = "cimport ATen as at\n" + UNKNOWN_NAMES[form]
+        with pytest.raises(SyntaxError, match=r"ATen has no 'sqare'; did you mean at\.square\?") as raised:
+            translate(text)
+        error = raised.value
+        assert error.filename == "m.pyx"
+        assert error.text[error.offset - 1 :].startswith("sqare")
+        assert text.splitlines()[error.lineno - 1] == error.text
+
+    def test_variables_of_the_same_name(self):
+        """They hide the module where they are."""
+        translate(
+            "cimport ATen as at\ncimport torch\n"
+            "def f(at): return at.nothing\n"
+            "def g(x): return [at.nothing for at in x], (lambda torch: torch.nothing)\n"
+            "def h(x):\n    for torch in x: torch.nothing\n    def inner(): return torch.nothing\n    return inner\n"
+            "def i():\n    import torch\n    return torch.nothing\n"
+        )
+        assert "ATen has no 'nothing'" in refused(
+            "cimport ATen as at\ndef f(at): return at.nothing\ndef g(): return at.nothing #!\n"
+        )
+
+    def test_words(self):
+        translate(
+            '"""at.nothing"""\ncimport ATen as at\n# at.nothing\ndef f(x):\n'
+            "    '''\n    at.nothing()\n    '''\n    return 'at.nothing', x.at.nothing, f'at.nothing'\n"
+        )
+
+    def test_other_modules_of_ours(self):
+        message = refused("cimport c10.core.Layout as layout\ndef f(): return layout.kStride #!\n")
+        assert message == "the cimported c10.core.Layout has no 'kStride'; did you mean layout.kStrided?"
+
+    @pytest.mark.parametrize("name", ["cimported.pxd", "included.pxi"])
+    def test_in_another_file(self, name):
+        Path(name).write_text("cimport ATen as at\ncdef inline f(): return at.sqare #!\n")
+        text = "include 'included.pxi'\n" if name.endswith("i") else "from cimported cimport f\nf()\n"
+        assert "ATen has no 'sqare'" in refused(text)
+
+
+class TestTensors:
+    @pytest.mark.parametrize("target", ["x.cdata", "self.held.cdata", "x.cdata, a"])
+    def test_a_tensor_in_place_of_another(self, capfd, target):
+        """The Python object of the other would be another one."""
+        value = "x.cdata, 1" if ", " in target else "x.cdata"
+        with pytest.raises(TranslationError):
+            translate(
+                "cimport torch\ncimport ATen as at\ncdef class C:\n    cdef torch.Tensor held\n"
+                "    cdef at.Tensor cdata\n    def f(self, torch.Tensor x):\n        self.cdata = x.cdata\n"
+                f"        {target} = {value}\n"
+            )
+        said = capfd.readouterr().err
+        assert said.count("cannot be replaced") == 1
+        assert "m.pyx:8:" in said
+
+    @pytest.mark.parametrize("statement", ["t += 1", "t -= t", "x.cdata *= t", "v[0] /= 2.0"])
+    def test_in_place_operators(self, capfd, statement):
+        """They would end the process where they failed."""
+        with pytest.raises(TranslationError):
+            translate(
+                "cimport torch\ncimport ATen as at\nfrom libcpp.vector cimport vector\n"
+                "cdef void f(torch.Tensor x, vector[at.Tensor]& v) except *:\n    cdef at.Tensor t = x.cdata\n"
+                f"    {statement}\n"
+            )
+        said = capfd.readouterr().err
+        assert "would end the process; write t = t " in said
+        assert "cannot be replaced" not in said
+
+    def test_numbers_in_place(self):
+        translate("cimport ATen as at\ndef f(int n):\n    n += 1\n    return n\n")
+
+    def test_what_is_no_tensor_of_python(self):
+        translate(
+            "cimport torch\ncimport ATen as at\ncdef class C:\n    cdef at.Tensor cdata\n"
+            "def f(C c, o, torch.Tensor x not None):\n    c.cdata = x.cdata\n    o.cdata = 1\n    x.data = o\n"
+        )
+
+
+class TestCython:
+    """What the checks need of Cython, and what happens where it is missing."""
+
+    def test_a_step_that_is_missing(self, monkeypatch):
+        original = Pipeline.create_pipeline
+        monkeypatch.setattr(
+            Pipeline,
+            "create_pipeline",
+            lambda *args, **options: [
+                step for step in original(*args, **options) if type(step).__name__ != "AnalyseExpressionsTransform"
+            ],
+        )
+        with pytest.raises(CythonVersionError, match=r"has no AnalyseExpressionsTransform, so torch-interop cannot"):
+            translate("cimport torch\n")
+
+    def test_a_method_that_is_missing(self, monkeypatch):
+        monkeypatch.delattr(ExprNodes.SimpleCallNode, "analyse_c_function_call")
+        with pytest.raises(CythonVersionError, match=r"no SimpleCallNode\.analyse_c_function_call"), checked():
+            pass
+
+    def test_another_tree(self, monkeypatch):
+        """Without the check of guards a build could compute something else than the source says."""
+        monkeypatch.setattr(Guards, "visit_FuncDefNode", lambda _, node: node.local_entries)
+        with pytest.raises(CythonVersionError, match=r"has no tree as Guards needs it, so torch-interop cannot"):
+            translate("cimport torch\ndef f():\n    x = 1\n")
+
+    def test_a_check_that_is_not_needed(self, monkeypatch):
+        """Without our own message for an unknown name there is Cython's."""
+        monkeypatch.delattr(names, "get_pxd_dir")
+        with pytest.raises(TranslationError):
+            translate("cimport ATen as at\ndef f(): return at.nothing\n")
