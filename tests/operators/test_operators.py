@@ -21,7 +21,8 @@ pytestmark = pytest.mark.slow
 
 def python(*arguments, **options):
     # The folders of this process, because the package may be tested from elsewhere than where it is installed.
-    path = os.pathsep.join([str(TESTS), str(TESTS / "operators"), os.environ.get("PYTHONPATH", "")])
+    folders = [TESTS, TESTS / "operators", TESTS.parent / "docs"]  # the last is for `experiments`, as in pyproject.toml
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path}
     return subprocess.run([sys.executable, *arguments], env=environment, timeout=1800, **options)
 
