@@ -23,7 +23,7 @@ from interop.paths import get_source_dir
 
 TESTS = Path(__file__).resolve().parent
 PROJECTS = TESTS / "projects"
-BUILD = TESTS.parent / "build" / "tests"
+BUILD = Path(os.environ.get("INTEROP_TEST_BUILD") or TESTS.parent / "build" / "tests")
 INSTALLED = ("consumer", "plain_cxx")
 """The projects that pip installs, as a user's."""
 

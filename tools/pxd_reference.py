@@ -1,12 +1,12 @@
 """``python tools/pxd_reference.py``: write docs/pxd-reference.md, the list of every .pxd with the header it mirrors."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from Cython.Compiler import Errors
-from Cython.Compiler.Main import Context
-from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 from torch.utils.cpp_extension import include_paths
+
+from interop.cython.own_names import scopes
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pxd-reference.md"
@@ -39,12 +39,11 @@ GENERATED = {
 
 def page(pxd: Path) -> str:
     """The whole page for the declarations in the folder `pxd`."""
-    Errors.init_thread()  # Cython may still want to write where an earlier translation of this process did
-    context = Context([str(pxd)], get_directive_defaults(), cpp=True, options=CompilationOptions(default_options))
-    return HEAD + "".join(row(path, pxd, context) for path in sorted(pxd.rglob("*.pxd")))
+    scope = scopes(str(pxd))
+    return HEAD + "".join(row(path, pxd, scope) for path in sorted(pxd.rglob("*.pxd")))
 
 
-def row(path: Path, pxd: Path, context: Context) -> str:
+def row(path: Path, pxd: Path, scope: Callable) -> str:
     """The line for one file; none for one that declares nothing itself."""
     name = path.relative_to(pxd).as_posix()
     headers = dict.fromkeys(re.findall(r'^cdef extern from "<?([^">]+)', path.read_text(), re.MULTILINE))
@@ -52,13 +51,13 @@ def row(path: Path, pxd: Path, context: Context) -> str:
         return ""
     header = name.removesuffix("pxd") + "h"
     mirrored = f"`{header}`" if any((Path(folder) / header).exists() for folder in include_paths()) else ""
-    return f"| `{name}` | {mirrored} | {code(headers)} | {GENERATED.get(name) or code(names(path, name, context))} |\n"
+    return f"| `{name}` | {mirrored} | {code(headers)} | {GENERATED.get(name) or code(names(path, name, scope))} |\n"
 
 
-def names(path: Path, name: str, context: Context) -> list[str]:
+def names(path: Path, name: str, scope: Callable) -> list[str]:
     """What the file declares, in its order, without what it cimports."""
     module = name.removesuffix(".pxd").removesuffix("/__init__").replace("/", ".")
-    entries = context.find_module(module, need_pxd=True, absolute_fallback=True).entries.items()
+    entries = scope(module).entries.items()
     found = [(entry.pos[1:], key) for key, entry in entries if entry.pos and Path(entry.pos[0].filename) == path]
     return [key for _, key in sorted(found) if not key.startswith("__") and key != "at"]
 

@@ -1,10 +1,12 @@
-"""The names that our own ``.pxd`` files declare. Read as text, since Cython would take seconds."""
+"""The names that our own ``.pxd`` files declare."""
 
 import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["module_of_ours", "names_in"]
+__all__ = ["module_of_ours", "names_in", "scopes"]
 
 # Of a .pxd: what is neither a name that is declared nor the kind of it.
 _NO_NAMES = re.compile(r"#.*|\"[^\"]*\"")
@@ -21,7 +23,10 @@ _VARIABLE = re.compile(r"^[ ]{4}(?:const[ ]+)?\w+[ ]+(\w+)[ ]*$", re.MULTILINE)
 
 @functools.cache
 def names_in(pxd: str, module: str) -> frozenset[str]:
-    """The names that the declarations of `module` declare, and those that they cimport."""
+    """The names that the declarations of `module` declare, and those that they cimport.
+
+    They are read as text, since `scopes` takes seconds.
+    """
     path = Path(pxd, *module.split("."))
     text = _NO_NAMES.sub("", (path.with_suffix(".pxd") if not path.is_dir() else path / "__init__.pxd").read_text())
     names: set[str] = set()
@@ -34,6 +39,24 @@ def names_in(pxd: str, module: str) -> frozenset[str]:
     for pattern in (_FUNCTION, _KIND, _ALIAS, _VARIABLE):
         names.update(name.rpartition(".")[2] for name in pattern.findall(text))
     return frozenset(names)
+
+
+def scopes(pxd: str) -> Callable[[str], Any]:
+    """A function that gives the symbols of a module by its name, as Cython reads them from the folder `pxd`."""
+    from Cython.Compiler import Errors
+    from Cython.Compiler.Main import Context
+    from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
+
+    from interop.cython.patches import PATCHES, applied
+
+    Errors.init_thread()  # Cython may still want to write where an earlier translation of this process did
+    context = Context([pxd], get_directive_defaults(), cpp=True, options=CompilationOptions(default_options))
+
+    def scope(module: str) -> Any:
+        with applied(PATCHES):
+            return context.find_module(module, need_pxd=True, absolute_fallback=True)
+
+    return scope
 
 
 def module_of_ours(name: str, pxd: str) -> str | None:

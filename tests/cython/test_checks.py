@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 from Cython import Utils
-from Cython.Compiler import Errors, ExprNodes, Pipeline
-from Cython.Compiler.Main import CompilationOptions, Context, default_options
+from Cython.Compiler import ExprNodes, Pipeline
 
 import interop
 from interop.build import TranslationError, cythonize
 from interop.cython import names
 from interop.cython.checks import checked
 from interop.cython.guards import GUARDS, Guards
-from interop.cython.own_names import names_in
-from interop.cython.translate import rules
+from interop.cython.own_names import names_in, scopes
 
 IDLE = r"is declared but never assigned here, so this guard would do nothing; write: cdef "
 LOST = r"would end with its statement; write: cdef [\w.]+ guard = "
@@ -456,10 +454,7 @@ class TestNames:
     @pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
     def test_suggestions(self, module):
         """They are the names that Cython finds."""
-        options = CompilationOptions(default_options, include_path=[interop.get_pxd_dir()], cplus=True)
-        with rules():
-            Errors.init_thread()
-            entries = Context.from_options(options).find_module(module, need_pxd=True).entries
+        entries = scopes(interop.get_pxd_dir())(module).entries
         of_modules = {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "_aten"}
         found = {name for name in entries if not name.startswith("__pyx")} - vars(builtins).keys() - of_modules
         assert names_in(interop.get_pxd_dir(), module) - vars(builtins).keys() == found

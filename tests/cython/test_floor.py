@@ -1,0 +1,53 @@
+"""The first release of Cython that is supported translates all that the newest does."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import BUILD, PROJECTS, TESTS, run
+
+from interop.cython.versions import FLOOR
+
+ROOT = TESTS.parent
+TRANSLATE_ALL = """
+import sys
+from interop.build import Extension, cythonize
+folder, *sources = sys.argv[1:]
+for path in sources:
+    name = path.rpartition("/")[2].removesuffix(".pyx")
+    module = Extension(name, [path], bootstrap=False, include_dirs=["csrc", path.rpartition("/")[0]])
+    cythonize(module, build_dir=folder, force=True)
+import Cython
+print(Cython.__version__)
+"""
+TESTED = ("cython/test_patches.py", "cython/test_checks.py", "cython/test_room.py", "jit/test_jit.py")
+
+
+@pytest.fixture(scope="module")
+def floor():
+    """The environment variables for processes with the floor in place of the installed Cython."""
+    folder, version = BUILD / "cython-floor", f"{FLOOR[0]}.{FLOOR[1]}.0"
+    if not (folder / "Cython").exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
+        done = subprocess.run([*pip, f"Cython=={version}"], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"pip cannot fetch Cython {version}: {done.stderr.strip().splitlines()[-1]}")
+    return os.environ | {"PYTHONPATH": str(folder), "INTEROP_TEST_BUILD": str(BUILD / "floor")}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+class TestFloor:
+    def test_sources(self, floor, tmp_path):
+        """Those of this package, and all that the tests compile."""
+        found = [*ROOT.glob("interop/*.pyx"), *PROJECTS.rglob("*.pyx")]
+        sources = [str(path.relative_to(ROOT)) for path in found]
+        assert len(sources) > 25
+        said = run([sys.executable, "-P", "-c", TRANSLATE_ALL, tmp_path, *sources], env=floor, cwd=ROOT)
+        assert said.splitlines()[-1] == f"{FLOOR[0]}.{FLOOR[1]}.0"
+
+    def test_tests(self, floor):
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        said = run([*command, *(TESTS / path for path in TESTED)], env=floor, cwd=ROOT)
+        assert " passed" in said
