@@ -96,7 +96,7 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: An
 
     Returns
     -------
-    extensions
+    list of setuptools.Extension
         With C++ in place of the ``.pyx``, the folders of headers that it needs, and what ``# distutils:`` lines say.
 
     Raises

@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> None:
             emit_linenums=True,
         )
     except TranslationError as error:
-        where = f"{error.filename}:{error.lineno}: " if error.filename else ""
+        where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # as short as it can be written
         raise CommandError(f"{where}{error.msg}") from error
     selected = Path(translation.include_dirs[0])
     for header in selected.rglob("*.h"):

@@ -54,7 +54,7 @@ class TranslationError(Error, SyntaxError):
 
     Attributes
     ----------
-    diagnostics : tuple of Diagnostic
+    diagnostics : tuple of interop.jit.Diagnostic
         The errors, without those that are only the consequence of another.
     output : str
         All that Cython printed.

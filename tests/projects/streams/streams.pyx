@@ -13,7 +13,7 @@ from interop.caching_allocator cimport (
 from interop.device_guard cimport (
     current_device as current_device_, device_count as device_count_, device_synchronize, set_device as set_device_,
 )
-from interop.record_stream cimport record_stream as record_stream_
+from interop.stream cimport record_stream as record_stream_
 from interop.stream cimport (
     current_stream, default_stream, set_current_stream as set_current_stream_, stream_from_pool,
 )
