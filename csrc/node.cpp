@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "interop/cython_type_name.h"
 #include "interop/gil.h"
-#include "interop/spelling.h"
 
 namespace interop::autograd {
 

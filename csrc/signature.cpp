@@ -7,12 +7,12 @@ namespace interop::signature {
 namespace {
 
 // How a type is written in a schema, and in a cdef function.
-struct Spelling {
+struct TypeNames {
   const char* schema;
   const char* cython;
 };
 
-constexpr Spelling SPELLINGS[] = {
+constexpr TypeNames TYPE_NAMES[] = {
     {"Tensor", "const at.Tensor&"},
     {"Tensor?", "const optional[at.Tensor]&"},
     {"Tensor[]", "const vector[at.Tensor]&"},
@@ -48,9 +48,9 @@ std::string type_of(const c10::Type& type) {
 }
 
 std::string in_cython(const std::string& type) {
-  for (const Spelling& spelling : SPELLINGS) {
-    if (type == spelling.schema) {
-      return std::string("; declare it ") + spelling.cython;
+  for (const TypeNames& names : TYPE_NAMES) {
+    if (type == names.schema) {
+      return std::string("; declare it ") + names.cython;
     }
   }
   return "";

@@ -12,7 +12,7 @@ from interop.build import cythonize
 
 # All words of all sources, so that the declarations are cut down once.
 HEAD = "# torch NoGradGuard interop guards DeviceGuard sqare square ATen wrap\ncimport ATen as at\n"
-SPELLINGS = (  # cimports, and what a guard is called then
+CIMPORTS = (  # cimports, and what a guard is called then
     ("cimport torch", "torch.NoGradGuard"),
     ("cimport torch as th", "th.NoGradGuard"),
     ("import torch\ncimport torch", "torch.NoGradGuard"),
@@ -126,7 +126,7 @@ def functions(draw, name, guard):
 @st.composite
 def sources(draw):
     """A source, and which message in which of its lines is the first that is refused, if any is."""
-    cimport, guard = draw(st.sampled_from(SPELLINGS))
+    cimport, guard = draw(st.sampled_from(CIMPORTS))
     lines = [*HEAD.splitlines(), *cimport.splitlines()]
     refused = []
     for name in "fgh"[: draw(st.integers(1, 3))]:

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "interop/convert.h"
-#include "interop/spelling.h"
+#include "interop/cython_type_name.h"
 
 namespace interop::autograd {
 

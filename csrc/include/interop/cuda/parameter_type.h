@@ -37,8 +37,8 @@ inline std::optional<c10::ScalarType> scalar_type_named(std::string_view name) {
       {"unsigned long", at::kUInt64},
       {"long long", at::kLong},
       {"unsigned long long", at::kUInt64}};
-  for (const auto& [spelling, type] : known) {
-    if (spelling == name) {
+  for (const auto& [written, type] : known) {
+    if (written == name) {
       return type;
     }
   }
