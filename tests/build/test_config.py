@@ -87,6 +87,7 @@ class TestConfig:
         assert "interop.toolchain" in imported
         assert not imported & {"torch", "Cython", "setuptools", "interop.abi"}
 
+    @pytest.mark.long
     def test_flags_on_a_command_line(self, tmp_path):
         flags, link = (
             shlex.split(run([SCRIPTS / "interop-config", *options]))
@@ -282,6 +283,7 @@ class TestCmake:
             assert flag in flags.split()
         assert "++20" in flags
 
+    @pytest.mark.long
     def test_what_is_built_again(self, cmake_project):
         """Nothing; and the module, after a change in what it cimports."""
         assert "no work to do" in cmake_project.build()

@@ -273,6 +273,7 @@ def test_same_source_is_the_same_module(compilations):
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_module_is_read_from_disk(compilations, cache_folder, monkeypatch):
     def compile_again():
         gc.collect()

@@ -186,6 +186,7 @@ class TestRunner:
         assert "checkout" in capsys.readouterr().err
 
 
+@pytest.mark.long
 class TestRender:
     def test_the_plots_come_from_the_json_alone(self, monkeypatch, tmp_path, capsys):
         """Also where nothing was compiled."""
