@@ -20,7 +20,7 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
 
 
 # Other modules find the converters here: see interop/bridges.h, which has the name.
-_bridges_2 = make_capsule()
+_bridges_3 = make_capsule()
 
 TensorBuffer = tensor_buffer_type()
 

@@ -25,4 +25,4 @@ def build_info():
 
 
 # Modules that register operators look for it: see interop/runtime.h, which has the name.
-_runtime_3 = make_runtime_capsule()
+_runtime_4 = make_runtime_capsule()

@@ -50,7 +50,7 @@ class Bridges {
  public:
   // Where a capsule points to it.
   static constexpr const char* module = "interop._bridges";
-  static constexpr const char* attribute = "_bridges_2";
+  static constexpr const char* attribute = "_bridges_3";
 
   virtual at::Tensor from_numpy(PyObject* array, OnReadonly on_readonly) = 0;
   // The objects are new references.

@@ -52,7 +52,7 @@ class Runtime {
  public:
   // Where a capsule points to it.
   static constexpr const char* module = "interop._core";
-  static constexpr const char* attribute = "_runtime_3";
+  static constexpr const char* attribute = "_runtime_4";
 
   virtual void define(
       const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
