@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch.utils.cpp_extension import include_paths
 
-from interop.cython.own_names import scopes
+from interop.cython.declared_names import scopes
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pxd-reference.md"

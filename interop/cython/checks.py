@@ -1,7 +1,7 @@
 """Refuses, while Cython translates a source, what Cython or C++ would get wrong or explain badly.
 
-The checks visit Cython's parse tree, each as a step of Cython's own compilation: after it has declared names (`names`,
-`guards`), and after it knows the types of expressions. One replaces a method (`functions`).
+The checks visit Cython's parse tree, each as a step of Cython's own compilation: after it has declared names
+(`unknown_names`, `guards`), and after it knows the types of expressions. One replaces a method (`callback_functions`).
 """
 
 import contextlib
@@ -14,11 +14,11 @@ from Cython.Compiler.Errors import CompilerCrash, error, get_errors_count
 from Cython.Compiler.ExprNodes import SimpleCallNode
 from Cython.Compiler.Visitor import CythonTransform
 
-from interop.cython.functions import check_functions
+from interop.cython.callback_functions import check_functions
 from interop.cython.guards import Guards
-from interop.cython.names import UnknownNames
 from interop.cython.patches import replaced
 from interop.cython.tree import WrittenTypes
+from interop.cython.unknown_names import UnknownNames
 from interop.cython.versions import CythonVersionError, supported, version
 
 __all__ = ["checked"]

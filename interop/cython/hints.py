@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from Cython.Compiler import Errors
 
-from interop.cython.own_names import module_of_ours
+from interop.cython.declared_names import module_of_ours
 from interop.cython.patches import replaced
 from interop.paths import get_pxd_dir
 

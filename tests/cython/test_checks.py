@@ -10,10 +10,10 @@ from Cython.Compiler import ExprNodes, Pipeline
 
 import interop
 from interop.build import TranslationError, cythonize
-from interop.cython import names
+from interop.cython import unknown_names
 from interop.cython.checks import checked
+from interop.cython.declared_names import names_in, scopes
 from interop.cython.guards import GUARDS, Guards
-from interop.cython.own_names import names_in, scopes
 
 IDLE = r"is declared but never assigned here, so this guard would do nothing; write: cdef "
 LOST = r"would end with its statement; write: cdef [\w.]+ guard = "
@@ -526,6 +526,6 @@ class TestCython:
 
     def test_a_check_that_is_not_needed(self, monkeypatch):
         """Without our own message for an unknown name there is Cython's."""
-        monkeypatch.delattr(names, "get_pxd_dir")
+        monkeypatch.delattr(unknown_names, "get_pxd_dir")
         with pytest.raises(TranslationError):
             translate("cimport ATen as at\ndef f(): return at.nothing\n")

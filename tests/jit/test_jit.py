@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import interop
-from interop.cython.collector import without_collections
+from interop.cython.garbage_collection import without_collections
 from interop.jit import BuildError, build, cache, importing, loading
 
 pytestmark = pytest.mark.usefixtures("jit_cache")

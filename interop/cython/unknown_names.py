@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from interop.cython.own_names import module_of_ours, names_in
+from interop.cython.declared_names import module_of_ours, names_in
 from interop.cython.tree import Position, ScopedVisitor, WrittenTypes, path_of
 from interop.paths import get_pxd_dir
 
