@@ -22,7 +22,7 @@ MIRRORS = [
         for name in ("CachingAllocator", "Event", "Functions", "GraphsC10Utils", "Guard", "Stream")
     ),
     *("ATen/cuda/CUDAContext", "ATen/cuda/CUDAGraphsUtils"),
-    *(f"interop/{name}" for name in ("caching_allocator", "device_guard", "record_stream", "stream")),
+    *(f"interop/{name}" for name in ("caching_allocator", "device_guard", "stream")),
 ]
 # Those that need no argument, and those that the tests below call with one.
 CUDA_CALLS = [

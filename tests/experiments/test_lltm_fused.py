@@ -150,7 +150,7 @@ def _like(values, layout):
 
 CHECK = """
 import torch
-from interop import experiments
+import experiments
 ways, agreement = (experiments.load("lltm", name) for name in ("ways", "agreement"))
 for dtype, tolerance in agreement.TOLERANCE.items():
     for batch in (1, 16, 17, 40):
@@ -166,7 +166,8 @@ print(torch.backends.cpu.get_cpu_capability())
 @pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
 @pytest.mark.long
 def test_each_instruction_set(capability):
-    environment = os.environ | {"ATEN_CPU_CAPABILITY": capability}
+    docs = str(experiments.FOLDER.parent)
+    environment = os.environ | {"ATEN_CPU_CAPABILITY": capability, "PYTHONPATH": docs}
     done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
