@@ -64,7 +64,8 @@ clean:
 	rm -rf build dist *.egg-info
 
 # The environment, and the package built in it: again when what it is built from changes.
-BUILT_FROM := $(shell find csrc interop/*.pyx interop/build interop/codegen interop/cython -type f ! -name '*.pyc')
+BUILT_FROM := $(shell find csrc interop/*.pyx interop/abi interop/build interop/codegen interop/cython \
+	interop/errors.py interop/paths.py interop/toolchain.py -type f ! -name '*.pyc')
 
 $(READY): $(wildcard requirements/*.txt) setup.py pyproject.toml $(BUILT_FROM)
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)

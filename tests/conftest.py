@@ -47,7 +47,7 @@ PACKAGE = Path(interop.__file__).parent
 HEADERS = (Path(interop.get_pxd_dir()), Path(interop.get_include()))
 TOOLS = (
     Path(get_source_dir(), "bootstrap.cpp"),
-    *(PACKAGE / part for part in ("abi", "build", "cython", "paths.py", "toolchain.py")),
+    *(PACKAGE / part for part in ("abi", "build", "cython", "errors.py", "paths.py", "toolchain.py")),
 )
 """What makes modules out of sources; nothing else of the package has a part in that."""
 
@@ -101,6 +101,7 @@ def digest_of(*places, extra=()):
     flags = [os.environ.get(name) for name in ("CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")]
     digest = hashlib.sha256(repr((sys.version, torch.__version__, Cython.__version__, flags, extra)).encode())
     for place in map(Path, places):
+        assert place.exists(), place
         for path in [place] if place.is_file() else sorted(place.rglob("*")):
             if path.suffix in {".py", ".pyx", ".pxd", ".h", ".c", ".cpp", ".cu", ".cuh"}:
                 digest.update(f"{path.relative_to(place)}\n".encode() + path.read_bytes())

@@ -401,7 +401,7 @@ struct Taken {
       const ErrorInFlight error;
       managed->deleter(managed);
       if (PyErr_Occurred()) {
-        PyErr_WriteUnraisable(nullptr);
+        (PyErr_WriteUnraisable)(nullptr);  // and not the macro of callback.h: no kernel has to do with it
       }
     }
   }

@@ -1,5 +1,6 @@
 """Translates the ``.pyx`` sources of setuptools' extensions."""
 
+import glob
 import multiprocessing
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from Cython.Build.Dependencies import create_extension_list
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options
 
-from interop.cython.translate import Translation, translate
+from interop.cython.translate import Source, Translation, collected, translate
 from interop.paths import get_pxd_dir
 
 __all__ = ["is_cython", "translate_extensions"]
@@ -41,9 +42,13 @@ def translate_extensions(
     context = Context.from_options(
         CompilationOptions(default_options, include_path=[".", get_pxd_dir(), *folders], **options)
     )
-    found, _ = create_extension_list(
-        list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases, quiet=quiet
-    )
+    with collected():
+        for pattern in [source for extension in extensions for source in extension.sources if is_cython(source)]:
+            for path in glob.glob(pattern, recursive=True):
+                Source(path, folders)  # says where an included file is missing, which create_extension_list does not
+        found, _ = create_extension_list(
+            list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases, quiet=quiet
+        )
     tasks = []
     for extension in found:
         for index, source in enumerate(extension.sources):

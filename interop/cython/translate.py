@@ -3,6 +3,7 @@
 import concurrent.futures.thread  # noqa: F401 (its own hook at a fork, to which a translation gives way, must be older)
 import contextlib
 import fnmatch
+import functools
 import hashlib
 import os
 import threading
@@ -27,7 +28,7 @@ from interop.cython.versions import check_version
 from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir
 
-__all__ = ["DIRECTIVES", "Source", "Translation", "TranslationError", "rules", "translate"]
+__all__ = ["DIRECTIVES", "Source", "Translation", "TranslationError", "collected", "rules", "translate"]
 
 DIRECTIVES: dict[str, Any] = {
     "language_level": 3,
@@ -173,7 +174,7 @@ def translate(
         If this Cython is too old.
     """
     check_version()
-    with _one_at_a_time, _collected() as output:
+    with _one_at_a_time, collected() as output:
         source = Source(path, include_path)
         selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
         translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
@@ -205,11 +206,20 @@ def rules() -> Iterator[None]:
 
 
 def _key(source: Source, *arguments: object) -> str:
-    """A hash of what the C++ is made from; the declarations among the arguments."""
-    found = hashlib.sha256(repr([__version__, arguments]).encode("utf-8", "surrogateescape"))
+    """A hash of what the C++ is made from, and by which checks; the declarations are among the arguments."""
+    found = hashlib.sha256(repr([__version__, _own_digest(), arguments]).encode("utf-8", "surrogateescape"))
     for path in sorted(source.of_user()):
         found.update(path.encode("utf-8", "surrogateescape") + Path(path).read_bytes())
     return found.hexdigest()
+
+
+@functools.cache
+def _own_digest() -> str:
+    """A hash of our checks and patches."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _last_line(path: Path) -> str:
@@ -255,7 +265,7 @@ class _Output:
 
 
 @contextlib.contextmanager
-def _collected() -> Iterator[_Output]:
+def collected() -> Iterator[_Output]:
     """Collects Cython's errors, and raises what it and our checks raise as a `TranslationError`."""
     output = _Output()
     kind: Any = Errors.CompileError
@@ -267,10 +277,10 @@ def _collected() -> Iterator[_Output]:
     except SyntaxError as error:
         line = _line(error)
         column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
-        raise TranslationError(
-            [Diagnostic(error.msg, error.filename and os.path.abspath(error.filename), error.lineno, column, line)],
-            str(error),
-        ) from None
+        ours = Diagnostic(error.msg, error.filename and os.path.abspath(error.filename), error.lineno, column, line)
+        # What Cython had reported before, unless it is about the same.
+        others = [one for one in causes(output.diagnostics) if one.line != ours.line]
+        raise TranslationError([ours, *others], "\n".join(filter(None, [str(output), str(error)]))) from None
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
             output.add(error)

@@ -245,6 +245,19 @@ class TestSelection:
         cythonize("once.pyx", force=True)
         assert {path: path.stat().st_mtime_ns for path in (project / "build").rglob("*.pxd")} == first
 
+    @pytest.mark.parametrize(
+        ("code", "message"),
+        [
+            ("include 'missing.pxi'\n", "there is no file 'missing.pxi' to include"),
+            ("# coding: nonsense\nx = 1\n", "unknown encoding: nonsense"),
+        ],
+    )
+    def test_a_source_that_cannot_be_read(self, project, code, message):
+        (project / "unread.pyx").write_text(code)
+        with pytest.raises(TranslationError, match=message) as raised:
+            cythonize("unread.pyx")
+        assert (raised.value.filename, raised.value.lineno) == ("unread.pyx", 1)
+
     @pytest.mark.parametrize("change", ["source", "included", "declarations", "directives", "cut short"])
     def test_what_changed_is_translated_again(self, project, monkeypatch, change):
         """Whatever the dates of the files are."""

@@ -145,7 +145,7 @@ def _fingerprint(folder: Path) -> str:
     for place in map(Path, places):
         for path in sorted(place.rglob("*")):
             compiled = path.suffix in {".pyx", ".pxd", ".h", ".cpp", ".cu", ".cuh"}
-            helper = path.parent.name == "build" and path.suffix == ".py"
+            helper = path.parent.name in ("build", "cython") and path.suffix == ".py"
             # setup.py may take flags and sources out of the experiment's other Python files.
             loaded = place == folder and path.suffix == ".py" and path.name not in _NOT_LOADED
             if compiled or helper or loaded:
