@@ -343,7 +343,7 @@ def bare():
     """Runs Python code in a new process, in which nothing is imported yet; returns what it prints."""
 
     def run_bare(code, *path, check=True):
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([*map(str, path), os.environ.get("PYTHONPATH", "")])}
         done = subprocess.run(
             [sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment, timeout=300
         )

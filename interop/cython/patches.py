@@ -148,6 +148,10 @@ def _whole_path(_: Callable) -> Callable:
     return lambda source: Path(source.filename)
 
 
+def _whole_path_text(_: Callable) -> Callable:
+    return lambda source: source.filename
+
+
 _REFERENCES = (
     "Cython makes an explicit template argument T& of a reference (an element of a vector, the value of an optional, a "
     "parameter const T&), which C++ never deduces for a parameter T or const T&, and the C++ does not compile"
@@ -194,14 +198,14 @@ PATCHES = (
     ),
 )
 
+_RELATIVE = (
+    "tracebacks name a source relative to the folder that was current when it was translated, and Python finds no line "
+    "of it"
+)
+
 WHOLE_PATHS = (
-    Patch(
-        "Scanning:FileSourceDescriptor.get_relative_path",
-        _whole_path,
-        without=(
-            "tracebacks name a source relative to the folder that was current when it was translated, and Python finds "
-            "no line of it"
-        ),
-        since=(3, 3),
-    ),
+    Patch("Scanning:FileSourceDescriptor.get_relative_path", _whole_path, without=_RELATIVE, since=(3, 3)),
+    Patch("Scanning:FileSourceDescriptor.get_filenametable_entry", _whole_path_text, without=_RELATIVE, until=(3, 2)),
+    # What is written in its place where it is a whole path.
+    Patch("Scanning:FileSourceDescriptor.get_description", _whole_path_text, without=_RELATIVE, until=(3, 2)),
 )

@@ -92,7 +92,6 @@ def test_the_patch_may_not_go_yet(tmp_path, patch):
     assert problem(tmp_path, PROBES[patch.target], others), f"Cython {Cython.__version__} does without {patch.target}"
 
 
-@pytest.mark.skipif(not WHOLE_PATHS[0].is_needed(), reason="this release of Cython writes whole paths itself")
 def test_whole_paths_may_not_go_yet(tmp_path, monkeypatch):
     (tmp_path / "named.pyx").write_text("def f():\n    raise ValueError\n")
     monkeypatch.chdir(tmp_path)

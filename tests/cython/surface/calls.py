@@ -34,7 +34,7 @@ cdef interop.BoolArray4 four
 cdef vector[int64_t] ints
 cdef vector[double] doubles
 cdef vector[at.Scalar] scalars
-cdef vector[at.Tensor] tensors
+cdef vector[at.Tensor] listed
 cdef const char* text
 cdef cbool truth
 cdef int small
@@ -65,7 +65,7 @@ TYPED = {
     "ScalarType": ["dtype", "at.kFloat"],
     "Storage": ["storage"],
     "Tensor&": ["tensor"],
-    "TensorList": ["tensors"],
+    "TensorList": ["listed"],
     "TensorOptions": ["options", "tensor.options()"],
     "cbool": ["True", "truth"],
     "const char*": ["text", 'b"text"'],
@@ -81,7 +81,7 @@ TUPLES = {
     "IntList": ["(1, 2)", "(small, large)", "small"],
     "DoubleList": ["(1.0, 2.0)", "real"],
     "ScalarList": ["(1.0, 2)", "real"],
-    "TensorList": ["(tensor, tensor)", "tensors(tensor, tensor)"],
+    "TensorList": ["(tensor, tensor)", "interop.tensors(tensor, tensor)"],
     "BoolArray2": ["(True, truth)"],
     "BoolArray3": ["(True, truth, False)"],
     "BoolArray4": ["(True, truth, False, True)"],

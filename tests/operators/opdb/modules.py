@@ -21,6 +21,7 @@ CHUNK = 200  # functions in a module
 HEADER = """\
 # distutils: language = c++
 cimport ATen as at
+cimport interop
 cimport torch
 from interop cimport BoolArray2, BoolArray3, BoolArray4, OptionalTensorList
 from libc.stdint cimport int64_t
@@ -106,8 +107,8 @@ def _result(returns: tuple[str, ...]) -> tuple[str, str]:
         kind, converted = RESULTS[returns[0]]
         return kind, converted.format("result")
     kinds = ", ".join(RESULTS[part][0] for part in returns)
-    parts = ", ".join(RESULTS[part][1].format(f"at.get{i}(result)") for i, part in enumerate(returns))
-    return f"at.tuple{len(returns)}[{kinds}]", f"({parts})"
+    parts = ", ".join(RESULTS[part][1].format(f"interop.get{i}(result)") for i, part in enumerate(returns))
+    return f"interop.tuple{len(returns)}[{kinds}]", f"({parts})"
 
 
 class Modules:
