@@ -83,13 +83,6 @@ class Guards(ScopedVisitor):
                 )
         return node
 
-    def visit_func_outer_attrs(self, node: Any) -> None:
-        """Visit what belongs to the function around this one: decorators, defaults, annotations."""
-        inner = self._functions.pop() if self._functions and self._functions[-1].scope is node.local_scope else None
-        super().visit_func_outer_attrs(node)
-        if inner is not None:
-            self._functions.append(inner)
-
     def visit_YieldExprNode(self, node: Any) -> Any:
         if self._functions:
             self._functions[-1].suspends = True

@@ -92,10 +92,6 @@ REFUSED_GUARDS = {  # in the line that is marked
 }
 
 ALLOWED_GUARDS = {
-    "used in a default of an inner function": (
-        "def f(torch.Tensor x not None):\n    cdef DeviceGuard a = DeviceGuard(x.cdata.device())\n"
-        "    def g(s=<long>a.original_device().index()): return s\n    return g\n"
-    ),
     "words": '    # these rows yield the answer, and await\n    """\n    torch.NoGradGuard()\n    """\n    "Off()"\n',
     "a continuation": "    cdef torch.NoGradGuard b = \\\n        torch.NoGradGuard()\n",
     "brackets": "    cdef torch.NoGradGuard b = (\n        # yield\n        torch.NoGradGuard()\n    )\n",
