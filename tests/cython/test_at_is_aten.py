@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import BUILD
-from Cython.Compiler import Errors
-from Cython.Compiler.Main import Context
-from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 from torch.utils.cpp_extension import include_paths
 
 import interop
 from interop.codegen.surface import RESERVED
+from interop.cython.declared_names import scopes
 
 PXD = Path(interop.get_pxd_dir())
 TORCH = next(Path(folder) for folder in include_paths() if Path(folder, "ATen").is_dir())
@@ -37,10 +35,7 @@ OF_MODULES = {
 
 def entries(module):
     """What a module of declarations declares and cimports, by name."""
-    Errors.init_thread()
-    options = CompilationOptions(default_options)
-    context = Context([str(PXD)], get_directive_defaults(), cpp=True, options=options)
-    found = context.find_module(module, need_pxd=True, absolute_fallback=True).entries
+    found = scopes(str(PXD))(module).entries
     return {name: entry for name, entry in found.items() if not name.startswith("__pyx") and name not in OF_MODULES}
 
 
