@@ -84,8 +84,9 @@ class Guards(ScopedVisitor):
         return node
 
     def visit_YieldExprNode(self, node: Any) -> Any:
-        if self._functions:
-            self._functions[-1].suspends = True
+        function = self._function()
+        if function is not None:
+            function.suspends = True
         self.visitchildren(node)
         return node
 
@@ -110,8 +111,9 @@ class Guards(ScopedVisitor):
                     f"write: cdef {name} guard = {made or f'{name}({GUARDS[kind]})'}",
                     name.position,
                 )
-            if self._functions:
-                self._functions[-1].begun.append(name)
+            function = self._function()
+            if function is not None:
+                function.begun.append(name)
         self.visitchildren(node)
         return node
 
@@ -129,6 +131,16 @@ class Guards(ScopedVisitor):
         self._use(node, begins=True)
         return node
 
+    def _function(self) -> _Function | None:
+        """The function that runs what is visited: of an argument's default that is the one around its own."""
+        scope = self.current_env()
+        while scope is not None:
+            for function in self._functions:
+                if function.scope is scope:
+                    return function
+            scope = scope.outer_scope
+        return None
+
     def _use(self, node: Any, begins: bool) -> None:
         entry = self.meaning([node.name])
         if entry is None or entry.is_type or not _guard(entry.type):
@@ -136,7 +148,8 @@ class Guards(ScopedVisitor):
         entry = entry.defining_entry  # not that of an inner function
         if begins:
             self._begun.add(id(entry))
-        if entry.scope.is_local_scope and entry.scope is not self._functions[-1].scope:
+        function = self._function()
+        if entry.scope.is_local_scope and (function is None or entry.scope is not function.scope):
             self.refuse(
                 f"{node.name!r} cannot be used in an inner function, which would keep it: its mode would leak out",
                 node.pos,

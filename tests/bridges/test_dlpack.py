@@ -143,6 +143,7 @@ def is_caught(checks_of, convert):
 
 @pytest.mark.unchecked(by="asan", reason="the broken converters read memory that is gone, on purpose")
 @pytest.mark.unchecked(by="leaks", reason="the broken converters leak, on purpose")
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(FROM))
 def test_the_checks_catch_a_broken_from_dlpack(name):
     assert is_caught(import_checks, FROM[name](interop.from_dlpack))
@@ -150,6 +151,7 @@ def test_the_checks_catch_a_broken_from_dlpack(name):
 
 @pytest.mark.unchecked(by="asan", reason="the broken converters read memory that is gone, on purpose")
 @pytest.mark.unchecked(by="leaks", reason="the broken converters leak, on purpose")
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(TO))
 def test_the_checks_catch_a_broken_to_dlpack(name):
     assert is_caught(export_checks, TO[name](interop.to_dlpack))

@@ -122,6 +122,7 @@ def test_ours_pass_every_check():
 
 @pytest.mark.unchecked(by="asan", reason="the broken converters read memory that is gone, on purpose")
 @pytest.mark.unchecked(by="leaks", reason="the broken converters leak, on purpose")
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(FROM))
 def test_the_checks_catch_a_broken_from_numpy(name):
     assert failures(array_checks, FROM[name](interop.from_numpy))
@@ -129,6 +130,7 @@ def test_the_checks_catch_a_broken_from_numpy(name):
 
 @pytest.mark.unchecked(by="asan", reason="the broken converters read memory that is gone, on purpose")
 @pytest.mark.unchecked(by="leaks", reason="the broken converters leak, on purpose")
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(TO))
 def test_the_checks_catch_a_broken_to_numpy(name):
     assert failures(tensor_checks, TO[name](interop.to_numpy))

@@ -212,6 +212,7 @@ class TestSelection:
         assert "interop/indexing.h" in (project / "indexed.cpp").read_text()
         assert "interop/elementwise.h" not in (project / "indexed.cpp").read_text()
 
+    @pytest.mark.long
     def test_errors_of_the_compiler_name_the_line(self, project):
         (project / "wrong.pyx").write_text("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n")
         write_setup(project, "'wrong', ['wrong.pyx']", name="wrong")

@@ -81,6 +81,7 @@ def missing_in_cpp(names, namespaces, headers):
     return {names[int(line) - before - 1] for line in answer.read_text().split()}
 
 
+@pytest.mark.long
 def test_every_name_of_at_is_one_of_aten():
     """As C++ looks it up. A name of our own that slips in fails here; it belongs into interop."""
     names = entries("ATen").keys()
@@ -106,6 +107,7 @@ def test_every_name_of_a_mirror_is_in_torch():
     assert missing_in_cpp(names, NAMESPACES, ["ATen/ATen.h", *map(header, files)]) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", READ)
 def test_every_name_of_a_mirror_stands_in_its_header(file):
     """Where C++ cannot look names up: CUDA's headers are not everywhere, DLPack has macros, and pybind11 is slow."""
@@ -141,6 +143,7 @@ def test_what_lies_below_interop_is_ours():
         assert set(EXTERN.findall(path.read_text())) - standard <= {header(file)}, file
 
 
+@pytest.mark.long
 def test_the_package_hands_on_what_is_not_atens():
     """Each under one name, and none that Python's package or `at` has too."""
     names = entries("interop").keys()

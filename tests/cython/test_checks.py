@@ -85,6 +85,11 @@ REFUSED_GUARDS = {  # in the line that is marked
         CAPTURED,
         "def f(torch.Tensor x):\n    cdef Launch a = Launch(x.cdata)\n    return lambda: a.check(0, b'') #!\n",
     ),
+    "in a default of an inner function's": (
+        CAPTURED,
+        "def f():\n    cdef DeviceGuard a\n    a.set_index(0)\n"
+        "    def g():\n        return lambda x=<long>a.original_device().index(): x #!\n",
+    ),
     "in an inner function": (
         CAPTURED,
         "def f():\n    cdef Off a\n    def g():\n        nonlocal a\n        a = Off() #!\n    g()\n",
@@ -105,6 +110,8 @@ ALLOWED_GUARDS = {
     "a coroutine beside it": "    async def g(x):\n        await x\n",
     "an inner function with its own": "    def g():\n        cdef Off a = Off()\n    def h(a): return a\n",
     "after the end": "    return 1\n    cdef Off b = Off()\n",
+    "in an inner function's default": "    cdef DeviceGuard b\n    b.set_index(0)\n"
+    "    def g(s=<long>b.original_device().index()):\n        return s\n",
     "a word that is longer": "    NoGradGuards = 1\n    x.NoGradGuard()\n",
     "another's": "    cdef Mine.NoGradGuard b\n",
 }
@@ -451,6 +458,7 @@ class TestNames:
         text = "include 'included.pxi'\n" if name.endswith("i") else "from cimported cimport f\nf()\n"
         assert "ATen has no 'sqare'" in refused(text)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
     def test_suggestions(self, module):
         """They are the names that Cython finds."""

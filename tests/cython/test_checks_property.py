@@ -142,6 +142,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("checks")
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(source=sources())
 def test_the_first_that_is_refused(folder, source):

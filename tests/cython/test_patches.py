@@ -123,6 +123,7 @@ def test_all_is_as_before_afterwards(tmp_path):
     assert [vars(owner).get(name) for owner, name in owners] == before
 
 
+@pytest.mark.long
 @pytest.mark.skipif(running() != CEILING, reason="the changes are for the newest release of Cython that is supported")
 def test_the_changes_for_cython_make_patches_needless(tmp_path):
     changed = tmp_path / "changed"

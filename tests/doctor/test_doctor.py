@@ -88,6 +88,7 @@ def found(path, level=Level.PROBLEM, **options):
     }
 
 
+@pytest.mark.long
 class TestModulesThatAreWell:
     def test_a_module_without_torch(self, compile_module):
         findings = examine_module(compile_module())
@@ -144,6 +145,7 @@ def site(tmp_path_factory):
     return site
 
 
+@pytest.mark.long
 class TestNamespacePackages:
     """Modules with relative imports, in folders without __init__.py."""
 
@@ -182,6 +184,7 @@ class TestNamespacePackages:
         assert "outer.inner.broken cannot be imported: OSError: as it likes" in text
 
 
+@pytest.mark.long
 class TestBrokenModules:
     def test_built_for_another_torch(self, bootstrapped):
         for path in bootstrapped("m", "torch_2_99"):
@@ -738,6 +741,7 @@ def copied(tmp_path):
     return tmp_path / "site"
 
 
+@pytest.mark.long
 class TestCommand:
     def test_all_is_well(self, bootstrapped):
         path, _ = bootstrapped("m", NAME)

@@ -236,6 +236,7 @@ class Failing(torch.utils.data.Dataset):
         return OPS.fail_star(torch.ones(3, 4), self.what)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("what", "kind", "message"), [(0, KeyError, "a key"), (4, MemoryError, "no memory")])
 def test_an_error_in_a_worker_of_a_data_loader(what, kind, message):
     loader = torch.utils.data.DataLoader(Failing(what), num_workers=1, multiprocessing_context="fork")
