@@ -59,6 +59,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--require-cuda") and not torch.cuda.is_available():
         raise pytest.UsageError(f"there is no CUDA device: torch is {torch.__version__}, CUDA {torch.version.cuda}")
+    # What is compiled for a test is run once or twice: the optimizer would take longer than all that.
+    os.environ.setdefault("CFLAGS", "-O0 -g0")
     # For the experiments' builds, in this process and in those that tests start.
     os.environ.setdefault("INTEROP_CUDA", "compile" if torch.version.cuda is None else "1")
 
@@ -153,9 +155,7 @@ def build_projects(projects, site):
         stale = [each for each in projects if stack.enter_context(built(site / each.name, fingerprint(each)))]
         if stale:
             copies = [copy_to_build(project, BUILD / "work" / f"{site.name}-{project.name}") for project in stale]
-            # Nobody debugs them, and to write down what a debugger needs is a fifth of the work.
-            flags = {name: f"{os.environ.get(name, '')} -g0" for name in ("CFLAGS", "CXXFLAGS")}
-            run([sys.executable, TESTS / "build_projects.py", site, *copies], env=os.environ | flags)
+            run([sys.executable, TESTS / "build_projects.py", site, *copies])
 
 
 def copy_to_build(project, copy):

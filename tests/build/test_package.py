@@ -60,8 +60,16 @@ def test_the_package_is_built_again_when_any_native_source_changes():
     assert wanted <= set(made[1].split()), wanted - set(made[1].split())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def flags_of_a_user():
+    """The wheel is built as it is published, and what is built against it as users do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CFLAGS", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module")
-def distributions():
+def distributions(flags_of_a_user):
     """A wheel and an sdist, built from a copy of the checkout."""
     folder = BUILD / "dist"
     files = tracked()

@@ -182,7 +182,7 @@ class TestModes:
 
 
 @pytest.mark.usefixtures("toolkit", "project")
-@pytest.mark.long
+@pytest.mark.slow
 class TestBuild:
     def test_it_is_compiled_once(self, project):
         """And again when a header that it includes changes."""
@@ -317,7 +317,7 @@ class TestBuild:
         assert list(folder.glob("touching.*.so"))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 class TestGuide:
     """The code of docs/cuda-guide.md: compiled, imported, and called as far as that goes without a GPU."""
 

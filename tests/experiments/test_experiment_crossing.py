@@ -9,6 +9,8 @@ from interop.cli import CommandError
 
 NAME = "crossing"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ways():

@@ -10,6 +10,8 @@ from interop.cli import CommandError
 
 NAME = "unpack"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ways():
@@ -84,7 +86,6 @@ def test_the_layout_is_that_of_this_torch(ways):
     assert fields["elsize"][1] == 8
 
 
-@pytest.mark.slow
 def test_a_mirror_of_an_older_release_does_not_compile(ways):
     """And the right ones do."""
     said = experiments.load(NAME, "measure").caught(lambda _: None)
