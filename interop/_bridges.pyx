@@ -14,8 +14,8 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
         object obj, object on_readonly)
     object _to_cuda_array_interface "interop::bridges::python::to_cuda_array_interface"(object tensor, bint readonly)
     object tensor_buffer_type()
-    int _enable_protocol "interop::bridges::python::enable_protocol"(bint enable) except -1
-    bint _protocol_is_enabled "interop::bridges::python::protocol_is_enabled"() noexcept
+    int _set_protocol "interop::bridges::python::set_protocol"(int wanted) except -1
+    int _protocol "interop::bridges::python::protocol"() noexcept
     object make_capsule()
 
 
@@ -25,10 +25,10 @@ _bridges_3 = make_capsule()
 TensorBuffer = tensor_buffer_type()
 
 
-def enable_protocol(bint enable):
-    """Whether torch.Tensor exports buffers from now on; returns whether it did before. See interop.buffer_protocol."""
-    before = _protocol_is_enabled()
-    _enable_protocol(enable)
+def set_protocol(int wanted):
+    """Whether torch.Tensor exports buffers from now on; returns what was set before. See interop.buffer_protocol."""
+    before = _protocol()
+    _set_protocol(wanted)
     return before
 
 

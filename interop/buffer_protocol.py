@@ -6,9 +6,13 @@ from typing import ClassVar, Self
 
 import torch
 
-from interop._bridges import enable_protocol
+from interop._bridges import as_memoryview, set_protocol
 
 __all__ = ["disable_buffer_protocol", "enable_buffer_protocol"]
+
+
+_COUNTING = {"found": 1, "asked": 2}
+"""The values of `count_writes`, by what they are in C++; 0 is for a protocol that is disabled."""
 
 
 class _Setting:
@@ -20,22 +24,22 @@ class _Setting:
 
     _lock = threading.RLock()
     _blocks: ClassVar[list["_Setting"]] = []
-    _outside = False
+    _outside = 0
     _set_outside: ClassVar["_Setting | None"] = None
 
-    def __init__(self, enabled: bool):
+    def __init__(self, wanted: int):
         with self._lock:
             last = _Setting._set_outside
-            self._enabled, self._before = enabled, _Setting._outside
+            self._wanted, self._before = wanted, _Setting._outside
             self._previous = None if last is None else weakref.ref(last)
-            _Setting._outside, _Setting._set_outside = enabled, self
-            _set(enabled)
+            _Setting._outside, _Setting._set_outside = wanted, self
+            _set(wanted)
 
     def __enter__(self) -> Self:
         with self._lock:
             self._take_back()
             self._blocks.append(self)
-            _set(self._enabled)
+            _set(self._wanted)
         return self
 
     def _take_back(self) -> None:
@@ -53,21 +57,36 @@ class _Setting:
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._blocks.remove(self)
-            _set(self._blocks[-1]._enabled if self._blocks else _Setting._outside)
+            _set(self._blocks[-1]._wanted if self._blocks else _Setting._outside)
 
 
-def enable_buffer_protocol() -> _Setting:
+def enable_buffer_protocol(*, count_writes: str = "found") -> _Setting:
     """Let torch.Tensor and its subclasses export their memory: ``memoryview(tensor)``, and all that takes buffers.
 
     That is ``bytes(tensor)``, ``file.write(tensor)``, ``socket.send(tensor)``, ``numpy.asarray(tensor)``, and arguments
     of compiled Cython code that are typed memoryviews, ``float[:, ::1]``. It holds for the whole process, until
     `disable_buffer_protocol`; in ``with enable_buffer_protocol():`` until the end of the block.
 
-    What can be exported is what `as_memoryview` takes, and the memory is owned and kept in its place in the same way. A
-    tensor that requires grad is refused, outside of ``torch.no_grad()``: pass ``as_memoryview(tensor, readonly=True)``.
-    Who asks for memory that can be written to, as Cython does unless the type is ``const float[:]``, counts up the
-    tensor's version, so that autograd finds out. memoryview and NumPy do not say
-    whether they will write; call ``torch.autograd.graph.increment_version(tensor)`` if you do through them.
+    What can be exported is what `as_memoryview` takes, and the memory is owned in the same way. A tensor whose memory a
+    memoryview or an array shares cannot be resized any more, as after ``tensor.numpy()``.
+
+    A tensor that requires grad is refused, outside of ``torch.no_grad()``, to be written to and to be read as numbers:
+    gradients would be wrong, or missing. Bytes alone (``bytes(tensor)``, hashlib, files) can be read. Refused as well
+    are classes that override ``__array__``, ``numpy`` or ``__torch_function__``, and all while a TorchFunctionMode is
+    active: NumPy then calls ``tensor.__array__()``, which they see.
+
+    ``bytearray(tensor)`` of a tensor with one integer is as many zeros: Python takes it for a length, and does not ask
+    for a buffer. Write ``bytearray(memoryview(tensor))``.
+
+    Parameters
+    ----------
+    count_writes : {"found", "asked"}
+        When the tensor's version is counted up, by which backward finds out that saved values have changed. "found":
+        when an export ends, if the memory has changed since it began. Nothing that only reads is counted. A write is
+        missed if backward runs before the export ends, if the tensor was saved after it began, and through
+        ``numpy.ndarray(buffer=tensor)``, which ends it at once. The memory is read twice for that, if the tensor has
+        views or was saved for backward, and never else. "asked": when an export
+        begins that may be written to, whether or not anybody writes.
 
     Returns
     -------
@@ -76,25 +95,29 @@ def enable_buffer_protocol() -> _Setting:
 
     Raises
     ------
+    ValueError
+        If `count_writes` is something else.
     BufferError
         Not from here, but from exports that cannot be: see `as_memoryview`.
     """
-    return _Setting(True)
+    if count_writes not in _COUNTING:
+        raise ValueError(f"argument 'count_writes' must be 'found' or 'asked', got {count_writes!r}")
+    return _Setting(_COUNTING[count_writes])
 
 
 def disable_buffer_protocol() -> _Setting:
     """Take back `enable_buffer_protocol`; in ``with``, until the end of the block. Buffers that are out stay valid."""
-    return _Setting(False)
+    return _Setting(0)
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:
     """The bytes of the elements, in C order. Left to itself, bytes() takes a tensor with one integer for a length."""
-    return memoryview(tensor).tobytes()  # type: ignore[arg-type]  # it is a buffer while the protocol is enabled
+    return as_memoryview(tensor, readonly=True).tobytes()
 
 
-def _set(enabled: bool) -> None:
-    before = enable_protocol(enabled)
-    if enabled and not before:
+def _set(wanted: int) -> None:
+    before = set_protocol(wanted)
+    if wanted and not before:
         torch.Tensor.__bytes__ = _bytes  # type: ignore[attr-defined]
-    elif before and not enabled:
+    elif before and not wanted:
         del torch.Tensor.__bytes__  # type: ignore[attr-defined]

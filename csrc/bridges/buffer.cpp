@@ -2,13 +2,20 @@
 // memory of exporters, TensorBuffer, which exports that of a tensor, and torch.Tensor as an exporter.
 #include <Python.h>
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/SafePyObject.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
+#include <c10/util/StringUtil.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "converters.h"
@@ -49,6 +56,7 @@ using Sizes = c10::SmallVector<int64_t, 8>;
 struct Axes {
   Sizes sizes;
   Sizes strides;
+  bool contiguous = true;  // in C's order
 };
 
 Axes axes_of(const Py_buffer& view) {
@@ -58,6 +66,11 @@ Axes axes_of(const Py_buffer& view) {
       max_dim,
       " dimensions, got a buffer with ",
       view.ndim);
+  TORCH_CHECK_VALUE(
+      view.ndim <= 1 || view.shape,
+      "argument 'obj' must say its shape, got a buffer without, with ",
+      view.ndim,
+      " axes");
   TORCH_CHECK_VALUE(
       view.itemsize > 0 && view.len >= 0,
       "argument 'obj' must have elements of at least 1 byte, got a buffer with item size ",
@@ -69,11 +82,6 @@ Axes axes_of(const Py_buffer& view) {
   bool overflows = false;
   bool empty = false;
   for (int d = 0; d < view.ndim; ++d) {
-    TORCH_CHECK_VALUE(
-        view.shape || view.ndim == 1,
-        "argument 'obj' must say its shape, got a buffer without, with ",
-        view.ndim,
-        " axes");
     const int64_t size = view.shape ? view.shape[d] : view.len / view.itemsize;
     TORCH_CHECK_VALUE(size >= 0, "argument 'obj' must have sizes >= 0, got ", size, " on axis ", d);
     // Py_buffer.suboffsets: from 0 on, what lies along the axis are pointers.
@@ -101,6 +109,7 @@ Axes axes_of(const Py_buffer& view) {
   int64_t step = view.itemsize;
   for (int d = view.ndim - 1; d >= 0; --d) {
     axes.strides[d] = view.strides ? view.strides[d] : step;
+    axes.contiguous &= axes.strides[d] == step || axes.sizes[d] == 1 || empty;
     step = empty ? step : step * axes.sizes[d];  // within view.len
   }
   return axes;
@@ -187,8 +196,17 @@ const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const 
   return *format.dtype;
 }
 
-at::Tensor share(OwnedRef&& owner, bool read_only, void* data, const ForeignLayout& layout, const Dtype& dtype) {
-  check_pointer(subject, data, dtype, layout);
+// The hold of the tensor's memory that `view` shows, if it shows one's, also by way of a memoryview; else null.
+const Hold* hold_behind(const Py_buffer& view) noexcept;
+
+at::Tensor share(
+    OwnedRef&& owner, const Py_buffer& view, int64_t offset, const ForeignLayout& layout, const Dtype& dtype) {
+  const bool read_only = view.readonly;
+  void* data = first_element(subject, view.buf, static_cast<uint64_t>(offset), dtype, layout);
+  if (const Hold* hold = hold_behind(view)) {
+    // Shared again, without one more owner for each time around.
+    return tensor_over(hold->again().into_data_ptr(data, c10::kCPU, read_only), layout, dtype);
+  }
   return tensor_over(
       {data, owner.release(), read_only ? &drop_read_only_owner : &drop_owner, c10::kCPU}, layout, dtype);
 }
@@ -218,10 +236,10 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
     }
     const ForeignLayout layout(
         subject, static_cast<int>(axes.sizes.size()), axes.sizes.data(), axes.strides.data(), dtype, Unit::bytes);
-    return share(std::move(owner), view.readonly, view.buf, layout, dtype);
+    return share(std::move(owner), view, 0, layout, dtype);
   }
   TORCH_CHECK_VALUE(
-      PyBuffer_IsContiguous(&view, 'C'),
+      axes.contiguous,
       "argument 'obj' must be contiguous to be taken in another dtype, shape or from an offset; ",
       subject.advice);
   TORCH_CHECK_VALUE(
@@ -238,7 +256,7 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
       static_cast<const int64_t*>(nullptr),
       dtype,
       Unit::bytes);
-  return share(std::move(owner), view.readonly, static_cast<char*>(view.buf) + wanted.offset, layout, dtype);
+  return share(std::move(owner), view, wanted.offset, layout, dtype);
 }
 
 }  // namespace
@@ -271,12 +289,46 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
 
 namespace {
 
+// A digest of memory. Any change of one word of it changes the digest.
+uint64_t digest(const char* from, size_t bytes) noexcept {
+  constexpr uint64_t odd = 0x9E3779B97F4A7C15U;
+  constexpr size_t lanes = 4;  // as many as a processor multiplies at the same time
+  uint64_t sums[lanes] = {};
+  uint64_t words[lanes];
+  for (; bytes >= sizeof(words); from += sizeof(words), bytes -= sizeof(words)) {
+    memcpy(words, from, sizeof(words));
+    for (size_t i = 0; i < lanes; ++i) {
+      sums[i] = (sums[i] ^ words[i]) * odd;
+    }
+  }
+  memset(words, 0, sizeof(words));
+  memcpy(words, from, bytes);
+  uint64_t all = 0;
+  for (size_t i = 0; i < lanes; ++i) {
+    all = (std::rotl(all, 17) ^ ((sums[i] ^ words[i]) * odd)) * odd;
+  }
+  return all;
+}
+
+// Memory as it was when it was shown, to find out later whether somebody has written to it.
+struct Watched {
+  const char* from = nullptr;
+  size_t bytes = 0;
+  uint64_t before = 0;
+  uint32_t version = 0;
+
+  bool changed() const noexcept {
+    return from && digest(from, bytes) != before;
+  }
+};
+
 // The tensor as it was when this was made: a later t_(), set_() or resize_() of the tensor does not show. It refers to
 // no Python object but those that own memory, so a tensor may hold its own buffer without making a cycle.
 struct TensorBuffer {
   PyObject_VAR_HEAD
   Hold hold;
-  c10::VariableVersion version;  // disabled in a buffer that was made for one export of a tensor
+  c10::VariableVersion version;  // disabled where nothing is to be counted
+  Watched watched;               // in a buffer that was made for one export of a tensor
   void* data;
   const Dtype* dtype;
   Py_ssize_t nbytes;
@@ -293,7 +345,7 @@ struct TensorBuffer {
     return shape() + ndim;
   }
 
-  // Autograd finds out that values which it has saved may have changed. Inference tensors are not watched.
+  // Autograd finds out that values which it has saved may have changed. Inference tensors have no version.
   void written() {
     if (version.enabled()) {
       version.bump();
@@ -322,6 +374,9 @@ TensorBuffer* allocate(int ndim, PyTypeObject* type) {
 
 void dealloc(PyObject* self) noexcept {
   TensorBuffer* buffer = cast(self);
+  if (buffer->watched.changed() && buffer->watched.version == buffer->version.current_version()) {
+    buffer->written();
+  }
   buffer->hold.~Hold();
   buffer->version.~VariableVersion();
   if (!kept && Py_SIZE(self) == kept_dim) {
@@ -364,7 +419,7 @@ constexpr bool asks_for(int flags, int all) noexcept {
   return (flags & all) == all;
 }
 
-TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor);
+TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor);
 
 PyObject* make(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"tensor", "readonly", nullptr};
@@ -374,7 +429,7 @@ PyObject* make(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
           arguments, keywords, "O|$p:TensorBuffer", const_cast<char**>(names), &tensor, &read_only)) {
     return nullptr;
   }
-  return guarded([&] { return reinterpret_cast<PyObject*>(buffer_of(tensor_of(tensor), read_only, false)); });
+  return guarded([&] { return reinterpret_cast<PyObject*>(buffer_of(tensor_of(tensor), access(read_only), false)); });
 }
 
 // What a memoryview of it says.
@@ -428,6 +483,16 @@ PyTypeObject buffer_type = {
 };
 // clang-format on
 
+const Hold* hold_behind(const Py_buffer& view) noexcept {
+  PyObject* exporter = view.obj;
+  if (exporter && PyMemoryView_Check(exporter)) {
+    exporter = PyMemoryView_GET_BASE(exporter);
+  }
+  // One that is watched has to stay until the end, when it is seen whether somebody has written.
+  const bool ours = exporter && Py_IS_TYPE(exporter, &buffer_type) && !cast(exporter)->watched.from;
+  return ours ? &cast(exporter)->hold : nullptr;
+}
+
 // What `flags` ask for is given exactly, or refused.
 int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
   if (asks_for(flags, PyBUF_WRITABLE) && buffer->read_only) {
@@ -480,8 +545,8 @@ int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 }
 
 // `tensor`'s, with its version or for one export.
-TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor) {
-  const Exported exported = check_export(tensor, "tensor", read_only);
+TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor) {
+  const Exported exported = check_export(tensor, "tensor", access);
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
       dtype && dtype->format,
@@ -508,6 +573,7 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor
   }
   new (&buffer->hold) Hold(std::move(hold));
   new (&buffer->version) c10::VariableVersion(c10::VariableVersion::DISABLED);
+  new (&buffer->watched) Watched();
   buffer->data = exported.data ? exported.data : nothing;
   buffer->dtype = dtype;
   buffer->ndim = static_cast<int>(sizes.size());
@@ -535,24 +601,71 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, bool read_only, bool of_tensor
   return buffer;
 }
 
+Protocol setting = Protocol::off;
+
+// memoryview asks for all that there is, and does not say whether anybody will write. It lives as long as its consumer,
+// NumPy for one, needs the memory.
+constexpr bool asks_for_all(int flags) noexcept {
+  return asks_for(flags, PyBUF_FULL_RO);
+}
+
+Access access_of(const at::Tensor& tensor, int flags) noexcept {
+  if (asks_for(flags, PyBUF_WRITABLE)) {
+    return Access::write;
+  }
+  return flags == PyBUF_SIMPLE && tensor.requires_grad() ? Access::read : Access::read_numbers;
+}
+
+// From the first element to the end of the last.
+size_t bytes_between(const TensorBuffer& buffer) noexcept {
+  auto* shape = const_cast<TensorBuffer&>(buffer).shape();
+  auto* strides = const_cast<TensorBuffer&>(buffer).strides();
+  size_t bytes = buffer.dtype->size;
+  for (int d = 0; d < buffer.ndim; ++d) {
+    bytes += static_cast<size_t>((shape[d] - 1) * strides[d]);
+  }
+  return bytes;
+}
+
 // What torch.Tensor does as an exporter: fills `view` as `flags` ask for. Returns 0, or -1 with a BufferError set;
 // throws what makes the tensor's memory unfit. The request is redirected to a TensorBuffer, which is the object in
 // `view` (bf_getbuffer, "Redirect"). So the buffer is released as it should be when the protocol has been disabled
 // meanwhile.
+//
+// To ask for memory to write to is no write yet: numpy.frombuffer, numba and Cython ask so and only read. So the memory
+// is looked at before and after, if autograd may have saved the tensor: then it is owned by others than its Python
+// object (SavedVariable of a leaf), or its version is (that of anything else, and views).
 int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
-  view->obj = nullptr;
-  const OwnedRef buffer(reinterpret_cast<PyObject*>(buffer_of(tensor, false, true)));
-  const int result = fill_buffer(cast(buffer.get()), view, flags);
-  if (result == 0 && asks_for(flags, PyBUF_WRITABLE) && tensor.unsafeGetTensorImpl()->version_counter().enabled()) {
-    tensor.unsafeGetTensorImpl()->bump_version();
+  const OwnedRef owned(reinterpret_cast<PyObject*>(buffer_of(tensor, access_of(tensor, flags), true)));
+  TensorBuffer* buffer = cast(owned.get());
+  if (fill_buffer(buffer, view, flags) < 0) {
+    return -1;
   }
-  return result;
+  // As torch does it for an array. numpy.ndarray(buffer=...) asks for bytes in some order, and uses them after the
+  // export.
+  const bool bytes = flags != PyBUF_SIMPLE && !asks_for(flags, PyBUF_FORMAT);
+  if (asks_for_all(flags) || bytes) {
+    pin_for_good(*tensor.storage().unsafeGetStorageImpl());
+  }
+  const c10::VariableVersion& version = tensor.unsafeGetTensorImpl()->version_counter();
+  const bool may_write = !buffer->read_only && (asks_for(flags, PyBUF_WRITABLE) || asks_for_all(flags));
+  if (may_write && buffer->nbytes > 0 && version.enabled()) {
+    if (setting == Protocol::asked) {
+      tensor.unsafeGetTensorImpl()->bump_version();
+    } else if (!version.unique() || tensor.use_count() > 1) {
+      const auto* from = static_cast<const char*>(buffer->data);
+      const size_t bytes = bytes_between(*buffer);
+      buffer->watched = {from, bytes, digest(from, bytes), version.current_version()};
+      buffer->version = version;
+    }
+  }
+  return 0;
 }
 
 }  // namespace
 
 PyObject* memoryview_of_tensor(const at::Tensor& tensor, bool read_only) {
-  const OwnedRef buffer(reinterpret_cast<PyObject*>(buffer_of(tensor, read_only, false)));
+  const OwnedRef buffer(reinterpret_cast<PyObject*>(buffer_of(tensor, access(read_only), false)));
   PyObject* view = checked(PyMemoryView_FromObject(buffer.get()));
   if (!cast(buffer.get())->read_only) {
     cast(buffer.get())->written();
@@ -564,32 +677,89 @@ PyObject* memoryview_of_tensor(const at::Tensor& tensor, bool read_only) {
 
 namespace {
 
-bool enabled = false;
-
-int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+// For messages: dtype and sizes.
+std::string outline(const at::Tensor& tensor) noexcept {
   try {
-    return export_tensor(reinterpret_cast<THPVariable*>(self)->cdata, view, flags);
-  } catch (...) {
-    translate_exception();
-    // To those who ask for buffers, all that is wrong is a BufferError; NumPy, for one, then tries other ways.
-    if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
-      const OwnedRef error = take_error();
-      PyErr_Format(PyExc_BufferError, "%S", error.get());
-    }
-    return -1;
+    return c10::str(interop::detail::dtype_name(tensor.scalar_type()), " with sizes ", tensor.sizes());
+  } catch (...) {  // there are tensors without
+    return "unknown dtype and sizes";
   }
 }
+
+// What torch's functions in Python are for a class, that is not torch.Tensor. Made by ready_buffers().
+PyObject* ordinary_names[3];  // interned: __array__, numpy, __torch_function__
+PyObject* no_torch_function;  // that of torch.nn.Parameter
+PyObject* device_context;     // of torch.device and set_default_device: it has to do with new tensors alone
+
+// Whether Python code decides what NumPy shall see of a tensor of this class: then the memory alone is not what the
+// tensor is, and NumPy asks __array__.
+bool is_overridden(PyTypeObject* type) noexcept {
+  auto* ordinary = reinterpret_cast<PyTypeObject*>(THPVariableClass);
+  if (type == ordinary) {
+    return false;
+  }
+  for (PyObject* name : ordinary_names) {
+    PyObject* found = _PyType_Lookup(type, name);
+    if (found != _PyType_Lookup(ordinary, name) && found != no_torch_function) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Whether a TorchFunctionMode sees all calls of functions of torch.
+bool is_seen_by_mode() {
+  if (!at::impl::torch_function_mode_enabled()) [[likely]] {
+    return false;
+  }
+  for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) {
+    const auto& mode = at::impl::PythonTorchFunctionTLS::get_stack_at(i);
+    if (reinterpret_cast<PyObject*>(Py_TYPE(mode->ptr(&mode->pyinterpreter()))) != device_context) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const at::Tensor& tensor = reinterpret_cast<THPVariable*>(self)->cdata;
+  try {
+    TORCH_CHECK_TYPE(
+        !is_overridden(Py_TYPE(self)),
+        "a tensor of class ",
+        Py_TYPE(self)->tp_name,
+        ", which has a way of its own to become an array, exports no memory; call interop.as_memoryview(tensor) for "
+        "the memory as it is");
+    TORCH_CHECK_TYPE(
+        !is_seen_by_mode(),
+        "no tensor exports its memory while a TorchFunctionMode is active, which would not see it; call "
+        "interop.as_memoryview(tensor)");
+    if (export_tensor(tensor, view, flags) == 0) {
+      return 0;
+    }
+  } catch (...) {
+    translate_exception();
+  }
+  view->obj = nullptr;
+  // To those who ask for buffers, all that is wrong is a BufferError; NumPy, for one, then tries other ways.
+  if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
+    const OwnedRef error = take_error();
+    PyErr_Format(PyExc_BufferError, "%S (the tensor is %s)", error.get(), outline(tensor).c_str());
+  }
+  return -1;
+}
+
+// Never called: the object in a view is a TensorBuffer. But of an exporter without, numpy.frombuffer gives the buffer
+// back at once and uses the memory for longer.
+void releasebuffer(PyObject*, Py_buffer*) noexcept {}
 
 #if PY_VERSION_HEX >= 0x030C0000
 
 // From Python 3.12 on, a slot is filled in from the attribute __buffer__ of a class, in all subclasses and in those to
 // come. The attribute must be the wrapper that Python itself makes of a slot, or the slot leads through Python code.
-// So a type that has the slot is made, and of its attribute one for torch.Tensor.
+// So a type that has the slots is made, and of its attributes those of torch.Tensor.
 int set_slots(bool enable) noexcept {
-  if (!enable) {
-    return PyObject_SetAttrString(THPVariableClass, "__buffer__", nullptr);
-  }
-  static PyBufferProcs procs = {getbuffer, nullptr};
+  static PyBufferProcs procs = {getbuffer, releasebuffer};
   // clang-format off: see owner.h
   static PyTypeObject pattern = {
       .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
@@ -602,14 +772,28 @@ int set_slots(bool enable) noexcept {
   if (PyType_Ready(&pattern) < 0) {
     return -1;
   }
-  const OwnedRef wrapper(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&pattern), "__buffer__"));
-  const OwnedRef ours(
-      wrapper ? PyDescr_NewWrapper(
-                    reinterpret_cast<PyTypeObject*>(THPVariableClass),
-                    reinterpret_cast<PyWrapperDescrObject*>(wrapper.get())->d_base,
-                    reinterpret_cast<void*>(getbuffer))
-              : nullptr);
-  return ours ? PyObject_SetAttrString(THPVariableClass, "__buffer__", ours.get()) : -1;
+  const std::pair<const char*, void*> slots[] = {
+      {"__buffer__", reinterpret_cast<void*>(getbuffer)},
+      {"__release_buffer__", reinterpret_cast<void*>(releasebuffer)}};
+  for (const auto& [name, function] : slots) {
+    OwnedRef ours;
+    if (enable) {
+      const OwnedRef wrapper(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&pattern), name));
+      ours = OwnedRef(
+          wrapper ? PyDescr_NewWrapper(
+                        reinterpret_cast<PyTypeObject*>(THPVariableClass),
+                        reinterpret_cast<PyWrapperDescrObject*>(wrapper.get())->d_base,
+                        function)
+                  : nullptr);
+      if (!ours) {
+        return -1;
+      }
+    }
+    if (PyObject_SetAttrString(THPVariableClass, name, ours.get()) < 0) {
+      return -1;
+    }
+  }
+  return 0;
 }
 
 #else
@@ -618,9 +802,9 @@ int set_slots(bool enable) noexcept {
 int set_slots(PyTypeObject* type, bool enable) noexcept {
   if (PyBufferProcs* procs = type->tp_as_buffer) {
     if (enable && !procs->bf_getbuffer) {
-      procs->bf_getbuffer = getbuffer;
+      *procs = {getbuffer, releasebuffer};
     } else if (!enable && procs->bf_getbuffer == getbuffer) {
-      procs->bf_getbuffer = nullptr;
+      *procs = {nullptr, nullptr};
     }
     PyType_Modified(type);
   }
@@ -641,17 +825,17 @@ int set_slots(bool enable) noexcept {
 
 }  // namespace
 
-bool protocol_is_enabled() noexcept {
-  return enabled;
+Protocol protocol() noexcept {
+  return setting;
 }
 
-int enable_protocol(bool enable) noexcept {
-  if (enable == enabled) {
-    return 0;
+int set_protocol(Protocol wanted) noexcept {
+  const bool enable = wanted != Protocol::off;
+  if (enable != (setting != Protocol::off) && set_slots(enable) < 0) {
+    return -1;
   }
-  const int result = set_slots(enable);
-  enabled = result == 0 ? enable : enabled;
-  return result;
+  setting = wanted;
+  return 0;
 }
 
 PyTypeObject* tensor_buffer_type() noexcept {
@@ -659,7 +843,18 @@ PyTypeObject* tensor_buffer_type() noexcept {
 }
 
 int ready_buffers() noexcept {
-  return Owner<Buffer>::ready() < 0 || PyType_Ready(&buffer_type) < 0 ? -1 : 0;
+  const char* names[] = {"__array__", "numpy", "__torch_function__"};
+  for (int i = 0; i < 3; ++i) {
+    ordinary_names[i] = PyUnicode_InternFromString(names[i]);
+  }
+  const OwnedRef torch_c(PyImport_ImportModule("torch._C"));
+  const OwnedRef torch_device(PyImport_ImportModule("torch.utils._device"));
+  if (!ordinary_names[0] || !ordinary_names[1] || !ordinary_names[2] || !torch_c || !torch_device) {
+    return -1;
+  }
+  no_torch_function = PyObject_GetAttrString(torch_c.get(), "_disabled_torch_function_impl");
+  device_context = PyObject_GetAttrString(torch_device.get(), "DeviceContext");
+  return !no_torch_function || !device_context || Owner<Buffer>::ready() < 0 || PyType_Ready(&buffer_type) < 0 ? -1 : 0;
 }
 
 }  // namespace interop::bridges

@@ -30,10 +30,12 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
 PyObject* memoryview_of_tensor(const at::Tensor& tensor, bool read_only);
 // Borrowed.
 PyTypeObject* tensor_buffer_type() noexcept;
-// Whether torch.Tensor and its subclasses export buffers now, and whether they shall; the latter returns 0, or -1 with
-// an error set.
-bool protocol_is_enabled() noexcept;
-int enable_protocol(bool enable) noexcept;
+// Whether torch.Tensor and its subclasses export buffers, and when a tensor's version counts an export: if its memory
+// was found changed at the end, or at the beginning if it may be written to.
+enum class Protocol { off, found, asked };
+Protocol protocol() noexcept;
+// 0, or -1 with an error set.
+int set_protocol(Protocol wanted) noexcept;
 
 // DLPack: dlpack.cpp.
 // Of a capsule, of a torch.Tensor, or of an object that has a C exchange API or the method __dlpack__.

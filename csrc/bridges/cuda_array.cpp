@@ -229,7 +229,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
   const int ndim = static_cast<int>(std::min<size_t>(shape.size(), max_dim + 1));
   const ForeignLayout layout(subject, ndim, shape.data(), strided ? strides.data() : nullptr, dtype, Unit::bytes);
   const Data data = data_of(interface.get());
-  check_pointer(subject, data.pointer, dtype, layout);
+  first_element(subject, data.pointer, 0, dtype, layout);
   check_writable(data.read_only, on_readonly, "obj", "read-only memory");
   const int64_t stream = stream_of(interface.get(), version);
   const auto& found = interop::detail::devices(c10::kCUDA, "argument 'obj' is on CUDA");
@@ -245,7 +245,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
 }
 
 PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
-  const Exported exported = check_export(tensor, "tensor", read_only, Devices::cpu_or_cuda);
+  const Exported exported = check_export(tensor, "tensor", access(read_only), Devices::cpu_or_cuda);
   TORCH_CHECK_TYPE(
       tensor.is_cuda(),
       "argument 'tensor' must be on device cuda, got ",
@@ -263,7 +263,7 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
       "), or use interop.to_dlpack(tensor), which has it");
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   const std::string type = (dtype->size == 1 ? '|' : ours) + (dtype->kind + std::to_string(dtype->size));
-  OwnedRef owner = exported.data ? owner_object(*exported.storage) : OwnedRef();
+  OwnedRef owner = exported.data ? Hold::of(*exported.storage).into_object() : OwnedRef();
   if (exported.data) {
     pin_for_good(*exported.storage);
   }

@@ -149,7 +149,7 @@ struct Described {
 // conj, no neg, no gradient that would be lost unless it is asked for `read_only`.
 Described describe(const at::Tensor& tensor, const char* argument, bool read_only) {
   return as_buffer_error([&]() -> Described {
-    const Exported exported = check_export(tensor, argument, read_only, Devices::cpu_or_cuda);
+    const Exported exported = check_export(tensor, argument, access(read_only), Devices::cpu_or_cuda);
     const Dtype* dtype = find_dtype(tensor.scalar_type());
     TORCH_CHECK_TYPE(
         dtype,
@@ -311,18 +311,6 @@ const Dtype& torch_dtype(const DLDataType& type) {
   return *found;
 }
 
-void* first_element(const DLTensor& tensor) {
-  uintptr_t address;
-  TORCH_CHECK_VALUE(
-      !__builtin_add_overflow(reinterpret_cast<uintptr_t>(tensor.data), tensor.byte_offset, &address) &&
-          (tensor.data || tensor.byte_offset == 0),
-      "argument 'obj' must lie in the address space, got the address ",
-      tensor.data,
-      " and a byte offset of ",
-      tensor.byte_offset);
-  return reinterpret_cast<void*>(address);
-}
-
 // Of another major version, "it is not safe to access any other fields" (DLPackVersion) than the deleter, which is
 // called by whoever owns the struct, the capsule or tensor_of_managed().
 template <class Managed>
@@ -425,8 +413,14 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
     const Dtype& dtype = torch_dtype(tensor.dtype);
     // Strides that are null stand for "a row-major compact array" (Implementation).
     const ForeignLayout layout(subject, tensor.ndim, tensor.shape, tensor.strides, dtype, Unit::elements);
-    void* data = layout.numel() == 0 ? nullptr : first_element(tensor);
-    check_pointer(subject, data, dtype, layout);
+    void* data = layout.numel() == 0 ? nullptr : first_element(subject, tensor.data, tensor.byte_offset, dtype, layout);
+    if (managed->deleter == &ManagedExport<Managed>::end) {
+      // It was a tensor's here before: its memory is shared again, without one more owner for each time around.
+      take();
+      Hold hold = std::move(static_cast<ManagedExport<Managed>*>(managed->manager_ctx)->hold);
+      managed->deleter(managed);
+      return lift_fresh(tensor_over(std::move(hold).into_data_ptr(data, device, read_only), layout, dtype));
+    }
     OwnedRef owner = Owner<Taken<Managed>>::make();
     take();
     Owner<Taken<Managed>>::of(owner).managed = managed;
@@ -452,6 +446,11 @@ at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport&
 template <class Managed>
 at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
+  if (managed && managed->dl_tensor.device.device_type != kDLCPU) {
+    check_version(*managed);
+    torch_device(managed->dl_tensor.device);  // may begin CUDA by Python code, which can use the capsule
+    managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
+  }
   if (!managed) {
     throw PythonError();
   }

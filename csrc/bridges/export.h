@@ -18,6 +18,14 @@ struct Exported {
   bool writable;
 };
 
+// What memory is shown for. Numbers are what gradients could be of; bytes alone are not, and may be read at any time.
+enum class Access { write, read_numbers, read };
+
+// As `readonly` says it, for which a user has thought of gradients.
+constexpr Access access(bool read_only) noexcept {
+  return read_only ? Access::read : Access::write;
+}
+
 // The devices whose memory may be shown.
 enum class Devices { cpu, cpu_or_cuda };
 
@@ -81,13 +89,13 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
 
 }  // namespace detail
 
-// Raises unless the memory of a tensor may be shown. Reading alone is asked for with `read_only`; else the
-// tensor must be one that autograd does not watch, or writes would make gradients wrong. Memory of expand(), and that
-// of a read-only owner, is shown read-only in either case. Memory that is copied on write is copied now.
+// Raises unless the memory of a tensor may be shown. To be written to, or read as numbers, it must be one that autograd
+// does not watch, or gradients would be wrong or missing. Memory of expand(), and that of a read-only owner, is shown
+// read-only in any case. Memory that is copied on write is copied now.
 //
 // The version is not counted up: nothing has been written yet.
 inline Exported check_export(
-    const at::Tensor& tensor, const char* argument, bool read_only, Devices devices = Devices::cpu) {
+    const at::Tensor& tensor, const char* argument, Access access, Devices devices = Devices::cpu) {
   const c10::DispatchKeySet keys = devices == Devices::cpu ? detail::ordinary_keys : detail::ordinary_cuda_keys;
   const bool ordinary =
       tensor.defined() && tensor.has_storage() && (tensor.key_set().raw_repr() & ~keys.raw_repr()) == 0;
@@ -95,12 +103,13 @@ inline Exported check_export(
     detail::check_unusual(tensor, argument, devices);
   }
   // What autograd knows of a tensor is in its metadata, which most have not got.
-  if (!read_only && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
+  if (access != Access::read && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
     check_unwatched(
         tensor,
         argument,
         "share .detach(), share it under torch.no_grad(), or pass readonly=True to the function of interop that "
-        "shares");
+        "shares",
+        access == Access::read_numbers);
   }
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   TORCH_CHECK_TYPE(storage != nullptr, "argument '", argument, "' must have a storage, got a tensor that has none");
@@ -127,7 +136,7 @@ inline Exported check_export(
   if (data) {
     data += tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
   }
-  return {storage, data, !read_only && !extent.overlaps && !is_read_only(*storage)};
+  return {storage, data, access != Access::read && !extent.overlaps && !is_read_only(*storage)};
 }
 
 }  // namespace interop::bridges

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "interop/bridges.h"
@@ -157,28 +158,45 @@ class ForeignLayout {
   bool empty_ = false;
 };
 
-// Raises unless `data` can be read as elements of `dtype`.
-inline void check_pointer(const Subject& subject, const void* data, const Dtype& dtype, const ForeignLayout& layout) {
+// Where the first element lies, `offset` bytes behind `base`; `base` where there are no elements. Raises unless all can
+// be read there as elements of `dtype`. All that is imported comes by here.
+inline void* first_element(
+    const Subject& subject, void* base, uint64_t offset, const Dtype& dtype, const ForeignLayout& layout) {
   if (layout.numel() == 0) {
-    return;
+    return base;
   }
   TORCH_CHECK_VALUE(
-      data != nullptr,
+      base != nullptr,
       "argument '",
       subject.argument,
       "' must have memory, got a null pointer for ",
       layout.numel(),
-      " elements");
+      " elements",
+      offset == 0 ? std::string() : " and a byte offset of " + std::to_string(offset));
+  uintptr_t address;
+  uintptr_t end;
   TORCH_CHECK_VALUE(
-      (reinterpret_cast<uintptr_t>(data) & (dtype.alignment - 1U)) == 0,
+      !__builtin_add_overflow(reinterpret_cast<uintptr_t>(base), offset, &address) &&
+          !__builtin_add_overflow(address, static_cast<uintptr_t>(layout.nbytes()), &end),
+      "argument '",
+      subject.argument,
+      "' must lie in the address space, got ",
+      layout.nbytes(),
+      " bytes from the address ",
+      base,
+      " on, after a byte offset of ",
+      offset);
+  TORCH_CHECK_VALUE(
+      (address & (dtype.alignment - 1U)) == 0,
       "argument '",
       subject.argument,
       "' must be aligned to ",
       static_cast<int>(dtype.alignment),
       " bytes, got the address ",
-      data,
+      reinterpret_cast<void*>(address),
       "; ",
       subject.advice);
+  return reinterpret_cast<void*>(address);
 }
 
 // A tensor over the memory of `memory`, whose deleter is called when the storage dies: then no tensor, view or storage

@@ -79,7 +79,7 @@ class Shared {
   static void drop(void* shared) noexcept {
     auto* self = static_cast<Shared*>(shared);
     if (self->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      self->deleter_(self->context_);
+      detail::free_flat(self->deleter_, self->context_);
       delete self;
     }
   }
@@ -117,6 +117,10 @@ class Hold {
     if (deleter == &drop_owner || deleter == &drop_read_only_owner) {
       return Hold(Py_NewRef(static_cast<PyObject*>(memory.get_context())), &drop_owner);
     }
+    if (deleter == &drop_storage) {
+      c10::raw::intrusive_ptr::incref(static_cast<c10::StorageImpl*>(memory.get_context()));
+      return Hold(memory.get_context(), &drop_storage);
+    }
     if (Shared* shared = Shared::find_or_make(storage)) {
       shared->keep();
       return Hold(shared, &Shared::drop);
@@ -138,34 +142,47 @@ class Hold {
     }
   }
 
-  // The Python object that owns the memory, borrowed; null if it is not owned by one.
-  PyObject* object() const noexcept {
-    return drop_ == &drop_owner ? static_cast<PyObject*>(what_) : nullptr;
+  // Another hold on the same memory. Needs the GIL.
+  Hold again() const noexcept {
+    if (drop_ == &drop_owner) {
+      Py_XINCREF(static_cast<PyObject*>(what_));
+    } else if (drop_ == &Shared::drop) {
+      static_cast<Shared*>(what_)->keep();
+    } else if (what_) {
+      c10::raw::intrusive_ptr::incref(static_cast<c10::StorageImpl*>(what_));
+    }
+    return Hold(what_, drop_);
   }
 
-  // A DataPtr over `data`, which is somewhere in that memory, that takes over the hold.
-  c10::DataPtr into_data_ptr(void* data, c10::Device device) && noexcept {
-    return {data, std::exchange(what_, nullptr), drop_, device};
-  }
+  // The Python object that keeps the memory alive: the one that owns it, if there is one, else an Owner. Needs the GIL.
+  OwnedRef into_object() &&;
+
+  // A DataPtr over `data`, which is somewhere in that memory, that takes over the hold. Needs the GIL.
+  c10::DataPtr into_data_ptr(void* data, c10::Device device, bool read_only) &&;
 
  private:
   Hold(void* what, c10::DeleterFnPtr drop) noexcept : what_(what), drop_(drop) {}
 
   static void drop_storage(void* storage) noexcept {
-    c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(storage));
+    detail::free_flat([](void* one) { c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(one)); }, storage);
   }
 
   void* what_ = nullptr;
   c10::DeleterFnPtr drop_ = nullptr;
 };
 
-// The Python object that keeps the memory alive for an array: the one that owns it, if there is one, else an Owner.
-inline OwnedRef owner_object(c10::StorageImpl& storage) {
-  Hold hold = Hold::of(storage);
-  if (PyObject* object = hold.object()) {
-    return OwnedRef(Py_NewRef(object));
+inline OwnedRef Hold::into_object() && {
+  if (drop_ == &drop_owner && what_) {
+    return OwnedRef(static_cast<PyObject*>(std::exchange(what_, nullptr)));
   }
-  return Owner<Hold>::make(std::move(hold));
+  return Owner<Hold>::make(std::move(*this));
+}
+
+inline c10::DataPtr Hold::into_data_ptr(void* data, c10::Device device, bool read_only) && {
+  if (read_only) {  // which only an object can be known by
+    return {data, std::move(*this).into_object().release(), &drop_read_only_owner, device};
+  }
+  return {data, std::exchange(what_, nullptr), drop_, device};
 }
 
 // Whether the memory came from an owner that does not want it to be written to.

@@ -176,8 +176,8 @@ const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
   return *dtype;
 }
 
-// The dtype that an ndarray of this tensor has, a new reference.
-PyArray_Descr* descr_of(const at::Tensor& tensor) {
+// The dtype that an ndarray of this tensor has.
+OwnedRef descr_of(const at::Tensor& tensor) {
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
       dtype != nullptr && (dtype->kind != 'V' || dtype->ml_name),
@@ -188,20 +188,21 @@ PyArray_Descr* descr_of(const at::Tensor& tensor) {
           : "; convert it with .to(dtype), or take its bits with .view(torch.uint8)");
   const int number = type_numbers[dtype - dtypes.data()];
   if (number >= 0) [[likely]] {
-    return PyArray_DescrFromType(number);
+    return OwnedRef(checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(number))));
   }
   PyArray_Descr* descr = nullptr;
   PyObject* type = ml_dtype_type(*dtype, tensor);
   if (!PyArray_DescrConverter(type, &descr)) {
     throw PythonError();
   }
-  return descr;
+  return OwnedRef(reinterpret_cast<PyObject*>(descr));
 }
 
 // What torch's force=True does: a tensor on the CPU with its values in memory, a copy only if it must be one.
 at::Tensor plain(const at::Tensor& tensor) {
   const NoGil no_gil;
-  return tensor.detach().cpu().resolve_conj().resolve_neg();
+  const at::Tensor found = tensor.detach().cpu().resolve_conj().resolve_neg();
+  return found._is_zerotensor() ? found.clone() : found;
 }
 
 }  // namespace
@@ -253,16 +254,23 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const Subject subject{argument, "copy it with array.copy()"};
-  const Dtype& dtype = dtype_of_descr(PyArray_DESCR(array), subject);
+  // Both may run Python code, which can give the array another dtype, shape and memory (__setstate__). So they come
+  // before all that is read, and the dtype is looked at once more.
   if (!PyArray_CheckExact(object)) {
     check_unmasked(object, argument);
   }
+  const OwnedRef descr(Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
+  const Dtype& dtype = dtype_of_descr(reinterpret_cast<PyArray_Descr*>(descr.get()), subject);
+  TORCH_CHECK_VALUE(
+      reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == descr.get(),
+      "argument '",
+      argument,
+      "' must keep its dtype, got an array that has changed it meanwhile");
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   check_writable(!writable, on_readonly, argument, "a read-only array");
   const ForeignLayout layout(
       subject, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), dtype, Unit::bytes);
-  void* data = PyArray_DATA(array);
-  check_pointer(subject, data, dtype, layout);
+  void* data = first_element(subject, PyArray_DATA(array), 0, dtype, layout);
   at::Tensor tensor = lift_fresh(
       tensor_over({data, Py_NewRef(object), writable ? &drop_owner : &drop_read_only_owner, c10::kCPU}, layout, dtype));
   return shared_or_copied(std::move(tensor), !writable, on_readonly);
@@ -272,7 +280,12 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   need_numpy();
   const at::Tensor forced = force ? plain(given) : at::Tensor();
   const at::Tensor& tensor = force ? forced : given;
-  const Exported exported = check_export(tensor, "tensor", read_only);
+  Exported exported = check_export(tensor, "tensor", access(read_only));
+  OwnedRef owned_descr = descr_of(tensor);
+  auto* descr = reinterpret_cast<PyArray_Descr*>(owned_descr.get());
+  if (descr->type_num >= NPY_USERDEF) {  // to find ml_dtypes may have run Python code, which can resize the tensor
+    exported = check_export(tensor, "tensor", access(read_only));
+  }
   const at::IntArrayRef sizes = tensor.sizes();
   TORCH_CHECK_VALUE(
       sizes.size() <= max_dim,
@@ -281,7 +294,6 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
       " dimensions, which is NumPy's limit, got ",
       sizes.size(),
       "; join some with .flatten()");
-  PyArray_Descr* descr = descr_of(tensor);
   npy_intp strides[max_dim];
   const int64_t* steps = tensor.strides().data();
   const auto itemsize = static_cast<npy_intp>(PyDataType_ELSIZE(descr));
@@ -290,7 +302,7 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   }
   OwnedRef array(checked(PyArray_NewFromDescr(
       &PyArray_Type,
-      descr,
+      reinterpret_cast<PyArray_Descr*>(owned_descr.release()),
       static_cast<int>(sizes.size()),
       reinterpret_cast<const npy_intp*>(sizes.data()),
       strides,
@@ -299,7 +311,7 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
       nullptr)));
   auto* result = reinterpret_cast<PyArrayObject*>(array.get());
   if (exported.data) {  // else NumPy has allocated what it needs for no elements
-    if (PyArray_SetBaseObject(result, owner_object(*exported.storage).release()) < 0) {
+    if (PyArray_SetBaseObject(result, Hold::of(*exported.storage).into_object().release()) < 0) {
       throw PythonError();
     }
     pin_for_good(*exported.storage);

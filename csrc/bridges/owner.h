@@ -5,6 +5,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <c10/core/Allocator.h>
+
 #include <new>
 #include <utility>
 
@@ -14,6 +16,44 @@
 #include "interop/owned_ref.h"
 
 namespace interop::bridges {
+
+namespace detail {
+
+// Owners may own owners in turn: an array over a memoryview over a tensor over an array, as often as somebody has gone
+// round. Freed one inside the other, they would need a stack as deep as they are many. So from some depth on they wait
+// until those around them are freed, as CPython does it with its own containers (Py_TRASHCAN_BEGIN).
+struct Waiting {
+  Waiting* next;
+  c10::DeleterFnPtr drop;
+  void* what;
+};
+struct Freeing {
+  int depth;
+  Waiting* waiting;
+};
+inline constexpr int deepest_freeing = 50;
+inline constinit thread_local Freeing freeing{};
+
+// Calls `drop(what)`, now or when what is being freed around it on this thread is freed.
+inline void free_flat(c10::DeleterFnPtr drop, void* what) noexcept {
+  Freeing& state = freeing;
+  if (state.depth >= deepest_freeing) [[unlikely]] {
+    if (auto* waiting = new (std::nothrow) Waiting{state.waiting, drop, what}) {
+      state.waiting = waiting;
+      return;
+    }
+  }
+  ++state.depth;
+  drop(what);
+  while (state.depth == 1 && state.waiting) [[unlikely]] {
+    const Waiting first = *state.waiting;
+    delete std::exchange(state.waiting, first.next);
+    first.drop(first.what);
+  }
+  --state.depth;
+}
+
+}  // namespace detail
 
 // The Python object that owns a T for its consumer: a tensor's storage, an array, or whoever asks for an attribute. It
 // destroys the T with the GIL. T has a `type_name`, a `doc` and, for attributes, `members`.
@@ -46,7 +86,10 @@ struct Owner {
 
  private:
   static void dealloc(PyObject* self) noexcept {
-    reinterpret_cast<Owner*>(self)->value.~T();
+    detail::free_flat(&destroy, self);
+  }
+  static void destroy(void* self) noexcept {
+    static_cast<Owner*>(self)->value.~T();
     PyObject_Free(self);
   }
   static constexpr PyMemberDef* members() noexcept {
@@ -85,9 +128,13 @@ inline bool interpreter_is_alive() noexcept {
 
 namespace detail {
 
-inline void drop(void* object) noexcept {
+inline void drop_reference(void* object) noexcept {
   const ErrorInFlight error;  // dropping the last reference runs Python code
   Py_DECREF(static_cast<PyObject*>(object));
+}
+
+inline void drop(void* object) noexcept {
+  free_flat(&drop_reference, object);
 }
 
 // The thread that holds the GIL, or null.

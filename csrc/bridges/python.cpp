@@ -263,12 +263,12 @@ PyObject* tensor_buffer_type() noexcept {
   return Py_NewRef(reinterpret_cast<PyObject*>(bridges::tensor_buffer_type()));
 }
 
-int enable_protocol(bool enable) noexcept {
-  return bridges::enable_protocol(enable);
+int set_protocol(int wanted) noexcept {
+  return bridges::set_protocol(static_cast<Protocol>(wanted));
 }
 
-bool protocol_is_enabled() noexcept {
-  return bridges::protocol_is_enabled();
+int protocol() noexcept {
+  return static_cast<int>(bridges::protocol());
 }
 
 }  // namespace python

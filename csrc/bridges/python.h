@@ -22,9 +22,9 @@ PyObject* to_dlpack(
 PyObject* from_cuda_array_interface(PyObject* object, PyObject* on_readonly) noexcept;
 PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept;
 
-// See protocol.h.
-int enable_protocol(bool enable) noexcept;
-bool protocol_is_enabled() noexcept;
+// See Protocol in converters.h, whose order the numbers have.
+int set_protocol(int wanted) noexcept;
+int protocol() noexcept;
 
 // The capsule for interop/bridges.h. Call it first: it also readies the types.
 PyObject* make_capsule() noexcept;

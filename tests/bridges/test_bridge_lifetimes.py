@@ -2,6 +2,7 @@
 
 import array
 import gc
+import os
 import sys
 import threading
 import weakref
@@ -34,6 +35,110 @@ def test_what_shows_a_tensor_dies_on_another_thread(show):
     assert follow() is not None
     on_another_thread(views.clear)
     assert follow() is None
+
+
+READ_ONLY = {"on_readonly": "share"}
+ROUNDS = {
+    "dlpack": lambda tensor: interop.from_dlpack(interop.to_dlpack(tensor)),
+    "dlpack 1": lambda tensor: interop.from_dlpack(interop.to_dlpack(tensor, max_version=(1, 0))),
+    "dlpack, read-only": lambda tensor: interop.from_dlpack(
+        interop.to_dlpack(tensor, max_version=(1, 0), readonly=True), **READ_ONLY
+    ),
+    "a memoryview": lambda tensor: interop.from_buffer(interop.as_memoryview(tensor)),
+    "a memoryview, read-only": lambda tensor: interop.from_buffer(
+        interop.as_memoryview(tensor, readonly=True), **READ_ONLY
+    ),
+    "a part of a memoryview": lambda tensor: interop.from_buffer(interop.as_memoryview(tensor)[:]),
+    "a TensorBuffer": lambda tensor: interop.from_buffer(interop.TensorBuffer(tensor)),
+    "an array": lambda tensor: interop.from_numpy(interop.to_numpy(tensor)),
+    "an array, by dlpack": lambda tensor: interop.from_dlpack(interop.to_numpy(tensor)),
+}
+"""Ways from a tensor over memory of ours to a tensor over the same memory."""
+LAYERED = {
+    "a view of an array": lambda tensor: interop.from_numpy(interop.to_numpy(tensor)[:]),
+    "a view of an array, as a buffer": lambda tensor: interop.from_buffer(interop.to_numpy(tensor)[:]),
+    "an array of a memoryview": lambda tensor: interop.from_numpy(np.asarray(interop.as_memoryview(tensor))),
+    "torch's tensor of our capsule": lambda tensor: torch.from_dlpack(interop.to_dlpack(tensor)),
+    "our tensor of torch's capsule": lambda tensor: interop.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)),
+    "numpy's array of our capsule": lambda tensor: interop.from_dlpack(np.from_dlpack(Described(tensor)), **READ_ONLY),
+}
+"""Those that other libraries have a part in, which adds an owner for each time around."""
+
+
+class Described:
+    """A tensor with the methods of DLPack alone."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **_):
+        return interop.to_dlpack(self.tensor, max_version=(1, 0))
+
+
+def memory_of_process():
+    """Resident bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def go_round(convert, tensor, times):
+    """Many times from a tensor to another over the same memory."""
+    for _ in range(times):
+        tensor = convert(tensor)
+    return tensor
+
+
+@pytest.mark.parametrize("make", [torch.arange, lambda n: torch.arange(n).share_memory_()])
+@pytest.mark.parametrize("name", ROUNDS)
+def test_memory_of_ours_gets_no_further_owner(name, make):
+    """However often it goes around: nothing is left of the rounds but the last."""
+    first = make(8)
+    tensor = go_round(ROUNDS[name], first, 10)  # what is made once
+    before = memory_of_process()
+    tensor = go_round(ROUNDS[name], tensor, 20_000)
+    assert memory_of_process() - before < 2**20, "an owner of 50 bytes for each round"
+    assert tensor.data_ptr() == first.data_ptr()
+    del first
+    assert tensor.tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_a_long_chain_of_owners_is_freed(name):
+    """Two hundred thousand owners, each of which owns the next, on a thread with little stack."""
+    owner = np.arange(8).view(Owner)
+    follow = weakref.ref(owner)
+    tensors = [go_round(LAYERED[name], interop.from_numpy(owner), 200_000)]
+    del owner
+    assert tensors[0].tolist() == list(range(8))
+    before = threading.stack_size(2**18)
+    try:
+        on_another_thread(tensors.clear)
+    finally:
+        threading.stack_size(before)
+    gc.collect()
+    assert follow() is None
+
+
+def test_what_a_finalizer_drops_is_gone_at_once():
+    """Freeing waits only where it is nested deeply."""
+    inner = interop.from_numpy(np.ones(3).view(Owner))
+    seen = []
+
+    class Outer(np.ndarray):
+        def __del__(self):
+            follow = weakref.ref(inner_owner.pop())
+            tensors.clear()
+            seen.append(follow())
+
+    inner_owner = [np.ones(3).view(Owner)]
+    tensors = [interop.from_numpy(inner_owner[0])]
+    outer = interop.from_numpy(np.ones(3).view(Outer))
+    del outer
+    assert seen == [None]
+    assert inner.tolist() == [1, 1, 1]
 
 
 def test_buffers_are_released_on_another_thread():

@@ -65,6 +65,9 @@ def test_it_writes_into_a_tensor(tensors, arrays):
     assert dtw_cc.warping_paths(written, *tensors) == dtw_cc.warping_paths(expected, *arrays)
     assert np.array_equal(written.numpy(), expected)
     assert expected.any()
+    assert written._version == 0  # nobody else has it
+    alias = written[:]
+    dtw_cc.warping_paths(alias, tensors[1], tensors[0])
     assert written._version == 1
 
 

@@ -4,6 +4,7 @@ import _testbuffer
 import array
 import ctypes
 import gc
+import hashlib
 import io
 import itertools
 import mmap
@@ -327,6 +328,37 @@ def test_hostile_exporters():
     assert [message for message in refusals if not reasons.search(message)] == []
 
 
+LIES = {
+    "strides without a shape": {"strides": [1]},
+    "no memory": {"address": 0},
+    "no memory, with a shape": {"address": 0, "shape": [64]},
+    "memory that wraps around": {"address": 2**64 - 32},
+    "memory that ends at the last address": {"address": 2**64 - 64},
+    "no shape, and two axes": {"ndim": 2},
+    "an itemsize of 0": {"itemsize": 0},
+    "a negative length": {"length": -1},
+    "a length that wraps around": {"length": 2**63 - 1, "shape": [2**63 - 1], "address": 2**63 + 2**62},
+    "steps without end": {"shape": [64], "strides": [2**62]},
+    "objects, in an unknown dialect": {"format": b"$O", "itemsize": 8, "shape": [8]},
+    "what cannot be read": {"format": b"d$", "itemsize": 8, "shape": [8]},
+    "pointers, nested too deeply": {"format": b"T{" * 40 + b"O" + b"}" * 40, "itemsize": 8, "shape": [8]},
+}
+
+
+@pytest.mark.parametrize("wanted", [{}, {"offset": 8}, {"dtype": torch.int64}, {"dtype": torch.int64, "offset": 8}])
+@pytest.mark.parametrize("name", LIES)
+def test_exporters_that_lie(bridged, name, wanted):
+    """What cannot be true is refused. What can be understood gives a tensor in the memory that there is."""
+    liar = bridged.Liar(**LIES[name])
+    if name == "strides without a shape" or (name == "what cannot be read" and "dtype" in wanted):
+        tensor = interop.from_buffer(liar, **wanted)
+        assert tensor.untyped_storage().nbytes() + wanted.get("offset", 0) == 64
+        assert tensor.sum() == 0
+    else:
+        with pytest.raises((TypeError, ValueError), match="'obj'"):
+            interop.from_buffer(liar, **wanted)
+
+
 def test_buffers_of_dead_objects_on_other_threads():
     owner = bytearray(8)
     tensors = [interop.from_buffer(owner)]
@@ -504,6 +536,201 @@ def test_the_version_counts_writes():
         unwatched = torch.ones(3)
     interop.as_memoryview(unwatched)[0] = 2.0
     assert unwatched.tolist() == [2, 1, 1]
+
+
+def as_ctypes(tensor):
+    return (ctypes.c_float * 3).from_buffer(tensor)
+
+
+def set_in(make):
+    """A writer: sets the first element of what `make` makes of a tensor."""
+
+    def write(tensor):
+        make(tensor)[0] = 5
+
+    return write
+
+
+READERS = {
+    "bytes": bytes,
+    "hashlib": lambda tensor: hashlib.sha256(tensor).digest(),
+    "a file": lambda tensor: io.BytesIO().write(tensor),
+    "memoryview": lambda tensor: memoryview(tensor).tolist(),
+    "ctypes": lambda tensor: list(as_ctypes(tensor)),
+    "numpy.asarray": lambda tensor: np.asarray(tensor).sum(),
+    "numpy.frombuffer": lambda tensor: np.frombuffer(tensor, np.float32).sum(),
+    "numpy.ndarray": lambda tensor: np.ndarray(3, np.float32, buffer=tensor).sum(),
+    "from_buffer": lambda tensor: interop.from_buffer(tensor).sum(),
+}
+WRITERS = {
+    "memoryview": set_in(memoryview),
+    "ctypes": set_in(as_ctypes),
+    "readinto": lambda tensor: io.BytesIO(bytes(range(12))).readinto(tensor),
+    "numpy.asarray": set_in(np.asarray),
+    "numpy.frombuffer": set_in(lambda tensor: np.frombuffer(tensor, np.float32)),
+    "from_buffer": lambda tensor: interop.from_buffer(tensor).fill_(5),
+}
+SAVED = {
+    "a leaf": lambda: torch.ones(3),
+    "a part": lambda: torch.ones(6)[3:],
+    "a column": lambda: torch.ones(3, 2)[:, 1],
+    "detached": lambda: torch.ones(3, requires_grad=True).exp().detach(),
+}
+
+
+OF_BYTES = {"hashlib", "a file", "ctypes", "readinto", "numpy.frombuffer", "numpy.ndarray"}
+"""They take what lies in one piece."""
+
+
+def uses(table):
+    """Each use with each tensor that it takes, by their names."""
+    return [(name, saved) for name in table for saved in SAVED if saved != "a column" or name not in OF_BYTES]
+
+
+def is_counted(use, tensor):
+    """Whether backward finds out about `use` of a tensor that was saved for it."""
+    loss = (tensor * torch.ones(3, requires_grad=True)).sum()
+    use(tensor)
+    message = None
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        message = str(error)
+    assert message is None or "modified by an inplace operation" in message
+    return message is not None
+
+
+@pytest.mark.parametrize(("name", "saved"), uses(READERS))
+def test_who_only_reads_is_never_counted(bridged, name, saved):
+    with interop.enable_buffer_protocol():
+        assert not is_counted(READERS[name], SAVED[saved]())
+        assert not is_counted(bridged.read_by_a_writer, torch.ones(3))
+
+
+@pytest.mark.parametrize(("name", "saved"), uses(WRITERS))
+def test_who_has_written_is_counted_at_the_end(name, saved):
+    with interop.enable_buffer_protocol():
+        assert is_counted(WRITERS[name], SAVED[saved]())
+
+
+def test_what_counting_misses():
+    """As the documentation says, and what one can ask for instead."""
+    kept = []
+    with interop.enable_buffer_protocol():
+        assert not is_counted(set_in(lambda tensor: np.ndarray(3, np.float32, buffer=tensor)), torch.ones(3))
+        assert not is_counted(lambda tensor: (kept.append(np.asarray(tensor)), kept[0].fill(5)), torch.ones(3))
+    with interop.enable_buffer_protocol(count_writes="asked"):
+        assert is_counted(lambda tensor: kept.append(np.asarray(tensor)), torch.ones(3))
+        assert is_counted(READERS["numpy.frombuffer"], torch.ones(3))
+        assert not is_counted(READERS["hashlib"], torch.ones(3))
+    with pytest.raises(ValueError, match="'count_writes' must be 'found' or 'asked', got 'never'"):
+        interop.enable_buffer_protocol(count_writes="never")
+
+
+def test_torchs_own_writes_are_counted_once():
+    tensor = torch.ones(3)
+    with interop.enable_buffer_protocol():
+        view, alias = memoryview(tensor), tensor[:]
+        alias.add_(1)
+        view.release()
+    assert tensor._version == 1
+
+
+def test_what_an_array_shares_is_not_resized():
+    """As without the protocol, where numpy.asarray(tensor) is tensor.numpy()."""
+    with interop.enable_buffer_protocol():
+        for share in (
+            np.asarray,
+            memoryview,
+            lambda one: np.frombuffer(one, np.float32),
+            lambda one: np.ndarray(3, np.float32, buffer=one),
+        ):
+            tensor = torch.ones(3)
+            shared = share(tensor)
+            with pytest.raises(RuntimeError, match="not resizable"):
+                tensor.resize_(1000)
+            assert shared[0] == 1
+        for read in (READERS["hashlib"], bytes):
+            tensor = torch.ones(3)
+            read(tensor)
+            tensor.resize_(1000)
+
+
+def test_bytearray_takes_one_integer_for_a_length():
+    """It asks __index__ first. This cannot be changed from outside of CPython; the cure is documented."""
+    tensor = torch.tensor([3])
+    with interop.enable_buffer_protocol():
+        assert bytearray(tensor) == bytes(3)
+        assert bytearray(memoryview(tensor)) == bytes(tensor) == bytes_of(tensor)
+        assert bytearray(torch.tensor([3, 4])) == bytes_of(torch.tensor([3, 4]))
+
+
+class Overrides(torch.Tensor):
+    def __array__(self, *arguments, **keywords):
+        return np.array([42.0])
+
+
+class Renames(torch.Tensor):
+    def numpy(self, *, force=False):
+        return np.array([42.0])
+
+    def __array__(self, *arguments, **keywords):
+        return self.numpy()
+
+
+class Intercepts(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), keywords=None):
+        if function is torch.Tensor.__array__:
+            return np.array([42.0])
+        return super().__torch_function__(function, types, arguments, keywords or {})
+
+
+class Sees(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, arguments=(), keywords=None):
+        if function is torch.Tensor.__array__:
+            return np.array([42.0])
+        return function(*arguments, **(keywords or {}))
+
+
+@pytest.mark.parametrize("kind", [Overrides, Renames, Intercepts])
+def test_what_a_class_makes_of_itself_is_what_numpy_sees(kind):
+    tensor = torch.ones(3).as_subclass(kind)
+    expected = np.asarray(tensor)
+    assert expected.tolist() == [42]
+    with interop.enable_buffer_protocol():
+        assert np.asarray(tensor).tolist() == [42]
+        with pytest.raises(BufferError, match=f"{kind.__name__}.*float32 with sizes"):
+            memoryview(tensor)
+    assert interop.to_numpy(tensor).tolist() == [1, 1, 1]
+
+
+def test_what_a_mode_sees_is_what_numpy_sees():
+    tensor = torch.ones(3)
+    with interop.enable_buffer_protocol():
+        with Sees():
+            assert np.asarray(tensor).tolist() == [42]
+            with pytest.raises(BufferError, match="TorchFunctionMode"):
+                memoryview(tensor)
+        with torch.device("cpu"):
+            assert memoryview(tensor).tolist() == [1, 1, 1]
+        assert memoryview(torch.nn.Parameter(tensor, requires_grad=False)).tolist() == [1, 1, 1]
+        assert memoryview(torch.nn.Buffer(tensor)).tolist() == [1, 1, 1]
+
+
+def test_gradients_keep_numbers_back_and_not_bytes(bridged):
+    tensor = torch.arange(6.0).view(2, 3).requires_grad_()
+    raw = bytes_of(tensor.detach())
+    with interop.enable_buffer_protocol():
+        assert bytes(tensor) == raw
+        assert hashlib.sha256(tensor).digest() == hashlib.sha256(raw).digest()
+        for read in (memoryview, lambda one: bridged.total(one[0])):
+            with pytest.raises(BufferError, match=r"read as numbers.*\.detach\(\).*torch.float32 with sizes"):
+                read(tensor)
+        with pytest.raises(BufferError, match=r"require grad to be written to.*torch.float32 with sizes"):
+            bridged.contiguous(tensor)
+        with torch.no_grad():
+            assert bridged.total(tensor[0]) == 3
 
 
 class Sub(torch.Tensor):
@@ -772,7 +999,10 @@ def test_typed_memoryviews(bridged, name):
         version = tensor._version
         bridged.total(tensor[0])
         assert tensor._version == version
-        bridged.shift(tensor, 1)
+        bridged.shift(tensor, 0)
+        assert tensor._version == version
+        alias = tensor[:]  # which shares the version, as what autograd saves does
+        bridged.shift(alias, 1)
         assert tensor._version == version + 1
 
 

@@ -120,6 +120,39 @@ def test_ours_pass_every_check():
         check(interop.to_numpy)
 
 
+class Turns(np.ndarray):
+    """Becomes another array when it is asked for its mask."""
+
+    @property
+    def _mask(self):
+        self.__setstate__((1, (1,), np.dtype("i1"), False, b"a"))
+        return np.ma.nomask
+
+
+@pytest.mark.parametrize("convert", [interop.from_numpy, interop.from_dlpack, interop.from_buffer])
+def test_an_array_that_turns_into_another_meanwhile(convert):
+    """The tensor is over what is there in the end, or there is none."""
+    array = np.zeros(4, dtype=complex).view(Turns)
+    try:
+        tensor = convert(array)
+    except (ValueError, BufferError):
+        return
+    assert tensor.untyped_storage().nbytes() <= array.nbytes
+    assert np.array_equal(tensor.numpy(), np.asarray(array))
+
+
+def test_zeros_that_are_not_in_memory():
+    """torch.utils.dlpack.to_dlpack crashes with them."""
+    zeros = torch._efficientzerotensor((2, 3))
+    for show in (interop.to_numpy, interop.as_memoryview, interop.TensorBuffer):
+        with pytest.raises(ValueError, match=r"zero tensor.*\.clone\(\)"):
+            show(zeros)
+    for show in (interop.to_dlpack, interop.from_dlpack):
+        with pytest.raises(BufferError, match=r"zero tensor.*\.clone\(\)"):
+            show(zeros)
+    assert interop.to_numpy(zeros, force=True).tolist() == zeros.numpy(force=True).tolist() == [[0] * 3] * 2
+
+
 @pytest.mark.unchecked(by="asan", reason="the broken converters read memory that is gone, on purpose")
 @pytest.mark.unchecked(by="leaks", reason="the broken converters leak, on purpose")
 @pytest.mark.long

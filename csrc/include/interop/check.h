@@ -251,24 +251,28 @@ inline void check_data(
   check_dim(tensor, argument, ndim);
 }
 
-// Raises if autograd watches the tensor, and would not see that it is written to through a pointer. `instead` says what
-// to do.
+// Raises if autograd watches the tensor, and would not see that it is written to through a pointer, or with `reads`
+// what is computed from the numbers behind one. `instead` says what to do.
 inline void check_unwatched(
     const at::TensorBase& tensor,
     const char* argument,
-    const char* instead = "write under torch.no_grad() (torch.NoGradGuard in Cython), or to .detach()") {
+    const char* instead = "write under torch.no_grad() (torch.NoGradGuard in Cython), or to .detach()",
+    bool reads = false) {
   TORCH_CHECK(
       !(tensor.requires_grad() && c10::GradMode::is_enabled()),
       "argument '",
       argument,
-      "' must not require grad to be written to: autograd cannot see the write; ",
+      reads ? "' must not require grad to be read as numbers: autograd cannot see what is computed from them; "
+            : "' must not require grad to be written to: autograd cannot see the write; ",
       instead);
   TORCH_CHECK(
       !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(),
       "argument '",
       argument,
-      "' must not be a dual tensor to be written to: forward-mode autograd cannot see the write; ",
-      "write to the primal of torch.autograd.forward_ad.unpack_dual()");
+      reads ? "' must not be a dual tensor to be read as numbers: forward-mode autograd cannot see what is computed "
+              "from them; take the primal of torch.autograd.forward_ad.unpack_dual()"
+            : "' must not be a dual tensor to be written to: forward-mode autograd cannot see the write; "
+              "write to the primal of torch.autograd.forward_ad.unpack_dual()");
 }
 
 // Raises unless a pointer may be written through, and notes the write in the tensor's version, so that autograd finds

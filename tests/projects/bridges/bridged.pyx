@@ -97,3 +97,49 @@ cdef extern from *:
 def parsed(bytes text):
     """What a format says: dtype, sizes of a subarray, item size, the reason if there is no dtype, if it is pointers."""
     return bridged_parsed(text)
+
+
+def read_by_a_writer(float[:] values):
+    """Reads only, and asks for memory to write to, as code that was not written for tensors does."""
+    cdef Py_ssize_t i
+    cdef float result = 0
+    for i in range(values.shape[0]):
+        result += values[i]
+    return result
+
+
+cdef class Liar:
+    """Exports 64 bytes, and says of them what it is told.
+
+    That is `address`, `length`, `itemsize`, `ndim`, `format`, `shape` and `strides`; None is a null pointer.
+    """
+    cdef dict told
+    cdef bytes format
+    cdef char memory[64]
+    cdef Py_ssize_t shape[8]
+    cdef Py_ssize_t strides[8]
+
+    def __cinit__(self, **told):
+        self.told = {"length": 64, "itemsize": 1, "ndim": 1, "format": b"B", "shape": None, "strides": None} | told
+        self.format = self.told["format"]
+        for i, size in enumerate(self.told["shape"] or ()):
+            self.shape[i] = size
+        for i, step in enumerate(self.told["strides"] or ()):
+            self.strides[i] = step
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        view.buf = <void*> <size_t> self.told["address"] if "address" in self.told else self.memory
+        view.obj = self
+        view.len = self.told["length"]
+        view.itemsize = self.told["itemsize"]
+        view.readonly = False
+        view.ndim = self.told["ndim"]
+        view.format = self.format
+        view.shape = &self.shape[0]
+        if self.told["shape"] is None:
+            view.shape = NULL
+        view.strides = &self.strides[0]
+        if self.told["strides"] is None:
+            view.strides = NULL
+        view.suboffsets = NULL
+        view.internal = NULL

@@ -84,14 +84,13 @@ class FormatReader {
   // Up to the end, or to the brace that ends a struct.
   void fields(int depth) {
     if (depth > deepest) {
-      fail("it is nested too deeply");
-      text_ = {};
+      give_up("it is nested too deeply");
     }
     for (spaces(); !text_.empty() && peek() != '}'; spaces()) {
       field(depth);
     }
     if (depth == 0 && peek() == '}') {
-      fail("it cannot be parsed: a brace is too many");
+      give_up("it cannot be parsed: a brace is too many");
     }
   }
 
@@ -154,9 +153,15 @@ class FormatReader {
     }
   }
 
-  void broken() noexcept {
-    fail("it cannot be parsed");
+  // Of what is not read, any letter of pointers counts.
+  void give_up(const char* reason) noexcept {
+    fail(reason);
+    format_.pointers |= whole_.find_first_of("OPX&") != std::string_view::npos;
     text_ = {};
+  }
+
+  void broken() noexcept {
+    give_up("it cannot be parsed");
   }
 
   void element(char code, int depth) {
@@ -274,6 +279,7 @@ class FormatReader {
   }
 
   std::string_view text_;
+  const std::string_view whole_ = text_;
   Format format_;
   int count_ = 0;
   int structs_ = 0;
