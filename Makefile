@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb \
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb fuzz \
 	coverage wheel clean
 
 demo: $(READY)
@@ -48,6 +48,13 @@ format: $(READY)
 
 asan ubsan tsan leaks perturb: $(READY)
 	$(PY) tests/checkers/run.py $@
+
+# What reads untrusted input, for SECONDS each; needs clang. See tests/fuzz/run.py.
+SECONDS := 60
+
+fuzz: $(READY)
+	$(PY) -m pip install --quiet atheris==3.0.0
+	$(PY) tests/fuzz/run.py --seconds $(SECONDS)
 
 # Of Python, also in the processes that tests start; TESTS=tests/doctor for those of one room.
 TESTS := tests

@@ -63,6 +63,8 @@ REFUSED_FORMATS = {  # and the reason that is given
     "T{f": "cannot be parsed",
     "f}": "cannot be parsed|brace",
     "(2,f": "cannot be parsed",
+    "(2,3f": "cannot be parsed",
+    "(2,3]f": "cannot be parsed",
     "(f)": "cannot be parsed",
     "f:name": "cannot be parsed",
     "=n": "cannot be parsed",
@@ -125,6 +127,14 @@ def test_formats_without_a_dtype(bridged, text):
     assert dtype is None
     assert re.search(REFUSED_FORMATS[text], reason), reason
     assert pointers == ("pointers" in reason)
+
+
+@pytest.mark.parametrize("text", ["$O", "(2&i", "(2,3P", "Z&", "T{" * 40 + "O" + "}" * 40])
+def test_what_cannot_be_parsed_may_be_pointers(bridged, text):
+    dtype, _, _, reason, pointers = bridged.parsed(text.encode())
+    assert dtype is None
+    assert re.search("parsed|nested", reason)
+    assert pointers
 
 
 @pytest.mark.parametrize(

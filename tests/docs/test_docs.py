@@ -310,3 +310,16 @@ class TestSite:
             (folder / "results" / f"{year}.json").write_text(json.dumps(result))
         (folder / "results" / "other.json").write_text("[]")
         assert "*Latest results: 2002-01-01, abacus, 1 cores, torch 2.13.*" in pages.entry(folder / "README.md")
+
+
+def test_every_promise_is_held_by_a_test():
+    """The page of promises names files and functions of tests; each is there."""
+    cells = [line.rsplit("|", 2)[1] for line in (DOCS / "promises.md").read_text().splitlines() if line.startswith("| ")]
+    claims = [claim for cell in cells for claim in re.findall(r"`([^`]+)`", cell) if not claim.startswith("make ")]
+    assert len(claims) > 20
+    folder = ""
+    for claim in claims:
+        path, _, name = claim.partition("::")
+        folder = path or folder
+        source = (ROOT / "tests" / folder).read_text()
+        assert not name or re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), claim

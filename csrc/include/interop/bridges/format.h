@@ -98,15 +98,20 @@ class FormatReader {
     order();
     c10::SmallVector<int64_t, 4> sizes;
     if (peek() == '(') {
-      next();
+      char after;
       do {
+        next();
         spaces();
         if (!digits()) {
           return broken();
         }
         sizes.push_back(number());
         spaces();
-      } while (next() == ',');
+        after = peek();
+      } while (after == ',');
+      if (next() != ')') {
+        return broken();
+      }
       spaces();
     }
     order();
