@@ -253,6 +253,7 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
         linked.module,
         {path for path in read.union(linked.read, job.written, filter(os.path.exists, own)) if not is_fixed(path)},
         started,
+        made=[linked.module, precompiled.NATIVE, *(path.name for path in job.folder.glob("*.html"))],
         absent=absent,
         on_sys_path=manifest.found_on_sys_path(declarations, folders),
         environment=environment,
