@@ -242,6 +242,9 @@ def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[
             for source, output in zip(sources, objects, strict=True)
         ),
     ]
+    broken = next((line for line in lines if "\n" in line or "\0" in line), None)
+    if broken:
+        raise setuptools.errors.CompileError(f"paths and flags for nvcc must have no line break, got {broken!r}")
     return "\n".join(lines) + "\n"
 
 
