@@ -25,6 +25,8 @@ from interop.private import NotPrivateError, make_folders, open_folder, remove
 __all__ = ["load", "load_inline"]
 
 SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
+MAX_NAME = 200
+"""Maximum number of characters of a name, which those of files in the cache begin with."""
 MAX_BUILDS = 4
 """Maximum number of builds kept of one target, which differ in what the sources include."""
 
@@ -189,6 +191,12 @@ def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
         advice = f"; give one: load({instead!r}, {files!r})" if files else f", such as {instead!r}"
         origin = "" if given == name else f" from {given!r}"
         raise ValueError(f"a module's name must be an identifier in ASCII and no keyword, got {name!r}{origin}{advice}")
+
+    if len(name) > MAX_NAME:
+        raise ValueError(
+            f"a module's name must have {MAX_NAME} characters at most, since files are named after it, and {name!r} has "
+            f"{len(name)}; give a shorter one"
+        )
 
 
 def _check_sources(name: str, sources: Sequence[str]) -> None:
