@@ -16,7 +16,7 @@ __all__ = ["main", "write_project"]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 MAX_NAME = 200
-"""So that no file is named with more than the 255 bytes that file systems take, as in _NAME_torch_2_13.cpython-...so."""
+"""So that no name of a file has more than the 255 bytes that file systems take."""
 
 PLACEHOLDER = "your_project"
 """Stands for the project's name in the templates, in texts and in paths, so that they are valid files themselves."""

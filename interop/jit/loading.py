@@ -194,8 +194,8 @@ def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
 
     if len(name) > MAX_NAME:
         raise ValueError(
-            f"a module's name must have {MAX_NAME} characters at most, since files are named after it, and {name!r} has "
-            f"{len(name)}; give a shorter one"
+            f"a module's name must have {MAX_NAME} characters at most, since files are named after it, and "
+            f"{name!r} has {len(name)}; give a shorter one"
         )
 
 
