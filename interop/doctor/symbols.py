@@ -19,7 +19,7 @@ MAX_NAME = 2000
 _DEMANGLE = f"""
 import json, resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
-resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
 demangle = runpy.run_path(sys.argv[1])["demangle"]
 for line in sys.stdin:
     print(json.dumps((demangle(json.loads(line)) or "")[:{MAX_NAME}]), flush=True)
