@@ -15,6 +15,9 @@ __all__ = ["main", "write_project"]
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
+MAX_NAME = 200
+"""So that no name of a file has more than the 255 bytes that file systems take."""
+
 PLACEHOLDER = "your_project"
 """Stands for the project's name in the templates, in texts and in paths, so that they are valid files themselves."""
 
@@ -117,6 +120,12 @@ def _check_name(name: str) -> None:
         proposed = re.sub(r"\W+", "_", name, flags=re.ASCII).lstrip("_0123456789").rstrip("_")
         instead = f", such as {proposed!r}" if proposed.isidentifier() and not _conflict(proposed) else ""
         raise CommandError(f"NAME must be an identifier of Python, in ASCII{instead}; got {name!r}", USAGE)
+    if len(name) > MAX_NAME:
+        raise CommandError(
+            f"NAME must have {MAX_NAME} characters at most, since files are named after it, and has {len(name)}; take "
+            "a shorter one",
+            USAGE,
+        )
     reason = _conflict(name)
     if reason:
         proposed = name.strip("_") if name.strip("_") != name else f"my_{name}"

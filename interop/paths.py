@@ -2,11 +2,12 @@
 
 import contextlib
 import os
-import pwd
 import stat
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
+
+from interop.private import NotPrivateError, check, make_folders, open_folder, user
 
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent
@@ -45,24 +46,35 @@ def get_cache_dir() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base) and os.environ.get("HOME") != "":  # of which Python would make /.cache
         base = os.path.expanduser("~/.cache")
-    if not os.path.isabs(base):
-        return Path(tempfile.gettempdir(), f"torch-interop-{os.getuid()}")
-    return Path(base, "torch-interop")
+    return Path(base, "torch-interop") if os.path.isabs(base) else _temporary()
+
+
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir(), f"torch-interop-{os.getuid()}")
 
 
 def make_cache_dir() -> Path:
     """The same folder, made if it was not there; it holds code that will be run, so nobody else may write to it.
 
-    Where that is not so and cannot be changed, a `PermissionError` says what to do.
+    Where that is not so and cannot be changed, a `NotPrivateError` says what to do.
     """
     folder = get_cache_dir()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # which is the mode of the last one alone
+    make_folders(folder)
+    with open_folder(folder.parent) as parent:  # from here on nobody else can put another in the folder's place
+        state = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
+    if stat.S_ISLNK(state.st_mode):
+        check(str(folder), state)
+        if folder == _temporary():
+            raise NotPrivateError(
+                f"the cache {folder} is a link to {os.readlink(folder)}, and no folder; remove it, or name a folder of "
+                "your own in the environment variable INTEROP_CACHE_DIR"
+            )
     keep_private(folder, {"jit", "nvrtc"})
     return folder
 
 
 def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
-    """Take from others the right to write to a folder of ours; PermissionError if they have it and that is impossible.
+    """Take from others the right to write to a folder of ours; `NotPrivateError` if that is impossible.
 
     With `names`, one that holds anything else is not ours alone, and stays as it is.
     """
@@ -70,13 +82,13 @@ def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
     mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
     advice = "name a folder of your own in the environment variable INTEROP_CACHE_DIR"
     if mode & stat.S_ISVTX or (mode & 0o022 and names is not None and not set(os.listdir(folder)) <= {*names}):
-        raise PermissionError(
+        raise NotPrivateError(
             f"INTEROP_CACHE_DIR must be a folder for one user alone, and others use {folder}: name a folder below it"
         )
     if state.st_uid not in (0, us):
-        raise PermissionError(
-            f"the cache {folder} belongs to {_user(state.st_uid)}, who could put modules there that would run as "
-            f"yours, and you are {_user(us)}; {advice}"
+        raise NotPrivateError(
+            f"the cache {folder} belongs to {user(state.st_uid)}, who could put modules there that would run as "
+            f"yours, and you are {user(us)}; {advice}"
         )
     if not mode & 0o022:
         return
@@ -86,18 +98,10 @@ def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
             os.chmod(folder, 0o700)
         if not os.stat(folder).st_mode & 0o022:
             return
-    raise PermissionError(
-        f"the cache {folder} of {_user(state.st_uid)} can be written to by others (its mode is {mode:o}), who could "
-        f"put modules there that would run as yours, and you, {_user(us)}, cannot change that; {advice}"
+    raise NotPrivateError(
+        f"the cache {folder} of {user(state.st_uid)} can be written to by others (its mode is {mode:o}), who could "
+        f"put modules there that would run as yours, and you, {user(us)}, cannot change that; {advice}"
     )
-
-
-def _user(number: int) -> str:
-    if number == 0:
-        return "root"
-    with contextlib.suppress(KeyError):
-        return f"{pwd.getpwuid(number).pw_name} (user {number})"
-    return f"user {number}"
 
 
 def _find(installed: str, in_checkout: str) -> str:

@@ -12,6 +12,7 @@ from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
+from interop.processes import ended_with_us
 
 
 class BuildExtension(cpp_extension.BuildExtension):
@@ -52,7 +53,9 @@ class BuildExtension(cpp_extension.BuildExtension):
                 native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
-        super().build_extensions()
+        with ended_with_us() as mark:
+            os.environ |= mark
+            super().build_extensions()
 
     def _state(self) -> Cuda:
         """What is done about CUDA: found out, and said, when the first extension wants it."""

@@ -34,6 +34,7 @@ from torch.utils import cpp_extension
 
 from interop.build.flags import CXX_FLAGS
 from interop.errors import Error
+from interop.processes import ended_with_us
 
 __all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda", "wants_cuda"]
 
@@ -241,6 +242,9 @@ def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[
             for source, output in zip(sources, objects, strict=True)
         ),
     ]
+    broken = next((line for line in lines if "\n" in line or "\0" in line), None)
+    if broken:
+        raise setuptools.errors.CompileError(f"paths and flags for nvcc must have no line break, got {broken!r}")
     return "\n".join(lines) + "\n"
 
 
@@ -265,10 +269,11 @@ def _run_ninja(rules: str, folder: Path, verbose: bool, quiet: bool) -> None:
     if os.environ.get("MAX_JOBS", "").isdigit():
         command += ["-j", os.environ["MAX_JOBS"]]
     sys.stdout.flush()
-    pipe = subprocess.PIPE if quiet else None
-    done = subprocess.run(
-        command, cwd=folder, stdout=pipe, stderr=subprocess.STDOUT if quiet else None, text=True, errors="replace"
-    )
+    stdout, stderr = (subprocess.PIPE, subprocess.STDOUT) if quiet else (None, None)
+    with ended_with_us() as mark:
+        done = subprocess.run(
+            command, cwd=folder, stdout=stdout, stderr=stderr, env=os.environ | mark, text=True, errors="replace"
+        )
     if done.returncode:
         raise NvccError("nvcc failed" + ("" if quiet else "; what it said stands above"), done.stdout or "")
 

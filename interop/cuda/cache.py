@@ -12,10 +12,11 @@ from pathlib import Path
 
 from interop.cuda.nvrtc import Image
 from interop.paths import get_cache_dir, make_cache_dir
+from interop.private import make_folders, open_file, open_folder, remove, seal, unseal, warn
 
 __all__ = ["MAX_ENTRIES", "folder", "key", "read", "write"]
 
-FORMAT = 1
+FORMAT = 2
 MAX_ENTRIES = 512
 """Maximum number of files kept; beyond it, the least recently used are removed."""
 
@@ -31,38 +32,39 @@ def key(*parts: object) -> str:
 
 
 def read(name: str) -> Image | None:
-    """The entry, or None where there is none, or none that is complete."""
+    """The entry, or None where there is none; what is not as it was written is removed, with a warning."""
     path = folder() / name
     try:
         make_cache_dir()  # raises where others could have put it there
-        head, _, code = path.read_bytes().partition(b"\n")
-        fields = json.loads(head)
-        if fields.pop("sha256") != hashlib.sha256(code).hexdigest():
+        with open_folder(folder()) as handle, open_file(handle, name) as file:
+            content = unseal(name, file.read())
+    except OSError as error:
+        if isinstance(error, PermissionError) or not os.path.lexists(path):
             return None
-        image = Image(code, tuple(fields.pop("entries")), dict(fields.pop("instances")), str(fields.pop("log")))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        content = None  # it is a folder, a link, a pipe
+    if content is None:
+        warn(path)
+        remove(path)
         return None
+    head, _, code = content.partition(b"\n")
+    fields = json.loads(head)
     with contextlib.suppress(OSError):
         os.utime(path)  # was used now
-    return image
+    return Image(code, tuple(fields["entries"]), fields["instances"], fields["log"])
 
 
 def write(name: str, image: Image) -> None:
     """Write the entry; do nothing where that is impossible, since everything works without."""
-    head = {
-        "sha256": hashlib.sha256(image.code).hexdigest(),
-        "entries": image.entries,
-        "instances": dict(image.instances),
-        "log": image.log,
-    }
+    head = {"entries": image.entries, "instances": dict(image.instances), "log": image.log}
+    content = json.dumps(head).encode() + b"\n" + image.code
     place = folder()
     with contextlib.suppress(OSError):
         make_cache_dir()
-        place.mkdir(exist_ok=True, mode=0o700)
+        make_folders(place)
         handle, temporary = tempfile.mkstemp(dir=place, prefix=".")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(json.dumps(head).encode() + b"\n" + image.code)
+                file.write(seal(name, content))
             os.replace(temporary, place / name)  # another process reads a whole file or none
         except BaseException:
             os.unlink(temporary)

@@ -8,7 +8,7 @@ from pathlib import Path
 from interop.build.extension import check_name
 from interop.cli import USAGE, CommandError, Parser
 from interop.cython.dependencies import package_root
-from interop.cython.translate import TranslationError, translate
+from interop.cython.translate import TranslationError, check_written, translate
 from interop.paths import get_include
 
 __all__ = ["main"]
@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> None:
         raise CommandError(f"--module names one module, got {module!r}", USAGE)
     declarations = output.parent / f"{output.stem}.cythonize"
     try:
+        check_written("FILE.cpp", os.path.abspath(output))
         # Whether it is out of date, the build system has found out, by the depfile.
         translation = translate(
             str(source),

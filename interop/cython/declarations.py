@@ -4,6 +4,7 @@ All of them cost Cython several seconds in every run, of which a source uses a h
 nowhere in a source, nor in a file that the source includes or cimports, cannot be meant by it.
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -66,8 +67,7 @@ def select(read: Iterable[str], pxd: Path, include: Path, folder: Path) -> Selec
         chosen[Path("include", HEADER)] = cut((include / HEADER).read_text(), names)
     digest = hashlib.sha256(repr(whole | chosen).encode()).hexdigest()[:16]
     for path, text in chosen.items():
-        if not (folder / digest / path).exists():
-            _write_whole(folder / digest / path, text)
+        _write_whole(folder / digest / path, text)
     return Selection(folder / digest / "pxd", folder / digest / "include", digest)
 
 
@@ -102,7 +102,10 @@ def _without_unused(text: str, names: set[str]) -> str:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Another process that builds the same never sees half of a file."""
+    """Writes a file unless it is there. Another process that builds the same never sees half of it."""
+    with contextlib.suppress(OSError, ValueError):
+        if path.read_text() == text:
+            return
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_text(text)

@@ -15,6 +15,7 @@ from Cython.Compiler.Options import CompilationOptions, default_options
 
 from interop.cython.translate import Source, Translation, collected, translate
 from interop.paths import get_pxd_dir
+from interop.processes import end_with_parent
 
 __all__ = ["is_cython", "translate_extensions"]
 
@@ -71,7 +72,7 @@ def translate_extensions(
                 }
                 tasks.append((extension, arguments | options))
     if nthreads and len(tasks) > 1:
-        with ProcessPoolExecutor(nthreads, multiprocessing.get_context("fork")) as pool:
+        with ProcessPoolExecutor(nthreads, multiprocessing.get_context("fork"), end_with_parent) as pool:
             done = list(pool.map(_translated, [arguments for _, arguments in tasks]))
     else:
         done = [_translated(arguments) for _, arguments in tasks]

@@ -6,6 +6,7 @@ import fnmatch
 import functools
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ from interop.cython.versions import check_version
 from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir
 
-__all__ = ["DIRECTIVES", "Source", "Translation", "TranslationError", "collected", "rules", "translate"]
+__all__ = [
+    *("DIRECTIVES", "Source", "Translation", "TranslationError", "check_written", "collected", "rules", "translate"),
+]
 
 DIRECTIVES: dict[str, Any] = {
     "language_level": 3,
@@ -38,6 +41,9 @@ DIRECTIVES: dict[str, Any] = {
     "unraisable_tracebacks": False,
 }
 """The Cython directives that are set unless told otherwise; a ``# cython:`` line in a source wins."""
+
+_ENDS = re.compile(r"\*/|\?\?/|[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+"""The end of a comment, that of a line, what C takes for a backslash, and what is not in UTF-8."""
 
 # Cython keeps caches and settings for the whole process, and what we replace in it is replaced for all threads.
 _one_at_a_time = threading.RLock()
@@ -175,7 +181,14 @@ def translate(
     """
     check_version()
     with _one_at_a_time, collected() as output:
+        check_written("the name of a module", module)
+        for one in (path, declarations, get_pxd_dir()):
+            check_written("a path", os.path.abspath(one))
         source = Source(path, include_path)
+        for one in source.read:
+            check_written("the path of a file that is read", os.path.abspath(one))
+        # In #line directives a path stands as it is. Without them, errors of g++ are in lines of the C++.
+        options["emit_linenums"] = options.get("emit_linenums", False) and not any('"' in one for one in source.read)
         selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
         translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
         arguments = options | {
@@ -196,6 +209,14 @@ def translate(
         with cpp.open("a", encoding="ascii") as file:
             file.write(last_line)
     return translation
+
+
+def check_written(what: str, text: str) -> None:
+    """Raise `TranslationError` for what would end a comment of the C++, so that its rest is compiled."""
+    found = _ENDS.search(text)
+    if found:
+        text = f"{what} must have no {found[0]!r}, since it is written into the C++; rename {text!r}"
+        raise TranslationError([Diagnostic(text)], text)
 
 
 @contextlib.contextmanager

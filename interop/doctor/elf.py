@@ -31,8 +31,14 @@ _SectionType = TypeVar("_SectionType", bound=Section)
 
 _TABLES_LIMIT = 4 << 20
 """How many bytes pyelftools may read of one file, many times what the tables of a real library have."""
+_TABLES_END = f"its tables come to more than {_TABLES_LIMIT} bytes"
 _NAMES_LIMIT = 16
 """How many times the table's size the names of symbols may come to; names that end alike share their place in it."""
+_SECTION_LIMIT = 128 << 20
+"""How many bytes of a section are read, many times what a real library has of them."""
+_COMMENTS_LIMIT = 64 << 10
+_COUNT_LIMIT = 1000
+"""How many libraries one may be linked to, and in how many folders these are looked for."""
 
 
 class NotALibraryError(Error):
@@ -105,7 +111,7 @@ class Library:
         start, size = self._constants
         with open(self.path, "rb") as file:
             file.seek(start)
-            return [os.fsdecode(found) for found in re.findall(pattern, file.read(size))]
+            return [os.fsdecode(found) for found in re.findall(pattern, file.read(min(size, _SECTION_LIMIT)))]
 
 
 @functools.cache
@@ -132,18 +138,39 @@ class _Reader(io.BufferedReader):
         return super().seek(position, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(size)
-        self.left -= len(data)
+        # Also of what is not there: a file with a hole is small, and seems large.
+        self.left -= self.size if size is None or size < 0 else size
         if self.left < 0:
-            raise DamagedError(f"is damaged: its tables come to more than {_TABLES_LIMIT} bytes")
-        return data
+            raise DamagedError(f"is damaged: {_TABLES_END}")
+        return super().read(size)
 
     def section(self, section: Section | None) -> bytes:
         """What stands in a section, which is known to lie within the file."""
         if section is None:
             return b""
+        if section["sh_size"] > _SECTION_LIMIT:
+            raise DamagedError(f"is damaged: {section.name} comes to more than {_SECTION_LIMIT} bytes")
         self.seek(section["sh_offset"])
         return super().read(section["sh_size"])
+
+
+class _Strings:
+    """The table of strings that belongs to a section. Each can be as long as all of it, so there is a limit to all.
+
+    Names are taken from here: pyelftools' own are no longer those of files, where they are not in UTF-8.
+    """
+
+    def __init__(self, data: bytes, limit: int, what: str):
+        self.data, self.left, self.what = data, limit, what
+
+    def at(self, place: int) -> str:
+        end = self.data.find(b"\0", place)
+        if end < 0:
+            raise DamagedError("is damaged: a name lies outside of its table")
+        self.left -= end - place
+        if self.left < 0:
+            raise DamagedError(f"is damaged: {self.what}")
+        return os.fsdecode(self.data[place:end])
 
 
 class _File:
@@ -176,12 +203,17 @@ class _File:
         for tag in dynamic.iter_tags():
             tags.setdefault(tag["d_tag"], []).append(tag["d_val"])
         needed, soname, rpath, runpath = (
-            [_text(strings, at) for at in tags.get(f"DT_{name}", ())]
+            [strings.at(place) for place in tags.get(f"DT_{name}", ())]
             for name in ("NEEDED", "SONAME", "RPATH", "RUNPATH")
         )
+        # The loader does not look at RPATH where there is a RUNPATH.
+        search = [one for text in runpath or rpath for one in text.split(":") if one]
+        for what, found in (("names libraries", needed), ("names folders", search)):
+            if len(found) > _COUNT_LIMIT:
+                raise DamagedError(f"is damaged: it {what} in more than {_COUNT_LIMIT} places")
         defined, undefined = self._symbols(symbols)
         constants = self._named(".rodata")
-        comments = self.file.section(self._named(".comment")).split(b"\0")
+        comments = self.file.section(self._named(".comment"))[:_COMMENTS_LIMIT].split(b"\0")
         return Library(
             path=path,
             machine=self._machine(),
@@ -189,8 +221,7 @@ class _File:
             is_program=self.elf["e_type"] == "ET_EXEC" or any(flags & _PIE for flags in tags.get("DT_FLAGS_1", ())),
             soname=next(iter(soname), None),
             needed=tuple(needed),
-            # The loader does not look at RPATH where there is a RUNPATH.
-            search=tuple(one for text in runpath or rpath for one in text.split(":") if one),
+            search=tuple(search),
             has_runpath=bool(runpath),
             defined=defined,
             undefined=undefined,
@@ -216,22 +247,21 @@ class _File:
     def _named(self, name: str) -> Section | None:
         return next((one for one in self.sections if one.name == name and one["sh_type"] != "SHT_NOBITS"), None)
 
-    def _strings(self, section: Section) -> bytes:
-        """The table of strings that belongs to a section.
-
-        Names are taken from here: pyelftools' own are no longer those of files, where they are not in UTF-8.
-        """
+    def _strings(self, section: Section, of_symbols: bool = False) -> _Strings:
         link = section["sh_link"]
         table = self.sections[link] if link < len(self.sections) else None
         if not isinstance(table, StringTableSection):
             raise DamagedError(f"is damaged: {section.name} has no table of strings")
-        return self.file.section(table)
+        data = self.file.section(table)
+        if of_symbols:
+            limit = min(_NAMES_LIMIT * len(data), _SECTION_LIMIT)
+            return _Strings(data, limit, f"the names of its symbols come to more than {_NAMES_LIMIT} times their table")
+        return _Strings(data, _TABLES_LIMIT, _TABLES_END)
 
     def _symbols(self, section: Section) -> tuple[frozenset[str], frozenset[str]]:
         defined: set[str] = set()
         undefined: set[str] = set()
-        strings = self._strings(section)
-        left = _NAMES_LIMIT * len(strings)
+        strings = self._strings(section, of_symbols=True)
         wide = self.elf.elfclass == 64
         # All at once: one by one, as pyelftools has them, those of torch's libraries take as long as all else together.
         layout = struct.Struct(("<" if self.elf.little_endian else ">") + ("IBBHQQ" if wide else "IIIBBH"))
@@ -243,13 +273,7 @@ class _File:
                 found = undefined
             else:
                 continue
-            text = _text(strings, name)
-            left -= len(text)
-            if left < 0:
-                raise DamagedError(
-                    f"is damaged: the names of its symbols come to more than {_NAMES_LIMIT} times their table"
-                )
-            found.add(text)
+            found.add(strings.at(name))
         return frozenset(defined - {""}), frozenset(undefined - {""})
 
     def _needed_versions(self) -> dict[str, tuple[str, ...]]:
@@ -258,7 +282,7 @@ class _File:
             return {}
         strings = self._strings(section)
         return {
-            _text(strings, library["vn_file"]): tuple(_text(strings, version["vna_name"]) for version in versions)
+            strings.at(library["vn_file"]): tuple(strings.at(version["vna_name"]) for version in versions)
             for library, versions in section.iter_versions()
         }
 
@@ -268,12 +292,4 @@ class _File:
             return frozenset()
         strings = self._strings(section)
         # The first name of each is its own, the others are those of the versions before it.
-        return frozenset(_text(strings, next(names)["vda_name"]) for _, names in section.iter_versions())
-
-
-def _text(strings: bytes, at: int) -> str:
-    """The string at a place in a table."""
-    end = strings.find(b"\0", at)
-    if end < 0:
-        raise DamagedError("is damaged: a name lies outside of its table")
-    return os.fsdecode(strings[at:end])
+        return frozenset(strings.at(next(names)["vda_name"]) for _, names in section.iter_versions())

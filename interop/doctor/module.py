@@ -13,7 +13,7 @@ from interop.doctor.environment import openmp_finding
 from interop.doctor.finding import Finding, Level, ok, problem, warning
 from interop.doctor.folder import hiding
 from interop.doctor.loader import Closure, Imported, closure, try_import
-from interop.doctor.symbols import probable_cause
+from interop.doctor.symbols import in_words, probable_cause
 from interop.errors import Error
 from interop.toolchain import Torch, find_torch
 
@@ -331,8 +331,8 @@ def _symbols(library: Library, everything: Closure, torch: Torch | None, rebuild
         return []  # what those would define is not known
     undefined = everything.undefined(library)
     causes: dict[str, list[str]] = {}
-    for symbol in undefined:
-        text, fix = probable_cause(symbol, everything.libraries.values(), torch, rebuild)
+    for symbol, name in zip(undefined, in_words(undefined) if undefined else (), strict=True):
+        text, fix = probable_cause(symbol, name, everything.libraries.values(), torch, rebuild)
         causes.setdefault(fix, []).append(text)
     return [
         problem("symbols", f"nothing defines {'; '.join(texts[:_SHOWN])}{_more(len(texts) - _SHOWN)}", fix)

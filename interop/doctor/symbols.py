@@ -1,18 +1,50 @@
 """Why a function that a module uses is not there."""
 
+import json
 import re
-from collections.abc import Iterable
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
 
-from interop.demangle import demangle
+from interop import demangle
 from interop.doctor.elf import Library
 from interop.toolchain import Torch
 
-__all__ = ["probable_cause"]
+__all__ = ["in_words", "probable_cause"]
+
+MAX_NAME = 2000
+"""How many characters are shown of a name."""
+
+# A damaged name of 200 letters can stand for gigabytes: each part of it may be twice the one before.
+_DEMANGLE = f"""
+import json, resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
+resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+demangle = runpy.run_path(sys.argv[1])["demangle"]
+for line in sys.stdin:
+    print(json.dumps((demangle(json.loads(line)) or "")[:{MAX_NAME}]), flush=True)
+"""
 
 
-def probable_cause(symbol: str, libraries: Iterable[Library], torch: Torch | None, rebuild: str) -> tuple[str, str]:
-    """The name of `symbol` in words, and what to do about nobody defining it; `rebuild` says how it is built."""
-    name = (demangle(symbol) if symbol.isascii() else None) or symbol
+def in_words(symbols: Sequence[str]) -> list[str]:
+    """The C++ declarations behind symbols, and symbols where there is none, or it is too long to be found."""
+    names = [symbol if symbol.isascii() else "" for symbol in symbols]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _DEMANGLE, str(demangle.__file__)],
+        input="".join(f"{json.dumps(name)}\n" for name in names),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines(keepends=True) if line.endswith("\n")]
+    found += [""] * (len(symbols) - len(found))
+    return [name or symbol[:MAX_NAME] for name, symbol in zip(found, symbols, strict=True)]
+
+
+def probable_cause(
+    symbol: str, name: str, libraries: Iterable[Library], torch: Torch | None, rebuild: str
+) -> tuple[str, str]:
+    """The `name` of `symbol` in words, and what to do about nobody defining it; `rebuild` says how it is built."""
     version = torch.version if torch else "that is not there"
     if re.match(r"_?Py[A-Z_]|_Py_", symbol):
         return name, f"this is of another release of Python: with this Python, {rebuild}"

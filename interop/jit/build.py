@@ -36,7 +36,14 @@ _ENTRY_POINT = (
     "name a .pyx, or in C++ write PYBIND11_MODULE or PyInit_ with TORCH_EXTENSION_NAME, which is the module's name"
 )
 # What compilers and linkers print where a disk or a quota is full, or a limit is reached.
-_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|File too large|File size limit exceeded")
+_CODES = {
+    "No space left on device": errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "File too large": errno.EFBIG,
+    "File size limit exceeded": errno.EFBIG,
+}
+_NO_SPACE = re.compile("|".join(_CODES))
+_QUOTING = ("#error", "static assertion")
 
 
 @dataclass(frozen=True)
@@ -253,6 +260,7 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
         linked.module,
         {path for path in read.union(linked.read, job.written, filter(os.path.exists, own)) if not is_fixed(path)},
         started,
+        made=[linked.module, precompiled.NATIVE, *(path.name for path in job.folder.glob("*.html"))],
         absent=absent,
         on_sys_path=manifest.found_on_sys_path(declarations, folders),
         environment=environment,
@@ -264,11 +272,15 @@ def _explained(job: Build, generated: Generated | None, failed: CommandFailedErr
     name, written = job.target.name, job.written
     found = parse_output(failed.output, generated, lambda path: path in written or not is_fixed(path))
     reason = ""
-    if not any(one.path for one in found):  # else the output may quote anything from the sources
-        if _NO_SPACE.search(failed.output):
-            found, reason = [], explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), root()))
-        elif f"PyInit_{name}" in failed.output:
-            found, reason = [], f"no source defines PyInit_{name}; {_ENTRY_POINT}"
+    placed = any(one.path for one in found)  # then the output may quote anything from the sources
+    # Of a precompiled header that it cannot write, g++ says so in the last line that it has read.
+    said = [one.message for one in found if not one.message.startswith(_QUOTING)] if placed else [failed.output]
+    full = _NO_SPACE.search("\n".join(said))
+    if full:
+        code = _CODES[full[0]]
+        found, reason = [], explain_os_error(OSError(code, os.strerror(code), root()))
+    elif not placed and f"PyInit_{name}" in failed.output:
+        found, reason = [], f"no source defines PyInit_{name}; {_ENTRY_POINT}"
     if not found and not reason:
         lines = failed.output.strip().splitlines()
         reason = lines[-1] if lines else f"{failed.command[0]} ended with status {failed.status}"

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from interop.jit.diagnostics import CacheError
 from interop.paths import get_cache_dir, keep_private, make_cache_dir
+from interop.private import NotPrivateError, make_folders, remove
 
 __all__ = ["KINDS", "Entry", "entries", "evict", "limit", "locked", "prepare", "root", "try_lock"]
 
@@ -44,15 +45,15 @@ def prepare(name: str) -> None:
     try:
         make_cache_dir()
         folder = root()
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_folders(folder)
         keep_private(folder)
-    except PermissionError as error:
-        if error.errno is not None:  # the system's, of a folder that cannot be made
-            raise
+        state = os.stat(folder)
+        if state.st_uid == os.geteuid() and state.st_mode & 0o011 and any(map(_is_writable_by_others, _below(folder))):
+            folder.chmod(0o700)
+        for kind in filter(Path.is_dir, map(folder.joinpath, (*KINDS, "locks"))):
+            keep_private(kind)
+    except NotPrivateError as error:
         raise CacheError(name, str(error)) from None
-    state = os.stat(folder)
-    if state.st_uid == os.geteuid() and state.st_mode & 0o011 and any(map(_is_writable_by_others, _below(folder))):
-        folder.chmod(0o700)
 
 
 def _below(folder: Path) -> Iterator[str]:
@@ -108,6 +109,11 @@ class Entry:
         """Set the date of the last use to now, where that is possible."""
         with contextlib.suppress(OSError):
             os.utime(self.folder)
+
+    def make_empty(self) -> None:
+        """Make it a folder with nothing in it."""
+        remove(self.folder)
+        make_folders(self.folder)
 
     def size(self) -> int:
         """The bytes that it takes on disk."""
@@ -202,8 +208,8 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 
 def _open_lock(path: Path) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_folders(path.parent)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     _lock_holders[handle] = threading.get_ident()
     return handle
 

@@ -31,7 +31,7 @@ __all__ = [
     "machine_environment",
 ]
 
-FORMAT = 3
+FORMAT = 4
 """Goes up when the layout of the cache changes."""
 
 BUILD = ("pxd", "include", "csrc", "build", "cython", "jit", "toolchain.py")

@@ -13,6 +13,7 @@ import setuptools
 from torch.utils import cpp_extension
 
 from interop.jit.diagnostics import BuildError, CommandFailedError
+from interop.processes import ended_with_us
 
 __all__ = ["Compiler", "folders_in"]
 
@@ -100,9 +101,10 @@ class Compiler:
         if self.verbose:
             print(shlex.join(command), flush=True)
         try:
-            done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, errors="replace"
-            )
+            with ended_with_us() as mark:
+                done = subprocess.run(
+                    command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment | mark, errors="replace"
+                )
         except OSError as error:
             missing = error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
             advice = (

@@ -4,6 +4,7 @@ import errno
 import fnmatch
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,14 +97,24 @@ def explain_os_error(error: OSError) -> str:
         return f"{error.strerror}: {error.filename}"
     place = f" {error.filename}" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        folder = Path(error.filename or get_cache_dir())
+        disk = f"; {_disk(folder)}" if error.errno == errno.ENOSPC else ""
         return (
-            f"there is no room to write{place} ({error.strerror}); make some, with `python -m interop cache --clear` "
-            "perhaps, or name another folder in INTEROP_CACHE_DIR"
+            f"there is no room to write {folder} ({error.strerror}){disk}; make some, with `python -m interop cache "
+            "--clear` perhaps, or name another folder in INTEROP_CACHE_DIR"
         )
     return (
         f"the cache cannot be written:{place} ({error.strerror}); name a folder that can in the environment variable "
         "INTEROP_CACHE_DIR"
     )
+
+
+def _disk(path: Path) -> str:
+    """Which disk a path is on, and what room there is: more than none, once what did not fit has been removed."""
+    there = [one for one in (path, *path.parents) if one.exists()]
+    mount = next(one for one in there if os.path.ismount(one))
+    usage = shutil.disk_usage(mount)
+    return f"the disk at {mount} has {usage.free >> 20} of {usage.total >> 20} MiB free"
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,16 @@ from interop.cython.garbage_collection import without_collections
 from interop.jit import manifest
 from interop.jit.cache import Entry, evict, limit, prepare
 from interop.jit.cache_key import Target, cache_key
-from interop.jit.diagnostics import BuildError, explain_os_error
+from interop.jit.diagnostics import BuildError, CacheError, explain_os_error
 from interop.jit.importing import ImportState, check_name, import_from, import_state
 from interop.jit.options import Options, checked
+from interop.private import NotPrivateError, make_folders, open_folder, remove
 
 __all__ = ["load", "load_inline"]
 
 SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
+MAX_NAME = 200
+"""Maximum number of characters of a name, which those of files in the cache begin with."""
 MAX_BUILDS = 4
 """Maximum number of builds kept of one target, which differ in what the sources include."""
 
@@ -189,6 +192,12 @@ def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
         origin = "" if given == name else f" from {given!r}"
         raise ValueError(f"a module's name must be an identifier in ASCII and no keyword, got {name!r}{origin}{advice}")
 
+    if len(name) > MAX_NAME:
+        raise ValueError(
+            f"a module's name must have {MAX_NAME} characters at most, since files are named after it, and "
+            f"{name!r} has {len(name)}; give a shorter one"
+        )
+
 
 def _check_sources(name: str, sources: Sequence[str]) -> None:
     if not sources:
@@ -218,6 +227,8 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
                 path = _build(target, entry, force, verbose)
             elif import_state(path) is ImportState.SUPERSEDED:
                 path = _copy(entry) or _build(target, entry, force, verbose)
+        except NotPrivateError as error:
+            raise CacheError(target.name, str(error)) from None
         except OSError as error:
             raise BuildError(target.name, explain_os_error(error)) from error
         entry.use()
@@ -232,13 +243,16 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
 def _find(entry: Entry) -> Path | None:
     """The file of a current build: one that this process has imported, else the newest."""
     try:
-        folders = sorted(entry.folder.iterdir(), key=os.path.getmtime, reverse=True)
+        folders = sorted(entry.folder.iterdir(), key=lambda folder: folder.lstat().st_mtime, reverse=True)
     except OSError:
         return None
-    builds = [(folder, made) for folder in folders if (made := manifest.read(folder))]
-    for folder, made in sorted(builds, key=lambda build: import_state(build[0] / build[1].module), reverse=True):
-        if made.is_current(folder):
-            return folder / made.module
+    try:
+        builds = [(folder, made) for folder in folders if (made := manifest.read(folder))]
+        for folder, made in sorted(builds, key=lambda build: import_state(build[0] / build[1].module), reverse=True):
+            if made.is_current() and made.is_whole(folder):
+                return folder / made.module
+    except manifest.DamagedError:
+        pass  # which is removed where it is built anew, under the lock
     return None
 
 
@@ -292,15 +306,18 @@ def _new_folder(entry: Entry) -> Path:
     """Not the same twice, since the loader knows what it has loaded by its path."""
     _remove_old_builds(entry.folder)
     folder = entry.folder / secrets.token_hex(4)
-    folder.mkdir(parents=True, mode=0o700)
-    return folder
+    make_folders(folder)
+    with open_folder(folder):
+        return folder  # in whose place nobody else can put another
 
 
 def _remove_old_builds(folder: Path) -> None:
-    """Removes what builds that were killed have left, and the oldest builds beyond the maximum."""
-    if folder.is_dir():
-        builds = sorted(folder.iterdir(), key=os.path.getmtime, reverse=True)
-        complete = [build for build in builds if manifest.read(build)]
-        for build in builds:
-            if build not in complete[: MAX_BUILDS - 1]:
-                shutil.rmtree(build, ignore_errors=True)
+    """Removes what builds that were killed have left, what is damaged, and the oldest builds beyond the maximum."""
+    if not folder.is_dir():
+        remove(folder)
+        return
+    builds = sorted(folder.iterdir(), key=lambda build: build.lstat().st_mtime, reverse=True)
+    complete = [build for build in builds if manifest.find(build)]
+    for build in builds:
+        if build not in complete[: MAX_BUILDS - 1]:
+            remove(build)

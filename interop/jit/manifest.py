@@ -1,7 +1,7 @@
 """The manifest of a build: the files that it has read, and whether it would still read the same.
 
 Files that were looked for and not found count as well: one that appears in a search path before the file that was found
-would be read in its place.
+would be read in its place. And what lies in the cache itself is looked at: a disk may have lost a part of it.
 """
 
 import dataclasses
@@ -11,23 +11,37 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
+from typing import NoReturn, TypeVar
 
 import torch
 
+from interop import private
 from interop.cython import versions
+from interop.errors import Error
 from interop.jit.cache import root
 from interop.jit.cache_key import file_digest, file_states, machine_environment
 from interop.paths import get_include, get_pxd_dir
 
-__all__ = ["Manifest", "absent_libraries", "absent_shadowing", "found_on_sys_path", "is_fixed", "read", "write"]
+__all__ = [
+    *("DamagedError", "Manifest", "absent_libraries", "absent_shadowing", "find", "found_on_sys_path", "is_fixed"),
+    *("read", "write"),
+]
 
 NAME = "manifest.json"
+MAX_SIZE = 64 << 20
+"""Maximum number of bytes of a manifest that are read, many times what one has."""
+T = TypeVar("T")
 CHANGED = "changed while it was built"
 _LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
 """Files for the linker, which may be large: their size and date must do."""
+
+
+class DamagedError(Error):
+    """What lies in the cache is not what was written there. That has been said, as a warning."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +58,8 @@ class Manifest:
         Files that were not found, and would be read if they were there.
     on_sys_path
         The declarations that were found through `sys.path` alone, and its entries in which they were.
-    sizes
-        Those of the libraries and objects that were made, by name. Others than we may have removed some of them.
+    made
+        Hashes of the files that were made and will be used, by name.
     environment
         What the build has found of the `machine_environment`, as far as it depends on it.
     """
@@ -54,26 +68,77 @@ class Manifest:
     files: dict[str, str | None]
     absent: list[str]
     on_sys_path: dict[str, str | None]
-    sizes: dict[str, int]
+    made: dict[str, str]
     environment: dict[str, object]
 
-    def is_current(self, folder: Path) -> bool:
-        """Whether what was built is all there in `folder`, and a build now would read the same."""
+    def is_current(self) -> bool:
+        """Whether a build now would read the same."""
         return (
-            self.sizes == _sizes(folder)
-            and not any(map(os.path.exists, self.absent))
+            not any(map(os.path.exists, self.absent))
             and self.on_sys_path == _entries(self.on_sys_path)
             and self.environment == machine_environment(self.environment)
             and all(_state(path) == state for path, state in self.files.items())
         )
 
+    def is_whole(self, folder: Path) -> bool:
+        """Whether what was made is all there in `folder`, as it was; `DamagedError` if something else is there."""
+        try:
+            found = _read(folder, self.made, private.digest)
+        except FileNotFoundError:
+            return False  # as a cleaner of old files leaves it
+        return found == self.made or _damaged(folder)
+
 
 def read(folder: Path) -> Manifest | None:
-    """The manifest of the build in `folder`; None if there is none, or none that is complete."""
+    """The manifest of the build in `folder`; None if there is none.
+
+    Raises
+    ------
+    DamagedError
+        If there is something else in its place, or it is that of another entry of the cache.
+    NotPrivateError
+        If others could have written it.
+    """
     try:
-        return Manifest(**json.loads((folder / NAME).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        data = _read(folder, [NAME], lambda file: file.read(MAX_SIZE))[NAME]
+    except FileNotFoundError:
         return None
+    text = private.unseal(_entry(folder), data)  # before anything is made of it
+    return _damaged(folder) if text is None else Manifest(**json.loads(text))
+
+
+def find(folder: Path) -> Manifest | None:
+    """The manifest of the build in `folder` if all of that is there as it was made."""
+    try:
+        found = read(folder)
+        return found if found and found.is_whole(folder) else None
+    except DamagedError:
+        return None
+
+
+def _entry(folder: Path) -> str:
+    """The name of the entry of the cache in which `folder` lies, or which it is."""
+    return os.path.join(*folder.relative_to(root()).parts[:2])
+
+
+def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]) -> dict[str, T]:
+    """What `use` makes of each of the files `names` in `folder`."""
+    found = {}
+    try:
+        with private.open_folder(folder) as handle:
+            for name in names:
+                with private.open_file(handle, name) as file:
+                    found[name] = use(file)
+    except (FileNotFoundError, private.NotPrivateError):
+        raise
+    except OSError:
+        _damaged(folder)
+    return found
+
+
+def _damaged(folder: Path) -> NoReturn:
+    private.warn(root() / _entry(folder))
+    raise DamagedError(f"{folder} is not what was written there")
 
 
 def write(
@@ -82,20 +147,29 @@ def write(
     files: Iterable[str],
     started: float,
     *,
+    made: Iterable[str] | None = None,
     absent: Sequence[str] = (),
     on_sys_path: Iterable[str] = (),
     environment: Iterable[str] = (),
 ) -> None:
-    """Make what lies in `folder` a finished build, of `files`, that was begun at the time `started`."""
+    """Make what lies in `folder` a finished build, of `files`, that was begun at the time `started`.
+
+    `made` are the names of the files that will be used; without it, all are that lie in the folder.
+    """
+    partial = folder / f"{NAME}.partial"
+    for old in (folder / NAME, partial):
+        old.unlink(missing_ok=True)
+    names = [one.name for one in folder.iterdir() if one.is_file()] if made is None else [*made]
+    for name in names:
+        (folder / name).chmod((folder / name).stat().st_mode & 0o755)  # the umask may be such as 002
+    digests = _read(folder, names, private.digest)
     states = {}
     for path in sorted(files):
         # Of what was written meanwhile nobody knows which state went into the module.
         states[path] = CHANGED if _changed_since(path, started) else _state(path)
-    made = Manifest(
-        module, states, list(absent), _entries(on_sys_path), _sizes(folder), machine_environment(environment)
-    )
-    partial = folder / f"{NAME}.partial"
-    partial.write_text(json.dumps(dataclasses.asdict(made)), encoding="utf-8")
+    result = Manifest(module, states, list(absent), _entries(on_sys_path), digests, machine_environment(environment))
+    partial.touch(0o600)
+    partial.write_bytes(private.seal(_entry(folder), json.dumps(dataclasses.asdict(result)).encode()))
     partial.replace(folder / NAME)
 
 
@@ -201,10 +275,3 @@ def _changed_since(path: str, time: float) -> bool:
         return os.stat(path).st_ctime > time
     except OSError:
         return True
-
-
-def _sizes(folder: Path) -> dict[str, int]:
-    try:
-        return {path.name: path.stat().st_size for path in folder.iterdir() if path.suffix in (".so", ".o")}
-    except OSError:
-        return {}  # somebody removes it just now

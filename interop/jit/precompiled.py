@@ -23,6 +23,7 @@ from interop.jit.cache_key import CUDA, cache_key, file_digest, flags_environmen
 from interop.jit.compiler import Compiler, folders_in
 from interop.jit.diagnostics import BuildError, CommandFailedError
 from interop.paths import get_include
+from interop.private import make_folders, remove
 from interop.toolchain import CXX_FLAGS, is_gcc
 
 __all__ = [
@@ -44,7 +45,6 @@ BOOTSTRAP_NAME = "interop_jit"
 STUBS = ("c10", "torch", "torch_cpu", "torch_python")
 HEADER = "precompiled.h"
 OBJECT = "object.o"
-COMPLETE = "complete"
 LOW_MEMORY = ("--param", "ggc-min-heapsize=65536", "--param", "ggc-min-expand=30")
 """Makes g++ collect garbage more often: an eighth less memory, for a twentieth more time."""
 
@@ -102,29 +102,20 @@ def _get_or_make(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
     """A context in which the entry is there, made by `make` if it was not, and stays."""
     while True:
         with entry.shared():
-            if _is_complete(entry):
+            if manifest.find(entry.folder):
                 entry.use()
                 yield
                 return
         with entry.exclusive():
-            if not _is_complete(entry):
-                shutil.rmtree(entry.folder, ignore_errors=True)
-                entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not manifest.find(entry.folder):
+                entry.make_empty()
+                started = time.time()
                 try:
                     make()
+                    manifest.write(entry.folder, "", (), started)
                 except BaseException:
-                    shutil.rmtree(entry.folder, ignore_errors=True)
+                    remove(entry.folder)
                     raise
-                (entry.folder / COMPLETE).write_text("\n".join(path.name for path in entry.folder.iterdir()))
-
-
-def _is_complete(entry: Entry) -> bool:
-    """Whether an entry was finished, and nobody has removed a part of it."""
-    try:
-        names = (entry.folder / COMPLETE).read_text().splitlines()
-    except OSError:
-        return False
-    return all((entry.folder / name).exists() for name in names)
 
 
 def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -> set[str]:
@@ -135,10 +126,9 @@ def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -
     flags = compiler.flags, compiler.macros, compiler.folders, flags_environment(compiler.flags)
     entry = Entry("objects", cache_key("object", source, file_digest(source), flags))
     with entry.exclusive():
-        found = manifest.read(entry.folder)
-        if force or not (found and found.is_current(entry.folder)):
-            shutil.rmtree(entry.folder, ignore_errors=True)
-            entry.folder.mkdir(parents=True, mode=0o700)
+        found = manifest.find(entry.folder)
+        if force or not (found and found.is_current()):
+            entry.make_empty()
             started = time.time()
             # Under a name of its own: the compiler of a build that was killed may still be writing.
             made = entry.folder / f"{secrets.token_hex(4)}.o"
@@ -180,13 +170,19 @@ def compile_cuda_sources(
     flags = extra, extension.define_macros, extension.include_dirs
     entry = Entry("objects", cache_key("cuda", sources, flags, environment))
     with entry.exclusive():
-        before = manifest.read(entry.folder)
-        if force or (before and any(map(os.path.exists, before.absent))):
-            shutil.rmtree(entry.folder, ignore_errors=True)
+        before = manifest.find(entry.folder)
+        # Without a manifest there may be what a build has left in which something was wrong.
+        there = (entry.folder / manifest.NAME).exists()
+        if force or (before is None and there) or (before and any(map(os.path.exists, before.absent))):
+            entry.make_empty()
+        make_folders(entry.folder)
+        (entry.folder / manifest.NAME).unlink(missing_ok=True)
         started = time.time()
         try:
             compile_cuda(extension, state, entry.folder, verbose, quiet=not verbose)
         except NvccError as error:
+            if before:  # what it says of files that are absent still holds
+                manifest.write(entry.folder, "", (), started, absent=before.absent)
             raise CommandFailedError(("nvcc",), error.output, 1) from None
         entry.use()
         extension.include_dirs = [*selected, *extension.include_dirs]

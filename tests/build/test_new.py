@@ -216,6 +216,19 @@ class TestCommand:
         assert not list(tmp_path.iterdir())
         assert new(instead)[0] == 0
 
+    @pytest.mark.parametrize("length", [201, 301, 5000])
+    def test_a_name_that_is_too_long(self, new, tmp_path, length):
+        status, _, error = new("a" * length)
+        assert status == 2
+        assert re.match(rf"error: NAME must have 200 characters at most, .* and has {length}; take", error)
+        assert not [*tmp_path.iterdir()]
+        assert new("a" * 200)[0] == 0
+
+    def test_a_name_that_is_not_in_utf_8(self, new):
+        status, _, error = new("caf\udce9")
+        assert status == 2
+        assert re.match(r"error: NAME must be an identifier .* such as 'caf'; got 'caf\\udce9'\n", error)
+
     def test_a_package_that_is_installed(self, new, tmp_path, monkeypatch):
         """But a project of that name can be begun anew."""
         assert "'rich' is a package that is installed, in version" in new("rich")[2]

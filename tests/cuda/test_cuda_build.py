@@ -12,7 +12,8 @@ import setuptools.errors
 import torch
 from conftest import TESTS, run
 
-from interop.build.cuda import Cuda, cuda
+from interop.build import Extension
+from interop.build.cuda import Cuda, Toolkit, compile_cuda, cuda
 
 MODULE = """
 from interop.cuda cimport Launch
@@ -353,3 +354,14 @@ class TestGuide:
 
 def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def test_a_path_with_a_line_break(tmp_path):
+    """The rest of it would be a rule for ninja."""
+    source = tmp_path / "a\nrule evil" / "kernel.cu"
+    source.parent.mkdir()
+    source.touch()
+    extension = Extension("m", [str(source)], extra_compile_args={"nvcc": ["-arch=sm_90"]})
+    with pytest.raises(setuptools.errors.CompileError, match=r"must have no line break, got .*\\nrule\$ evil"):
+        compile_cuda(extension, Cuda("", Toolkit(Path("/nowhere"), (13, 0))), tmp_path)
+    assert not (tmp_path / "build.ninja").exists()

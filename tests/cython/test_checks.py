@@ -2,6 +2,8 @@
 
 import builtins
 import re
+import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ from Cython import Utils
 from Cython.Compiler import ExprNodes, Pipeline
 
 import interop
-from interop.build import TranslationError, cythonize
+from interop.__main__ import main
+from interop.build import Extension, TranslationError, cythonize
+from interop.cython import translate as translation
 from interop.cython import unknown_names
 from interop.cython.checks import checked
 from interop.cython.declared_names import names_in, scopes
@@ -537,3 +541,67 @@ class TestCython:
         monkeypatch.delattr(unknown_names, "get_pxd_dir")
         with pytest.raises(TranslationError):
             translate("cimport ATen as at\ndef f(): return at.nothing\n")
+
+
+class TestPaths:
+    """Cython writes them into comments and lines of the C++ as they are."""
+
+    @pytest.mark.parametrize(
+        "named",
+        ["s*/ static int pwn = 3; /*", "a\nint pwn = 3;", "a\rb", "a??/b", "\x1b[2J", "a\u2028b", "caf\udce9"],
+        ids=ascii,
+    )
+    @pytest.mark.parametrize("what", ["source", "read", "declarations"])
+    def test_what_would_end_a_comment(self, tmp_path, named, what):
+        place = tmp_path / named
+        place.mkdir(parents=True)
+        (place / "used.pxd").write_text("cdef inline int two(): return 2\n")
+        source = (place if what == "source" else tmp_path) / "m.pyx"
+        source.write_text("from used cimport two\ndef f(): return two()\n" if what == "read" else "x = 1\n")
+        build = str(place) if what == "declarations" else str(tmp_path / "build")
+        with pytest.raises(TranslationError, match=r"must have no '.*', since it is written into the C\+\+; rename '"):
+            cythonize([Extension("m", [str(source)])], include_path=[str(place)], build_dir=build)
+        assert not [*tmp_path.rglob("*.cpp")]
+
+    @pytest.mark.parametrize("named", ["* with", "naïve-Ω", 'quote\'d "$HOME"', "a?b", "*a", "back\\slash"])
+    def test_what_is_harmless(self, tmp_path, named):
+        place = tmp_path / named
+        place.mkdir(parents=True)
+        (place / "m.pyx").write_text("def f(): return nothing\nnothing = 1\n")
+        (extension,) = cythonize([Extension("m", [str(place / "m.pyx")])], build_dir=str(tmp_path / "build"))
+        folders = [sysconfig.get_path("include"), *extension.include_dirs]
+        command = ["c++", "-std=c++20", "-fsyntax-only", "-Wcomment", "-Wtrigraphs", *(f"-I{one}" for one in folders)]
+        done = subprocess.run([*command, *extension.sources], capture_output=True, text=True, errors="replace")
+        assert done.returncode == 0, done.stderr
+
+    def test_a_module_of_load(self, tmp_path):
+        place = tmp_path / "s*/ static int pwn = 3; /*"
+        place.mkdir(parents=True)
+        (place / "m.pyx").write_text("x = 1\n")
+        with pytest.raises(interop.jit.BuildError, match=r"must have no '\*/'"):
+            interop.load("another_name", [place / "m.pyx"])
+
+    @pytest.mark.parametrize("how", ["source", "output"])
+    def test_the_command(self, tmp_path, capsys, how):
+        place = tmp_path / "s*" / "a"
+        place.mkdir(parents=True)
+        source, output = (
+            (place / "m.pyx", tmp_path / "m.cpp") if how == "source" else (tmp_path / "m.pyx", place / "m.cpp")
+        )
+        source.write_text("x = 1\n")
+        assert main(["cythonize", str(source), "--output", str(output), "--headers", str(tmp_path)]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert "must have no '*/'" in error
+
+    def test_the_name_of_a_module(self, tmp_path):
+        (tmp_path / "m.pyx").write_text("x = 1\n")
+        with pytest.raises(TranslationError, match=r"the name of a module must have no '\*/'"):
+            translation.translate(str(tmp_path / "m.pyx"), "a*/b", tmp_path / "m.cpp", declarations=tmp_path)
+
+    def test_declarations_that_are_damaged(self, tmp_path):
+        (tmp_path / "m.pyx").write_text("cimport ATen as at\ndef f(): at.zeros((2,))\n")
+        for _ in range(2):
+            cythonize([Extension("m", [str(tmp_path / "m.pyx")])], build_dir=str(tmp_path), force=True)
+            for path in [*tmp_path.rglob("functions.pxd"), *tmp_path.rglob("functions.h")]:
+                path.write_bytes(bytes(path.stat().st_size))

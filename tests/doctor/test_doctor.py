@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import sysconfig
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -535,20 +536,111 @@ class TestDamagedFiles:
         (finding,) = self.look(to_damage.parent / "header.so", b"\x7fELF" + content)
         assert finding.level is Level.PROBLEM
 
-    def test_names_without_end(self, tmp_path):
-        """A file of 680 KB, whose 20,000 symbols each have a name of up to 200 KB in the same place."""
-        names = b"\0" + b"x" * 200_000 + b"\0"
-        symbols = b"".join(struct.pack("<IBBHQQ", 1 + number, 0x10, 0, 1, 0, 0) for number in range(20_000))
-        dynamic = struct.pack("<2Q", 0, 0)
-        headers = [bytes(64)]
-        content, start = b"", 64
-        for kind, link, part, size in ((3, 0, names, 0), (11, 1, symbols, 24), (6, 1, dynamic, 16)):
-            headers.append(struct.pack("<II4QII2Q", 0, kind, 0, 0, start + len(content), len(part), link, 0, 1, size))
+    @staticmethod
+    def library(*parts, sections=()):
+        """A library of these sections, as (type, link, info, entry size, content); `sections` are headers alone."""
+        headers, content = [bytes(64)], b""
+        for kind, link, info, size, part in parts:
+            place = 64 + len(content)
+            headers.append(struct.pack("<II4QII2Q", 0, kind, 0, 0, place, len(part), link, info, 1, size))
             content += part
-        numbers = (3, 62, 1, 0, 0, start + len(content), 0, 64, 0, 0, 64, len(headers), 1)
-        header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQI6H", *numbers)
-        (finding,) = self.look(tmp_path / "m.so", header + content + b"".join(headers))
-        assert "is damaged: the names of its symbols come to more than 16 times their table" in finding.text
+        headers += sections
+        numbers = (3, 62, 1, 0, 0, 64 + len(content), 0, 64, 0, 0, 64, len(headers), 1)
+        return b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQI6H", *numbers) + content + b"".join(headers)
+
+    @pytest.mark.parametrize(
+        ("what", "text"),
+        [
+            ("symbols", "the names of its symbols come to more than 16 times their table"),
+            ("one name", "the names of its symbols come to more than 16 times their table"),
+            ("libraries", "its tables come to more than"),
+            ("short libraries", "it names libraries in more than 1000 places"),
+            ("folders", "it names folders in more than 1000 places"),
+            ("versions", "its tables come to more than"),
+            ("files of versions", "its tables come to more than"),
+            ("offered versions", "its tables come to more than"),
+            ("sections", "its tables come to more than"),
+        ],
+    )
+    def test_names_without_end(self, tmp_path, what, text):
+        """A file of less than 1.5 MB, in which up to 20,000 entries have a name of up to 200 KB in the same place."""
+        short = what in ("short libraries", "folders")
+        names = b"\0" + (b"x:" * 1500 if what == "folders" else b"x" * (20 if short else 200_000)) + b"\0"
+        count = 20_000
+        places = [1 + (number % 1000 if not short else 0) for number in range(count)]
+        symbols = {"symbols": places, "one name": [1] * count}.get(what, [1])
+        tags = {"libraries": places, "short libraries": [1] * 1001}.get(what, [])
+        dynamic = [*((1, place) for place in tags), *([(15, 1)] if what == "folders" else []), (0, 0)]
+        parts = [
+            (3, 0, 0, 0, names),
+            (11, 1, 1, 24, b"".join(struct.pack("<IBBHQQ", place, 0x10, 0, 1, 0, 0) for place in symbols)),
+            (6, 1, 0, 16, b"".join(struct.pack("<2Q", *tag) for tag in dynamic)),
+        ]
+        if what == "versions":
+            entries = b"".join(struct.pack("<IHHII", 0, 0, 0, place, 16) for place in places)
+            parts.append((0x6FFFFFFE, 1, 1, 0, struct.pack("<HHIII", 1, count, 1, 16, 0) + entries))
+        elif what == "files of versions":
+            form = "<HHIIIIHHII"
+            entries = [struct.pack(form, 1, 1, place, 16, 32, 0, 0, 0, 1, 0) for place in places]
+            parts.append((0x6FFFFFFE, 1, count, 0, b"".join(entries)))
+        elif what == "offered versions":
+            entries = [struct.pack("<HHHHIIIII", 1, 0, 0, 1, 0, 20, 28, place, 0) for place in places]
+            parts.append((0x6FFFFFFD, 1, count, 0, b"".join(entries)))
+        more = [struct.pack("<II4QII2Q", 1, 3, 0, 0, 64, 200_000, 0, 0, 1, 0)] * (count if what == "sections" else 0)
+        content = self.library(*parts, sections=more)
+        tracemalloc.start()
+        try:
+            (finding,) = self.look(tmp_path / "m.so", content)
+            assert tracemalloc.get_traced_memory()[1] < 64 << 20
+        finally:
+            tracemalloc.stop()
+        assert len(content) < 1_500_000
+        assert f"is damaged: {text}" in finding.text
+
+    @pytest.mark.parametrize("kind", [1, 3, 6, 11])
+    def test_a_hole(self, tmp_path, kind):
+        """A file that seems to be of 100 GB, and takes a few blocks of the disk."""
+        size = 100 << 30
+        header = struct.pack("<II4QII2Q", 0, kind, 0, 0, 4096, size - 4096, 1, 0, 1, 24)
+        parts = [(3, 0, 0, 0, b"\0"), (11, 1, 1, 24, b""), (6, 1, 0, 16, bytes(16))]
+        path = tmp_path / "m.so"
+        path.write_bytes(self.library(*parts, sections=[header])[:4096])
+        if kind != 1:  # in place of the one that is read
+            whole = bytearray(path.read_bytes())
+            start = int.from_bytes(whole[40:48], "little") + 64 * (1 + [3, 11, 6].index(kind))
+            struct.pack_into("<2Q", whole, start + 24, 4096, (size - 4096) // 24 * 24)
+            path.write_bytes(whole)
+        os.truncate(path, size)
+        elf.read.cache_clear()
+        findings = examine_module(path, run=False)
+        if kind in (3, 11):  # of the others only the beginning is looked at
+            assert "comes to more than 134217728 bytes" in findings[0].text
+
+    @settings(max_examples=60, deadline=None)
+    @given(data=st.data())
+    def test_any_counts(self, to_damage, data):
+        """Numbers of any size in the places of those that say how many there are, and where."""
+        whole = bytearray(to_damage.read_bytes())
+        start = int.from_bytes(whole[40:48], "little")
+        count = (len(whole) - start) // 64
+        fields = st.tuples(st.integers(0, count - 1), st.sampled_from([0, 4, 24, 32, 40, 44, 56]))
+        places = fields.map(lambda one: start + 64 * one[0] + one[1]) | st.integers(0x200, start - 8)
+        numbers = st.sampled_from([0, 1, 7, 0xFFFF, 1 << 31, (1 << 32) - 1, len(whole) - 8]) | st.integers(0, 1 << 32)
+        for place in data.draw(st.lists(places, min_size=1, max_size=6)):
+            struct.pack_into("<I", whole, place, min(data.draw(numbers), (1 << 32) - 1))
+        folder = to_damage.parent / "counts"
+        folder.mkdir(exist_ok=True)
+        for finding in self.look(folder / to_damage.name, bytes(whole)):
+            assert isinstance(finding.text, str)
+
+    @pytest.mark.long
+    def test_a_name_that_stands_for_gigabytes(self, compile_module):
+        """Each part of it is twice the one before."""
+        letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        symbol = "_Z1fSt4pairIiiE" + "".join(f"S_IS{letters[n]}_S{letters[n]}_E" for n in range(30))
+        path = compile_module(declarations=f'void f() asm("{symbol}"); void g();', statements="f(); g();")
+        text = found(path)["symbols"]
+        assert symbol in text
 
     @pytest.mark.parametrize("what", ["versions", "libraries"])
     def test_tables_without_end(self, to_damage, tmp_path, what):

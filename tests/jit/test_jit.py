@@ -2,10 +2,12 @@
 
 import contextlib
 import gc
+import json
 import os
 import pickle
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -316,8 +318,68 @@ class TestTogether:
         record = Path(interop.load_inline(PLAIN, name=name).__file__).with_name("manifest.json")
         record.write_text(record.read_text()[:20])
         forget()
-        interop.load_inline(PLAIN, name=name)
+        with pytest.warns(UserWarning, match=f"{name}-\\w+ anew: what lies there was damaged"):
+            interop.load_inline(PLAIN, name=name)
         assert builds == [name] * 2
+
+    @pytest.mark.parametrize("part", ["module", "native.so"])
+    def test_a_module_of_zeros(self, builds, forget, part):
+        """Of the same size, as a disk may leave it; to import it would end the process."""
+        name = new()
+        module = Path(interop.load_inline(PLAIN, name=name).__file__)
+        damaged = module if part == "module" else module.with_name(part)
+        zeros = bytes(damaged.stat().st_size)
+        damaged.unlink()  # and not what this process has loaded
+        damaged.write_bytes(zeros)
+        forget()
+        with pytest.warns(UserWarning, match="was damaged"):
+            assert interop.load_inline(PLAIN, name=name).f() == 2
+        forget()
+        assert interop.load_inline(PLAIN, name=name).f() == 2
+        assert builds == [name] * 2
+        assert not damaged.exists()
+
+    def test_a_manifest_that_was_edited(self, builds, forget):
+        """The file that it names does not exist."""
+        name = new()
+        record = Path(interop.load_inline(PLAIN, name=name).__file__).with_name("manifest.json")
+        record.write_text(json.dumps(json.loads(record.read_text()) | {"module": "no_such.so"}))
+        forget()
+        with pytest.warns(UserWarning, match="was damaged"):
+            assert interop.load_inline(PLAIN, name=name).f() == 2
+        assert builds == [name] * 2
+
+    def test_a_file_in_the_place_of_a_folder(self, builds, forget):
+        name = new()
+        entry = Path(interop.load_inline(PLAIN, name=name).__file__).parents[1]
+        shutil.rmtree(entry)
+        entry.touch()
+        forget()
+        assert interop.load_inline(PLAIN, name=name).f() == 2
+        assert builds == [name] * 2
+
+    @pytest.mark.parametrize("kind", ["objects", "headers", "support"])
+    def test_a_shared_part_that_is_damaged(self, tmp_path, monkeypatch, kind):
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path))  # other tests are using these
+        (tmp_path / "part.cpp").write_text("int part() { return 3; }\n")
+        source = "cdef extern from *:\n    'int part();'\n    int part()\ndef f(): return part()\n"
+        name = new()
+
+        def load(count):
+            """Of another state, which all but the module itself serves as well."""
+            (tmp_path / "parts.pyx").write_text(source + "#" * count)
+            return interop.load(name, [tmp_path / "parts.pyx", tmp_path / "part.cpp"])
+
+        load(0)
+        names = {"objects": "object.o", "headers": "precompiled.h.gch", "support": "bootstrap.o"}
+        (path,) = (cache.root() / kind).glob(f"*/{names[kind]}")
+        size = path.stat().st_size
+        path.write_bytes(b"")
+        os.truncate(path, size)
+        with pytest.warns(UserWarning, match=f"/{kind}/.*damaged") as warned:
+            assert load(1).f() == 3
+        assert len(warned) == 1
+        assert load(2).f() == 3
 
     def test_a_source_that_changes_while_it_is_built(self, tmp_path, monkeypatch, builds, forget):
         name = new()

@@ -1,21 +1,30 @@
 """What is kept on disk for modules that are compiled while a program runs: how much, what goes, what stays."""
 
+import grp
+import json
 import os
 import pickle
+import pwd
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+import uuid
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import interop
+from interop import Error, private
 from interop import __main__ as command_line
 from interop.cuda import cache as nvrtc
 from interop.cuda.nvrtc import Image
-from interop.jit import BuildError, cache, loading
+from interop.jit import BuildError, cache, loading, manifest
 from interop.jit.cache import Entry
+from interop.jit.diagnostics import CacheError
 from interop.paths import get_cache_dir
 
 
@@ -143,20 +152,135 @@ def test_what_was_just_built_is_not_removed(monkeypatch):
     assert os.path.exists(module.__file__)
 
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+
+MANIFEST = ("module", "files", "absent", "on_sys_path", "made", "environment")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(["cpu", "cuda", "cpv", *MANIFEST]) | st.text(), inner)
+    ),
+)
+
+
+class TestDamage:
+    """What is not what was written there is not there; and that is said."""
+
+    @pytest.fixture
+    def made(self, place):
+        """A folder with a finished build, and its manifest."""
+        folder = place / "jit" / "objects" / uuid.uuid4().hex
+        folder.mkdir(parents=True)
+        (folder / "object.o").write_bytes(b"object")
+        manifest.write(folder, "object.o", (), time.time())
+        return folder, (folder / manifest.NAME).read_bytes()
+
+    @staticmethod
+    def is_damaged(folder):
+        private.warn.cache_clear()
+        with pytest.warns(UserWarning, match=f"makes {folder} anew") as warned:
+            found = [manifest.find(folder) for _ in range(2)]
+        return found == [None, None] and len(warned) == 1
+
+    def test_as_it_is(self, made):
+        folder, data = made
+        assert manifest.find(folder).module == "object.o"
+        assert {*json.loads(data)} == {"sha256", *MANIFEST}  # so that the others are edited indeed
+
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            {"module": "no_such.so"},
+            {"module": 5},
+            {"absent": None},
+            {"files": None},
+            {"environment": {"cpv": []}},
+            {"around": {"cpv": []}},
+            {"files": {"\0": None}},
+            {"made": {"../../object.o": ""}},
+        ],
+        ids=str,
+    )
+    def test_edited(self, made, edit):
+        folder, data = made
+        (folder / manifest.NAME).write_text(json.dumps(json.loads(data) | edit))
+        assert self.is_damaged(folder)
+
+    @pytest.mark.parametrize("data", [b"", b"[" * 200_000, b"null", b"{}", b"\xff", bytes(1000)], ids=range(6))
+    def test_something_else(self, made, data):
+        folder, before = made
+        for content in (data, before[: len(before) // 2] + data, before + data):
+            (folder / manifest.NAME).write_bytes(content)
+            assert content == before or self.is_damaged(folder)
+
+    @pytest.mark.parametrize("kind", ["folder", "link", "pipe", "loop"])
+    @pytest.mark.parametrize("name", [manifest.NAME, "object.o"])
+    def test_no_file(self, made, kind, name):
+        folder, _ = made
+        path = folder / name
+        moved = path.rename(folder / "moved")
+        {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path)}.get(
+            kind, lambda: path.symlink_to(moved if kind == "link" else path)
+        )()
+        assert self.is_damaged(folder)
+
+    def test_of_another_entry(self, made):
+        folder, _ = made
+        other = folder.with_name("other")
+        shutil.copytree(folder, other)
+        assert self.is_damaged(other)
+
+    @pytest.mark.parametrize("content", [b"", b"obj", bytes(6), b"objects"], ids=range(4))
+    def test_what_was_made(self, made, content):
+        folder, _ = made
+        (folder / "object.o").write_bytes(content)
+        assert self.is_damaged(folder)
+        (folder / "object.o").unlink()
+        assert manifest.find(folder) is None  # a cleaner of old files may do that, and nothing is said
+
+    @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(data=st.data())
+    def test_anything(self, made, data):
+        folder, before = made
+        edited = st.dictionaries(st.sampled_from(MANIFEST) | st.text(), JSON).map(json.loads(before).__or__)
+        content = bytearray(data.draw((edited | JSON).map(json.dumps).map(str.encode) | st.just(before)))
+        for place in data.draw(st.lists(st.integers(0, max(0, len(content) - 1)), max_size=5)):
+            content[place : place + 1] = data.draw(st.binary(max_size=3))
+        (folder / manifest.NAME).write_bytes(content)
+        assert manifest.find(folder) if content == before else self.is_damaged(folder)
+
+    def test_a_kernel(self, place):
+        image = Image(b"code", ("kernel",), {"k<int>": "k"}, "log")
+        path = place / "nvrtc" / "kernel"
+        for content in (b"", b"[" * 200_000, b'{"sha256": "", "entries": 5}\ncode', None):
+            nvrtc.write("kernel", image)
+            assert nvrtc.read("kernel") == image
+            if content is None:
+                path.unlink()
+                path.mkdir()
+            else:
+                path.write_bytes(content)
+            private.warn.cache_clear()
+            with pytest.warns(UserWarning, match=f"makes {path} anew"):
+                assert nvrtc.read("kernel") is None
+            assert nvrtc.read("kernel") is None
+
+
 class TestPrivacy:
     """Whoever can write to the cache can have code run by whoever reads it."""
 
     def load(self):
         return interop.load_inline("x = 1\n", name="private")
 
-    def test_it_is_made_for_one_user(self, place, monkeypatch):
+    @pytest.mark.parametrize("umask", [0, 0o002, 0o022])
+    def test_it_is_made_for_one_user(self, place, monkeypatch, umask):
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(place / "parent" / "new"))
-        before = os.umask(0o002)
+        before = os.umask(umask)
         try:
             cache.prepare("private")
         finally:
             os.umask(before)
-        for folder in (place / "parent" / "new", place / "parent" / "new" / "jit"):
+        for folder in (place / "parent", place / "parent" / "new", place / "parent" / "new" / "jit"):
             assert folder.stat().st_mode & 0o777 == 0o700
 
     @pytest.mark.parametrize("below", [".", "jit"])
@@ -201,6 +325,102 @@ class TestPrivacy:
             self.load()
         assert not re.search("chmod|cannot be built", str(raised.value))
         assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+    @needs_root
+    @pytest.mark.parametrize("depth", range(3))
+    def test_what_another_has_planted(self, place, depth):
+        """While `jit` could be written to by all: a folder of another user, with a manifest that is right."""
+        folder = place / "jit" / "modules" / "private-0" / "build"
+        folder.mkdir(parents=True)
+        (folder / "private.so").write_bytes(b"evil")
+        manifest.write(folder, "private.so", (), time.time())
+        assert manifest.find(folder)
+        planted = [folder / "private.so", folder, folder.parents[1]][depth]
+        os.chown(planted, 65534, -1)
+        (place / "jit").chmod(0o777)
+        cache.prepare("private") if depth < 2 else None
+        with pytest.raises(Error, match=rf"{planted} belongs to .*65534\), who .*you are root; .*INTEROP_CACHE_DIR"):
+            cache.prepare("private") if depth == 2 else manifest.find(folder)
+        assert (place / "jit").stat().st_mode & 0o777 == 0o700
+
+    @needs_root
+    def test_it_is_not_run(self, place):
+        (place / "jit" / "modules").mkdir(parents=True)
+        os.chown(place / "jit" / "modules", 65534, -1)
+        with pytest.raises(CacheError, match=r"jit/modules belongs to"):
+            self.load()
+
+    @pytest.mark.parametrize("name", [".", "private.so", manifest.NAME])
+    def test_what_others_could_write(self, place, name):
+        folder = place / "jit" / "objects" / "key"
+        folder.mkdir(parents=True)
+        (folder / "private.so").touch()
+        manifest.write(folder, "private.so", (), time.time())
+        (folder / name).chmod(0o777)
+        with pytest.raises(Error, match=rf"{folder / name} can be written to by others \(its mode is 777\)"):
+            manifest.find(folder)
+
+    @needs_root
+    @pytest.mark.parametrize("how", ["owner", "mode", "link"])
+    def test_a_folder_above(self, place, how, monkeypatch):
+        """Whose owner could put another cache in the place of this one."""
+        above = place / "above"
+        if how == "link":
+            (place / "real").mkdir()
+            above.symlink_to(place / "real")
+        else:
+            above.mkdir()
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(above / "cache"))
+        cache.prepare("private")
+        if how == "mode":
+            above.chmod(0o777)
+        else:
+            os.chown(above, 65534, -1, follow_symlinks=False)
+        with pytest.raises(CacheError, match=rf"{above} (can be written to by others|belongs to .*65534)"):
+            self.load()
+        assert nvrtc.read("kernel") is None
+        if how == "mode":
+            above.chmod(0o1777)  # as /tmp
+            cache.prepare("private")
+
+    def test_links_of_ones_own(self, place, monkeypatch):
+        """As of a home to another disk."""
+        (place / "real").mkdir()
+        (place / "link").symlink_to("real/../real")
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(place / "link"))
+        cache.prepare("private")
+        with private.open_folder(cache.root()) as handle:
+            assert os.readlink(f"/proc/self/fd/{handle}") == str(place / "real" / "jit")
+        (place / "circle").symlink_to("circle")
+        with pytest.raises(OSError, match=r"Not a directory: .*circle"), private.open_folder(place / "circle"):
+            pass
+
+    def test_no_link_among_temporary_files(self, tmp_path, monkeypatch):
+        for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", "")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        (tmp_path / "mine").mkdir()
+        get_cache_dir().symlink_to(tmp_path / "mine")
+        with pytest.raises(
+            CacheError, match=rf"{get_cache_dir()} is a link to {tmp_path}/mine, and no folder; remove it"
+        ):
+            self.load()
+        assert not list((tmp_path / "mine").iterdir())
+
+    def test_a_group_of_one(self, tmp_path):
+        """That of the user alone; another may have members that nobody here knows of."""
+        tmp_path.chmod(0o770)
+        state = os.stat(tmp_path)
+        ours = grp.getgrgid(state.st_gid).gr_name == pwd.getpwuid(os.geteuid()).pw_name
+        for group in (state.st_gid, *([65534] if os.geteuid() == 0 else [])):
+            os.chown(tmp_path, -1, group)
+            if group == state.st_gid and ours:
+                with private.open_folder(tmp_path):
+                    pass
+            else:
+                with pytest.raises(private.NotPrivateError, match="mode is 770"), private.open_folder(tmp_path):
+                    pass
 
     def test_a_home_that_is_empty(self, tmp_path, monkeypatch):
         for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):

@@ -352,6 +352,17 @@ class TestArguments:
         with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII and no keyword, got"):
             interop.load_inline("x = 1\n", name=name)
 
+    def test_a_name_that_is_too_long(self):
+        with pytest.raises(ValueError, match=r"must have 200 characters at most, .* has 201; give a shorter one"):
+            interop.load_inline("x = 1\n", name="a" * 201)
+
+    def test_a_path_that_is_not_in_utf_8(self, tmp_path):
+        folder = tmp_path / "caf\udce9"
+        folder.mkdir()
+        (folder / "unnamed.pyx").write_text("x = 1\n")
+        with pytest.raises(BuildError, match=r"must have no '\\udce9', since it is written into the C\+\+; rename"):
+            interop.load(folder / "unnamed.pyx")
+
     def test_a_pyx_with_a_dash(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "my-module.pyx").write_text("x = 1\n")
@@ -482,6 +493,28 @@ class TestMachine:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         assert "there is no room to write" in done.stdout, done.stdout + done.stderr
         assert not list(tmp_path.glob("jit/modules/*/*"))
+
+    @pytest.mark.parametrize("size", ["100k", "20m"])
+    def test_the_disk_that_is_full(self, tmp_path, monkeypatch, size):
+        """Too small for anything, and for the precompiled header alone, whose last line is not what is wrong."""
+        (tmp_path / "small").mkdir()
+        mounting = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(tmp_path / "small")]
+        if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True).returncode:
+            pytest.skip("only root can mount a small disk, and not in every container")
+        try:
+            monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / "small" / "cache"))
+            error = error_of("x = 1\n")
+        finally:
+            subprocess.run(["umount", str(tmp_path / "small")], check=True)
+        assert f"there is no room to write {tmp_path}/small/cache" in str(error)
+        assert f"the disk at {tmp_path}/small has " in str(error)
+        assert "MiB free; make some, with" in str(error)
+        assert not error.diagnostics
+
+    def test_a_disk_that_a_source_calls_full(self):
+        error = error_of("cdef extern from *:\n    '#error No space left on device'\n")
+        assert "cython_source:" in str(error)
+        assert "no room" not in str(error)
 
 
 class TestCuda:

@@ -21,6 +21,7 @@ from interop import paths
 from interop.build import CXX_FLAGS
 from interop.cli import CommandError
 from interop.jit.cache import locked
+from interop.processes import ended_with_us
 
 __all__ = [
     "BUILD",
@@ -65,15 +66,16 @@ def build(name: str) -> None:
         # --force: setuptools looks at the sources only and not at headers. Ninja still compiles only what changed.
         command = [sys.executable, "setup.py", "build_ext", "--force"]
         command += ["--build-temp", str(work / "objects"), "--build-lib", str(work / "lib")]
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=os.environ | variables(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
+        with ended_with_us() as mark:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=os.environ | variables() | mark,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
         log = work / "build.log"
         log.write_text(done.stdout, encoding="utf-8")
         if done.returncode:

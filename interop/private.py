@@ -1,0 +1,173 @@
+"""Folders and files of code that will be run: nobody else may own them, or be able to write to them.
+
+A path is followed from the root of the file system by descriptors, and each folder on it is checked. So nobody else can
+put something in the place of what was checked.
+"""
+
+import contextlib
+import errno
+import functools
+import grp
+import hashlib
+import os
+import pwd
+import shutil
+import stat
+import warnings
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from interop.errors import Error
+
+__all__ = [
+    *("NotPrivateError", "check", "digest", "make_folders", "open_file", "open_folder", "remove", "seal", "unseal"),
+    *("user", "warn"),
+]
+
+_MAX_LINKS = 40  # as in Linux
+
+
+class NotPrivateError(Error, PermissionError):
+    """Somebody else owns a part of a path, or can write to it."""
+
+
+@contextlib.contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    """A descriptor of a folder that nobody else can write to, and in whose place nobody else can put another.
+
+    Links are followed if they are ours or root's.
+
+    Raises
+    ------
+    NotPrivateError
+        If somebody else could.
+    OSError
+        If there is no such folder.
+    """
+    rest, at, links = [*reversed(path.absolute().parts)], "/", 0
+    folder: int | None = None
+    with contextlib.ExitStack() as stack:
+        while rest:
+            part = rest.pop()
+            whole = os.path.join(at, part)
+            try:
+                handle = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            except OSError as error:
+                error.filename = whole
+                raise
+            stack.callback(os.close, handle)
+            state = os.fstat(handle)
+            check(whole, state)
+            if stat.S_ISLNK(state.st_mode) and links < _MAX_LINKS:
+                links += 1
+                rest += reversed(Path(os.readlink(part, dir_fd=folder)).parts)
+            elif stat.S_ISDIR(state.st_mode):
+                folder, at = handle, whole
+            else:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), whole)
+        assert folder is not None  # the path begins with that of the root
+        yield folder
+
+
+def open_file(folder: int, name: str) -> BufferedReader:
+    """The file `name` in a folder from `open_folder`, for reading.
+
+    Raises
+    ------
+    NotPrivateError
+        If it is somebody else's, or others can write to it.
+    OSError
+        If there is none, or it is no regular file, but a link perhaps.
+    """
+    # Without waiting for somebody who writes to a pipe.
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        state = os.fstat(handle)
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "no regular file", name)
+        check(os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name), state)
+    except BaseException:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "rb")
+
+
+def seal(name: str, text: bytes) -> bytes:
+    """A text that begins with an object of JSON, with a hash of it in front, by which `unseal` knows it.
+
+    The hash is also of the `name` of what it belongs to, so that it is not taken for another's.
+    """
+    value = hashlib.sha256(os.fsencode(name) + b"\n" + text[1:]).hexdigest()
+    return b'{"sha256": "%s", ' % value.encode() + text[1:]
+
+
+def unseal(name: str, data: bytes) -> bytes | None:
+    """What was given to `seal` under that name; None if it was something else."""
+    text = b"{" + data[len(seal("", b"")) :]
+    return text if data == seal(name, text) else None
+
+
+def digest(file: BufferedReader) -> str:
+    """A hash of what stands in a file."""
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check(path: str, state: os.stat_result) -> None:
+    """Raise `NotPrivateError` if the file or folder of that state is somebody else's, or others can write to it."""
+    mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
+    advice = (
+        "who could put modules there that would run as yours, and you are "
+        f"{user(us)}; remove it, or name a folder of your own in the environment variable INTEROP_CACHE_DIR"
+    )
+    # Where root has no number, in a container of another user's, the root of the file system is still root's.
+    if state.st_uid not in (0, us) and state.st_uid != os.stat("/").st_uid:
+        raise NotPrivateError(f"{path} belongs to {user(state.st_uid)}, {advice}")
+    if stat.S_ISLNK(state.st_mode) or (stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
+        return  # in /tmp others can take away what is theirs alone
+    if mode & 0o002 or (mode & 0o020 and not _is_only_ours(state.st_gid)):
+        raise NotPrivateError(f"{path} can be written to by others (its mode is {mode:o}), {advice}")
+
+
+def _is_only_ours(group: int) -> bool:
+    """Whether a group has one user, as many systems make one for each: what that may write, nobody else may."""
+    with contextlib.suppress(KeyError):
+        name = pwd.getpwuid(os.geteuid()).pw_name
+        found = grp.getgrgid(group)
+        return found.gr_name == name and {*found.gr_mem} <= {name}
+    return False
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder, and those above it that there are not, for their owner alone whatever the umask is."""
+    for folder in (*reversed(path.parents), path):
+        with contextlib.suppress(FileExistsError):
+            if not folder.is_dir():
+                folder.mkdir(mode=0o700)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder and all that is in it, as far as that is possible."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@functools.cache
+def warn(path: Path) -> None:
+    """Say, once in a process, that what is kept at `path` is not used."""
+    warnings.warn(
+        f"torch-interop makes {path} anew: what lies there was damaged, or changed by others than torch-interop",
+        stacklevel=2,
+    )
+
+
+def user(number: int) -> str:
+    """The name of a user, for messages."""
+    if number == 0:
+        return "root"
+    with contextlib.suppress(KeyError):
+        return f"{pwd.getpwuid(number).pw_name} (user {number})"
+    return f"user {number}"

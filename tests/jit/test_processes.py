@@ -1,0 +1,157 @@
+"""Compilers end with the process that has started them, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from interop.processes import MARK, ended_with_us
+
+SLOW = """
+constexpr long count() { long n = 0; for (long i = 0; i < 1000000000; ++i) n += i; return n; }
+static_assert(count() != 1);
+"""
+FLAGS = ["-fconstexpr-ops-limit=100000000000", "-fconstexpr-loop-limit=2000000000"]
+LOAD = f"""
+import interop
+interop.load_inline("x = 1", {SLOW!r}, extra_compile_args={FLAGS!r})
+"""
+SETUP = f"""
+import setuptools
+from interop.build import BuildExtension, Extension
+module = Extension("slow", ["slow.cpp"], extra_compile_args={FLAGS!r})
+setuptools.setup(name="slow", ext_modules=[module], cmdclass={{"build_ext": BuildExtension}})
+"""
+
+
+def running(session):
+    """The commands of a session, but for those that have ended and that nobody has asked how."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, number = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(number) == session and state != "Z":
+                found[int(folder.name)] = (folder / "cmdline").read_bytes()
+        except (OSError, ValueError):
+            continue  # it has just ended
+    return found
+
+
+def wait_until(condition, seconds=100):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def is_compiling(session):
+    return any(b"cc1plus" in command and b".gch" not in command for command in running(session).values())
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts Python, in a session of its own, and waits until it compiles what takes long."""
+    processes = []
+
+    def start(*arguments):
+        with open(tmp_path / "output", "wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, *arguments], cwd=tmp_path, stdout=output, stderr=output, start_new_session=True
+            )
+        processes.append(process)
+        wait_until(lambda: is_compiling(process.pid) or process.poll() is not None, 300)
+        assert process.poll() is None, (tmp_path / "output").read_text()
+        return process
+
+    yield start
+    for process in processes:
+        for one in running(process.pid):
+            os.kill(one, signal.SIGKILL)
+        process.wait(60)
+
+
+@pytest.mark.long
+class TestBuilds:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+    def test_load(self, jit_cache, started, number):
+        process = started("-c", LOAD)
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        wait_until(lambda: not running(process.pid))
+
+    def test_a_child_that_stays(self, jit_cache, started, tmp_path):
+        """One that was forked meanwhile has the pipe, too, and may live on."""
+        fork = "import os, signal, threading, time\nthreading.Timer(0, lambda: {}).start()\n"
+        wait = f"[time.sleep(.1) for _ in iter(lambda: os.path.exists({str(tmp_path / 'now')!r}), True)]"
+        process = started("-c", fork.format(f"({wait}, os.fork() or signal.pause())") + LOAD)
+        before = {*running(process.pid)}
+        (tmp_path / "now").touch()
+        wait_until(lambda: {*running(process.pid)} - before)
+        process.kill()
+        wait_until(lambda: len(running(process.pid)) == 1)
+
+    def test_an_interrupt(self, jit_cache, started):
+        """From a terminal it comes to all processes of the group."""
+        process = started("-c", LOAD)
+        os.killpg(process.pid, signal.SIGINT)
+        wait_until(lambda: not running(process.pid))
+        assert process.wait(60) in (-signal.SIGINT, 130)
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+    def test_setup(self, started, tmp_path, number):
+        (tmp_path / "setup.py").write_text(SETUP)
+        (tmp_path / "slow.cpp").write_text(SLOW)
+        process = started("setup.py", "build_ext")
+        process.send_signal(number)
+        process.wait(60)
+        wait_until(lambda: not running(process.pid))
+
+
+class TestMark:
+    def test_what_is_left_running_goes_on(self):
+        """As the server of a compiler's cache does, where all is well; and after an error."""
+        for failing in (False, True):
+            try:
+                with ended_with_us() as mark:
+                    process = subprocess.Popen(["sleep", "1000"], env=os.environ | mark)
+                    assert [*mark] == [MARK]
+                    if failing:
+                        raise ValueError
+            except ValueError:
+                assert failing
+            time.sleep(1.5)
+            assert process.poll() is None
+            process.kill()
+            process.wait(60)
+
+    def test_an_exit(self):
+        """Also if it is only an exception yet."""
+        with pytest.raises(SystemExit), ended_with_us() as mark:  # noqa: PT012
+            process = subprocess.Popen(["sleep", "1000"], env=os.environ | mark)
+            sys.exit(1)
+        assert process.wait(60) == -signal.SIGTERM
+
+    def test_without_a_shell(self, monkeypatch):
+        monkeypatch.setenv("PATH", "")
+        with ended_with_us() as mark:
+            assert mark
+
+
+@pytest.mark.long
+def test_a_child_that_was_forked():
+    """As those are in which Cython runs."""
+    code = (
+        "import os, signal, time\nfrom interop.processes import end_with_parent\n"
+        "if not os.fork():\n    end_with_parent()\n    print('ready', flush=True)\nsignal.pause()"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout.readline() == b"ready\n"
+        assert len(running(process.pid)) == 2
+        process.kill()
+        process.wait(60)
+        wait_until(lambda: not running(process.pid))
