@@ -314,7 +314,9 @@ class TestSite:
 
 def test_every_promise_is_held_by_a_test():
     """The page of promises names files and functions of tests; each is there."""
-    cells = [line.rsplit("|", 2)[1] for line in (DOCS / "promises.md").read_text().splitlines() if line.startswith("| ")]
+    cells = [
+        line.rsplit("|", 2)[1] for line in (DOCS / "promises.md").read_text().splitlines() if line.startswith("| ")
+    ]
     claims = [claim for cell in cells for claim in re.findall(r"`([^`]+)`", cell) if not claim.startswith("make ")]
     assert len(claims) > 20
     folder = ""

@@ -1,7 +1,7 @@
 // What libFuzzer calls to attack the importers of shared memory: formats, buffers, DLPack, the CUDA array interface.
 //
-// A module of Python's: run(target, arguments) hands over to libFuzzer, which does not come back. run.py builds it, with
-// all of csrc/bridges in it.
+// A module of Python's: run(target, arguments) hands over to libFuzzer, which does not come back. run.py builds it,
+// with all of csrc/bridges in it.
 #include <Python.h>
 
 #include <algorithm>
@@ -23,12 +23,12 @@ namespace {
 
 using namespace interop::bridges;
 
-#define HOLDS(condition)                                               \
-  do {                                                                 \
-    if (!(condition)) {                                                \
+#define HOLDS(condition)                                                     \
+  do {                                                                       \
+    if (!(condition)) {                                                      \
       std::fprintf(stderr, "line %d: %s is not so\n", __LINE__, #condition); \
-      std::abort();                                                    \
-    }                                                                  \
+      std::abort();                                                          \
+    }                                                                        \
   } while (false)
 
 // Takes what it needs from the input; zeros where that has ended.

@@ -3,8 +3,8 @@
 python tests/fuzz/run.py [--seconds N] [TARGET...]
 
 The importers of shared memory (formats, buffers, dlpack, cuda_arrays) are C++, built by clang with AddressSanitizer for
-libFuzzer; manifests and elves are Python, and run by atheris. Each target starts from the inputs in corpus/TARGET. New
-ones go to build/fuzz/TARGET, and what ends a target to build/fuzz/TARGET-crash-*.
+libFuzzer. The doctor's reader of libraries (elves) is Python, and run by atheris. Each target starts from the inputs in
+corpus/TARGET. New ones go to build/fuzz/TARGET, and what ends a target to build/fuzz/TARGET-crash-*.
 """
 
 import argparse
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = ROOT / "build" / "fuzz"
 NATIVE = ("formats", "buffers", "dlpack", "cuda_arrays")
-PYTHON = ("manifests", "elves")
+PYTHON = ("elves",)
 
 
 def find_clang() -> str:
@@ -71,7 +71,17 @@ def build(clang: str) -> Path:
     libraries = [*(f"-L{folder}" for folder in library_paths()), "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"]
     support = runtime(clang, "fuzzer_no_main", "a")
     # -Bsymbolic: AddressSanitizer, which comes first, has functions of libFuzzer's names, and counts no coverage.
-    link = [clang, "-shared", "-fsanitize=address", "-shared-libasan", "-Wl,-Bsymbolic", *objects, support, "-lstdc++", *libraries]
+    link = [
+        clang,
+        "-shared",
+        "-fsanitize=address",
+        "-shared-libasan",
+        "-Wl,-Bsymbolic",
+        *objects,
+        support,
+        "-lstdc++",
+        *libraries,
+    ]
     subprocess.run([*link, "-o", module], check=True)
     return module
 
@@ -80,7 +90,12 @@ def fuzz(target: str, seconds: int, clang: str | None) -> dict[str, object]:
     """Runs a target; what came of it."""
     found = BUILD / target
     found.mkdir(parents=True, exist_ok=True)
-    arguments = [f"-max_total_time={seconds}", f"-artifact_prefix={BUILD}/{target}-", "-timeout=20", "-rss_limit_mb=4096"]
+    arguments = [
+        f"-max_total_time={seconds}",
+        f"-artifact_prefix={BUILD}/{target}-",
+        "-timeout=20",
+        "-rss_limit_mb=4096",
+    ]
     arguments += ["-print_final_stats=1", str(found), str(HERE / "corpus" / target)]
     environment = os.environ.copy()
     if clang is not None:
