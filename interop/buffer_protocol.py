@@ -70,10 +70,10 @@ def enable_buffer_protocol(*, count_writes: str = "found") -> _Setting:
     What can be exported is what `as_memoryview` takes, and the memory is owned in the same way. A tensor whose memory a
     memoryview or an array shares cannot be resized any more, as after ``tensor.numpy()``.
 
-    A tensor that requires grad is refused, outside of ``torch.no_grad()``, to be written to and to be read as numbers:
-    gradients would be wrong, or missing. Bytes alone (``bytes(tensor)``, hashlib, files) can be read. Refused as well
-    are classes that override ``__array__``, ``numpy`` or ``__torch_function__``, and all while a TorchFunctionMode is
-    active: NumPy then calls ``tensor.__array__()``, which they see.
+    A tensor that requires grad is refused, outside of ``torch.no_grad()``: gradients would be wrong, or missing. Only
+    ``bytes(tensor)`` reads it. Refused as well are classes that override ``__array__``, ``__array_interface__``,
+    ``__array_struct__``, ``numpy`` or ``__torch_function__``, and all while a TorchFunctionMode is active: NumPy then
+    calls ``tensor.__array__()``, which they see.
 
     ``bytearray(tensor)`` of a tensor with one integer is as many zeros: Python takes it for a length, and does not ask
     for a buffer. Write ``bytearray(memoryview(tensor))``.
@@ -82,10 +82,10 @@ def enable_buffer_protocol(*, count_writes: str = "found") -> _Setting:
     ----------
     count_writes : {"found", "asked"}
         When the tensor's version is counted up, by which backward finds out that saved values have changed. "found":
-        when an export ends, if the memory has changed since it began. Nothing that only reads is counted. A write is
-        missed if backward runs before the export ends, if the tensor was saved after it began, and through
-        ``numpy.ndarray(buffer=tensor)``, which ends it at once. The memory is read twice for that, if the tensor has
-        views or was saved for backward, and never else. "asked": when an export
+        when an export ends, if the elements have changed since it began. Nothing that only reads is counted. A write is
+        missed if backward runs before the export ends; if the tensor was saved after it began; if there is more than
+        1 MiB of elements; and through ``numpy.ndarray(buffer=tensor)``, which ends it at once. The elements are read
+        twice for that, if the tensor has views or was saved for backward, and never else. "asked": when an export
         begins that may be written to, whether or not anybody writes.
 
     Returns

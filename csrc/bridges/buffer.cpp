@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <string>
 #include <utility>
@@ -289,37 +290,11 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
 
 namespace {
 
-// A digest of memory. Any change of one word of it changes the digest.
-uint64_t digest(const char* from, size_t bytes) noexcept {
-  constexpr uint64_t odd = 0x9E3779B97F4A7C15U;
-  constexpr size_t lanes = 4;  // as many as a processor multiplies at the same time
-  uint64_t sums[lanes] = {};
-  uint64_t words[lanes];
-  for (; bytes >= sizeof(words); from += sizeof(words), bytes -= sizeof(words)) {
-    memcpy(words, from, sizeof(words));
-    for (size_t i = 0; i < lanes; ++i) {
-      sums[i] = (sums[i] ^ words[i]) * odd;
-    }
-  }
-  memset(words, 0, sizeof(words));
-  memcpy(words, from, bytes);
-  uint64_t all = 0;
-  for (size_t i = 0; i < lanes; ++i) {
-    all = (std::rotl(all, 17) ^ ((sums[i] ^ words[i]) * odd)) * odd;
-  }
-  return all;
-}
-
-// Memory as it was when it was shown, to find out later whether somebody has written to it.
+// What was found when memory was shown, to know later whether somebody has written to it.
 struct Watched {
-  const char* from = nullptr;
-  size_t bytes = 0;
-  uint64_t before = 0;
+  bool watches = false;
   uint32_t version = 0;
-
-  bool changed() const noexcept {
-    return from && digest(from, bytes) != before;
-  }
+  uint64_t digest = 0;
 };
 
 // The tensor as it was when this was made: a later t_(), set_() or resize_() of the tensor does not show. It refers to
@@ -352,6 +327,38 @@ struct TensorBuffer {
     }
   }
 };
+// Mixes memory into a digest.
+uint64_t mix(uint64_t digest, const char* from, size_t bytes) noexcept {
+  uint64_t word = 0;
+  for (size_t done = 0; done < bytes; done += sizeof(word)) {
+    word = 0;
+    memcpy(&word, from + done, std::min(sizeof(word), bytes - done));
+    digest = std::rotl((digest ^ word) * 0x9E3779B97F4A7C15U, 29);  // high bits reach the next product, too
+  }
+  return digest;
+}
+
+// A digest of all elements from `axis` on, and of nothing between them.
+uint64_t digest_of(TensorBuffer* buffer, const char* from, int axis = 0, uint64_t digest = 0) noexcept {
+  if (buffer->c_contiguous) {
+    return mix(digest, from, static_cast<size_t>(buffer->nbytes));
+  }
+  if (axis == buffer->ndim) {
+    return mix(digest, from, buffer->dtype->size);
+  }
+  for (Py_ssize_t i = 0; i < buffer->shape()[axis]; ++i) {
+    digest = digest_of(buffer, from + i * buffer->strides()[axis], axis + 1, digest);
+  }
+  return digest;
+}
+
+bool has_changed(TensorBuffer* buffer) noexcept {
+  const Watched& watched = buffer->watched;
+  // If the version has, torch has written, and has counted that.
+  return watched.watches && watched.version == buffer->version.current_version() &&
+         watched.digest != digest_of(buffer, static_cast<const char*>(buffer->data));
+}
+
 static_assert(sizeof(TensorBuffer) % alignof(Py_ssize_t) == 0 && sizeof(Py_ssize_t) == sizeof(int64_t));
 
 alignas(std::max_align_t) char nothing[1];  // where empty tensors without memory begin
@@ -374,7 +381,7 @@ TensorBuffer* allocate(int ndim, PyTypeObject* type) {
 
 void dealloc(PyObject* self) noexcept {
   TensorBuffer* buffer = cast(self);
-  if (buffer->watched.changed() && buffer->watched.version == buffer->version.current_version()) {
+  if (has_changed(buffer)) {
     buffer->written();
   }
   buffer->hold.~Hold();
@@ -489,7 +496,7 @@ const Hold* hold_behind(const Py_buffer& view) noexcept {
     exporter = PyMemoryView_GET_BASE(exporter);
   }
   // One that is watched has to stay until the end, when it is seen whether somebody has written.
-  const bool ours = exporter && Py_IS_TYPE(exporter, &buffer_type) && !cast(exporter)->watched.from;
+  const bool ours = exporter && Py_IS_TYPE(exporter, &buffer_type) && !cast(exporter)->watched.watches;
   return ours ? &cast(exporter)->hold : nullptr;
 }
 
@@ -609,23 +616,8 @@ constexpr bool asks_for_all(int flags) noexcept {
   return asks_for(flags, PyBUF_FULL_RO);
 }
 
-Access access_of(const at::Tensor& tensor, int flags) noexcept {
-  if (asks_for(flags, PyBUF_WRITABLE)) {
-    return Access::write;
-  }
-  return flags == PyBUF_SIMPLE && tensor.requires_grad() ? Access::read : Access::read_numbers;
-}
-
-// From the first element to the end of the last.
-size_t bytes_between(const TensorBuffer& buffer) noexcept {
-  auto* shape = const_cast<TensorBuffer&>(buffer).shape();
-  auto* strides = const_cast<TensorBuffer&>(buffer).strides();
-  size_t bytes = buffer.dtype->size;
-  for (int d = 0; d < buffer.ndim; ++d) {
-    bytes += static_cast<size_t>((shape[d] - 1) * strides[d]);
-  }
-  return bytes;
-}
+// Memory is not watched beyond this, or a look at a large tensor would take as long as a copy of it.
+constexpr Py_ssize_t most_watched = 1 << 20;
 
 // What torch.Tensor does as an exporter: fills `view` as `flags` ask for. Returns 0, or -1 with a BufferError set;
 // throws what makes the tensor's memory unfit. The request is redirected to a TensorBuffer, which is the object in
@@ -636,7 +628,9 @@ size_t bytes_between(const TensorBuffer& buffer) noexcept {
 // is looked at before and after, if autograd may have saved the tensor: then it is owned by others than its Python
 // object (SavedVariable of a leaf), or its version is (that of anything else, and views).
 int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
-  const OwnedRef owned(reinterpret_cast<PyObject*>(buffer_of(tensor, access_of(tensor, flags), true)));
+  const OwnedRef owned(
+      reinterpret_cast<PyObject*>(
+          buffer_of(tensor, asks_for(flags, PyBUF_WRITABLE) ? Access::write : Access::any, true)));
   TensorBuffer* buffer = cast(owned.get());
   if (fill_buffer(buffer, view, flags) < 0) {
     return -1;
@@ -649,15 +643,16 @@ int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
   }
   const c10::VariableVersion& version = tensor.unsafeGetTensorImpl()->version_counter();
   const bool may_write = !buffer->read_only && (asks_for(flags, PyBUF_WRITABLE) || asks_for_all(flags));
-  if (may_write && buffer->nbytes > 0 && version.enabled()) {
-    if (setting == Protocol::asked) {
-      tensor.unsafeGetTensorImpl()->bump_version();
-    } else if (!version.unique() || tensor.use_count() > 1) {
-      const auto* from = static_cast<const char*>(buffer->data);
-      const size_t bytes = bytes_between(*buffer);
-      buffer->watched = {from, bytes, digest(from, bytes), version.current_version()};
-      buffer->version = version;
-    }
+  if (!may_write || !version.enabled()) {
+    return 0;
+  }
+  if (setting == Protocol::asked) {
+    tensor.unsafeGetTensorImpl()->bump_version();
+  } else if (
+      (!version.unique() || tensor.use_count() > 1) && buffer->nbytes <= most_watched &&
+      buffer->hold.outlasts_storage()) {
+    buffer->version = version;
+    buffer->watched = {true, version.current_version(), digest_of(buffer, static_cast<const char*>(buffer->data))};
   }
   return 0;
 }
@@ -687,9 +682,11 @@ std::string outline(const at::Tensor& tensor) noexcept {
 }
 
 // What torch's functions in Python are for a class, that is not torch.Tensor. Made by ready_buffers().
-PyObject* ordinary_names[3];  // interned: __array__, numpy, __torch_function__
-PyObject* no_torch_function;  // that of torch.nn.Parameter
-PyObject* device_context;     // of torch.device and set_default_device: it has to do with new tensors alone
+constexpr const char* deciding[] = {
+    "__array__", "__array_interface__", "__array_struct__", "numpy", "__torch_function__"};
+PyObject* ordinary_names[std::size(deciding)];  // the same, interned
+PyObject* no_torch_function;                    // that of torch.nn.Parameter
+PyObject* device_context;  // of torch.device and set_default_device: it has to do with new tensors alone
 
 // Whether Python code decides what NumPy shall see of a tensor of this class: then the memory alone is not what the
 // tensor is, and NumPy asks __array__.
@@ -723,6 +720,7 @@ bool is_seen_by_mode() {
 
 int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   const at::Tensor& tensor = reinterpret_cast<THPVariable*>(self)->cdata;
+  view->obj = nullptr;
   try {
     TORCH_CHECK_TYPE(
         !is_overridden(Py_TYPE(self)),
@@ -740,7 +738,7 @@ int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   } catch (...) {
     translate_exception();
   }
-  view->obj = nullptr;
+  Py_CLEAR(view->obj);
   // To those who ask for buffers, all that is wrong is a BufferError; NumPy, for one, then tries other ways.
   if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
     const OwnedRef error = take_error();
@@ -843,13 +841,15 @@ PyTypeObject* tensor_buffer_type() noexcept {
 }
 
 int ready_buffers() noexcept {
-  const char* names[] = {"__array__", "numpy", "__torch_function__"};
-  for (int i = 0; i < 3; ++i) {
-    ordinary_names[i] = PyUnicode_InternFromString(names[i]);
+  for (size_t i = 0; i < std::size(deciding); ++i) {
+    ordinary_names[i] = PyUnicode_InternFromString(deciding[i]);
+    if (!ordinary_names[i]) {
+      return -1;
+    }
   }
   const OwnedRef torch_c(PyImport_ImportModule("torch._C"));
   const OwnedRef torch_device(PyImport_ImportModule("torch.utils._device"));
-  if (!ordinary_names[0] || !ordinary_names[1] || !ordinary_names[2] || !torch_c || !torch_device) {
+  if (!torch_c || !torch_device) {
     return -1;
   }
   no_torch_function = PyObject_GetAttrString(torch_c.get(), "_disabled_torch_function_impl");

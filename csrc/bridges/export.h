@@ -18,10 +18,11 @@ struct Exported {
   bool writable;
 };
 
-// What memory is shown for. Numbers are what gradients could be of; bytes alone are not, and may be read at any time.
-enum class Access { write, read_numbers, read };
+// What memory is shown for: to be written to, to whoever has not said what for, or to be read, by a user who has
+// thought of gradients.
+enum class Access { write, any, read };
 
-// As `readonly` says it, for which a user has thought of gradients.
+// As `readonly` says it.
 constexpr Access access(bool read_only) noexcept {
   return read_only ? Access::read : Access::write;
 }
@@ -89,7 +90,7 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
 
 }  // namespace detail
 
-// Raises unless the memory of a tensor may be shown. To be written to, or read as numbers, it must be one that autograd
+// Raises unless the memory of a tensor may be shown. But to those who have thought of it, it must be one that autograd
 // does not watch, or gradients would be wrong or missing. Memory of expand(), and that of a read-only owner, is shown
 // read-only in any case. Memory that is copied on write is copied now.
 //
@@ -109,7 +110,7 @@ inline Exported check_export(
         argument,
         "share .detach(), share it under torch.no_grad(), or pass readonly=True to the function of interop that "
         "shares",
-        access == Access::read_numbers);
+        access == Access::any);
   }
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   TORCH_CHECK_TYPE(storage != nullptr, "argument '", argument, "' must have a storage, got a tensor that has none");

@@ -79,7 +79,7 @@ class Shared {
   static void drop(void* shared) noexcept {
     auto* self = static_cast<Shared*>(shared);
     if (self->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      detail::free_flat(self->deleter_, self->context_);
+      detail::free_flat<detail::Needs::nothing>(self->deleter_, self->context_);
       delete self;
     }
   }
@@ -142,6 +142,11 @@ class Hold {
     }
   }
 
+  // Whether the memory stays when its storage gets other memory.
+  bool outlasts_storage() const noexcept {
+    return what_ != nullptr && drop_ != &drop_storage;
+  }
+
   // Another hold on the same memory. Needs the GIL.
   Hold again() const noexcept {
     if (drop_ == &drop_owner) {
@@ -164,7 +169,8 @@ class Hold {
   Hold(void* what, c10::DeleterFnPtr drop) noexcept : what_(what), drop_(drop) {}
 
   static void drop_storage(void* storage) noexcept {
-    detail::free_flat([](void* one) { c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(one)); }, storage);
+    detail::free_flat<detail::Needs::nothing>(
+        [](void* one) { c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(one)); }, storage);
   }
 
   void* what_ = nullptr;

@@ -32,11 +32,16 @@ struct Freeing {
   Waiting* waiting;
 };
 inline constexpr int deepest_freeing = 50;
-inline constinit thread_local Freeing freeing{};
+
+// What waits is freed by the outermost call on this thread, as that was called: those that need the GIL have one list,
+// and those that do without, whose callers may have given it up, another.
+enum class Needs { gil, nothing };
+inline constinit thread_local Freeing freeing[2]{};
 
 // Calls `drop(what)`, now or when what is being freed around it on this thread is freed.
-inline void free_flat(c10::DeleterFnPtr drop, void* what) noexcept {
-  Freeing& state = freeing;
+template <Needs needs>
+void free_flat(c10::DeleterFnPtr drop, void* what) noexcept {
+  Freeing& state = freeing[static_cast<int>(needs)];
   if (state.depth >= deepest_freeing) [[unlikely]] {
     if (auto* waiting = new (std::nothrow) Waiting{state.waiting, drop, what}) {
       state.waiting = waiting;
@@ -86,7 +91,7 @@ struct Owner {
 
  private:
   static void dealloc(PyObject* self) noexcept {
-    detail::free_flat(&destroy, self);
+    detail::free_flat<detail::Needs::gil>(&destroy, self);
   }
   static void destroy(void* self) noexcept {
     static_cast<Owner*>(self)->value.~T();
@@ -134,7 +139,7 @@ inline void drop_reference(void* object) noexcept {
 }
 
 inline void drop(void* object) noexcept {
-  free_flat(&drop_reference, object);
+  free_flat<Needs::gil>(&drop_reference, object);
 }
 
 // The thread that holds the GIL, or null.

@@ -617,6 +617,50 @@ def test_who_only_reads_is_never_counted(bridged, name, saved):
         assert not is_counted(bridged.read_by_a_writer, torch.ones(3))
 
 
+def shuffle(array):
+    np.random.default_rng(0).shuffle(array)
+
+
+@pytest.mark.parametrize("n", [4, 8, 64, 1000, 8192])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.complex64, torch.int64])
+@pytest.mark.parametrize("write", [lambda a: np.negative(a, out=a), lambda a: np.conjugate(a, out=a), shuffle])
+def test_regular_writes_are_found(write, dtype, n):
+    """Which change many words in the same way, and must not cancel out."""
+    turned = 1j if dtype.is_complex else 1
+    for tensor in (torch.arange(1, n + 1).to(dtype) * turned, torch.where(torch.arange(n) % 2 == 0, 1, -1).to(dtype)):
+        before = tensor.clone()
+        alias = tensor[:]
+        with interop.enable_buffer_protocol():
+            write(np.asarray(alias))
+        assert tensor._version == (not torch.equal(tensor, before))
+
+
+def test_what_lies_between_is_not_watched():
+    """A write to other elements of the same memory, and to a tensor that is larger than what is looked at."""
+    square = torch.ones(4, 4)
+    with interop.enable_buffer_protocol():
+        column = memoryview(square[:, 3])
+        square.numpy()[1, 1] = 7
+        column.release()
+        assert square._version == 0
+        large = torch.zeros(2**18 + 1)
+        alias = large[:]
+        np.asarray(alias)[0] = 1
+        assert large._version == 0
+
+
+def test_memory_that_is_replaced_meanwhile(tmp_path):
+    """That of a mapped file is not kept: it is not looked at when the export ends."""
+    torch.save(torch.ones(100), tmp_path / "file")
+    tensor = torch.load(tmp_path / "file", mmap=True)
+    alias = tensor[:]
+    with interop.enable_buffer_protocol():
+        view = memoryview(tensor)
+        tensor.share_memory_()
+        view.release()
+    assert alias.sum() == 100
+
+
 @pytest.mark.parametrize(("name", "saved"), uses(WRITERS))
 def test_who_has_written_is_counted_at_the_end(name, saved):
     with interop.enable_buffer_protocol():
@@ -640,10 +684,15 @@ def test_what_counting_misses():
 def test_torchs_own_writes_are_counted_once():
     tensor = torch.ones(3)
     with interop.enable_buffer_protocol():
-        view, alias = memoryview(tensor), tensor[:]
+        alias = tensor[:]
+        view = memoryview(tensor)
         alias.add_(1)
         view.release()
-    assert tensor._version == 1
+        assert tensor._version == 1
+        view = memoryview(tensor)
+        view[0] = 7
+        view.release()
+        assert tensor._version == 2
 
 
 def test_what_an_array_shares_is_not_resized():
@@ -696,6 +745,15 @@ class Intercepts(torch.Tensor):
         return super().__torch_function__(function, types, arguments, keywords or {})
 
 
+class Describes(torch.Tensor):
+    @property
+    def __array_interface__(self):
+        return np.array([42.0]).__array_interface__
+
+    def __array__(self, *arguments, **keywords):
+        return np.array([42.0])
+
+
 class Sees(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         if function is torch.Tensor.__array__:
@@ -703,7 +761,7 @@ class Sees(torch.overrides.TorchFunctionMode):
         return function(*arguments, **(keywords or {}))
 
 
-@pytest.mark.parametrize("kind", [Overrides, Renames, Intercepts])
+@pytest.mark.parametrize("kind", [Overrides, Renames, Intercepts, Describes])
 def test_what_a_class_makes_of_itself_is_what_numpy_sees(kind):
     tensor = torch.ones(3).as_subclass(kind)
     expected = np.asarray(tensor)
@@ -728,15 +786,15 @@ def test_what_a_mode_sees_is_what_numpy_sees():
         assert memoryview(torch.nn.Buffer(tensor)).tolist() == [1, 1, 1]
 
 
-def test_gradients_keep_numbers_back_and_not_bytes(bridged):
+def test_gradients_keep_memory_back(bridged):
     tensor = torch.arange(6.0).view(2, 3).requires_grad_()
-    raw = bytes_of(tensor.detach())
     with interop.enable_buffer_protocol():
-        assert bytes(tensor) == raw
-        assert hashlib.sha256(tensor).digest() == hashlib.sha256(raw).digest()
-        for read in (memoryview, lambda one: bridged.total(one[0])):
-            with pytest.raises(BufferError, match=r"read as numbers.*\.detach\(\).*torch.float32 with sizes"):
+        assert bytes(tensor) == bytes_of(tensor.detach())
+        for read in (memoryview, hashlib.sha256, lambda one: bridged.total(one[0])):
+            with pytest.raises(BufferError, match=r"to be read:.*\.detach\(\).*torch.float32 with sizes"):
                 read(tensor)
+        with pytest.raises(RuntimeError):
+            torch.frombuffer(tensor, dtype=torch.float32)
         with pytest.raises(BufferError, match=r"require grad to be written to.*torch.float32 with sizes"):
             bridged.contiguous(tensor)
         with torch.no_grad():

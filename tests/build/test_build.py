@@ -63,7 +63,8 @@ class TestExtension:
         assert {"z", "c10", "torch_cpu", "torch_python"} <= set(extension.libraries)
         assert extension.language == "c++"
 
-    def test_flags_of_the_user_come_last(self):
+    def test_flags_of_the_user_come_last(self, monkeypatch):
+        monkeypatch.delenv("CFLAGS", raising=False)
         assert Extension("m", ["m.pyx"], extra_compile_args=["-O3"]).extra_compile_args[-1] == "-O3"
         both = Extension("m", ["m.pyx"], extra_compile_args={"cxx": ["-O3"], "nvcc": ["-lineinfo"]}).extra_compile_args
         assert both == {"cxx": ["-std=c++20", *openmp_flags(), "-O2", "-O3"], "nvcc": ["-lineinfo"]}

@@ -60,7 +60,13 @@ def started(tmp_path):
     def start(*arguments):
         with open(tmp_path / "output", "wb") as output:
             process = subprocess.Popen(
-                [sys.executable, *arguments], cwd=tmp_path, stdout=output, stderr=output, start_new_session=True
+                [sys.executable, *arguments],
+                cwd=tmp_path,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                # Where the tests run in the background of a shell, it is ignored, and so by all that they start.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # no thread has locks
             )
         processes.append(process)
         wait_until(lambda: is_compiling(process.pid) or process.poll() is not None, 300)

@@ -252,7 +252,7 @@ inline void check_data(
 }
 
 // Raises if autograd watches the tensor, and would not see that it is written to through a pointer, or with `reads`
-// what is computed from the numbers behind one. `instead` says what to do.
+// what is computed from what is read. `instead` says what to do.
 inline void check_unwatched(
     const at::TensorBase& tensor,
     const char* argument,
@@ -262,15 +262,15 @@ inline void check_unwatched(
       !(tensor.requires_grad() && c10::GradMode::is_enabled()),
       "argument '",
       argument,
-      reads ? "' must not require grad to be read as numbers: autograd cannot see what is computed from them; "
+      reads ? "' must not require grad to be read: autograd cannot see what is computed from it; "
             : "' must not require grad to be written to: autograd cannot see the write; ",
       instead);
   TORCH_CHECK(
       !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(),
       "argument '",
       argument,
-      reads ? "' must not be a dual tensor to be read as numbers: forward-mode autograd cannot see what is computed "
-              "from them; take the primal of torch.autograd.forward_ad.unpack_dual()"
+      reads ? "' must not be a dual tensor to be read: forward-mode autograd cannot see what is computed "
+              "from it; take the primal of torch.autograd.forward_ad.unpack_dual()"
             : "' must not be a dual tensor to be written to: forward-mode autograd cannot see the write; "
               "write to the primal of torch.autograd.forward_ad.unpack_dual()");
 }
