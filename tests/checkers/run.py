@@ -27,7 +27,7 @@ import torch
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 ROOT = TESTS.parent
-OF_BUILDS = ("abi", "build", "codegen", "cython", "errors.py", "paths.py", "toolchain.py")
+OF_BUILDS = ("abi", "build", "codegen", "cython", "errors.py", "paths.py", "private.py", "processes.py", "toolchain.py")
 """The parts of interop that builds use."""
 BUILD = ROOT / "build" / "checkers"
 FAULTS = HERE / "faults"
