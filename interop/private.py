@@ -6,11 +6,11 @@ put something in the place of what was checked.
 
 import contextlib
 import errno
-import functools
 import grp
 import hashlib
 import os
 import pwd
+import shlex
 import shutil
 import stat
 import warnings
@@ -21,15 +21,22 @@ from pathlib import Path
 from interop.errors import Error
 
 __all__ = [
-    *("NotPrivateError", "check", "digest", "make_folders", "open_file", "open_folder", "remove", "seal", "unseal"),
-    *("user", "warn"),
+    *("NotPrivateError", "WritableError", "check", "damaged", "digest", "make_folders", "note", "open_file"),
+    *("open_folder", "remove", "seal", "unseal", "warn"),
 ]
 
 _MAX_LINKS = 40  # as in Linux
 
+_notes: dict[str, bool] = {}
+"""What there is to say, and whether it has been said."""
+
 
 class NotPrivateError(Error, PermissionError):
     """Somebody else owns a part of a path, or can write to it."""
+
+
+class WritableError(NotPrivateError):
+    """It is ours, and others can write to it."""
 
 
 @contextlib.contextmanager
@@ -116,17 +123,18 @@ def digest(file: BufferedReader) -> str:
 def check(path: str, state: os.stat_result) -> None:
     """Raise `NotPrivateError` if the file or folder of that state is somebody else's, or others can write to it."""
     mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
-    advice = (
-        "who could put modules there that would run as yours, and you are "
-        f"{user(us)}; remove it, or name a folder of your own in the environment variable INTEROP_CACHE_DIR"
-    )
+    risk = f"who could put modules there that would run as yours, and you are {_user(us)}"
+    advice = "name a folder of your own elsewhere in the environment variable INTEROP_CACHE_DIR"
     # Where root has no number, in a container of another user's, the root of the file system is still root's.
     if state.st_uid not in (0, us) and state.st_uid != os.stat("/").st_uid:
-        raise NotPrivateError(f"{path} belongs to {user(state.st_uid)}, {advice}")
+        raise NotPrivateError(f"{path} belongs to {_user(state.st_uid)}, {risk}; {advice}")
     if stat.S_ISLNK(state.st_mode) or (stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
         return  # in /tmp others can take away what is theirs alone
     if mode & 0o002 or (mode & 0o020 and not _is_only_ours(state.st_gid)):
-        raise NotPrivateError(f"{path} can be written to by others (its mode is {mode:o}), {advice}")
+        text = f"{path} can be written to by others (its mode is {mode:o}), {risk}; "
+        if state.st_uid == us:
+            raise WritableError(f"{text}run chmod go-w {shlex.quote(path)}, or {advice}")
+        raise NotPrivateError(text + advice)
 
 
 def _is_only_ours(group: int) -> bool:
@@ -155,16 +163,25 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-@functools.cache
-def warn(path: Path) -> None:
-    """Say, once in a process, that what is kept at `path` is not used."""
-    warnings.warn(
-        f"torch-interop makes {path} anew: what lies there was damaged, or changed by others than torch-interop",
-        stacklevel=2,
-    )
+def note(text: str) -> None:
+    """Have `warn` say something, once in a process."""
+    _notes.setdefault(text, False)
 
 
-def user(number: int) -> str:
+def warn() -> None:
+    """Say what was noted. This comes last: a warning can be an error, and nothing is to be left half done."""
+    for text, said in list(_notes.items()):
+        _notes[text] = True
+        if not said:
+            warnings.warn(text, stacklevel=2)
+
+
+def damaged(path: Path) -> str:
+    """The text to note where what is kept at `path` is not used."""
+    return f"torch-interop has made {path} anew: what lay there was damaged, or changed by others than torch-interop"
+
+
+def _user(number: int) -> str:
     """The name of a user, for messages."""
     if number == 0:
         return "root"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from interop.cuda.nvrtc import Image
 from interop.paths import get_cache_dir, make_cache_dir
-from interop.private import make_folders, open_file, open_folder, remove, seal, unseal, warn
+from interop.private import damaged, make_folders, note, open_file, open_folder, remove, seal, unseal, warn
 
 __all__ = ["MAX_ENTRIES", "folder", "key", "read", "write"]
 
@@ -43,8 +43,9 @@ def read(name: str) -> Image | None:
             return None
         content = None  # it is a folder, a link, a pipe
     if content is None:
-        warn(path)
         remove(path)
+        note(damaged(path))
+        warn()
         return None
     head, _, code = content.partition(b"\n")
     fields = json.loads(head)
@@ -70,6 +71,7 @@ def write(name: str, image: Image) -> None:
             os.unlink(temporary)
             raise
         _prune(place)
+    warn()
 
 
 def _prune(place: Path) -> None:

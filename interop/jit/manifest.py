@@ -41,7 +41,7 @@ _LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
 
 
 class DamagedError(Error):
-    """What lies in the cache is not what was written there. That has been said, as a warning."""
+    """What lies in the cache is not what was written there. `private.warn` says so, once it was made anew."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
 
 
 def _damaged(folder: Path) -> NoReturn:
-    private.warn(root() / _entry(folder))
+    private.note(private.damaged(root() / _entry(folder)))
     raise DamagedError(f"{folder} is not what was written there")
 
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import uuid
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -177,9 +178,12 @@ class TestDamage:
 
     @staticmethod
     def is_damaged(folder):
-        private.warn.cache_clear()
-        with pytest.warns(UserWarning, match=f"makes {folder} anew") as warned:
-            found = [manifest.find(folder) for _ in range(2)]
+        private._notes.clear()
+        found = []
+        with pytest.warns(UserWarning, match=f"has made {folder} anew") as warned:
+            for _ in range(2):
+                found.append(manifest.find(folder))
+                private.warn()
         return found == [None, None] and len(warned) == 1
 
     def test_as_it_is(self, made):
@@ -260,10 +264,23 @@ class TestDamage:
                 path.mkdir()
             else:
                 path.write_bytes(content)
-            private.warn.cache_clear()
-            with pytest.warns(UserWarning, match=f"makes {path} anew"):
-                assert nvrtc.read("kernel") is None
+            private._notes.clear()
+            with pytest.raises(UserWarning, match=f"has made {path} anew"):  # an error here, and yet it is removed
+                nvrtc.read("kernel")
+            assert not path.exists()
             assert nvrtc.read("kernel") is None
+
+    @pytest.mark.long
+    def test_a_warning_that_is_an_error(self, place):
+        """The module has been made anew all the same."""
+        text = "x = 1\n"
+        path = Path(interop.load_inline(text, name="damaged").__file__)
+        path.write_bytes(b"")
+        private._notes.clear()
+        with pytest.raises(UserWarning, match="modules/damaged-"):
+            interop.load_inline(text, name="damaged")
+        assert not path.exists()
+        assert interop.load_inline(text, name="damaged").x == 1
 
 
 class TestPrivacy:
@@ -421,6 +438,31 @@ class TestPrivacy:
             else:
                 with pytest.raises(private.NotPrivateError, match="mode is 770"), private.open_folder(tmp_path):
                     pass
+
+    @pytest.mark.parametrize("how", ["owner", "mode"])
+    def test_a_home_of_others(self, tmp_path, monkeypatch, how):
+        """As in containers, where nobody has chosen it."""
+        if how == "owner" and os.geteuid() != 0:
+            pytest.skip("only root can give a folder away")
+        home, temporary = tmp_path / "home", tmp_path / "temporary"
+        temporary.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+        for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", str(home))
+        home.mkdir()
+        os.chown(home, 65534, -1) if how == "owner" else home.chmod(0o777)
+        private._notes.clear()
+        cache.prepare("private")
+        with pytest.warns(UserWarning, match=rf"in {temporary}/torch-interop-\d+, and not in {home}/.cache: {home} "):
+            private.warn()
+        private.warn()
+        assert (get_cache_dir() / "jit").is_dir()
+        assert not list(home.iterdir())
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(home / "cache"))  # which somebody has chosen
+        advice = {"owner": "name a folder", "mode": f"run chmod go-w {home}, or name a folder"}[how]
+        with pytest.raises(CacheError, match=rf"; {advice} of your own elsewhere in .* INTEROP_CACHE_DIR$"):
+            cache.prepare("private")
 
     def test_a_home_that_is_empty(self, tmp_path, monkeypatch):
         for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):
