@@ -21,8 +21,8 @@ from pathlib import Path
 from interop.errors import Error
 
 __all__ = [
-    *("NotPrivateError", "WritableError", "check", "damaged", "digest", "make_folders", "note", "open_file"),
-    *("open_folder", "remove", "seal", "unseal", "warn"),
+    *("NotPrivateError", "WritableError", "check", "damaged", "digest", "is_damage", "make_folders", "note"),
+    *("open_file", "open_folder", "remove", "seal", "unseal", "warn"),
 ]
 
 _MAX_LINKS = 40  # as in Linux
@@ -53,8 +53,8 @@ def open_folder(path: Path) -> Iterator[int]:
         If there is no such folder.
     """
     rest, at, links = [*reversed(path.absolute().parts)], "/", 0
-    folder: int | None = None
-    with contextlib.ExitStack() as stack:
+    folder = os.open(at, os.O_PATH | os.O_CLOEXEC)
+    try:
         while rest:
             part = rest.pop()
             whole = os.path.join(at, part)
@@ -63,22 +63,25 @@ def open_folder(path: Path) -> Iterator[int]:
             except OSError as error:
                 error.filename = whole
                 raise
-            stack.callback(os.close, handle)
-            state = os.fstat(handle)
-            check(whole, state)
-            if stat.S_ISLNK(state.st_mode) and links < _MAX_LINKS:
-                links += 1
-                rest += reversed(Path(os.readlink(part, dir_fd=folder)).parts)
-            elif stat.S_ISDIR(state.st_mode):
-                folder, at = handle, whole
-            else:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), whole)
-        assert folder is not None  # the path begins with that of the root
+            try:
+                state = os.fstat(handle)
+                check(whole, state)
+                if stat.S_ISLNK(state.st_mode) and links < _MAX_LINKS:
+                    links += 1
+                    rest += reversed(Path(os.readlink(part, dir_fd=folder)).parts)
+                elif stat.S_ISDIR(state.st_mode):
+                    folder, handle, at = handle, folder, whole
+                else:
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), whole)
+            finally:
+                os.close(handle)
         yield folder
+    finally:
+        os.close(folder)
 
 
-def open_file(folder: int, name: str) -> BufferedReader:
-    """The file `name` in a folder from `open_folder`, for reading.
+def open_file(folder: int, path: Path) -> BufferedReader:
+    """The file at `path`, in a folder from `open_folder`, for reading.
 
     Raises
     ------
@@ -88,16 +91,29 @@ def open_file(folder: int, name: str) -> BufferedReader:
         If there is none, or it is no regular file, but a link perhaps.
     """
     # Without waiting for somebody who writes to a pipe.
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        handle = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     try:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
-            raise OSError(errno.EINVAL, "no regular file", name)
-        check(os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name), state)
+            raise OSError(errno.EINVAL, "no regular file", str(path))
+        check(str(path), state)
     except BaseException:
         os.close(handle)
         raise
     return os.fdopen(handle, "rb")
+
+
+def is_damage(error: OSError) -> bool:
+    """Whether something else lies in the place of a file of ours, perhaps put there by others.
+
+    Other errors can pass, as one of a disk far away.
+    """
+    codes = (errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
+    return isinstance(error, WritableError) or error.errno in codes
 
 
 def seal(name: str, text: bytes) -> bytes:
@@ -169,11 +185,14 @@ def note(text: str) -> None:
 
 
 def warn() -> None:
-    """Say what was noted. This comes last: a warning can be an error, and nothing is to be left half done."""
-    for text, said in list(_notes.items()):
-        _notes[text] = True
-        if not said:
-            warnings.warn(text, stacklevel=2)
+    """Say what was noted, in one warning.
+
+    This comes last: a warning can be an error, and nothing is to be left half done.
+    """
+    texts = [text for text, said in list(_notes.items()) if not said]
+    _notes.update(dict.fromkeys(texts, True))
+    if texts:
+        warnings.warn("\n".join(texts), stacklevel=2)
 
 
 def damaged(path: Path) -> str:

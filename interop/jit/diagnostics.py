@@ -103,6 +103,8 @@ def explain_os_error(error: OSError) -> str:
             f"there is no room to write {folder} ({error.strerror}){disk}; make some, with `python -m interop cache "
             "--clear` perhaps, or name another folder in INTEROP_CACHE_DIR"
         )
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR):
+        return f"the cache cannot be used:{place} ({error.strerror})"
     return (
         f"the cache cannot be written:{place} ({error.strerror}); name a folder that can in the environment variable "
         "INTEROP_CACHE_DIR"

@@ -95,9 +95,10 @@ def read(folder: Path) -> Manifest | None:
     Raises
     ------
     DamagedError
-        If there is something else in its place, or it is that of another entry of the cache.
+        If there is something else in its place, it is that of another entry of the cache, or the entry is ours and
+        others could write there.
     NotPrivateError
-        If others could have written it.
+        If it is somebody else's, or others could put the whole entry there.
     """
     try:
         data = _read(folder, [NAME], lambda file: file.read(MAX_SIZE))[NAME]
@@ -127,12 +128,15 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
     try:
         with private.open_folder(folder) as handle:
             for name in names:
-                with private.open_file(handle, name) as file:
+                with private.open_file(handle, folder / name) as file:
                     found[name] = use(file)
-    except (FileNotFoundError, private.NotPrivateError):
+    except private.WritableError:
+        with private.open_folder((root() / _entry(folder)).parent):  # raises unless it is the entry alone
+            _damaged(folder)
+    except OSError as error:
+        if private.is_damage(error):
+            _damaged(folder)
         raise
-    except OSError:
-        _damaged(folder)
     return found
 
 

@@ -1,5 +1,6 @@
 """What is kept on disk for modules that are compiled while a program runs: how much, what goes, what stays."""
 
+import errno
 import grp
 import json
 import os
@@ -13,6 +14,7 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,15 +25,16 @@ from interop import Error, private
 from interop import __main__ as command_line
 from interop.cuda import cache as nvrtc
 from interop.cuda.nvrtc import Image
-from interop.jit import BuildError, cache, loading, manifest
+from interop.jit import BuildError, cache, loading, manifest, precompiled
 from interop.jit.cache import Entry
-from interop.jit.diagnostics import CacheError
+from interop.jit.diagnostics import CacheError, explain_os_error
 from interop.paths import get_cache_dir
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """An empty cache."""
+    monkeypatch.setattr(private, "_notes", {})
     monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("INTEROP_CACHE_LIMIT", raising=False)
     return tmp_path
@@ -179,12 +182,12 @@ class TestDamage:
     @staticmethod
     def is_damaged(folder):
         private._notes.clear()
-        found = []
-        with pytest.warns(UserWarning, match=f"has made {folder} anew") as warned:
-            for _ in range(2):
-                found.append(manifest.find(folder))
-                private.warn()
-        return found == [None, None] and len(warned) == 1
+        assert manifest.find(folder) is None
+        with pytest.warns(UserWarning, match=f"has made {folder} anew"):
+            private.warn()
+        assert manifest.find(folder) is None
+        private.warn()  # not twice
+        return True
 
     def test_as_it_is(self, made):
         folder, data = made
@@ -253,6 +256,55 @@ class TestDamage:
         (folder / manifest.NAME).write_bytes(content)
         assert manifest.find(folder) if content == before else self.is_damaged(folder)
 
+    def test_an_error_that_passes(self, made, place, monkeypatch):
+        """Then nothing is removed."""
+        folder, _ = made
+        nvrtc.write("kernel", Image(b"code", (), {}, ""))
+        error = OSError(errno.EMFILE, os.strerror(errno.EMFILE), "file")
+
+        def fail(*_):
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(private, "check", fail)
+            with pytest.raises(OSError, match="Too many open files"):
+                manifest.find(folder)
+            assert nvrtc.read("kernel") is None
+        assert explain_os_error(error) == "Too many open files: file"
+        assert explain_os_error(OSError(error.errno, "why", str(folder))) == f"the cache cannot be used: {folder} (why)"
+        assert manifest.find(folder)
+        assert nvrtc.read("kernel")
+
+    def test_few_files_are_open(self, place):
+        """One for a folder, however deep it is."""
+        deep = place.joinpath(*"abcdefghij")
+        deep.mkdir(parents=True)
+        (deep / "file").touch()
+        before = os.listdir("/proc/self/fd")
+        with private.open_folder(deep) as handle, private.open_file(handle, deep / "file"):
+            assert len(os.listdir("/proc/self/fd")) == len(before) + 2
+
+    def test_objects_for_cuda(self, place, tmp_path, monkeypatch):
+        """Which ninja would take for made, whatever is in them."""
+
+        def compile_cuda(extension, _, folder, *__, **___):
+            made = folder / "kernel.o"
+            made.exists() or made.write_bytes(b"object")
+            extension.extra_objects.append(str(made))
+
+        monkeypatch.setattr(precompiled, "cuda", lambda: SimpleNamespace(toolkit=True))
+        monkeypatch.setattr(precompiled, "compile_cuda", compile_cuda)
+        monkeypatch.setattr(precompiled, "headers_of", lambda _: set())
+        output = tmp_path / "output"
+        output.mkdir()
+        for has_manifest in (False, True, True):
+            extension = interop.build.Extension("m", ["m.cu"], bootstrap=False)
+            precompiled.compile_cuda_sources(extension, output, lambda _: None, False, False)
+            assert (output / "kernel.o").read_bytes() == b"object"
+            (made,) = place.glob("jit/objects/*/kernel.o")
+            made.write_bytes(b"")
+            has_manifest or made.with_name(manifest.NAME).unlink()
+
     def test_a_kernel(self, place):
         image = Image(b"code", ("kernel",), {"k<int>": "k"}, "log")
         path = place / "nvrtc" / "kernel"
@@ -309,15 +361,28 @@ class TestPrivacy:
         cache.prepare("private")
         assert (place / below).stat().st_mode & 0o777 == 0o700
 
-    @pytest.mark.parametrize("below", ["modules", "objects/key"])
-    def test_one_with_folders_that_others_can_write(self, place, below):
-        (place / "jit" / below).mkdir(parents=True)
-        (place / "jit").chmod(0o755)
+    def test_one_with_a_folder_that_others_can_write(self, place):
+        (place / "jit" / "modules").mkdir(parents=True)
+        (place / "jit" / "modules").chmod(0o775)
         cache.prepare("private")
-        assert (place / "jit").stat().st_mode & 0o777 == 0o755
-        (place / "jit" / below).chmod(0o775)
-        cache.prepare("private")
-        assert (place / "jit").stat().st_mode & 0o777 == 0o700
+        assert (place / "jit" / "modules").stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.long
+    def test_all_of_it_was_opened_to_others(self, place):
+        """As in recipes for images of containers; who had the time may have changed anything."""
+        name = "opened"
+        path = Path(interop.load_inline("x = 1\n", name=name).__file__)
+        nvrtc.write("kernel", Image(b"code", (), {}, ""))
+        subprocess.run(["chmod", "-R", "a+rwX", place], check=True)
+        with pytest.warns(UserWarning, match=f"modules/{name}-") as warned:
+            assert interop.load_inline("x = 1\n", name=name).x == 1
+        assert len(warned) == 1
+        assert not path.exists()
+        with pytest.warns(UserWarning, match="nvrtc/kernel"):
+            assert nvrtc.read("kernel") is None
+        before = private._notes.copy()
+        assert interop.load_inline("x = 1\n", name=name).x == 1
+        assert private._notes == before
 
     @pytest.mark.parametrize("mode", [0o1777, 0o1700, 0o777])
     def test_one_that_is_shared(self, place, mode):
@@ -374,7 +439,9 @@ class TestPrivacy:
         (folder / "private.so").touch()
         manifest.write(folder, "private.so", (), time.time())
         (folder / name).chmod(0o777)
-        with pytest.raises(Error, match=rf"{folder / name} can be written to by others \(its mode is 777\)"):
+        assert TestDamage.is_damaged(folder)
+        (place / "jit").chmod(0o777)
+        with pytest.raises(Error, match=rf"{place}/jit can be written to by others \(its mode is 777\)"):
             manifest.find(folder)
 
     @needs_root
