@@ -6,6 +6,7 @@ put something in the place of what was checked.
 
 import contextlib
 import errno
+import functools
 import grp
 import hashlib
 import os
@@ -141,25 +142,39 @@ def check(path: str, state: os.stat_result) -> None:
     mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
     risk = f"who could put modules there that would run as yours, and you are {_user(us)}"
     advice = "name a folder of your own elsewhere in the environment variable INTEROP_CACHE_DIR"
-    # Where root has no number, in a container of another user's, the root of the file system is still root's.
-    if state.st_uid not in (0, us) and state.st_uid != os.stat("/").st_uid:
+    # Where root has no number, in a container of another user's, the root of the file system is still root's. Of other
+    # folders nobody knows: all who have no number there look like one.
+    if state.st_uid not in (0, us) and path != "/":
         raise NotPrivateError(f"{path} belongs to {_user(state.st_uid)}, {risk}; {advice}")
     if stat.S_ISLNK(state.st_mode) or (stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
         return  # in /tmp others can take away what is theirs alone
-    if mode & 0o002 or (mode & 0o020 and not _is_only_ours(state.st_gid)):
+    if mode & 0o002 or (mode & 0o020 and (_has_list(path) or not _is_only_ours(state.st_gid, us))):
         text = f"{path} can be written to by others (its mode is {mode:o}), {risk}; "
         if state.st_uid == us:
             raise WritableError(f"{text}run chmod go-w {shlex.quote(path)}, or {advice}")
         raise NotPrivateError(text + advice)
 
 
-def _is_only_ours(group: int) -> bool:
-    """Whether a group has one user, as many systems make one for each: what that may write, nobody else may."""
+@functools.cache
+def _is_only_ours(group: int, us: int) -> bool:
+    """Whether a group has one user, as many systems make one for each: what that may write, nobody else may.
+
+    Root's is not one: what runs under a number of its own, as in containers, is often in it.
+    """
     with contextlib.suppress(KeyError):
-        name = pwd.getpwuid(os.geteuid()).pw_name
-        found = grp.getgrgid(group)
-        return found.gr_name == name and {*found.gr_mem} <= {name}
+        name, found = pwd.getpwuid(us).pw_name, grp.getgrgid(group)
+        users = {name, *found.gr_mem, *(one.pw_name for one in pwd.getpwall() if one.pw_gid == group)}
+        return group != 0 and found.gr_name == name and users == {name} and pwd.getpwuid(us).pw_gid == group
     return False
+
+
+def _has_list(path: str) -> bool:
+    """Whether there is a list of who may do what, for which the bits of the group stand then."""
+    try:
+        os.getxattr(path, "system.posix_acl_access")
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
 
 
 def make_folders(path: Path) -> None:

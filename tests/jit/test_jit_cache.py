@@ -8,6 +8,7 @@ import pickle
 import pwd
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -492,19 +493,54 @@ class TestPrivacy:
             self.load()
         assert not list((tmp_path / "mine").iterdir())
 
-    def test_a_group_of_one(self, tmp_path):
+    def test_a_group_of_one(self, tmp_path, monkeypatch):
         """That of the user alone; another may have members that nobody here knows of."""
+        group = os.getgid() or 12345
+        users = [SimpleNamespace(pw_name="user", pw_gid=group)]
+        monkeypatch.setattr(pwd, "getpwuid", lambda _: users[0])
+        monkeypatch.setattr(pwd, "getpwall", lambda: users)
+        monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="user", gr_mem=[]))
+        os.chown(tmp_path, -1, group)
         tmp_path.chmod(0o770)
-        state = os.stat(tmp_path)
-        ours = grp.getgrgid(state.st_gid).gr_name == pwd.getpwuid(os.geteuid()).pw_name
-        for group in (state.st_gid, *([65534] if os.geteuid() == 0 else [])):
-            os.chown(tmp_path, -1, group)
-            if group == state.st_gid and ours:
+
+        def is_open():
+            private._is_only_ours.cache_clear()
+            try:
                 with private.open_folder(tmp_path):
-                    pass
-            else:
-                with pytest.raises(private.NotPrivateError, match="mode is 770"), private.open_folder(tmp_path):
-                    pass
+                    return False
+            except private.WritableError as error:
+                assert "mode is 770" in str(error)
+                return True
+
+        assert not is_open()
+        users.append(SimpleNamespace(pw_name="other", pw_gid=group))
+        assert is_open()
+        del users[1]
+        users[0].pw_gid += 1
+        assert is_open()
+        users[0].pw_gid -= 1
+        entries = ((1, 7, -1), (2, 7, 65534), (4, 0, -1), (0x10, 7, -1), (0x20, 0, -1))  # the second is another user
+        words = b"".join(struct.pack("<HHi", *entry) for entry in entries)
+        try:
+            os.setxattr(tmp_path, "system.posix_acl_access", struct.pack("<I", 2) + words)
+        except OSError:
+            pytest.skip("this file system has no lists of who may do what")
+        assert is_open()
+        os.removexattr(tmp_path, "system.posix_acl_access")
+        tmp_path.chmod(0o770)
+        assert not is_open()
+        if os.geteuid() == 0:
+            os.chown(tmp_path, -1, 0)
+            users[0].pw_gid = 0
+            assert is_open()
+
+    def test_users_without_a_number(self, monkeypatch):
+        """In a container of another user's they all look like one, and root does, too."""
+        state = os.stat_result((0o40755, 0, 0, 0, 12345, 0, 0, 0, 0, 0))
+        monkeypatch.setattr(os, "stat", lambda _: state)
+        private.check("/", state)
+        with pytest.raises(private.NotPrivateError, match="/home belongs to user 12345"):
+            private.check("/home", state)
 
     @pytest.mark.parametrize("how", ["owner", "mode"])
     def test_a_home_of_others(self, tmp_path, monkeypatch, how):
