@@ -1,13 +1,14 @@
 """The folders of the declarations, headers and sources that modules are built with, and the folder of the cache."""
 
 import contextlib
+import functools
 import os
 import stat
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from interop.private import NotPrivateError, check, make_folders, open_folder, user
+from interop.private import NotPrivateError, check, make_folders, note, open_folder
 
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent
@@ -37,7 +38,7 @@ def get_cache_dir() -> Path:
     """The folder for what is kept between runs: compiled modules, precompiled headers, what NVRTC made.
 
     It is ``$INTEROP_CACHE_DIR``, else ``torch-interop`` in ``$XDG_CACHE_HOME`` or ``~/.cache``; for a user without a
-    home, a folder of this user's where temporary files lie.
+    home, or with one in which others can write, a folder of this user's where temporary files lie.
     """
     own = os.environ.get("INTEROP_CACHE_DIR")
     if own:
@@ -46,7 +47,27 @@ def get_cache_dir() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base) and os.environ.get("HOME") != "":  # of which Python would make /.cache
         base = os.path.expanduser("~/.cache")
-    return Path(base, "torch-interop") if os.path.isabs(base) else _temporary()
+    return Path(base, "torch-interop") if os.path.isabs(base) and _is_private(base) else _temporary()
+
+
+@functools.cache
+def _is_private(base: str) -> bool:
+    """Whether nobody else can put a folder in the place of one that is made there; else that is noted.
+
+    In containers, homes of other users and of groups are common, and nobody there has chosen them.
+    """
+    for folder in (Path(base), *Path(base).parents):
+        try:
+            with open_folder(folder):
+                return True
+        except NotPrivateError as error:
+            note(f"torch-interop keeps what it compiles in {_temporary()}, and not in {base}: {error}")
+            return False
+        except FileNotFoundError:
+            continue  # it will be made, for us alone
+        except OSError:
+            break  # whoever uses it says what is wrong
+    return True
 
 
 def _temporary() -> Path:
@@ -79,29 +100,16 @@ def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
     With `names`, one that holds anything else is not ours alone, and stays as it is.
     """
     state = os.stat(folder)
-    mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
-    advice = "name a folder of your own in the environment variable INTEROP_CACHE_DIR"
+    mode = stat.S_IMODE(state.st_mode)
     if mode & stat.S_ISVTX or (mode & 0o022 and names is not None and not set(os.listdir(folder)) <= {*names}):
         raise NotPrivateError(
             f"INTEROP_CACHE_DIR must be a folder for one user alone, and others use {folder}: name a folder below it"
         )
-    if state.st_uid not in (0, us):
-        raise NotPrivateError(
-            f"the cache {folder} belongs to {user(state.st_uid)}, who could put modules there that would run as "
-            f"yours, and you are {user(us)}; {advice}"
-        )
-    if not mode & 0o022:
-        return
-    if state.st_uid == us:
+    if mode & 0o022 and state.st_uid == os.geteuid():
         # One that was made under a umask such as 002.
         with contextlib.suppress(OSError):
             os.chmod(folder, 0o700)
-        if not os.stat(folder).st_mode & 0o022:
-            return
-    raise NotPrivateError(
-        f"the cache {folder} of {user(state.st_uid)} can be written to by others (its mode is {mode:o}), who could "
-        f"put modules there that would run as yours, and you, {user(us)}, cannot change that; {advice}"
-    )
+    check(str(folder), os.stat(folder))
 
 
 def _find(installed: str, in_checkout: str) -> str:

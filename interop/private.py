@@ -11,6 +11,7 @@ import grp
 import hashlib
 import os
 import pwd
+import shlex
 import shutil
 import stat
 import warnings
@@ -21,15 +22,22 @@ from pathlib import Path
 from interop.errors import Error
 
 __all__ = [
-    *("NotPrivateError", "check", "digest", "make_folders", "open_file", "open_folder", "remove", "seal", "unseal"),
-    *("user", "warn"),
+    *("NotPrivateError", "WritableError", "check", "damaged", "digest", "is_damage", "make_folders", "note"),
+    *("open_file", "open_folder", "remove", "seal", "unseal", "warn"),
 ]
 
 _MAX_LINKS = 40  # as in Linux
 
+_notes: dict[str, bool] = {}
+"""What there is to say, and whether it has been said."""
+
 
 class NotPrivateError(Error, PermissionError):
     """Somebody else owns a part of a path, or can write to it."""
+
+
+class WritableError(NotPrivateError):
+    """It is ours, and others can write to it."""
 
 
 @contextlib.contextmanager
@@ -46,8 +54,8 @@ def open_folder(path: Path) -> Iterator[int]:
         If there is no such folder.
     """
     rest, at, links = [*reversed(path.absolute().parts)], "/", 0
-    folder: int | None = None
-    with contextlib.ExitStack() as stack:
+    folder = os.open(at, os.O_PATH | os.O_CLOEXEC)
+    try:
         while rest:
             part = rest.pop()
             whole = os.path.join(at, part)
@@ -56,22 +64,25 @@ def open_folder(path: Path) -> Iterator[int]:
             except OSError as error:
                 error.filename = whole
                 raise
-            stack.callback(os.close, handle)
-            state = os.fstat(handle)
-            check(whole, state)
-            if stat.S_ISLNK(state.st_mode) and links < _MAX_LINKS:
-                links += 1
-                rest += reversed(Path(os.readlink(part, dir_fd=folder)).parts)
-            elif stat.S_ISDIR(state.st_mode):
-                folder, at = handle, whole
-            else:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), whole)
-        assert folder is not None  # the path begins with that of the root
+            try:
+                state = os.fstat(handle)
+                check(whole, state)
+                if stat.S_ISLNK(state.st_mode) and links < _MAX_LINKS:
+                    links += 1
+                    rest += reversed(Path(os.readlink(part, dir_fd=folder)).parts)
+                elif stat.S_ISDIR(state.st_mode):
+                    folder, handle, at = handle, folder, whole
+                else:
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), whole)
+            finally:
+                os.close(handle)
         yield folder
+    finally:
+        os.close(folder)
 
 
-def open_file(folder: int, name: str) -> BufferedReader:
-    """The file `name` in a folder from `open_folder`, for reading.
+def open_file(folder: int, path: Path) -> BufferedReader:
+    """The file at `path`, in a folder from `open_folder`, for reading.
 
     Raises
     ------
@@ -81,16 +92,29 @@ def open_file(folder: int, name: str) -> BufferedReader:
         If there is none, or it is no regular file, but a link perhaps.
     """
     # Without waiting for somebody who writes to a pipe.
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        handle = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     try:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
-            raise OSError(errno.EINVAL, "no regular file", name)
-        check(os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name), state)
+            raise OSError(errno.EINVAL, "no regular file", str(path))
+        check(str(path), state)
     except BaseException:
         os.close(handle)
         raise
     return os.fdopen(handle, "rb")
+
+
+def is_damage(error: OSError) -> bool:
+    """Whether something else lies in the place of a file of ours, perhaps put there by others.
+
+    Other errors can pass, as one of a disk far away.
+    """
+    codes = (errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
+    return isinstance(error, WritableError) or error.errno in codes
 
 
 def seal(name: str, text: bytes) -> bytes:
@@ -116,26 +140,41 @@ def digest(file: BufferedReader) -> str:
 def check(path: str, state: os.stat_result) -> None:
     """Raise `NotPrivateError` if the file or folder of that state is somebody else's, or others can write to it."""
     mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
-    advice = (
-        "who could put modules there that would run as yours, and you are "
-        f"{user(us)}; remove it, or name a folder of your own in the environment variable INTEROP_CACHE_DIR"
-    )
-    # Where root has no number, in a container of another user's, the root of the file system is still root's.
-    if state.st_uid not in (0, us) and state.st_uid != os.stat("/").st_uid:
-        raise NotPrivateError(f"{path} belongs to {user(state.st_uid)}, {advice}")
+    risk = f"who could put modules there that would run as yours, and you are {_user(us)}"
+    advice = "name a folder of your own elsewhere in the environment variable INTEROP_CACHE_DIR"
+    # Where root has no number, in a container of another user's, the root of the file system is still root's. Of other
+    # folders nobody knows: all who have no number there look like one.
+    if state.st_uid not in (0, us) and path != "/":
+        raise NotPrivateError(f"{path} belongs to {_user(state.st_uid)}, {risk}; {advice}")
     if stat.S_ISLNK(state.st_mode) or (stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
         return  # in /tmp others can take away what is theirs alone
-    if mode & 0o002 or (mode & 0o020 and not _is_only_ours(state.st_gid)):
-        raise NotPrivateError(f"{path} can be written to by others (its mode is {mode:o}), {advice}")
+    if mode & 0o002 or (mode & 0o020 and (_has_list(path) or not _is_only_ours(state.st_gid, us))):
+        text = f"{path} can be written to by others (its mode is {mode:o}), {risk}; "
+        if state.st_uid == us:
+            raise WritableError(f"{text}run chmod go-w {shlex.quote(path)}, or {advice}")
+        raise NotPrivateError(text + advice)
 
 
-def _is_only_ours(group: int) -> bool:
-    """Whether a group has one user, as many systems make one for each: what that may write, nobody else may."""
+@functools.cache
+def _is_only_ours(group: int, us: int) -> bool:
+    """Whether a group has one user, as many systems make one for each: what that may write, nobody else may.
+
+    Root's is not one: what runs under a number of its own, as in containers, is often in it.
+    """
     with contextlib.suppress(KeyError):
-        name = pwd.getpwuid(os.geteuid()).pw_name
-        found = grp.getgrgid(group)
-        return found.gr_name == name and {*found.gr_mem} <= {name}
+        name, found = pwd.getpwuid(us).pw_name, grp.getgrgid(group)
+        users = {name, *found.gr_mem, *(one.pw_name for one in pwd.getpwall() if one.pw_gid == group)}
+        return group != 0 and found.gr_name == name and users == {name} and pwd.getpwuid(us).pw_gid == group
     return False
+
+
+def _has_list(path: str) -> bool:
+    """Whether there is a list of who may do what, for which the bits of the group stand then."""
+    try:
+        os.getxattr(path, "system.posix_acl_access")
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
 
 
 def make_folders(path: Path) -> None:
@@ -155,16 +194,28 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-@functools.cache
-def warn(path: Path) -> None:
-    """Say, once in a process, that what is kept at `path` is not used."""
-    warnings.warn(
-        f"torch-interop makes {path} anew: what lies there was damaged, or changed by others than torch-interop",
-        stacklevel=2,
-    )
+def note(text: str) -> None:
+    """Have `warn` say something, once in a process."""
+    _notes.setdefault(text, False)
 
 
-def user(number: int) -> str:
+def warn() -> None:
+    """Say what was noted, in one warning.
+
+    This comes last: a warning can be an error, and nothing is to be left half done.
+    """
+    texts = [text for text, said in list(_notes.items()) if not said]
+    _notes.update(dict.fromkeys(texts, True))
+    if texts:
+        warnings.warn("\n".join(texts), stacklevel=2)
+
+
+def damaged(path: Path) -> str:
+    """The text to note where what is kept at `path` is not used."""
+    return f"torch-interop has made {path} anew: what lay there was damaged, or changed by others than torch-interop"
+
+
+def _user(number: int) -> str:
     """The name of a user, for messages."""
     if number == 0:
         return "root"

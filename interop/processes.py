@@ -70,7 +70,7 @@ def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:
 
 def _dismiss(shell: subprocess.Popen[bytes] | None, write: int, last: bytes) -> None:
     """Lets the shell end; before that, it sends the signal `last`."""
-    if shell:
+    if shell and write in _ends:  # in a child process it is closed, and may be another file's by now
         with contextlib.suppress(OSError):
             os.write(write, last + b"\n")
         shell.wait()

@@ -55,7 +55,11 @@ class BuildExtension(cpp_extension.BuildExtension):
                 self._remove_other_abis(extension, native)
         with ended_with_us() as mark:
             os.environ |= mark
-            super().build_extensions()
+            try:
+                super().build_extensions()
+            finally:
+                for name in mark:
+                    os.environ.pop(name, None)
 
     def _state(self) -> Cuda:
         """What is done about CUDA: found out, and said, when the first extension wants it."""

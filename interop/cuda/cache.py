@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 from interop.cuda.nvrtc import Image
-from interop.paths import get_cache_dir, make_cache_dir
-from interop.private import make_folders, open_file, open_folder, remove, seal, unseal, warn
+from interop.paths import get_cache_dir, keep_private, make_cache_dir
+from interop.private import damaged, is_damage, make_folders, note, open_file, open_folder, remove, seal, unseal, warn
 
 __all__ = ["MAX_ENTRIES", "folder", "key", "read", "write"]
 
@@ -36,21 +36,32 @@ def read(name: str) -> Image | None:
     path = folder() / name
     try:
         make_cache_dir()  # raises where others could have put it there
-        with open_folder(folder()) as handle, open_file(handle, name) as file:
-            content = unseal(name, file.read())
-    except OSError as error:
-        if isinstance(error, PermissionError) or not os.path.lexists(path):
-            return None
-        content = None  # it is a folder, a link, a pipe
+        keep_private(folder())
+        with open_folder(folder()) as handle:
+            content = _content(handle, path)
+    except OSError:
+        return None
     if content is None:
-        warn(path)
         remove(path)
+        note(damaged(path))
+        warn()
         return None
     head, _, code = content.partition(b"\n")
     fields = json.loads(head)
     with contextlib.suppress(OSError):
         os.utime(path)  # was used now
     return Image(code, tuple(fields["entries"]), fields["instances"], fields["log"])
+
+
+def _content(handle: int, path: Path) -> bytes | None:
+    """What was written at `path`, in the folder that is open; None if something else lies there."""
+    try:
+        with open_file(handle, path) as file:
+            return unseal(path.name, file.read())
+    except OSError as error:
+        if is_damage(error):
+            return None
+        raise
 
 
 def write(name: str, image: Image) -> None:
@@ -70,6 +81,7 @@ def write(name: str, image: Image) -> None:
             os.unlink(temporary)
             raise
         _prune(place)
+    warn()
 
 
 def _prune(place: Path) -> None:

@@ -106,12 +106,13 @@ class Library:
         """The names that it can be imported as: what stands behind ``PyInit_``."""
         return tuple(sorted(name.removeprefix("PyInit_") for name in self.defined if name.startswith("PyInit_")))
 
-    def constants(self, pattern: bytes) -> list[str]:
-        """The matches of a pattern in its constants."""
+    def constant(self, pattern: bytes) -> str | None:
+        """What the group in a pattern matches first in its constants."""
         start, size = self._constants
         with open(self.path, "rb") as file:
             file.seek(start)
-            return [os.fsdecode(found) for found in re.findall(pattern, file.read(min(size, _SECTION_LIMIT)))]
+            found = re.search(pattern, file.read(min(size, _SECTION_LIMIT)))
+        return os.fsdecode(found[1]) if found else None
 
 
 @functools.cache

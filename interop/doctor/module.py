@@ -136,8 +136,8 @@ def _parts_from(entry: Library) -> Parts:
     name, _, suffix = entry.path.name.partition(".")
     # Of what csrc/bootstrap.cpp holds, these are handed on as they stand. Its second file's name a compiler may take to
     # pieces.
-    module = next(iter(entry.constants(rb"module '(\w+)' cannot load its compiled half")), None)
-    abi = next(iter(entry.constants(rb"(?<![\w.])torch_\d\w*(?=\0)")), None)
+    module = entry.constant(rb"module '(\w+)' cannot load its compiled half")
+    abi = entry.constant(rb"(?<![\w.])(torch_\d\w*)(?=\0)")
     if module is None or abi is None:
         return Parts(name, entry, entry, _noted(entry))
     path = entry.path.with_name(f"_{module}_{abi}.{suffix}")
@@ -156,13 +156,13 @@ def _just_in_time_parts(library: Library) -> Parts:
     name = _stem(entry.path)
     native = entry.path.parent / _JIT_NATIVE
     second = _read(native) if os.path.isfile(native) else None
-    noted = entry.constants(rb"(?<![\w.])torch_\d\w*(?=\0)")
-    return Parts(name, entry, second, noted[0] if noted else None, _JIT_NATIVE, just_in_time=True)
+    noted = entry.constant(rb"(?<![\w.])(torch_\d\w*)(?=\0)")
+    return Parts(name, entry, second, noted, _JIT_NATIVE, just_in_time=True)
 
 
 def _noted(library: Library) -> str | None:
     """The name of torch's ABI in what the declarations of torch.Tensor have left in a module."""
-    return next(iter(library.constants(rb"\binterop\.abi\.(torch_\d\w*)")), None)
+    return library.constant(rb"\binterop\.abi\.(torch_\d\w*)")
 
 
 def _entry_of(name: str, native: Library) -> Library | None:

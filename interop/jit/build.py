@@ -27,7 +27,14 @@ from interop.jit import manifest, precompiled
 from interop.jit.cache import root
 from interop.jit.cache_key import CPU, CUDA, Target, is_native
 from interop.jit.compiler import Compiler
-from interop.jit.diagnostics import BuildError, CommandFailedError, Generated, explain_os_error, parse_output
+from interop.jit.diagnostics import (
+    BuildError,
+    CommandFailedError,
+    Generated,
+    explain_os_error,
+    fullest_folder,
+    parse_output,
+)
 from interop.jit.manifest import is_fixed
 
 __all__ = ["build"]
@@ -278,7 +285,8 @@ def _explained(job: Build, generated: Generated | None, failed: CommandFailedErr
     full = _NO_SPACE.search("\n".join(said))
     if full:
         code = _CODES[full[0]]
-        found, reason = [], explain_os_error(OSError(code, os.strerror(code), root()))
+        place = fullest_folder() if code == errno.ENOSPC else root()
+        found, reason = [], explain_os_error(OSError(code, os.strerror(code), place))
     elif not placed and f"PyInit_{name}" in failed.output:
         found, reason = [], f"no source defines PyInit_{name}; {_ENTRY_POINT}"
     if not found and not reason:

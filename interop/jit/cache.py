@@ -47,28 +47,10 @@ def prepare(name: str) -> None:
         folder = root()
         make_folders(folder)
         keep_private(folder)
-        state = os.stat(folder)
-        if state.st_uid == os.geteuid() and state.st_mode & 0o011 and any(map(_is_writable_by_others, _below(folder))):
-            folder.chmod(0o700)
         for kind in filter(Path.is_dir, map(folder.joinpath, (*KINDS, "locks"))):
             keep_private(kind)
     except NotPrivateError as error:
         raise CacheError(name, str(error)) from None
-
-
-def _below(folder: Path) -> Iterator[str]:
-    """The kinds, and their entries."""
-    for kind in (*KINDS, "locks"):
-        yield str(folder / kind)
-        with contextlib.suppress(OSError), os.scandir(folder / kind) as found:
-            yield from [one.path for one in found]
-
-
-def _is_writable_by_others(path: str) -> bool:
-    try:
-        return bool(os.stat(path).st_mode & 0o022)
-    except OSError:
-        return False
 
 
 def limit() -> int:

@@ -5,6 +5,7 @@ import fnmatch
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ __all__ = [
     "Diagnostic",
     "Generated",
     "explain_os_error",
+    "fullest_folder",
     "parse_output",
 ]
 
@@ -93,26 +95,33 @@ class CommandFailedError(Error):
 
 def explain_os_error(error: OSError) -> str:
     """Why a file could not be read or written, and what to do about it."""
+    advice = "with `python -m interop cache --clear` perhaps, or name another folder in INTEROP_CACHE_DIR"
     if error.filename and not Path(error.filename).is_relative_to(get_cache_dir()):
-        return f"{error.strerror}: {error.filename}"
+        if error.errno != errno.ENOSPC or error.filename != tempfile.gettempdir():
+            return f"{error.strerror}: {error.filename}"
+        advice = "or name another folder in TMPDIR"
     place = f" {error.filename}" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         folder = Path(error.filename or get_cache_dir())
         disk = f"; {_disk(folder)}" if error.errno == errno.ENOSPC else ""
-        return (
-            f"there is no room to write {folder} ({error.strerror}){disk}; make some, with `python -m interop cache "
-            "--clear` perhaps, or name another folder in INTEROP_CACHE_DIR"
-        )
+        return f"there is no room to write {folder} ({error.strerror}){disk}; make some, {advice}"
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR):
+        return f"the cache cannot be used:{place} ({error.strerror})"
     return (
         f"the cache cannot be written:{place} ({error.strerror}); name a folder that can in the environment variable "
         "INTEROP_CACHE_DIR"
     )
 
 
+def fullest_folder() -> str:
+    """Where a compiler has found no room: it writes to the cache, and its temporary files elsewhere."""
+    folders = [str(get_cache_dir() / "jit"), tempfile.gettempdir()]
+    return min(folders, key=lambda folder: shutil.disk_usage(folder).free)
+
+
 def _disk(path: Path) -> str:
     """Which disk a path is on, and what room there is: more than none, once what did not fit has been removed."""
-    there = [one for one in (path, *path.parents) if one.exists()]
-    mount = next(one for one in there if os.path.ismount(one))
+    mount = next(filter(os.path.ismount, (path, *path.parents)), Path("/"))
     usage = shutil.disk_usage(mount)
     return f"the disk at {mount} has {usage.free >> 20} of {usage.total >> 20} MiB free"
 

@@ -20,7 +20,7 @@ from interop.jit.cache_key import Target, cache_key
 from interop.jit.diagnostics import BuildError, CacheError, explain_os_error
 from interop.jit.importing import ImportState, check_name, import_from, import_state
 from interop.jit.options import Options, checked
-from interop.private import NotPrivateError, make_folders, open_folder, remove
+from interop.private import NotPrivateError, WritableError, make_folders, open_folder, remove, warn
 
 __all__ = ["load", "load_inline"]
 
@@ -231,6 +231,7 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
             raise CacheError(target.name, str(error)) from None
         except OSError as error:
             raise BuildError(target.name, explain_os_error(error)) from error
+        warn()
         entry.use()
         try:
             return import_from(target.name, path, target.origin)
@@ -313,7 +314,10 @@ def _new_folder(entry: Entry) -> Path:
 
 def _remove_old_builds(folder: Path) -> None:
     """Removes what builds that were killed have left, what is damaged, and the oldest builds beyond the maximum."""
-    if not folder.is_dir():
+    try:
+        with open_folder(folder):
+            pass
+    except (WritableError, FileNotFoundError, NotADirectoryError):
         remove(folder)
         return
     builds = sorted(folder.iterdir(), key=lambda build: build.lstat().st_mtime, reverse=True)

@@ -41,7 +41,7 @@ _LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
 
 
 class DamagedError(Error):
-    """What lies in the cache is not what was written there. That has been said, as a warning."""
+    """What lies in the cache is not what was written there. `private.warn` says so, once it was made anew."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,10 @@ def read(folder: Path) -> Manifest | None:
     Raises
     ------
     DamagedError
-        If there is something else in its place, or it is that of another entry of the cache.
+        If there is something else in its place, it is that of another entry of the cache, or the entry is ours and
+        others could write there.
     NotPrivateError
-        If others could have written it.
+        If it is somebody else's, or others could put the whole entry there.
     """
     try:
         data = _read(folder, [NAME], lambda file: file.read(MAX_SIZE))[NAME]
@@ -127,17 +128,20 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
     try:
         with private.open_folder(folder) as handle:
             for name in names:
-                with private.open_file(handle, name) as file:
+                with private.open_file(handle, folder / name) as file:
                     found[name] = use(file)
-    except (FileNotFoundError, private.NotPrivateError):
+    except private.WritableError:
+        with private.open_folder((root() / _entry(folder)).parent):  # raises unless it is the entry alone
+            _damaged(folder)
+    except OSError as error:
+        if private.is_damage(error):
+            _damaged(folder)
         raise
-    except OSError:
-        _damaged(folder)
     return found
 
 
 def _damaged(folder: Path) -> NoReturn:
-    private.warn(root() / _entry(folder))
+    private.note(private.damaged(root() / _entry(folder)))
     raise DamagedError(f"{folder} is not what was written there")
 
 

@@ -23,7 +23,7 @@ from interop.jit.cache_key import CUDA, cache_key, file_digest, flags_environmen
 from interop.jit.compiler import Compiler, folders_in
 from interop.jit.diagnostics import BuildError, CommandFailedError
 from interop.paths import get_include
-from interop.private import make_folders, remove
+from interop.private import remove
 from interop.toolchain import CXX_FLAGS, is_gcc
 
 __all__ = [
@@ -171,11 +171,9 @@ def compile_cuda_sources(
     entry = Entry("objects", cache_key("cuda", sources, flags, environment))
     with entry.exclusive():
         before = manifest.find(entry.folder)
-        # Without a manifest there may be what a build has left in which something was wrong.
-        there = (entry.folder / manifest.NAME).exists()
-        if force or (before is None and there) or (before and any(map(os.path.exists, before.absent))):
+        # Without a manifest that is whole, nobody knows whether the objects are.
+        if force or before is None or any(map(os.path.exists, before.absent)):
             entry.make_empty()
-        make_folders(entry.folder)
         (entry.folder / manifest.NAME).unlink(missing_ok=True)
         started = time.time()
         try:

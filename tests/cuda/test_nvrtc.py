@@ -291,7 +291,7 @@ def test_module_is_read_from_disk(compilations, cache_folder, monkeypatch):
     for broken in [b"", b"{}\n", b"[]\n", whole[:-1], whole.replace(b"sha256", b"sha255"), b"\xff" + whole]:
         entry.write_bytes(broken)
         before = len(compilations)
-        private.warn.cache_clear()
+        private._notes.clear()
         with pytest.warns(UserWarning, match="was damaged"):
             assert compile_again().code == code
         assert len(compilations) == before + 1

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -486,6 +487,18 @@ def to_damage(tmp_path_factory):
 
 class TestDamagedFiles:
     """A line of words, whatever stands in the file."""
+
+    def test_many_constants(self, tmp_path):
+        """The first is taken, and the others take no memory."""
+        data = b"torch_1\0" * 500_000
+        (tmp_path / "library").write_bytes(data)
+        library = SimpleNamespace(path=tmp_path / "library", _constants=(0, len(data)))
+        tracemalloc.start()
+        try:
+            assert elf.Library.constant(library, rb"(torch_\d)") == "torch_1"
+            assert tracemalloc.get_traced_memory()[1] < 2 * len(data)
+        finally:
+            tracemalloc.stop()
 
     @staticmethod
     def look(path, content):

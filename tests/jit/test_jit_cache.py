@@ -1,5 +1,6 @@
 """What is kept on disk for modules that are compiled while a program runs: how much, what goes, what stays."""
 
+import errno
 import grp
 import json
 import os
@@ -7,11 +8,14 @@ import pickle
 import pwd
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,15 +26,16 @@ from interop import Error, private
 from interop import __main__ as command_line
 from interop.cuda import cache as nvrtc
 from interop.cuda.nvrtc import Image
-from interop.jit import BuildError, cache, loading, manifest
+from interop.jit import BuildError, cache, loading, manifest, precompiled
 from interop.jit.cache import Entry
-from interop.jit.diagnostics import CacheError
+from interop.jit.diagnostics import CacheError, explain_os_error
 from interop.paths import get_cache_dir
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """An empty cache."""
+    monkeypatch.setattr(private, "_notes", {})
     monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("INTEROP_CACHE_LIMIT", raising=False)
     return tmp_path
@@ -177,10 +182,13 @@ class TestDamage:
 
     @staticmethod
     def is_damaged(folder):
-        private.warn.cache_clear()
-        with pytest.warns(UserWarning, match=f"makes {folder} anew") as warned:
-            found = [manifest.find(folder) for _ in range(2)]
-        return found == [None, None] and len(warned) == 1
+        private._notes.clear()
+        assert manifest.find(folder) is None
+        with pytest.warns(UserWarning, match=f"has made {folder} anew"):
+            private.warn()
+        assert manifest.find(folder) is None
+        private.warn()  # not twice
+        return True
 
     def test_as_it_is(self, made):
         folder, data = made
@@ -249,6 +257,55 @@ class TestDamage:
         (folder / manifest.NAME).write_bytes(content)
         assert manifest.find(folder) if content == before else self.is_damaged(folder)
 
+    def test_an_error_that_passes(self, made, place, monkeypatch):
+        """Then nothing is removed."""
+        folder, _ = made
+        nvrtc.write("kernel", Image(b"code", (), {}, ""))
+        error = OSError(errno.EMFILE, os.strerror(errno.EMFILE), "file")
+
+        def fail(*_):
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(private, "check", fail)
+            with pytest.raises(OSError, match="Too many open files"):
+                manifest.find(folder)
+            assert nvrtc.read("kernel") is None
+        assert explain_os_error(error) == "Too many open files: file"
+        assert explain_os_error(OSError(error.errno, "why", str(folder))) == f"the cache cannot be used: {folder} (why)"
+        assert manifest.find(folder)
+        assert nvrtc.read("kernel")
+
+    def test_few_files_are_open(self, place):
+        """One for a folder, however deep it is."""
+        deep = place.joinpath(*"abcdefghij")
+        deep.mkdir(parents=True)
+        (deep / "file").touch()
+        before = os.listdir("/proc/self/fd")
+        with private.open_folder(deep) as handle, private.open_file(handle, deep / "file"):
+            assert len(os.listdir("/proc/self/fd")) == len(before) + 2
+
+    def test_objects_for_cuda(self, place, tmp_path, monkeypatch):
+        """Which ninja would take for made, whatever is in them."""
+
+        def compile_cuda(extension, _, folder, *__, **___):
+            made = folder / "kernel.o"
+            made.exists() or made.write_bytes(b"object")
+            extension.extra_objects.append(str(made))
+
+        monkeypatch.setattr(precompiled, "cuda", lambda: SimpleNamespace(toolkit=True))
+        monkeypatch.setattr(precompiled, "compile_cuda", compile_cuda)
+        monkeypatch.setattr(precompiled, "headers_of", lambda _: set())
+        output = tmp_path / "output"
+        output.mkdir()
+        for has_manifest in (False, True, True):
+            extension = interop.build.Extension("m", ["m.cu"], bootstrap=False)
+            precompiled.compile_cuda_sources(extension, output, lambda _: None, False, False)
+            assert (output / "kernel.o").read_bytes() == b"object"
+            (made,) = place.glob("jit/objects/*/kernel.o")
+            made.write_bytes(b"")
+            has_manifest or made.with_name(manifest.NAME).unlink()
+
     def test_a_kernel(self, place):
         image = Image(b"code", ("kernel",), {"k<int>": "k"}, "log")
         path = place / "nvrtc" / "kernel"
@@ -260,10 +317,23 @@ class TestDamage:
                 path.mkdir()
             else:
                 path.write_bytes(content)
-            private.warn.cache_clear()
-            with pytest.warns(UserWarning, match=f"makes {path} anew"):
-                assert nvrtc.read("kernel") is None
+            private._notes.clear()
+            with pytest.raises(UserWarning, match=f"has made {path} anew"):  # an error here, and yet it is removed
+                nvrtc.read("kernel")
+            assert not path.exists()
             assert nvrtc.read("kernel") is None
+
+    @pytest.mark.long
+    def test_a_warning_that_is_an_error(self, place):
+        """The module has been made anew all the same."""
+        text = "x = 1\n"
+        path = Path(interop.load_inline(text, name="damaged").__file__)
+        path.write_bytes(b"")
+        private._notes.clear()
+        with pytest.raises(UserWarning, match="modules/damaged-"):
+            interop.load_inline(text, name="damaged")
+        assert not path.exists()
+        assert interop.load_inline(text, name="damaged").x == 1
 
 
 class TestPrivacy:
@@ -292,15 +362,28 @@ class TestPrivacy:
         cache.prepare("private")
         assert (place / below).stat().st_mode & 0o777 == 0o700
 
-    @pytest.mark.parametrize("below", ["modules", "objects/key"])
-    def test_one_with_folders_that_others_can_write(self, place, below):
-        (place / "jit" / below).mkdir(parents=True)
-        (place / "jit").chmod(0o755)
+    def test_one_with_a_folder_that_others_can_write(self, place):
+        (place / "jit" / "modules").mkdir(parents=True)
+        (place / "jit" / "modules").chmod(0o775)
         cache.prepare("private")
-        assert (place / "jit").stat().st_mode & 0o777 == 0o755
-        (place / "jit" / below).chmod(0o775)
-        cache.prepare("private")
-        assert (place / "jit").stat().st_mode & 0o777 == 0o700
+        assert (place / "jit" / "modules").stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.long
+    def test_all_of_it_was_opened_to_others(self, place):
+        """As in recipes for images of containers; who had the time may have changed anything."""
+        name = "opened"
+        path = Path(interop.load_inline("x = 1\n", name=name).__file__)
+        nvrtc.write("kernel", Image(b"code", (), {}, ""))
+        subprocess.run(["chmod", "-R", "a+rwX", place], check=True)
+        with pytest.warns(UserWarning, match=f"modules/{name}-") as warned:
+            assert interop.load_inline("x = 1\n", name=name).x == 1
+        assert len(warned) == 1
+        assert not path.exists()
+        with pytest.warns(UserWarning, match="nvrtc/kernel"):
+            assert nvrtc.read("kernel") is None
+        before = private._notes.copy()
+        assert interop.load_inline("x = 1\n", name=name).x == 1
+        assert private._notes == before
 
     @pytest.mark.parametrize("mode", [0o1777, 0o1700, 0o777])
     def test_one_that_is_shared(self, place, mode):
@@ -357,7 +440,9 @@ class TestPrivacy:
         (folder / "private.so").touch()
         manifest.write(folder, "private.so", (), time.time())
         (folder / name).chmod(0o777)
-        with pytest.raises(Error, match=rf"{folder / name} can be written to by others \(its mode is 777\)"):
+        assert TestDamage.is_damaged(folder)
+        (place / "jit").chmod(0o777)
+        with pytest.raises(Error, match=rf"{place}/jit can be written to by others \(its mode is 777\)"):
             manifest.find(folder)
 
     @needs_root
@@ -408,19 +493,78 @@ class TestPrivacy:
             self.load()
         assert not list((tmp_path / "mine").iterdir())
 
-    def test_a_group_of_one(self, tmp_path):
+    def test_a_group_of_one(self, tmp_path, monkeypatch):
         """That of the user alone; another may have members that nobody here knows of."""
+        group = os.getgid() or 12345
+        users = [SimpleNamespace(pw_name="user", pw_gid=group)]
+        monkeypatch.setattr(pwd, "getpwuid", lambda _: users[0])
+        monkeypatch.setattr(pwd, "getpwall", lambda: users)
+        monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name="user", gr_mem=[]))
+        os.chown(tmp_path, -1, group)
         tmp_path.chmod(0o770)
-        state = os.stat(tmp_path)
-        ours = grp.getgrgid(state.st_gid).gr_name == pwd.getpwuid(os.geteuid()).pw_name
-        for group in (state.st_gid, *([65534] if os.geteuid() == 0 else [])):
-            os.chown(tmp_path, -1, group)
-            if group == state.st_gid and ours:
+
+        def is_open():
+            private._is_only_ours.cache_clear()
+            try:
                 with private.open_folder(tmp_path):
-                    pass
-            else:
-                with pytest.raises(private.NotPrivateError, match="mode is 770"), private.open_folder(tmp_path):
-                    pass
+                    return False
+            except private.WritableError:
+                return True
+
+        assert not is_open()
+        users.append(SimpleNamespace(pw_name="other", pw_gid=group))
+        assert is_open()
+        del users[1]
+        users[0].pw_gid += 1
+        assert is_open()
+        users[0].pw_gid -= 1
+        entries = ((1, 7, -1), (2, 7, 65534), (4, 0, -1), (0x10, 7, -1), (0x20, 0, -1))  # the second is another user
+        words = b"".join(struct.pack("<HHi", *entry) for entry in entries)
+        try:
+            os.setxattr(tmp_path, "system.posix_acl_access", struct.pack("<I", 2) + words)
+        except OSError:
+            pytest.skip("this file system has no lists of who may do what")
+        assert is_open()
+        os.removexattr(tmp_path, "system.posix_acl_access")
+        tmp_path.chmod(0o770)
+        assert not is_open()
+        if os.geteuid() == 0:
+            os.chown(tmp_path, -1, 0)
+            users[0].pw_gid = 0
+            assert is_open()
+
+    def test_users_without_a_number(self, monkeypatch):
+        """In a container of another user's they all look like one, and root does, too."""
+        state = os.stat_result((0o40755, 0, 0, 0, 12345, 0, 0, 0, 0, 0))
+        monkeypatch.setattr(os, "stat", lambda _: state)
+        private.check("/", state)
+        with pytest.raises(private.NotPrivateError, match="/home belongs to user 12345"):
+            private.check("/home", state)
+
+    @pytest.mark.parametrize("how", ["owner", "mode"])
+    def test_a_home_of_others(self, tmp_path, monkeypatch, how):
+        """As in containers, where nobody has chosen it."""
+        if how == "owner" and os.geteuid() != 0:
+            pytest.skip("only root can give a folder away")
+        home, temporary = tmp_path / "home", tmp_path / "temporary"
+        temporary.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+        for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HOME", str(home))
+        home.mkdir()
+        os.chown(home, 65534, -1) if how == "owner" else home.chmod(0o777)
+        private._notes.clear()
+        cache.prepare("private")
+        with pytest.warns(UserWarning, match=rf"in {temporary}/torch-interop-\d+, and not in {home}/.cache: {home} "):
+            private.warn()
+        private.warn()
+        assert (get_cache_dir() / "jit").is_dir()
+        assert not list(home.iterdir())
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(home / "cache"))  # which somebody has chosen
+        advice = {"owner": "name a folder", "mode": f"run chmod go-w {home}, or name a folder"}[how]
+        with pytest.raises(CacheError, match=rf"; {advice} of your own elsewhere in .* INTEROP_CACHE_DIR$"):
+            cache.prepare("private")
 
     def test_a_home_that_is_empty(self, tmp_path, monkeypatch):
         for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):

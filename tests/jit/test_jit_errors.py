@@ -3,8 +3,11 @@
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +16,9 @@ import interop
 from interop.build import TranslationError, cythonize
 from interop.cython import hints
 from interop.cython.hints import hint
-from interop.jit import BuildError
+from interop.jit import BuildError, build
+from interop.jit.cache import root
+from interop.jit.diagnostics import CommandFailedError
 from interop.jit.options import Options, checked
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
@@ -510,6 +515,21 @@ class TestMachine:
         assert f"the disk at {tmp_path}/small has " in str(error)
         assert "MiB free; make some, with" in str(error)
         assert not error.diagnostics
+
+    def test_no_room_for_temporary_files(self, tmp_path, monkeypatch):
+        def room(path):
+            return SimpleNamespace(free=(path != str(tmp_path)) << 30, total=1 << 30)
+
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        monkeypatch.setattr(shutil, "disk_usage", room)
+        job = SimpleNamespace(target=SimpleNamespace(name="m"), written=set())
+        failed = CommandFailedError(("g++",), "No space left on device", 1)
+        assert re.search(
+            f"no room to write {tmp_path} .*; the disk at .* free; make some, or name another folder in TMPDIR$",
+            str(build._explained(job, None, failed)),
+        )
+        monkeypatch.setattr(tempfile, "tempdir", "/")
+        assert f"no room to write {root()} " in str(build._explained(job, None, failed))
 
     def test_a_disk_that_a_source_calls_full(self):
         error = error_of("cdef extern from *:\n    '#error No space left on device'\n")

@@ -8,7 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+import setuptools
+from torch.utils import cpp_extension
 
+from interop.build import BuildExtension
 from interop.processes import MARK, ended_with_us
 
 SLOW = """
@@ -141,6 +144,16 @@ class TestMark:
             sys.exit(1)
         assert process.wait(60) == -signal.SIGTERM
 
+    def test_the_environment_of_setuptools(self, monkeypatch):
+        """The mark is not for what the same process starts later."""
+        monkeypatch.setattr(cpp_extension.BuildExtension, "build_extensions", lambda _: seen.append(os.environ[MARK]))
+        seen: list[str] = []
+        command = BuildExtension(setuptools.Distribution())
+        command.extensions = []
+        command.build_extensions()
+        assert seen
+        assert MARK not in os.environ
+
     def test_without_a_shell(self, monkeypatch):
         monkeypatch.setenv("PATH", "")
         with ended_with_us() as mark:
@@ -161,3 +174,15 @@ def test_a_child_that_was_forked():
         process.kill()
         process.wait(60)
         wait_until(lambda: not running(process.pid))
+
+
+@pytest.mark.long
+def test_a_child_that_unwinds():
+    """Its end of the pipe is closed, and another file may have the number."""
+    code = (
+        "import os\nfrom interop.processes import _ends, ended_with_us\nread, other = os.pipe()\n"
+        "with ended_with_us():\n    (write,) = _ends\n    child = os.fork()\n    child or os.dup2(other, write)\n"
+        "if child:\n    os.waitpid(child, 0)\n    os.close(other)\n    print(os.read(read, 10))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "b''\n"
