@@ -79,7 +79,7 @@ def own_tests(work):
     return run(command, env=VARIABLES | {"PYTHONPATH": str(work / "site")}, cwd=work)
 
 
-@pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", "with_cuda"])
+@pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", pytest.param("with_cuda", marks=pytest.mark.slow)])
 @pytest.mark.long
 def test_its_own_tests_pass(request, kind):
     output = own_tests(request.getfixturevalue(kind))

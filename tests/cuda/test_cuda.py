@@ -127,6 +127,7 @@ class TestLaunch:
 SIZES = {"x": (3, 4), "h": (3, 5), "c": (3, 5), "weight": (15, 9), "bias": (15,)}
 
 
+@pytest.mark.slow
 class TestLltm:
     """What the CUDA kernel of lltm::fused says. (What it computes: test_cuda_kernels.py, and on a GPU test_gpu.py.)"""
 

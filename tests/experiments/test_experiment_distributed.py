@@ -14,7 +14,10 @@ from interop.cli import CommandError
 NAME = "distributed"
 SETTINGS = {"batch": 4, "features": 8, "state": 16, "length": 5, "steps": 3, "timed": 2}
 
-pytestmark = pytest.mark.skipif(not distributed.is_gloo_available(), reason="this torch has no gloo")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not distributed.is_gloo_available(), reason="this torch has no gloo"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,6 @@ def trained(compare):
     return compare.both(SETTINGS)
 
 
-@pytest.mark.long
 class TestTwoProcesses:
     def test_train_as_one_does(self, compare, trained):
         found = compare.agreement(*trained)
@@ -86,7 +88,6 @@ class TestTwoProcesses:
             compare.agreement(one, several)
 
 
-@pytest.mark.long
 class TestRun:
     def test_a_process_that_fails_is_one_line(self, compare, tmp_path):
         with pytest.raises(CommandError, match=r"training in 2 processes failed: .*KeyError.*2\.log"):

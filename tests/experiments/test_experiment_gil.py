@@ -16,6 +16,8 @@ from interop.cli import CommandError
 
 NAME = "gil"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def gil():

@@ -10,6 +10,8 @@ from experiments.harness import building, driver
 from interop.cli import CommandError
 
 NAME = "numpy-gradient"
+
+pytestmark = pytest.mark.slow
 pytest.importorskip("scipy", reason="the gradients are computed by SciPy, which is not installed")
 
 

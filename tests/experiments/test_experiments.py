@@ -375,6 +375,7 @@ class TestCells:
             kernels.forward(*arguments)
 
 
+@pytest.mark.slow
 class TestCustomOps:
     @pytest.mark.parametrize(
         ("what", "wrong", "message"),
@@ -403,6 +404,7 @@ class TestMemoryviewTranspose:
             measure.check()
 
 
+@pytest.mark.slow
 class TestUfunc:
     @pytest.mark.parametrize("how", ["", "_into"])
     def test_the_check_finds_each_wrong_way(self, monkeypatch, how):

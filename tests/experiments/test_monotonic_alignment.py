@@ -14,6 +14,8 @@ from experiments.harness import building, driver, results
 from interop.cli import CommandError
 
 NAME = "monotonic-alignment"
+
+pytestmark = pytest.mark.slow
 LAYOUTS = {
     "frames together": lambda t: t.contiguous(),
     "texts together": lambda t: t.transpose(1, 2).contiguous().transpose(1, 2),
