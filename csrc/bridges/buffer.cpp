@@ -327,6 +327,7 @@ struct TensorBuffer {
     }
   }
 };
+
 // Mixes memory into a digest.
 uint64_t mix(uint64_t digest, const char* from, size_t bytes) noexcept {
   uint64_t word = 0;
@@ -686,7 +687,6 @@ constexpr const char* deciding[] = {
     "__array__", "__array_interface__", "__array_struct__", "numpy", "__torch_function__"};
 PyObject* ordinary_names[std::size(deciding)];  // the same, interned
 PyObject* no_torch_function;                    // that of torch.nn.Parameter
-PyObject* device_context;  // of torch.device and set_default_device: it has to do with new tensors alone
 
 // Whether Python code decides what NumPy shall see of a tensor of this class: then the memory alone is not what the
 // tensor is, and NumPy asks __array__.
@@ -696,22 +696,29 @@ bool is_overridden(PyTypeObject* type) noexcept {
     return false;
   }
   for (PyObject* name : ordinary_names) {
-    PyObject* found = _PyType_Lookup(type, name);
-    if (found != _PyType_Lookup(ordinary, name) && found != no_torch_function) {
+    PyObject* found = of_type(type, name);
+    if (found != of_type(ordinary, name) && found != no_torch_function) {
       return true;
     }
   }
   return false;
 }
 
-// Whether a TorchFunctionMode sees all calls of functions of torch.
+// Whether a TorchFunctionMode sees all calls of functions of torch. That of torch.device and set_default_device does
+// not count: it has to do with new tensors alone.
 bool is_seen_by_mode() {
   if (!at::impl::torch_function_mode_enabled()) [[likely]] {
     return false;
   }
+  static PyObject* const name = PyUnicode_InternFromString("torch.utils._device");
+  const OwnedRef module(PyImport_GetModule(name));  // where nobody has imported it, there is no such mode
+  if (!module && PyErr_Occurred()) {
+    throw PythonError();
+  }
+  const OwnedRef context(module ? checked(PyObject_GetAttrString(module.get(), "DeviceContext")) : nullptr);
   for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i) {
     const auto& mode = at::impl::PythonTorchFunctionTLS::get_stack_at(i);
-    if (reinterpret_cast<PyObject*>(Py_TYPE(mode->ptr(&mode->pyinterpreter()))) != device_context) {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(mode->ptr(&mode->pyinterpreter()))) != context.get()) {
       return true;
     }
   }
@@ -848,13 +855,11 @@ int ready_buffers() noexcept {
     }
   }
   const OwnedRef torch_c(PyImport_ImportModule("torch._C"));
-  const OwnedRef torch_device(PyImport_ImportModule("torch.utils._device"));
-  if (!torch_c || !torch_device) {
+  if (!torch_c) {
     return -1;
   }
   no_torch_function = PyObject_GetAttrString(torch_c.get(), "_disabled_torch_function_impl");
-  device_context = PyObject_GetAttrString(torch_device.get(), "DeviceContext");
-  return !no_torch_function || !device_context || Owner<Buffer>::ready() < 0 || PyType_Ready(&buffer_type) < 0 ? -1 : 0;
+  return !no_torch_function || Owner<Buffer>::ready() < 0 || PyType_Ready(&buffer_type) < 0 ? -1 : 0;
 }
 
 }  // namespace interop::bridges

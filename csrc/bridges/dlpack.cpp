@@ -446,13 +446,15 @@ at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport&
 template <class Managed>
 at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
-  if (managed && managed->dl_tensor.device.device_type != kDLCPU) {
-    check_version(*managed);
-    torch_device(managed->dl_tensor.device);  // may begin CUDA by Python code, which can use the capsule
-    managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
-  }
   if (!managed) {
     throw PythonError();
+  }
+  check_version(*managed);
+  if (managed->dl_tensor.device.device_type != kDLCPU) {
+    torch_device(managed->dl_tensor.device);  // may begin CUDA by Python code, which can use the capsule
+    if (!PyCapsule_GetPointer(capsule, Traits<Managed>::name)) {
+      throw PythonError();
+    }
   }
   return take_over(managed, wanted, [capsule] {
     if (PyCapsule_SetName(capsule, Traits<Managed>::used) < 0) {
@@ -506,11 +508,6 @@ PyObject* only_max_version = nullptr;
 
 PyObject* interned(const char* text) {
   return checked(PyUnicode_InternFromString(text));
-}
-
-// An attribute of a type, borrowed; null, and no error, if it has none.
-PyObject* of_type(PyTypeObject* type, PyObject* name) noexcept {
-  return _PyType_Lookup(type, name);
 }
 
 // Another tensor over the same storage, with the same version: writes to one are seen by those who saved the other.

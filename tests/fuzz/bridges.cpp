@@ -288,9 +288,8 @@ int dlpack(const uint8_t* data, size_t size) {
   return 0;
 }
 
-// The CUDA array interface: its dictionary is what Python evaluates the input to, in names of its own.
+// The CUDA array interface: target.py makes an object that has it of the input.
 
-PyObject* carrier_type = nullptr;
 PyObject* of_entries = nullptr;
 
 int cuda_arrays(const uint8_t* data, size_t size) {
