@@ -1,27 +1,32 @@
 """What a source reads: the files that it includes and cimports, and what its ``# distutils:`` lines say."""
 
+import contextlib
 import os
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import Cython
 from Cython.Build.Dependencies import DependencyTree
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
+from Cython.Compiler.Scanning import FileSourceDescriptor
 from Cython.Utils import detect_opened_file_encoding, find_root_package_dir
 
-__all__ = ["Dependencies", "package_root", "read_source"]
+from interop.cython.patches import replaced
+
+__all__ = ["Dependencies", "UnforeseenFile", "foreseen", "package_root", "read_source"]
 
 
 class Dependencies(DependencyTree):
     """What Cython will read for a source: like its own tree, but it knows that our declarations need nobody else's."""
 
-    def __init__(self, include_path: Iterable[str], pxd: Path):
+    def __init__(self, include_path: Iterable[str], ours: Iterable[Path]):
         options = CompilationOptions(default_options)
         super().__init__(_Context([".", *include_path], get_directive_defaults(), options=options), quiet=True)
-        self._closed = (pxd, Path(Cython.__file__).parent)
+        self._closed = (*ours, Path(Cython.__file__).parent)
 
     def cimported_files(self, filename):
         return () if self.is_ours(filename) else super().cimported_files(filename)
@@ -54,6 +59,30 @@ class _Context(Context):
             source_file_path,
             rf"^[ \t]*include[ \t]+(?=['\"]{re.escape(filename)}['\"])",
         )
+
+
+class UnforeseenFile(BaseException):
+    """Cython opens a file that `Dependencies` does not know of, the only argument.
+
+    It searches the text for ``include`` and ``cimport``, and so misses ``include u"x.pxi"`` and ``pass; cimport x``.
+    """
+
+
+@contextlib.contextmanager
+def foreseen(is_foreseen: Callable[[str], bool]) -> Iterator[None]:
+    """While this lasts, Cython's compiler raises `UnforeseenFile` where it would read a file that is not foreseen."""
+
+    def look(original: Callable[..., None]) -> Callable[..., None]:
+        def initialise(self: Any, filename: str, *rest: Any) -> None:
+            original(self, filename, *rest)
+            path = os.path.abspath(self.filename)
+            if not is_foreseen(path):
+                raise UnforeseenFile(path)
+
+        return initialise
+
+    with replaced(FileSourceDescriptor, "__init__", look):
+        yield
 
 
 def _refuse_unknown_encoding(path: str) -> None:

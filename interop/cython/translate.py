@@ -5,6 +5,7 @@ import contextlib
 import fnmatch
 import functools
 import hashlib
+import json
 import os
 import re
 import threading
@@ -21,7 +22,7 @@ from Cython.Compiler.Options import CompilationOptions, default_options
 
 from interop.cython.checks import checked
 from interop.cython.declarations import select
-from interop.cython.dependencies import Dependencies
+from interop.cython.dependencies import Dependencies, UnforeseenFile, foreseen
 from interop.cython.diagnostics import Diagnostic, causes, shortest_path
 from interop.cython.hints import HINT, hints
 from interop.cython.patches import PATCHES, WHOLE_PATHS, applied
@@ -44,6 +45,8 @@ DIRECTIVES: dict[str, Any] = {
 
 _ENDS = re.compile(r"\*/|\?\?/|[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 """The end of a comment, that of a line, what C takes for a backslash, and what is not in UTF-8."""
+
+_AND = " with "
 
 # Cython keeps caches and settings for the whole process, and what we replace in it is replaced for all threads.
 _one_at_a_time = threading.RLock()
@@ -103,21 +106,36 @@ class Source:
         The file.
     include_path
         Folders with ``.pxd`` files; ours need not be among them.
+    declarations
+        A folder with more of ours.
 
     Attributes
     ----------
     read : frozenset of str
         As of `Translation`.
+    added : set of str
+        Those that `add` was given.
     """
 
-    def __init__(self, path: str, include_path: Iterable[str] = ()):
+    def __init__(self, path: str, include_path: Iterable[str] = (), declarations: Path | None = None):
         self.path = path
         self.pxd = Path(get_pxd_dir())
         self.include_path = list(include_path)
         # Files may have changed since they were last read in this process.
         Utils.clear_function_caches()
-        self._tree = Dependencies([str(self.pxd), *self.include_path], self.pxd)
+        ours = (self.pxd, *([declarations.absolute()] if declarations else []))
+        self._tree = Dependencies([str(self.pxd), *self.include_path], ours)
         self.read = frozenset(self._tree.read_by(path))
+        self.added: set[str] = set()
+
+    def add(self, path: str) -> None:
+        """Add a file, and what it reads. `Dependencies` finds what stands alone in a line, which not all does."""
+        self.added.add(path)
+        self.read = self.read.union([path], self._tree.read_by(path))
+
+    def foresees(self, path: str) -> bool:
+        """Whether a file is among `read`, or one of ours or of Cython's."""
+        return self._tree.is_ours(path) or path in map(os.path.abspath, self.read)
 
     def distutils(self) -> DistutilsInfo:
         """What its ``# distutils:`` lines say."""
@@ -184,26 +202,44 @@ def translate(
         check_written("the name of a module", module)
         for one in (path, declarations, get_pxd_dir()):
             check_written("a path", os.path.abspath(one))
-        source = Source(path, include_path)
-        for one in source.read:
-            check_written("the path of a file that is read", os.path.abspath(one))
-        # In #line directives a path stands as it is. Without them, errors of g++ are in lines of the C++.
-        options["emit_linenums"] = options.get("emit_linenums", False) and not any('"' in one for one in source.read)
-        selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
-        translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
-        arguments = options | {
-            "include_path": [str(selection.pxd), str(source.pxd), *source.include_path],
-            "compiler_directives": DIRECTIVES | dict(directives or {}),
-            "cplus": cplus,
-        }
-        last_line = f"// translated from {_key(source, selection.digest, module, arguments)}\n"
-        if not force and _last_line(cpp) == last_line:
-            return translation
-        started(source.distutils())
-        compilation = CompilationOptions(default_options, output_file=str(cpp), errors_to_stderr=echo, **arguments)
-        cpp.parent.mkdir(parents=True, exist_ok=True)
-        with rules(), applied(WHOLE_PATHS if whole_paths else ()):
-            result = compile_single(path, compilation, full_module_name=module)
+        source = Source(path, include_path, declarations)
+        before = _last_line(cpp)
+        for one in filter(os.path.isfile, _added(before)):
+            source.add(one)
+        is_started = False
+        while True:
+            for one in source.read:
+                check_written("the path of a file that is read", os.path.abspath(one))
+            selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
+            translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
+            # In #line directives a path stands as it is. Without them, errors of g++ are in lines of the C++.
+            has_lines = options.get("emit_linenums", False) and not any('"' in one for one in source.read)
+            arguments = options | {
+                "include_path": [str(selection.pxd), str(source.pxd), *source.include_path],
+                "compiler_directives": DIRECTIVES | dict(directives or {}),
+                "cplus": cplus,
+                "emit_linenums": has_lines,
+            }
+            last_line = f"// translated from {_key(source, selection.digest, module, arguments)}"
+            last_line += f"{_AND}{json.dumps(sorted(source.added))}\n" if source.added else "\n"
+            if not force and before == last_line:
+                return translation
+            if not is_started:
+                started(source.distutils())
+                is_started = True
+            compilation = CompilationOptions(default_options, output_file=str(cpp), errors_to_stderr=echo, **arguments)
+            cpp.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with (
+                    rules(),
+                    applied(WHOLE_PATHS if whole_paths else ()),
+                    foreseen(source.foresees),
+                ):
+                    result = compile_single(path, compilation, full_module_name=module)
+                break
+            except UnforeseenFile as unforeseen:
+                source.add(str(unforeseen))
+                output.clear()
         if result.num_errors:
             raise TranslationError(causes(output.diagnostics) or [_unknown(result.num_errors)], str(output))
         with cpp.open("a", encoding="ascii") as file:
@@ -246,10 +282,17 @@ def _own_digest() -> str:
 def _last_line(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            file.seek(-min(256, os.stat(path).st_size), os.SEEK_END)
+            file.seek(-min(65536, os.stat(path).st_size), os.SEEK_END)
             return file.read().decode("ascii", "replace").splitlines(keepends=True)[-1]
     except (OSError, IndexError):
         return ""
+
+
+def _added(last_line: str) -> list[str]:
+    """The files that `Source.add` was given when the C++ with this last line was made."""
+    with contextlib.suppress(ValueError):
+        return json.loads(last_line.partition(_AND)[2])
+    return []
 
 
 def _numpy_include(read: Iterable[str]) -> list[str]:
@@ -267,6 +310,11 @@ class _Output:
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._texts: list[str] = []
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.diagnostics.clear()
+        self._texts.clear()
 
     def add(self, error: Errors.CompileError) -> None:
         self._texts.append(str(error))

@@ -574,6 +574,58 @@ class TestPaths:
         done = subprocess.run([*command, *extension.sources], capture_output=True, text=True, errors="replace")
         assert done.returncode == 0, done.stderr
 
+    unforeseen = (
+        "include u'used.pxd'\n",
+        'include r"used.pxd"\n',
+        'include """used.pxd"""\n',
+        "x = 1; cimport used\n",
+        "if 1: cimport used\n",
+        "cimport libc.math \\\n as c, used\n",
+        "x = 1; from used cimport two\n",
+        "cimport first\n",  # which reads the other one so
+    )
+    """Sources that read a file where Cython's search of the text finds none."""
+
+    @pytest.mark.parametrize("text", unforeseen, ids=repr)
+    def test_a_file_that_is_read_where_nobody_looked(self, tmp_path, capsys, text):
+        """Its path is checked, what it names is declared, and a change of it translates anew."""
+        source, output, used = tmp_path / "m.pyx", tmp_path / "m.cpp", tmp_path / "used.pxd"
+        source.write_text(text + "def f(): return 1\n")
+
+        def build(folder):
+            (folder / "used.pxd").write_text(
+                "cimport ATen as at\ncdef inline at.Tensor two(at.Tensor x): return at.erfinv(x)\n"
+            )
+            (folder / "first.pxd").write_text("x = 1; cimport used\n")
+            command = ["cythonize", str(source), "--output", str(output), "--headers", str(tmp_path / "h")]
+            status = main([*command, "--depfile", str(tmp_path / "d"), "--include", str(folder)])
+            return status, capsys.readouterr().err
+
+        place = tmp_path / "s*" / " static int pwn = 3; "
+        place.mkdir(parents=True)
+        status, error = build(place)
+        assert (status, output.exists()) == (1, False)
+        assert "must have no '*/'" in error
+        assert build(tmp_path) == (0, "")
+        assert str(used) in (tmp_path / "d").read_text()
+
+        def is_translated():
+            started = []
+            translation.translate(
+                str(source),
+                "m",
+                output,
+                declarations=tmp_path / "build",
+                include_path=[str(tmp_path)],
+                force=False,
+                started=started.append,
+            )
+            return len(started) == 1
+
+        assert [is_translated(), is_translated()] == [True, False]
+        used.write_text("cdef inline int two() noexcept: return 2\n")
+        assert [is_translated(), is_translated()] == [True, False]
+
     def test_a_module_of_load(self, tmp_path):
         place = tmp_path / "s*/ static int pwn = 3; /*"
         place.mkdir(parents=True)
