@@ -3,8 +3,8 @@
 python tests/fuzz/run.py [--seconds N] [TARGET...]
 
 The importers of shared memory (formats, buffers, dlpack, cuda_arrays) are C++, built by clang with AddressSanitizer for
-libFuzzer. The doctor's reader of libraries (elves) is Python, and run by atheris. Each target starts from the inputs in
-corpus/TARGET. New ones go to build/fuzz/TARGET, and what ends a target to build/fuzz/TARGET-crash-*.
+libFuzzer. The doctor's reader of libraries (elves) and that of the cache (manifests) are Python, and run by atheris. Each target
+starts from the inputs in corpus/TARGET. New ones go to build/fuzz/TARGET, and what ends a target to build/fuzz/TARGET-crash-*.
 """
 
 import argparse
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = ROOT / "build" / "fuzz"
 NATIVE = ("formats", "buffers", "dlpack", "cuda_arrays")
-PYTHON = ("elves",)
+PYTHON = ("elves", "manifests")
 
 
 def find_clang() -> str:

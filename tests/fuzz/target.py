@@ -1,7 +1,12 @@
 """``python target.py FOLDER TARGET ARGUMENTS...``: one target in this process, which libFuzzer ends. See run.py."""
 
+import functools
+import itertools
+import os
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -57,26 +62,60 @@ def native(folder: str, target: str, arguments: list[str]) -> None:
 
 
 def python(target: str, arguments: list[str]) -> None:
-    """The target in Python."""
+    """A target in Python."""
     import atheris  # type: ignore[import-untyped]
 
-    with atheris.instrument_imports(include=["interop.doctor", "elftools"]):
-        from interop.doctor.module import examine_module
-
-    folder = Path(tempfile.mkdtemp())
-
-    def elves(data: bytes) -> None:
-        """Of any file there are findings."""
-        (folder / "module.so").write_bytes(data)
-        assert examine_module(folder / "module.so", run=False)
-
-    atheris.Setup([target, *arguments], elves)
+    with atheris.instrument_imports(include=["interop", "elftools"]):
+        attacked = {"elves": elves, "manifests": manifests}[target](Path(tempfile.mkdtemp()))
+    atheris.Setup([target, *arguments], attacked)
     atheris.Fuzz()
+
+
+def elves(folder: Path) -> Callable[[bytes], None]:
+    """The doctor's reader of libraries. Of any file there are findings."""
+    from interop.doctor import elf, loader
+    from interop.doctor.module import examine_module
+
+    loaded = functools.cache(loader._load)  # in a process of its own, which takes longer than all else
+    loader._load = lambda names: loaded(tuple(names))  # type: ignore[arg-type]
+    numbers = itertools.count()
+
+    def attack(data: bytes) -> None:
+        number = next(numbers)
+        if number % 1000 == 0:
+            elf.read.cache_clear()  # which remembers by path, and is to keep the system's libraries
+        file = folder / f"module-{number}.so"
+        file.write_bytes(data)
+        assert examine_module(file, run=False)
+        file.unlink()
+
+    return attack
+
+
+def manifests(folder: Path) -> Callable[[bytes], None]:
+    """The reader of a cache. What is not sealed is damaged; of what is, as we write it, all can be used."""
+    os.environ["INTEROP_CACHE_DIR"] = str(folder / "cache")
+    from interop.jit import cache, manifest
+    from interop.private import make_folders
+
+    build = cache.root() / "modules" / "entry" / "build"
+    make_folders(build)
+    manifest.write(build, "module.so", [__file__], time.time())
+    whole = (build / manifest.NAME).read_bytes()
+
+    def attack(data: bytes) -> None:
+        (build / manifest.NAME).write_bytes(data)
+        found = manifest.find(build)
+        assert (found is not None) == (data == whole)
+        if found:
+            found.is_current()
+
+    return attack
 
 
 if __name__ == "__main__":
     where, which, *rest = sys.argv[1:]
-    if which == "elves":
+    if which in ("elves", "manifests"):
         python(which, rest)
     else:
         native(where, which, rest)
