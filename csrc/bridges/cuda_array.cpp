@@ -263,6 +263,11 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
       "), or use interop.to_dlpack(tensor), which has it");
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   const std::string type = (dtype->size == 1 ? '|' : ours) + (dtype->kind + std::to_string(dtype->size));
+  // Copies: each Python object that is made may collect garbage, and a finalizer may resize the tensor.
+  const at::DimVector sizes(tensor.sizes());
+  const at::DimVector strides(tensor.strides());
+  const bool contiguous = tensor.is_contiguous();
+  void* data = tensor.numel() == 0 ? nullptr : exported.data;
   OwnedRef owner = exported.data ? Hold::of(*exported.storage).into_object() : OwnedRef();
   if (exported.data) {
     pin_for_good(*exported.storage);
@@ -270,16 +275,16 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
   OwnedRef interface(checked(Py_BuildValue(
       "{s:N,s:s,s:(KO),s:i,s:N,s:L}",
       "shape",
-      tuple_of(tensor.sizes(), 1),
+      tuple_of(sizes, 1),
       "typestr",
       type.c_str(),
       "data",  // "For zero-size arrays, use 0 here"
-      reinterpret_cast<unsigned long long>(tensor.numel() == 0 ? nullptr : exported.data),
+      reinterpret_cast<unsigned long long>(data),
       exported.writable ? Py_False : Py_True,
       "version",
       newest,
       "strides",  // None for a C-contiguous layout
-      tensor.is_contiguous() ? Py_NewRef(Py_None) : tuple_of(tensor.strides(), dtype->size),
+      contiguous ? Py_NewRef(Py_None) : tuple_of(strides, dtype->size),
       "stream",
       static_cast<long long>(current_stream_number(tensor.device())))));
   return Owner<CudaArray>::make(std::move(interface), std::move(owner)).release();
