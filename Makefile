@@ -4,14 +4,16 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb fuzz \
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb fuzz soak \
 	coverage wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
 
-# Files go to workers in the order in which tests/conftest.py sorts them: what takes long begins first.
-PYTEST := $(PY) -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --no-loadscope-reorder --timeout=900
+# Files go to workers in the order in which tests/conftest.py sorts them: what takes long begins first. There is one
+# worker more than processors, because tests wait for processes that they start, and for one another's builds.
+WORKERS = $$($(PY) -c "import os; print(min(os.cpu_count(), 8) + 1)")
+PYTEST = $(PY) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --timeout=900
 
 check: $(READY)
 	$(PYTEST) -m "not slow and not long"
@@ -55,6 +57,10 @@ SECONDS := 60
 fuzz: $(READY)
 	$(PY) -m pip install --quiet atheris==3.0.0
 	$(PY) tests/fuzz/run.py --seconds $(SECONDS)
+
+# Eight threads over converters, `load` and operators for SECONDS; also MALLOC_PERTURB_=165 make soak.
+soak: $(READY)
+	$(PY) tests/soak/run.py --seconds $(SECONDS)
 
 # Of Python, also in the processes that tests start; TESTS=tests/doctor for those of one room.
 TESTS := tests

@@ -68,6 +68,9 @@ def pytest_configure(config):
 # These start a process that imports torch, or compile.
 LONG = {"bare", "fake_gpus", "jit_cache", "limited", "notebook"}
 
+# The modules of an experiment are compiled as it measures them. All that use those wait for the run of all experiments.
+SLOW = {"lltm", "lltm_cuda"}
+
 # One worker would end with a file of these alone, if it began late.
 FIRST = ("test_experiments_all", "test_package", "test_abi", "test_operators", "test_jit_imports", "test_cuda_build")
 
@@ -77,6 +80,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if LONG.intersection(item.fixturenames):
             item.add_marker(pytest.mark.long)
+        if SLOW.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("cuda"):

@@ -41,18 +41,19 @@ def names_in(pxd: str, module: str) -> frozenset[str]:
     return frozenset(names)
 
 
+@functools.cache
 def scopes(pxd: str) -> Callable[[str], Any]:
-    """A function that gives the symbols of a module by its name, as Cython reads them from the folder `pxd`."""
+    """A function that gives the symbols of a module by its name, as Cython reads them from the folder `pxd`, once."""
     from Cython.Compiler import Errors
     from Cython.Compiler.Main import Context
     from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 
     from interop.cython.patches import PATCHES, applied
 
-    Errors.init_thread()  # Cython may still want to write where an earlier translation of this process did
     context = Context([pxd], get_directive_defaults(), cpp=True, options=CompilationOptions(default_options))
 
     def scope(module: str) -> Any:
+        Errors.init_thread()  # Cython may still want to write where an earlier translation of this process did
         with applied(PATCHES):
             return context.find_module(module, need_pxd=True, absolute_fallback=True)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import Cython
 from Cython.Build.Dependencies import DependencyTree
+from Cython.Compiler.Errors import AbortError
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 from Cython.Compiler.Scanning import FileSourceDescriptor
@@ -17,7 +18,7 @@ from Cython.Utils import detect_opened_file_encoding, find_root_package_dir
 
 from interop.cython.patches import replaced
 
-__all__ = ["Dependencies", "UnforeseenFile", "foreseen", "package_root", "read_source"]
+__all__ = ["Dependencies", "package_root", "read_source", "unforeseen"]
 
 
 class Dependencies(DependencyTree):
@@ -61,28 +62,27 @@ class _Context(Context):
         )
 
 
-class UnforeseenFile(BaseException):
-    """Cython opens a file that `Dependencies` does not know of, the only argument.
-
-    It searches the text for ``include`` and ``cimport``, and so misses ``include u"x.pxi"`` and ``pass; cimport x``.
-    """
-
-
 @contextlib.contextmanager
-def foreseen(is_foreseen: Callable[[str], bool]) -> Iterator[None]:
-    """While this lasts, Cython's compiler raises `UnforeseenFile` where it would read a file that is not foreseen."""
+def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
+    """While this lasts, Cython's compiler stops where it would read a file that is not foreseen; gives that file.
+
+    `Dependencies` searches the text for ``include`` and ``cimport``, and misses ``include u"x.pxi"``, and what stands
+    behind a semicolon.
+    """
+    found: list[str] = []
 
     def look(original: Callable[..., None]) -> Callable[..., None]:
         def initialise(self: Any, filename: str, *rest: Any) -> None:
             original(self, filename, *rest)
             path = os.path.abspath(self.filename)
-            if not is_foreseen(path):
-                raise UnforeseenFile(path)
+            if not foresees(path):
+                found.append(path)
+                raise AbortError(path)
 
         return initialise
 
     with replaced(FileSourceDescriptor, "__init__", look):
-        yield
+        yield found
 
 
 def _refuse_unknown_encoding(path: str) -> None:

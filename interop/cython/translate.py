@@ -22,7 +22,7 @@ from Cython.Compiler.Options import CompilationOptions, default_options
 
 from interop.cython.checks import checked
 from interop.cython.declarations import select
-from interop.cython.dependencies import Dependencies, UnforeseenFile, foreseen
+from interop.cython.dependencies import Dependencies, unforeseen
 from interop.cython.diagnostics import Diagnostic, causes, shortest_path
 from interop.cython.hints import HINT, hints
 from interop.cython.patches import PATCHES, WHOLE_PATHS, applied
@@ -229,17 +229,12 @@ def translate(
                 is_started = True
             compilation = CompilationOptions(default_options, output_file=str(cpp), errors_to_stderr=echo, **arguments)
             cpp.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with (
-                    rules(),
-                    applied(WHOLE_PATHS if whole_paths else ()),
-                    foreseen(source.foresees),
-                ):
-                    result = compile_single(path, compilation, full_module_name=module)
+            with rules(), applied(WHOLE_PATHS if whole_paths else ()), unforeseen(source.foresees) as missed:
+                result = compile_single(path, compilation, full_module_name=module)
+            if not missed:
                 break
-            except UnforeseenFile as unforeseen:
-                source.add(str(unforeseen))
-                output.clear()
+            source.add(missed[0])
+            output.clear()
         if result.num_errors:
             raise TranslationError(causes(output.diagnostics) or [_unknown(result.num_errors)], str(output))
         with cpp.open("a", encoding="ascii") as file:

@@ -141,6 +141,31 @@ def fake(fake_gpus):
     return lambda code: fake_gpus(textwrap.dedent(before) + textwrap.dedent(code))
 
 
+def test_a_finalizer_that_transposes_the_tensor(fake):
+    """What is said is of one moment, though each tuple that is made may collect garbage."""
+    fake("""
+        x = on(torch.arange(6.0).view(2, 3))
+        class Turns:
+            def __del__(self):
+                x.t_()
+        gc.disable()
+        orders = set()
+        for number in range(1, 40):  # of the object at which garbage is collected
+            gc.collect()
+            before = x.shape
+            garbage = Turns()
+            garbage.itself = garbage
+            del garbage
+            gc.set_threshold(number + gc.get_count()[0])
+            gc.enable()
+            entries = told(x)
+            gc.disable()
+            orders.add(entries["shape"] == before)
+            assert (entries["shape"], entries["strides"]) in (((2, 3), None), ((3, 2), (4, 12))), number
+        assert orders == {True, False}  # it was transposed before that, and after
+    """)
+
+
 def test_what_is_said_of_a_tensor(fake):
     fake("""
         x = torch.arange(6.0).view(2, 3)

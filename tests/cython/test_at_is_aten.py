@@ -34,9 +34,14 @@ OF_MODULES = {
 
 
 def entries(module):
-    """What a module of declarations declares and cimports, by name."""
-    found = scopes(str(PXD))(module).entries
-    return {name: entry for name, entry in found.items() if not name.startswith("__pyx") and name not in OF_MODULES}
+    """What a module of declarations declares and cimports, by name; without modules below it that others cimport."""
+    found = scopes(str(PXD))(module).entries.items()
+    return {
+        name: entry
+        for name, entry in found
+        if not (name.startswith("__pyx") or name in OF_MODULES)
+        and not (entry.as_module and entry.qualified_name == f"{module}.{name}")
+    }
 
 
 def declared(file):

@@ -3,8 +3,9 @@
 python tests/fuzz/run.py [--seconds N] [TARGET...]
 
 The importers of shared memory (formats, buffers, dlpack, cuda_arrays) are C++, built by clang with AddressSanitizer for
-libFuzzer. The doctor's reader of libraries (elves) and that of the cache (manifests) are Python, and run by atheris. Each target
-starts from the inputs in corpus/TARGET. New ones go to build/fuzz/TARGET, and what ends a target to build/fuzz/TARGET-crash-*.
+libFuzzer. The doctor's reader of libraries (elves) and that of the cache (manifests) are Python, and run by atheris.
+Each target starts from the inputs in corpus/TARGET. New ones go to build/fuzz/TARGET, and what ends a target to
+build/fuzz/TARGET-crash-*.
 """
 
 import argparse
