@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -74,7 +75,8 @@ def tensors(random: random.Random) -> None:
             shown = convert(tensor)
         except REFUSALS:
             continue
-        assert isinstance(shown, interop.TensorBuffer) or tuple(shown.shape) == tuple(tensor.shape)
+        if isinstance(tensor, torch.Tensor) and not isinstance(shown, interop.TensorBuffer):
+            assert tuple(shown.shape) == tuple(tensor.shape)
     try:
         back = interop.from_dlpack(interop.to_dlpack(tensor))
     except REFUSALS:
@@ -160,6 +162,7 @@ def soak(seconds: float, threads: int) -> dict[str, object]:
     """Runs the jobs; what came of it."""
     global _new_modules_until
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # of torch's: some of the tensors are of kinds that it calls prototypes
     counts: collections.Counter[str] = collections.Counter()
     faults: list[str] = []
     started = time.monotonic()
