@@ -1,5 +1,6 @@
 """Builds torch-interop against the torch that is installed."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -26,7 +27,8 @@ MINIMUM = ".".join(map(str, MINIMUM_TORCH))
 
 def torch_problem() -> str | None:
     """What is wrong with the installed torch, in one line with the command that fixes it; None if it will do."""
-    install = "Run: pip install torch==2.13.0 pyyaml, then: pip install --no-build-isolation ."
+    needed = "'Cython>=3.1' ninja 'numpy>=2' pyyaml 'setuptools>=77'"
+    install = f"Run: pip install torch==2.13.0 {needed}, then: pip install --no-build-isolation ."
     try:
         import torch
     except ImportError:
@@ -37,14 +39,11 @@ def torch_problem() -> str | None:
     major, minor = map(int, re.match(r"(\d+)\.(\d+)", torch.__version__).groups())
     if (major, minor) < MINIMUM_TORCH:
         return f"torch-interop needs torch >= {MINIMUM}, got {torch.__version__}. {install}"
-    try:
-        import yaml  # noqa: F401  torchgen reads torch's own description of its operators with it
-    except ImportError:
-        return "torch-interop needs PyYAML to read torch's list of operators. Run: pip install pyyaml"
-    try:
-        import numpy  # noqa: F401  the converters are compiled with its headers
-    except ImportError:
-        return "torch-interop needs NumPy to compile its converters. Run: pip install 'numpy>=2'"
+    missing = [name for name in ("Cython", "numpy", "yaml") if importlib.util.find_spec(name) is None]
+    if missing:
+        return (
+            f"torch-interop is built with packages that are not there: {', '.join(missing)}. Run: pip install {needed}"
+        )
     return None
 
 

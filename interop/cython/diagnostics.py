@@ -10,6 +10,7 @@ __all__ = ["Diagnostic", "causes", "shortest_path"]
 _CONVERSION = re.compile(r"Cannot (?:convert|assign type) ")
 _CRASH = re.compile(r"Compiler crash in ")
 _NO_PXD = re.compile(r"'[\w.]+\.pxd' not found")
+_NOT_CIMPORTED = re.compile(r"'\w+' is not a cimported module")
 _NO_MEMBER = re.compile(r"cimported module has no attribute ")
 
 
@@ -54,6 +55,8 @@ class Diagnostic:
 def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Those of Cython's errors that are not the consequence of another: after one, it goes on with Python objects."""
     real = [one for one in found if not _CRASH.match(one.message)] or list(found)
+    if any(_NOT_CIMPORTED.match(one.message) for one in real):
+        real = [one for one in real if not _CONVERSION.match(one.message)]
     without_pxd = any(_NO_PXD.match(one.message) for one in real)
     kept: list[Diagnostic] = []
     for one in real:

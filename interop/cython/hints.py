@@ -1,14 +1,16 @@
 """Adds to what Cython says of tensors what to write instead."""
 
 import contextlib
+import difflib
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 from Cython.Compiler import Errors
 
-from interop.cython.declared_names import module_of_ours
+from interop.cython.declared_names import module_of_ours, names_in
 from interop.cython.patches import replaced
 from interop.paths import get_pxd_dir
 
@@ -24,7 +26,8 @@ _KEYWORD = re.compile(r"C function got unexpected keyword argument '(\w+)'")
 _NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
 _UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not declared)$")
-_NOT_IN_PACKAGE = re.compile(r"'(?:ATen|c10|interop|torch)/(?:\w+/)*(\w+)\.pxd' not found")
+_NOT_CIMPORTED = re.compile(r"'(\w+)' is not a cimported module")
+_NOT_IN_PACKAGE = re.compile(r"'(ATen|c10|interop|torch)/(?:\w+/)*(\w+)\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
 # What is declared as Python's tensors; `at.Tensor x` is C++, and a `Tensor x` is what was cimported under that name.
 _DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
@@ -133,7 +136,10 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
         return "the packages are called ATen and torch: cimport ATen as at"
     elsewhere = _NOT_IN_PACKAGE.match(message)
     if elsewhere:
-        return _of_ours(elsewhere[1])
+        return _of_ours(elsewhere[2]) or _near(elsewhere[1], elsewhere[2])
+    not_cimported = _NOT_CIMPORTED.match(message)
+    if not_cimported and not_cimported[1] in _PACKAGES:
+        return f"`import` is for Python's module; write as well: cimport {_PACKAGES[not_cimported[1]]}"
     missing = _UNDECLARED.match(message)
     name = (missing[1] or missing[2]) if missing else ""
     if name in _PACKAGES:
@@ -142,8 +148,16 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
 
 
 def _of_ours(name: str) -> str | None:
+    if name in names_in(get_pxd_dir(), "ATen"):
+        return f"write at.{name}, after: cimport ATen as at"
     module = module_of_ours(name, get_pxd_dir())
     return f"write at the top: from {module} cimport {name}" if module else None
+
+
+def _near(package: str, name: str) -> str | None:
+    path = Path(get_pxd_dir(), package, "__init__.pxd")
+    near = difflib.get_close_matches(name, names_in(get_pxd_dir(), package), 1) if path.exists() else []
+    return f"did you mean: from {package} cimport {near[0]}" if near else None
 
 
 def _attribute(name: str) -> str | None:

@@ -99,8 +99,8 @@ def _explain(name: str, module: Any, alias: str) -> str:
         return "; ".join(filter(None, [missing, python, f"for C++'s, write: from ATen.{name} cimport ..."]))
     elif module_of_it := module_of_ours(name, pxd):
         return "; ".join(filter(None, [missing, f"write: from {module_of_it} cimport {name}", python]))
-    elif package == "ATen" and (near := difflib.get_close_matches(name, known, 1)):
-        instead = f"did you mean {at}.{near[0]}?"
+    elif near := difflib.get_close_matches(name, names_in(pxd, package), 1):
+        return f"{missing}; did you mean {alias}.{near[0]}?"
     else:
         return "; ".join(filter(None, [missing, python]))
     return f"{missing}; {instead}" + ("" if package == "ATen" else f", after: cimport ATen as at; {python}")

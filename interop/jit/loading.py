@@ -131,6 +131,10 @@ def load_inline(
     for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
         if not isinstance(text, str) and not (argument == "cpp_source" and text is None):
             raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files there is load()")
+    if len(cython_source.split()) == 1 and cython_source.strip().endswith(SUFFIXES):
+        raise ValueError(
+            f"cython_source must be source code, got the path {cython_source!r}; for files there is load()"
+        )
     return module_of_text(
         _dedented(cython_source), cpp_source, name, checked("load_inline", options), force=force, verbose=verbose
     )
@@ -200,6 +204,8 @@ def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
 
 
 def _check_sources(name: str, sources: Sequence[str]) -> None:
+    if not sources and not name.isidentifier():
+        raise ValueError(f"load needs the path of a .pyx, got {name!r}; a text is for load_inline(text)")
     if not sources:
         raise ValueError(
             f"load({name!r}) needs sources: load({name!r}, [{name + '.pyx'!r}]), or load({name + '.pyx'!r})"
@@ -210,7 +216,8 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
             advice = f"; to compile Python, call it {stem + '.pyx'!r}" if suffix == ".py" else ""
             raise ValueError(f"sources must end in one of {', '.join(SUFFIXES)}, got {source!r}{advice}")
         if not os.path.isfile(source):
-            raise FileNotFoundError(f"there is no file {source!r} among the sources of module {name!r}")
+            where = "" if os.path.isabs(source) else f"; the current folder is {os.getcwd()!r}"
+            raise FileNotFoundError(f"there is no file {source!r} among the sources of module {name!r}{where}")
     cython = [source for source in sources if source.endswith(".pyx")]
     if len(cython) > 1:
         raise ValueError(f"a module has one .pyx, got {cython!r}; load the others as modules of their own")

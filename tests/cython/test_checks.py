@@ -463,6 +463,10 @@ class TestNames:
         assert "ATen has no 'sqare'" in refused(text)
 
     @pytest.mark.long
+    def test_a_type_that_is_misspelt(self):
+        with pytest.raises(TranslationError, match=r"torch has no 'Tensr'; did you mean torch\.Tensor\?"):
+            translate("cimport torch\ndef f(torch.Tensr x): pass\n")
+
     @pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
     def test_suggestions(self, module):
         """They are the names that Cython finds."""

@@ -234,6 +234,12 @@ class TestHints:
             ("from ATen cimport elementwise\n", "write at the top: from interop cimport elementwise"),
             ("from c10.core.Stream cimport current_stream\n", "write at the top: from interop.stream cimport current"),
             ("cimport ATen as at\ndef f(): at.zeros(dims(1, 2))\n", "write at the top: from interop cimport dims"),
+            (
+                "import torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.tanh(x.cdata))\n",
+                "`import` is for Python's module; write as well: cimport torch",
+            ),
+            ("from torch cimport empty\n", "write at.empty, after: cimport ATen as at"),
+            ("from ATen cimport tahn\n", "did you mean: from ATen cimport tan"),
         ],
     )
     def test_what_to_cimport(self, source, expected):
@@ -379,11 +385,16 @@ class TestArguments:
         with pytest.raises(ValueError, match=r"'json' is that of a module that is imported already \(.*json"):
             interop.load_inline("x = 1\n", name="json")
 
+    def test_a_path_as_a_text(self):
+        with pytest.raises(ValueError, match=r"must be source code, got the path 'soft\.pyx'; for files there is load"):
+            interop.load_inline("soft.pyx")
+
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
             (("no/such.pyx",), FileNotFoundError, "there is no file 'no/such.pyx' among the sources"),
             (("name",), ValueError, r"needs sources: load\('name', \['name.pyx'\]\)"),
+            (("cimport torch\n",), ValueError, r"needs the path of a \.pyx, got 'cimport torch.*load_inline\(text\)"),
             (("name", ["a.txt"]), ValueError, r"must end in one of \.pyx, .*, got 'a\.txt'"),
             (("name", [__file__]), ValueError, r"must end in one of"),
             (("j.py",), ValueError, r"must end in one of .*, got 'j\.py'; to compile Python, call it 'j\.pyx'"),
