@@ -15,18 +15,11 @@ NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList"
 
 @dataclass(frozen=True)
 class Kind:
-    """What Cython may see of one C++ parameter type.
+    """What Cython may see of one C++ parameter type."""
 
-    Attributes
-    ----------
-    cython_types
-        The Cython types that can be declared for it.
-    open
-        Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
-        torch. Then C++ converts, see ``csrc/include/interop/convert.h``.
-    """
-
-    cython_types: tuple[str, ...]
+    cython_types: tuple[str, ...]  # that can be declared for it
+    # Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
+    # torch. Then C++ converts, see ``csrc/include/interop/convert.h``.
     open: bool = False
 
     @property

@@ -23,28 +23,14 @@ __all__ = ["PATCHES", "WHOLE_PATHS", "Patch", "applied", "replaced"]
 
 @dataclass(frozen=True)
 class Patch:
-    """A method of Cython's compiler, and what takes its place.
+    """A method of Cython's compiler, and what takes its place."""
 
-    Attributes
-    ----------
-    target
-        The module, the class and the method: ``"PyrexTypes:CReferenceType.deduce_template_params"``.
-    make
-        Makes the replacement of the original.
-    without
-        What happens without it.
-    since, until
-        The first and the last minor release of Cython that needs it; None where that is the floor, or not yet known.
-    upstream
-        The address of the issue of Cython's, or the name of the change in docs/upstream.
-    """
-
-    target: str
-    make: Callable[[Any], Any]
-    without: str
-    since: tuple[int, int] | None = None
-    until: tuple[int, int] | None = None
-    upstream: str | None = None
+    target: str  # module, class and method, as in "PyrexTypes:CReferenceType.deduce_template_params"
+    make: Callable[[Any], Any]  # makes the replacement of the original
+    without: str  # what happens without it
+    since: tuple[int, int] | None = None  # the first minor release of Cython that needs it; None for the floor
+    until: tuple[int, int] | None = None  # the last one; None where it is not known yet
+    upstream: str | None = None  # the address of the issue of Cython's, or the name of the change in docs/upstream
 
     def is_needed(self) -> bool:
         """Whether this release of Cython is one of those that need it."""
