@@ -62,8 +62,7 @@ void apply(
       !c10::impl::tls_is_dispatch_key_included(transforms) || c10::impl::tls_is_dispatch_key_excluded(transforms),
       definition->name,
       ": a function written in Cython cannot be called directly under vmap, grad and the other transforms of "
-      "torch.func; "
-      "register it as an operator (torch.library define, impl and register_autograd)");
+      "torch.func; register it as an operator (torch.library define, impl and register_autograd)");
   bool has_graph = false;
   for (const Input& input : inputs) {
     has_graph |= needs_graph(definition->name, {input.first, input.count});

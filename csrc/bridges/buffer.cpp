@@ -148,26 +148,18 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
     count = 0;
     overflows = false;
   }
-  if (open) {
-    TORCH_CHECK_VALUE(
-        !overflows && count > 0 && bytes % dtype.size == 0 && room % count == 0,
-        "argument 'shape' must divide the memory, got ",
-        wanted.shape,
-        " for ",
-        bytes,
-        " bytes after the offset and elements of ",
-        static_cast<int>(dtype.size));
-    *open = room / count;
-    return sizes;
-  }
+  const bool fits = open ? count > 0 && bytes % dtype.size == 0 && room % count == 0 : count <= room;
   TORCH_CHECK_VALUE(
-      !overflows && count <= room,
-      "argument 'shape' must fit into the memory, got ",
+      !overflows && fits,
+      open ? "argument 'shape' must divide the memory, got " : "argument 'shape' must fit into the memory, got ",
       wanted.shape,
       " for ",
       bytes,
       " bytes after the offset and elements of ",
       static_cast<int>(dtype.size));
+  if (open) {
+    *open = room / count;
+  }
   return sizes;
 }
 
@@ -264,12 +256,11 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
 
 at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnReadonly on_readonly) {
   if (!PyObject_CheckBuffer(exporter)) {
-    PyErr_Format(
+    raise_error(
         PyExc_TypeError,
         "argument 'obj' must support the buffer protocol, got %.200s; try %s first",
         Py_TYPE(exporter)->tp_name,
         is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
-    throw PythonError();
   }
   // The class of masked arrays is made by Python code. Those of most exporters are not, and need not be asked about.
   if (PyType_HasFeature(Py_TYPE(exporter), Py_TPFLAGS_HEAPTYPE)) {
@@ -575,10 +566,7 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor)
       sizes.size(),
       "; join some with .flatten()");
   Hold hold = Hold::of(*exported.storage);
-  TensorBuffer* buffer = allocate(static_cast<int>(sizes.size()), &buffer_type);
-  if (!buffer) {
-    throw PythonError();
-  }
+  TensorBuffer* buffer = checked(allocate(static_cast<int>(sizes.size()), &buffer_type));
   new (&buffer->hold) Hold(std::move(hold));
   new (&buffer->version) c10::VariableVersion(c10::VariableVersion::DISABLED);
   new (&buffer->watched) Watched();

@@ -38,25 +38,23 @@ OwnedRef entry(PyObject* interface, const char* name) noexcept {
 }
 
 [[noreturn]] void refuse(const char* name, const char* accepted, const OwnedRef& given) {
-  PyErr_Format(
+  raise_error(
       PyExc_TypeError,
       "argument 'obj' must have %s for '%s' in its %s, got %.200R",
       accepted,
       name,
       attribute,
       given ? given.get() : Py_None);
-  throw PythonError();
 }
 
 [[noreturn]] void refuse_size(const char* name, PyObject* number) {
   PyErr_Clear();
-  PyErr_Format(
+  raise_error(
       PyExc_OverflowError,
       "argument 'obj' must have integers of 64 bits for '%s' in its %s, got %.200R",
       name,
       attribute,
       number);
-  throw PythonError();
 }
 
 int64_t number(PyObject* object, const char* name) {
@@ -139,10 +137,7 @@ Data data_of(PyObject* interface) {
   if (PyErr_Occurred()) {
     refuse_size("data", number);
   }
-  const int read_only = PyObject_IsTrue(PyTuple_GET_ITEM(given.get(), 1));
-  if (read_only < 0) {
-    throw PythonError();
-  }
+  const int read_only = checked(PyObject_IsTrue(PyTuple_GET_ITEM(given.get(), 1)));
   return {reinterpret_cast<void*>(static_cast<uintptr_t>(address)), read_only != 0};
 }
 

@@ -102,18 +102,16 @@ c10::Device torch_device(const DLDevice& device, const char* argument, const cha
       TORCH_CHECK_WITH(
           BufferError,
           devices,
-          "argument '",
-          argument,
-          "' is on CUDA device ",
+          ArgumentName{argument},
+          " is on CUDA device ",
           device.device_id,
           ", and this torch (" TORCH_VERSION ") finds no CUDA device; ",
           instead);
       TORCH_CHECK_WITH(
           BufferError,
           device.device_id >= 0 && device.device_id < devices->deviceCount(),
-          "argument '",
-          argument,
-          "' must be on a CUDA device from 0 to ",
+          ArgumentName{argument},
+          " must be on a CUDA device from 0 to ",
           static_cast<int>(devices->deviceCount()) - 1,
           ", got ",
           device.device_id);
@@ -124,9 +122,8 @@ c10::Device torch_device(const DLDevice& device, const char* argument, const cha
       TORCH_CHECK_WITH(
           BufferError,
           false,
-          "argument '",
-          argument,
-          "' must be on the CPU or on CUDA, got a device of DLPack's type ",
+          ArgumentName{argument},
+          " must be on the CPU or on CUDA, got a device of DLPack's type ",
           static_cast<int>(device.device_type),
           " (",
           name_of(device.device_type),
@@ -153,9 +150,8 @@ Described describe(const at::Tensor& tensor, const char* argument, bool read_onl
     const Dtype* dtype = find_dtype(tensor.scalar_type());
     TORCH_CHECK_TYPE(
         dtype,
-        "argument '",
-        argument,
-        "' must have a dtype that DLPack has, got ",
+        ArgumentName{argument},
+        " must have a dtype that DLPack has, got ",
         interop::detail::dtype_name(tensor.scalar_type()),
         "; take its bits with .view(torch.uint8)");
     const at::IntArrayRef sizes = tensor.sizes();
@@ -445,22 +441,13 @@ at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport&
 // Consumes a capsule. Until it is certain that nothing is wrong with it, it stays as it is.
 template <class Managed>
 at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
-  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
-  if (!managed) {
-    throw PythonError();
-  }
+  auto* managed = static_cast<Managed*>(checked(PyCapsule_GetPointer(capsule, Traits<Managed>::name)));
   check_version(*managed);
   if (managed->dl_tensor.device.device_type != kDLCPU) {
     torch_device(managed->dl_tensor.device);  // may begin CUDA by Python code, which can use the capsule
-    if (!PyCapsule_GetPointer(capsule, Traits<Managed>::name)) {
-      throw PythonError();
-    }
+    checked(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
   }
-  return take_over(managed, wanted, [capsule] {
-    if (PyCapsule_SetName(capsule, Traits<Managed>::used) < 0) {
-      throw PythonError();
-    }
-  });
+  return take_over(managed, wanted, [capsule] { checked(PyCapsule_SetName(capsule, Traits<Managed>::used)); });
 }
 
 // For a message, which must be UTF-8.
@@ -604,9 +591,8 @@ DLDevice device_of_object(PyObject* object) {
     throw PythonError();
   }
   if (!PyTuple_Check(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) {
-    PyErr_Format(
+    raise_error(
         PyExc_TypeError, "argument 'obj': __dlpack_device__() must return two integers, got %.200R", pair.get());
-    throw PythonError();
   }
   return dl_device_of(pair.get(), "obj");
 }
@@ -688,9 +674,7 @@ OwnedRef capsule_of_object(PyObject* object, const DLDevice& from, const DlpackI
     }
     capsule = OwnedRef(old.call(object, method));
   }
-  if (!capsule) {
-    throw PythonError();
-  }
+  checked(capsule.get());
   return capsule;
 }
 
@@ -702,11 +686,10 @@ at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
   }
   const OwnedRef capsule = capsule_of_object(object, from, wanted);
   if (!PyCapsule_CheckExact(capsule.get())) {
-    PyErr_Format(
+    raise_error(
         PyExc_TypeError,
         "argument 'obj': __dlpack__() must return a capsule, got %.200s",
         Py_TYPE(capsule.get())->tp_name);
-    throw PythonError();
   }
   return tensor_of_capsule(capsule.get(), wanted);
 }
@@ -754,8 +737,7 @@ namespace {
 const at::Tensor& exchanged(void* object) {
   auto* given = static_cast<PyObject*>(object);
   if (!is_tensor(given)) {
-    PyErr_Format(PyExc_TypeError, "expected a torch.Tensor, got %.200s", Py_TYPE(given)->tp_name);
-    throw PythonError();
+    raise_error(PyExc_TypeError, "expected a torch.Tensor, got %.200s", Py_TYPE(given)->tp_name);
   }
   return reinterpret_cast<THPVariable*>(given)->cdata;
 }

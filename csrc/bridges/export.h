@@ -50,9 +50,8 @@ inline void check_unusual(const at::Tensor& tensor, const char* argument, Device
   check_data(tensor, argument, devices == Devices::cpu ? Copes::with_nothing : Copes::with_any_device);
   TORCH_CHECK_TYPE(
       tensor.is_cpu() || tensor.is_cuda(),
-      "argument '",
-      argument,
-      "' must be on device cpu or cuda, got ",
+      ArgumentName{argument},
+      " must be on device cpu or cuda, got ",
       tensor.device(),
       "; copy it with .cpu()");
 }
@@ -113,13 +112,12 @@ inline Exported check_export(
         access == Access::any);
   }
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  TORCH_CHECK_TYPE(storage != nullptr, "argument '", argument, "' must have a storage, got a tensor that has none");
+  TORCH_CHECK_TYPE(storage != nullptr, ArgumentName{argument}, " must have a storage, got a tensor that has none");
   const detail::Extent extent = detail::extent(tensor, storage->nbytes());
   TORCH_CHECK_VALUE(
       extent.inside,
-      "argument '",
-      argument,
-      "' must lie within its storage of ",
+      ArgumentName{argument},
+      " must lie within its storage of ",
       storage->nbytes(),
       " bytes, got sizes ",
       tensor.sizes(),
@@ -131,9 +129,8 @@ inline Exported check_export(
   char* data = static_cast<char*>(storage->mutable_data());
   TORCH_CHECK_VALUE(
       data != nullptr || tensor.numel() == 0,
-      "argument '",
-      argument,
-      "' must have memory, got a storage without; copy the tensor with .clone()");
+      ArgumentName{argument},
+      " must have memory, got a storage without; copy the tensor with .clone()");
   if (data) {
     data += tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
   }

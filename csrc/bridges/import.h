@@ -15,11 +15,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <utility>
 
 #include "interop/bridges.h"
 #include "interop/bridges/dtypes.h"
+#include "interop/check.h"
 #include "interop/gil.h"
 
 namespace interop::bridges {
@@ -32,6 +34,10 @@ struct Subject {
   const char* argument;
   const char* advice;
 };
+
+inline std::ostream& operator<<(std::ostream& out, const Subject& subject) {
+  return out << ArgumentName{subject.argument};
+}
 
 // What strides count.
 enum class Unit { bytes, elements };
@@ -46,19 +52,11 @@ class ForeignLayout {
   template <class Int>
   ForeignLayout(const Subject& subject, int ndim, const Int* sizes, const Int* strides, const Dtype& dtype, Unit unit) {
     static_assert(sizeof(Int) == sizeof(int64_t));
-    TORCH_CHECK_VALUE(
-        0 <= ndim && ndim <= max_dim,
-        "argument '",
-        subject.argument,
-        "' must have 0 to ",
-        max_dim,
-        " dimensions, got ",
-        ndim);
-    TORCH_CHECK_VALUE(ndim == 0 || sizes, "argument '", subject.argument, "' must have a shape, got none");
+    TORCH_CHECK_VALUE(0 <= ndim && ndim <= max_dim, subject, " must have 0 to ", max_dim, " dimensions, got ", ndim);
+    TORCH_CHECK_VALUE(ndim == 0 || sizes, subject, " must have a shape, got none");
     ndim_ = static_cast<unsigned>(ndim);
     for (int d = 0; d < ndim; ++d) {
-      TORCH_CHECK_VALUE(
-          sizes[d] >= 0, "argument '", subject.argument, "' must have sizes >= 0, got ", sizes[d], " on axis ", d);
+      TORCH_CHECK_VALUE(sizes[d] >= 0, subject, " must have sizes >= 0, got ", sizes[d], " on axis ", d);
       sizes_[d] = sizes[d];
       overflows_ |= __builtin_mul_overflow(numel_, sizes[d], &numel_);
     }
@@ -99,9 +97,8 @@ class ForeignLayout {
     overflows_ |= __builtin_mul_overflow(last, static_cast<int64_t>(dtype.size), &last);
     TORCH_CHECK_VALUE(
         countable && (!overflows_ || empty_),
-        "argument '",
-        subject.argument,
-        "' must fit into the address space, got sizes ",
+        subject,
+        " must fit into the address space, got sizes ",
         this->sizes(),
         " of ",
         static_cast<int>(dtype.size),
@@ -127,9 +124,8 @@ class ForeignLayout {
   [[noreturn]] static void refuse(const Subject& subject, int64_t stride, int64_t step, int axis) {
     TORCH_CHECK_VALUE(
         stride >= 0,
-        "argument '",
-        subject.argument,
-        "' must not have negative strides, which torch does not have, got ",
+        subject,
+        " must not have negative strides, which torch does not have, got ",
         stride,
         " on axis ",
         axis,
@@ -137,9 +133,8 @@ class ForeignLayout {
         subject.advice);
     TORCH_CHECK_VALUE(
         false,
-        "argument '",
-        subject.argument,
-        "' must have strides that are multiples of its item size, ",
+        subject,
+        " must have strides that are multiples of its item size, ",
         step,
         " bytes, got ",
         stride,
@@ -167,9 +162,8 @@ inline void* first_element(
   }
   TORCH_CHECK_VALUE(
       base != nullptr,
-      "argument '",
-      subject.argument,
-      "' must have memory, got a null pointer for ",
+      subject,
+      " must have memory, got a null pointer for ",
       layout.numel(),
       " elements",
       offset == 0 ? std::string() : " and a byte offset of " + std::to_string(offset));
@@ -178,9 +172,8 @@ inline void* first_element(
   TORCH_CHECK_VALUE(
       !__builtin_add_overflow(reinterpret_cast<uintptr_t>(base), offset, &address) &&
           !__builtin_add_overflow(address, static_cast<uintptr_t>(layout.nbytes()), &end),
-      "argument '",
-      subject.argument,
-      "' must lie in the address space, got ",
+      subject,
+      " must lie in the address space, got ",
       layout.nbytes(),
       " bytes from the address ",
       base,
@@ -188,9 +181,8 @@ inline void* first_element(
       offset);
   TORCH_CHECK_VALUE(
       (address & (dtype.alignment - 1U)) == 0,
-      "argument '",
-      subject.argument,
-      "' must be aligned to ",
+      subject,
+      " must be aligned to ",
       static_cast<int>(dtype.alignment),
       " bytes, got the address ",
       reinterpret_cast<void*>(address),
@@ -236,13 +228,11 @@ inline at::Tensor copy_on(const at::Tensor& tensor, const c10::Device& device) {
 inline void check_writable(bool read_only, OnReadonly on_readonly, const char* argument, const char* got) {
   TORCH_CHECK_VALUE(
       !read_only || on_readonly != OnReadonly::raise,
-      "argument '",
-      argument,
-      "' must be writable, got ",
+      ArgumentName{argument},
+      " must be writable, got ",
       got,
       ", and torch has no read-only tensors; pass on_readonly='copy', or on_readonly='share' if nothing will write to "
-      "the "
-      "tensor");
+      "the tensor");
 }
 
 // The tensor over read-only memory, or a copy, whichever was asked for.

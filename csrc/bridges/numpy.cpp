@@ -3,6 +3,7 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -23,39 +24,37 @@ namespace {
 static_assert(sizeof(npy_intp) == sizeof(int64_t) && NPY_MAXDIMS == max_dim);
 
 void need_numpy() {
-  if (PyArray_API == nullptr && _import_array() < 0) [[unlikely]] {
-    throw PythonError();
+  if (PyArray_API == nullptr) [[unlikely]] {
+    checked(_import_array());
+  }
+}
+
+constexpr int type_number(const Dtype& dtype) {
+  constexpr int u[] = {NPY_UINT8, NPY_UINT16, NPY_UINT32, NPY_UINT64};
+  constexpr int i[] = {NPY_INT8, NPY_INT16, NPY_INT32, NPY_INT64};
+  constexpr int f[] = {-1, NPY_FLOAT16, NPY_FLOAT32, NPY_FLOAT64};
+  constexpr int c[] = {-1, -1, -1, NPY_COMPLEX64, NPY_COMPLEX128};
+  const unsigned log_size = detail::log2(dtype.size);
+  switch (dtype.kind) {
+    case 'b':
+      return NPY_BOOL;
+    case 'u':
+      return u[log_size];
+    case 'i':
+      return i[log_size];
+    case 'f':
+      return f[log_size];
+    case 'c':
+      return c[log_size];
+    default:
+      return -1;
   }
 }
 
 // What NumPy calls the types of the table, by their rows.
 constexpr auto type_numbers = [] {
   std::array<int, dtypes.size()> numbers{};
-  for (size_t i = 0; i < dtypes.size(); ++i) {
-    const int log_size = static_cast<int>(detail::log2(dtypes[i].size));
-    constexpr int b[] = {NPY_BOOL}, u[] = {NPY_UINT8, NPY_UINT16, NPY_UINT32, NPY_UINT64};
-    constexpr int s[] = {NPY_INT8, NPY_INT16, NPY_INT32, NPY_INT64}, f[] = {-1, NPY_FLOAT16, NPY_FLOAT32, NPY_FLOAT64};
-    constexpr int c[] = {-1, -1, -1, NPY_COMPLEX64, NPY_COMPLEX128};
-    switch (dtypes[i].kind) {
-      case 'b':
-        numbers[i] = b[0];
-        break;
-      case 'u':
-        numbers[i] = u[log_size];
-        break;
-      case 'i':
-        numbers[i] = s[log_size];
-        break;
-      case 'f':
-        numbers[i] = f[log_size];
-        break;
-      case 'c':
-        numbers[i] = c[log_size];
-        break;
-      default:
-        numbers[i] = -1;
-    }
-  }
+  std::transform(dtypes.begin(), dtypes.end(), numbers.begin(), type_number);
   return numbers;
 }();
 
@@ -117,43 +116,28 @@ PyObject* ml_dtype_type(const Dtype& dtype, const at::Tensor& tensor) {
   return ml_types[row];
 }
 
-// Why an array of this dtype has no tensor, and what to do.
-[[noreturn]] void refuse_dtype(PyArray_Descr* descr, const Subject& subject) {
-  const char* advice;
+// What to do about an array of a dtype that has no tensor.
+const char* advice_for(PyArray_Descr* descr) {
   if (PyDataType_HASFIELDS(descr)) {
-    advice = "take its fields one by one, array[name]";
-  } else {
-    switch (descr->kind) {
-      case 'O':
-        advice = "convert it with array.astype(dtype); Python objects have no place in a tensor";
-        break;
-      case 'U':
-      case 'S':
-      case 'T':
-        advice = "torch has no strings";
-        break;
-      case 'M':
-      case 'm':
-        advice = "take the numbers with array.view(numpy.int64)";
-        break;
-      case 'f':
-        advice = "convert it with array.astype(numpy.float64)";
-        break;
-      case 'c':
-        advice = "convert it with array.astype(numpy.complex128)";
-        break;
-      default:
-        advice = "convert it with array.astype(dtype), or take its bits with array.view(dtype)";
-    }
+    return "take its fields one by one, array[name]";
   }
-  TORCH_CHECK_TYPE(
-      false,
-      "argument '",
-      subject.argument,
-      "' must have a dtype that torch has, got ",
-      text_of(reinterpret_cast<PyObject*>(descr)),
-      "; ",
-      advice);
+  switch (descr->kind) {
+    case 'O':
+      return "convert it with array.astype(dtype); Python objects have no place in a tensor";
+    case 'U':
+    case 'S':
+    case 'T':
+      return "torch has no strings";
+    case 'M':
+    case 'm':
+      return "take the numbers with array.view(numpy.int64)";
+    case 'f':
+      return "convert it with array.astype(numpy.float64)";
+    case 'c':
+      return "convert it with array.astype(numpy.complex128)";
+    default:
+      return "convert it with array.astype(dtype), or take its bits with array.view(dtype)";
+  }
 }
 
 const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
@@ -163,14 +147,17 @@ const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
   } else {
     dtype = find_ml_dtype(reinterpret_cast<PyObject*>(descr->typeobj));
   }
-  if (!dtype) [[unlikely]] {
-    refuse_dtype(descr, subject);
-  }
+  TORCH_CHECK_TYPE(
+      dtype,
+      subject,
+      " must have a dtype that torch has, got ",
+      text_of(reinterpret_cast<PyObject*>(descr)),
+      "; ",
+      advice_for(descr));
   TORCH_CHECK_VALUE(
       PyArray_ISNBO(descr->byteorder),
-      "argument '",
-      subject.argument,
-      "' must have the byte order of this machine, got ",
+      subject,
+      " must have the byte order of this machine, got ",
       text_of(reinterpret_cast<PyObject*>(descr)),
       "; copy it with array.astype(array.dtype.newbyteorder('='))");
   return *dtype;
@@ -234,23 +221,21 @@ void check_unmasked(PyObject* object, const char* argument) {
   const OwnedRef masked(checked(PyObject_CallMethod(module.get(), "is_masked", "O", object)));
   TORCH_CHECK_VALUE(
       masked.get() != Py_True,
-      "argument '",
-      argument,
-      "' must have no masked elements, got a masked array, and torch has no masks; fill them in with "
+      ArgumentName{argument},
+      " must have no masked elements, got a masked array, and torch has no masks; fill them in with "
       "array.filled(value), or take them as they are with array.data");
 }
 
 at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char* argument) {
   need_numpy();
   if (!PyArray_Check(object)) [[unlikely]] {
-    PyErr_Format(
+    raise_error(
         PyExc_TypeError,
         "argument '%s' must be a numpy.ndarray, got %.200s; %s",
         argument,
         Py_TYPE(object)->tp_name,
         is_tensor(object) ? "it is a tensor already, and interop.to_numpy(tensor) is the other way"
                           : "make one with numpy.asarray(array)");
-    throw PythonError();
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const Subject subject{argument, "copy it with array.copy()"};
@@ -263,9 +248,8 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   const Dtype& dtype = dtype_of_descr(reinterpret_cast<PyArray_Descr*>(descr.get()), subject);
   TORCH_CHECK_VALUE(
       reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == descr.get(),
-      "argument '",
-      argument,
-      "' must keep its dtype, got an array that has changed it meanwhile");
+      ArgumentName{argument},
+      " must keep its dtype, got an array that has changed it meanwhile");
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   check_writable(!writable, on_readonly, argument, "a read-only array");
   const ForeignLayout layout(
@@ -311,9 +295,7 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
       nullptr)));
   auto* result = reinterpret_cast<PyArrayObject*>(array.get());
   if (exported.data) {  // else NumPy has allocated what it needs for no elements
-    if (PyArray_SetBaseObject(result, Hold::of(*exported.storage).into_object().release()) < 0) {
-      throw PythonError();
-    }
+    checked(PyArray_SetBaseObject(result, Hold::of(*exported.storage).into_object().release()));
     pin_for_good(*exported.storage);
   } else if (!exported.writable) {
     PyArray_CLEARFLAGS(result, NPY_ARRAY_WRITEABLE);

@@ -25,8 +25,7 @@ struct Forward {
   static_assert(
       sizeof(F) == 0,
       "forward is `cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil`: first the context, then "
-      "what "
-      "apply() is given");
+      "what apply() is given");
 };
 
 template <class R, class... P>

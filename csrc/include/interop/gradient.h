@@ -134,8 +134,7 @@ struct Gradient {
   static_assert(
       sizeof(B) == 0,
       "backward is `cdef at.Tensor backward(Context& ctx, const at.Tensor& grad) except * nogil`, with a gradient for "
-      "each "
-      "output of forward, and returns one for each of its arguments");
+      "each output of forward, and returns one for each of its arguments");
 };
 
 template <class R, class... G>

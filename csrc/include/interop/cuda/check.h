@@ -17,12 +17,11 @@ namespace interop::cuda {
 
 // Raises unless the tensor is on a CUDA device.
 inline void check_device(const at::TensorBase& tensor, const char* argument) {
-  TORCH_CHECK_TYPE(tensor.defined(), "argument '", argument, "' must be a tensor, got an undefined one (None)");
+  TORCH_CHECK_TYPE(tensor.defined(), ArgumentName{argument}, " must be a tensor, got an undefined one (None)");
   TORCH_CHECK_VALUE(
       tensor.is_cuda(),
-      "argument '",
-      argument,
-      "' must be on a CUDA device, got ",
+      ArgumentName{argument},
+      " must be on a CUDA device, got ",
       tensor.device(),
       "; copy it with .cuda()");
 }
@@ -31,14 +30,13 @@ inline void check_device(const at::TensorBase& tensor, const char* argument) {
 inline void check_same_device(
     const at::TensorBase& tensor, const char* argument, const at::TensorBase& first, const char* first_argument) {
   check_device(first, first_argument);
-  TORCH_CHECK_TYPE(tensor.defined(), "argument '", argument, "' must be a tensor, got an undefined one (None)");
+  TORCH_CHECK_TYPE(tensor.defined(), ArgumentName{argument}, " must be a tensor, got an undefined one (None)");
   TORCH_CHECK_VALUE(
       tensor.device() == first.device(),
-      "argument '",
-      argument,
-      "' must be on the device of argument '",
-      first_argument,
-      "', ",
+      ArgumentName{argument},
+      " must be on the device of ",
+      ArgumentName{first_argument},
+      ", ",
       first.device(),
       ", got ",
       tensor.device(),
@@ -60,9 +58,8 @@ inline void check_dtype(
   }
   TORCH_CHECK_TYPE(
       false,
-      "argument '",
-      argument,
-      "' must have one of the dtypes ",
+      ArgumentName{argument},
+      " must have one of the dtypes ",
       names,
       ", got ",
       interop::detail::dtype_name(tensor.scalar_type()),
