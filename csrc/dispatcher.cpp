@@ -12,7 +12,7 @@
 #include "registry.h"
 #include "signature.h"
 
-namespace interop::dispatcher {
+namespace interop {
 
 namespace {
 
@@ -121,9 +121,26 @@ bool changes(const c10::Argument& argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
+std::string debug_name(const Module& module) {
+  return std::string("module ") + module.name;
+}
+
+void add_kernel(
+    const Module& module,
+    const std::string& name,
+    const c10::OperatorName& op,
+    c10::DispatchKey key,
+    c10::KernelFunction kernel,
+    std::optional<c10::impl::CppSignature> signature = std::nullopt,
+    std::unique_ptr<c10::FunctionSchema> schema = nullptr) {
+  auto registered = c10::Dispatcher::singleton().registerImpl(
+      op, key, std::move(kernel), std::move(signature), std::move(schema), debug_name(module));
+  registry::add(module, name, c10::toString(key), std::move(registered));
+}
+
 }  // namespace
 
-void define(
+void RuntimeImpl::define(
     const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) {
   const std::string where = "define(\"" + name + "\")";
   const c10::OperatorName parsed = parse_name(where, name);
@@ -155,19 +172,14 @@ void define(
   }
   read->setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);
   const bool changes_arguments = std::any_of(read->arguments().begin(), read->arguments().end(), changes);
-  const std::string debug = std::string("module ") + module.name;
-  registry::add(module, name, "", dispatcher.registerDef(std::move(*read), debug, tags));
+  registry::add(module, name, "", dispatcher.registerDef(std::move(*read), debug_name(module), tags));
   if (changes_arguments) {
-    registry::add(
-        module,
-        name,
-        "ADInplaceOrView",
-        dispatcher.registerImpl(
-            parsed, c10::DispatchKey::ADInplaceOrView, boxed::with_new_versions(), std::nullopt, nullptr, debug));
+    add_kernel(module, name, parsed, c10::DispatchKey::ADInplaceOrView, boxed::with_new_versions());
   }
 }
 
-void impl(const Module& module, const std::string& name, const std::string& key, std::vector<Candidate> ways) {
+void RuntimeImpl::impl(
+    const Module& module, const std::string& name, const std::string& key, std::vector<dispatcher::Candidate> ways) {
   const std::string where = "impl(\"" + name + "\", \"" + key + "\")";
   const c10::DispatchKey parsed = parse_key(where, key);
   registry::begin(module);
@@ -178,7 +190,7 @@ void impl(const Module& module, const std::string& name, const std::string& key,
       where,
       ": the operator has a gradient, and this kernel would hide it; register it for CompositeExplicitAutograd");
   std::string why;
-  for (Candidate& way : ways) {
+  for (dispatcher::Candidate& way : ways) {
     std::string different = signature::difference(op.schema().arguments(), way.schema->arguments(), "argument");
     if (different.empty()) {
       different = signature::difference(op.schema().returns(), way.schema->returns(), "result");
@@ -198,17 +210,8 @@ void impl(const Module& module, const std::string& name, const std::string& key,
     }
     if (different.empty()) {
       *way.below_autograd = is_below_autograd(parsed);
-      registry::add(
-          module,
-          name,
-          c10::toString(parsed),
-          c10::Dispatcher::singleton().registerImpl(
-              op.operator_name(),
-              parsed,
-              std::move(way.function),
-              way.signature,
-              std::move(way.schema),
-              std::string("module ") + module.name));
+      add_kernel(
+          module, name, op.operator_name(), parsed, std::move(way.function), way.signature, std::move(way.schema));
       return;
     }
     why = why.empty() ? different : why;
@@ -216,7 +219,7 @@ void impl(const Module& module, const std::string& name, const std::string& key,
   TORCH_CHECK_TYPE(false, where, ": ", why, ". The schema is ", op.schema());
 }
 
-void register_autograd(
+void RuntimeImpl::register_autograd(
     const Module& module,
     const std::string& name,
     const autograd::Backward& backward,
@@ -293,20 +296,12 @@ void register_autograd(
       schema);
   const auto definition =
       std::make_shared<const autograd::Definition>(autograd::Definition{name, backward, schema.arguments().size()});
-  registry::add(
-      module,
-      name,
-      "Autograd",
-      c10::Dispatcher::singleton().registerImpl(
-          op.operator_name(),
-          c10::DispatchKey::Autograd,
-          boxed::with_gradient(definition, std::move(setup)),
-          std::nullopt,
-          nullptr,
-          std::string("module ") + module.name));
+  c10::KernelFunction kernel = boxed::with_gradient(definition, std::move(setup));
+  add_kernel(module, name, op.operator_name(), c10::DispatchKey::Autograd, std::move(kernel));
 }
 
-void register_autocast(const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) {
+void RuntimeImpl::register_autocast(
+    const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) {
   const std::string where = "register_autocast(\"" + name + "\", \"" + device + "\")";
   TORCH_CHECK_VALUE(
       dtype == at::ScalarType::Undefined || c10::isFloatingType(dtype),
@@ -318,20 +313,11 @@ void register_autocast(const Module& module, const std::string& name, const std:
   registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(key));
-  registry::add(
-      module,
-      name,
-      c10::toString(key),
-      c10::Dispatcher::singleton().registerImpl(
-          op.operator_name(),
-          key,
-          boxed::with_cast(key, c10::dispatchKeyToDeviceType(backend), dtype),
-          std::nullopt,
-          nullptr,
-          std::string("module ") + module.name));
+  c10::KernelFunction kernel = boxed::with_cast(key, c10::dispatchKeyToDeviceType(backend), dtype);
+  add_kernel(module, name, op.operator_name(), key, std::move(kernel));
 }
 
-void call(const std::string& name, std::vector<c10::IValue>& stack) {
+void RuntimeImpl::call(const std::string& name, std::vector<c10::IValue>& stack) {
   const c10::OperatorHandle op = find("Operator.call", name);
   const std::vector<c10::Argument>& arguments = op.schema().arguments();
   TORCH_CHECK_TYPE(
@@ -392,4 +378,4 @@ void call(const std::string& name, std::vector<c10::IValue>& stack) {
   op.callBoxed(&stack);
 }
 
-}  // namespace interop::dispatcher
+}  // namespace interop
