@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from interop.demangle import split_arguments
 from interop.errors import Error
 
 
@@ -130,15 +131,3 @@ def result(cpp: str) -> str:
             return "void"
         return f"tuple{len(parts)}[{', '.join(result(part) for part in parts)}]"
     raise UnknownTypeError(cpp)
-
-
-def split_arguments(text: str) -> list[str]:
-    """Splits template arguments at the outermost commas."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += {"<": 1, ">": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts]

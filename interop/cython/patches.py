@@ -144,20 +144,11 @@ _REFERENCES = (
 )
 _MEMORYVIEWS = "function templates cannot have memoryviews of a parameter, T[:, :], so interop.memview does not compile"
 
+_ARGUMENTS, _TEMPLATES = "cython-template-arguments.patch", "cython-memoryview-templates.patch"
+
 PATCHES = (
-    Patch(
-        "PyrexTypes:TemplatePlaceholderType.deduce_template_params",
-        _deduce_value,
-        without=_REFERENCES,
-        upstream="cython-template-arguments.patch",
-    ),
-    Patch(
-        "PyrexTypes:CReferenceType.deduce_template_params",
-        _deduce_reference,
-        without=_REFERENCES,
-        since=(3, 3),
-        upstream="cython-template-arguments.patch",
-    ),
+    Patch("PyrexTypes:TemplatePlaceholderType.deduce_template_params", _deduce_value, _REFERENCES, upstream=_ARGUMENTS),
+    Patch("PyrexTypes:CReferenceType.deduce_template_params", _deduce_reference, _REFERENCES, (3, 3), None, _ARGUMENTS),
     Patch(
         "PyrexTypes:CppRvalueReferenceType.deduce_template_params",
         _deduce_forwarding,
@@ -168,20 +159,10 @@ PATCHES = (
         "Symtab:ModuleScope.declare_tuple_type",
         _declare_tuple,
         without="a tuple of C values with a reference among them becomes a struct that does not compile",
-        upstream="cython-template-arguments.patch",
+        upstream=_ARGUMENTS,
     ),
-    Patch(
-        "PyrexTypes:MemoryViewSliceType.valid_dtype",
-        _valid_element,
-        without=_MEMORYVIEWS,
-        upstream="cython-memoryview-templates.patch",
-    ),
-    Patch(
-        "PyrexTypes:MemoryViewSliceType.deduce_template_params",
-        _deduce_element,
-        without=_MEMORYVIEWS,
-        upstream="cython-memoryview-templates.patch",
-    ),
+    Patch("PyrexTypes:MemoryViewSliceType.valid_dtype", _valid_element, _MEMORYVIEWS, upstream=_TEMPLATES),
+    Patch("PyrexTypes:MemoryViewSliceType.deduce_template_params", _deduce_element, _MEMORYVIEWS, upstream=_TEMPLATES),
 )
 
 _RELATIVE = (

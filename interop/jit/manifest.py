@@ -78,13 +78,9 @@ class Manifest:
 def read(folder: Path) -> Manifest | None:
     """The manifest of the build in `folder`; None if there is none.
 
-    Raises
-    ------
-    DamagedError
-        If there is something else in its place, it is that of another entry of the cache, or the entry is ours and
-        others could write there.
-    NotPrivateError
-        If it is somebody else's, or others could put the whole entry there.
+    `DamagedError` if there is something else in its place, it is that of another entry of the cache, or the entry is
+    ours and others could write there; `NotPrivateError` if it is somebody else's, or others could put the whole entry
+    there.
     """
     try:
         data = _read(folder, [NAME], lambda file: file.read(MAX_SIZE))[NAME]
