@@ -30,8 +30,7 @@ bool needs_graph(const std::string& name, c10::ArrayRef<at::Tensor> inputs) {
   for (const at::Tensor& input : inputs) {
     if (input.defined()) {
       TORCH_CHECK_NOT_IMPLEMENTED(
-          !input._fw_grad(0).defined(),
-          name,
+          !input._fw_grad(0).defined(), name,
           ": an argument has a forward gradient, and functions written in Cython have no forward-mode derivative "
           "(jvp)");
       found = found || input.requires_grad();

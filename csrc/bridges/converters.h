@@ -96,8 +96,7 @@ inline PyObject* of_type(PyTypeObject* type, PyObject* name) noexcept {
 inline const at::Tensor& tensor_of(PyObject* object) {
   if (!is_tensor(object)) [[unlikely]] {
     raise_error(
-        PyExc_TypeError,
-        "argument 'tensor' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(tensor)",
+        PyExc_TypeError, "argument 'tensor' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(tensor)",
         Py_TYPE(object)->tp_name);
   }
   return reinterpret_cast<THPVariable*>(object)->cdata;

@@ -105,13 +105,9 @@ PyObject* ml_dtype_type(const Dtype& dtype, const at::Tensor& tensor) {
     PyErr_Clear();
   }
   TORCH_CHECK_TYPE(
-      ml_types[row],
-      "argument 'tensor' has dtype ",
-      interop::detail::dtype_name(tensor.scalar_type()),
-      ", which NumPy has through ml_dtypes.",
-      dtype.ml_name,
-      " only; run: pip install ml_dtypes, or take its bits with .view(torch.",
-      dtype.size == 1 ? "uint8" : "uint16",
+      ml_types[row], "argument 'tensor' has dtype ", interop::detail::dtype_name(tensor.scalar_type()),
+      ", which NumPy has through ml_dtypes.", dtype.ml_name,
+      " only; run: pip install ml_dtypes, or take its bits with .view(torch.", dtype.size == 1 ? "uint8" : "uint16",
       "), or convert it with .to(torch.float32)");
   return ml_types[row];
 }
@@ -148,18 +144,11 @@ const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
     dtype = find_ml_dtype(reinterpret_cast<PyObject*>(descr->typeobj));
   }
   TORCH_CHECK_TYPE(
-      dtype,
-      subject,
-      " must have a dtype that torch has, got ",
-      text_of(reinterpret_cast<PyObject*>(descr)),
-      "; ",
+      dtype, subject, " must have a dtype that torch has, got ", text_of(reinterpret_cast<PyObject*>(descr)), "; ",
       advice_for(descr));
   TORCH_CHECK_VALUE(
-      PyArray_ISNBO(descr->byteorder),
-      subject,
-      " must have the byte order of this machine, got ",
-      text_of(reinterpret_cast<PyObject*>(descr)),
-      "; copy it with array.astype(array.dtype.newbyteorder('='))");
+      PyArray_ISNBO(descr->byteorder), subject, " must have the byte order of this machine, got ",
+      text_of(reinterpret_cast<PyObject*>(descr)), "; copy it with array.astype(array.dtype.newbyteorder('='))");
   return *dtype;
 }
 
@@ -168,8 +157,7 @@ OwnedRef descr_of(const at::Tensor& tensor) {
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
       dtype != nullptr && (dtype->kind != 'V' || dtype->ml_name),
-      "argument 'tensor' must have a dtype that NumPy has, got ",
-      interop::detail::dtype_name(tensor.scalar_type()),
+      "argument 'tensor' must have a dtype that NumPy has, got ", interop::detail::dtype_name(tensor.scalar_type()),
       tensor.scalar_type() == c10::ScalarType::ComplexHalf
           ? "; convert it with .to(torch.complex64), or take its parts with torch.view_as_real(tensor)"
           : "; convert it with .to(dtype), or take its bits with .view(torch.uint8)");
@@ -220,8 +208,7 @@ void check_unmasked(PyObject* object, const char* argument) {
   }
   const OwnedRef masked(checked(PyObject_CallMethod(module.get(), "is_masked", "O", object)));
   TORCH_CHECK_VALUE(
-      masked.get() != Py_True,
-      ArgumentName{argument},
+      masked.get() != Py_True, ArgumentName{argument},
       " must have no masked elements, got a masked array, and torch has no masks; fill them in with "
       "array.filled(value), or take them as they are with array.data");
 }
@@ -230,10 +217,7 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   need_numpy();
   if (!PyArray_Check(object)) [[unlikely]] {
     raise_error(
-        PyExc_TypeError,
-        "argument '%s' must be a numpy.ndarray, got %.200s; %s",
-        argument,
-        Py_TYPE(object)->tp_name,
+        PyExc_TypeError, "argument '%s' must be a numpy.ndarray, got %.200s; %s", argument, Py_TYPE(object)->tp_name,
         is_tensor(object) ? "it is a tensor already, and interop.to_numpy(tensor) is the other way"
                           : "make one with numpy.asarray(array)");
   }
@@ -247,8 +231,7 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   const OwnedRef descr(Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
   const Dtype& dtype = dtype_of_descr(reinterpret_cast<PyArray_Descr*>(descr.get()), subject);
   TORCH_CHECK_VALUE(
-      reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == descr.get(),
-      ArgumentName{argument},
+      reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == descr.get(), ArgumentName{argument},
       " must keep its dtype, got an array that has changed it meanwhile");
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   check_writable(!writable, on_readonly, argument, "a read-only array");
@@ -272,12 +255,8 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   }
   const at::IntArrayRef sizes = tensor.sizes();
   TORCH_CHECK_VALUE(
-      sizes.size() <= max_dim,
-      "argument 'tensor' must have at most ",
-      max_dim,
-      " dimensions, which is NumPy's limit, got ",
-      sizes.size(),
-      "; join some with .flatten()");
+      sizes.size() <= max_dim, "argument 'tensor' must have at most ", max_dim,
+      " dimensions, which is NumPy's limit, got ", sizes.size(), "; join some with .flatten()");
   npy_intp strides[max_dim];
   const int64_t* steps = tensor.strides().data();
   const auto itemsize = static_cast<npy_intp>(PyDataType_ELSIZE(descr));
@@ -285,14 +264,9 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
     strides[d] = steps[d] * itemsize;
   }
   OwnedRef array(checked(PyArray_NewFromDescr(
-      &PyArray_Type,
-      reinterpret_cast<PyArray_Descr*>(owned_descr.release()),
-      static_cast<int>(sizes.size()),
-      reinterpret_cast<const npy_intp*>(sizes.data()),
-      strides,
-      exported.data,
-      exported.writable ? NPY_ARRAY_WRITEABLE : 0,
-      nullptr)));
+      &PyArray_Type, reinterpret_cast<PyArray_Descr*>(owned_descr.release()), static_cast<int>(sizes.size()),
+      reinterpret_cast<const npy_intp*>(sizes.data()), strides, exported.data,
+      exported.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr)));
   auto* result = reinterpret_cast<PyArrayObject*>(array.get());
   if (exported.data) {  // else NumPy has allocated what it needs for no elements
     checked(PyArray_SetBaseObject(result, Hold::of(*exported.storage).into_object().release()));

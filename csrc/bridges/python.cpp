@@ -51,10 +51,7 @@ int64_t integer_of(PyObject* object, const char* argument, const char* accepted)
   const long long value = whole ? PyLong_AsLongLongAndOverflow(whole.get(), &overflows) : -1;
   if (overflows) {
     PyErr_Format(
-        PyExc_OverflowError,
-        "argument '%s' must be %s of at most 64 bits, got %.200R",
-        argument,
-        accepted,
+        PyExc_OverflowError, "argument '%s' must be %s of at most 64 bits, got %.200R", argument, accepted,
         whole.get());
   }
   return checked(value);
@@ -117,10 +114,7 @@ std::optional<c10::Device> target_of(PyObject* object) {
     return c10::kCPU;
   }
   TORCH_CHECK_WITH(
-      BufferError,
-      device.is_cuda(),
-      "argument 'device' must be cpu or cuda, got ",
-      device,
+      BufferError, device.is_cuda(), "argument 'device' must be cpu or cuda, got ", device,
       "; copy the result with .to(device)");
   const auto* found = interop::detail::find_devices(c10::kCUDA);
   TORCH_CHECK_WITH(
@@ -137,10 +131,7 @@ int64_t stream_of(PyObject* object, const c10::Device& device) {
   const int64_t number = object == Py_None ? -1 : integer_of(object, "stream", "an integer or None");
   if (!device.is_cuda()) {
     TORCH_CHECK_VALUE(
-        number == -1,
-        "argument 'stream' must be None or -1 for a tensor on ",
-        device,
-        ", which has no streams, got ",
+        number == -1, "argument 'stream' must be None or -1 for a tensor on ", device, ", which has no streams, got ",
         number);
     return -1;
   }
@@ -160,15 +151,8 @@ DLDevice dl_device_of(PyObject* object, const char* argument) {
   const Pair given = pair_of(object, argument, accepted);
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   TORCH_CHECK_VALUE(
-      0 <= given.first && given.first <= most && 0 <= given.second && given.second <= most,
-      ArgumentName{argument},
-      " must be ",
-      accepted,
-      ", got (",
-      given.first,
-      ", ",
-      given.second,
-      ")");
+      0 <= given.first && given.first <= most && 0 <= given.second && given.second <= most, ArgumentName{argument},
+      " must be ", accepted, ", got (", given.first, ", ", given.second, ")");
   return {static_cast<DLDeviceType>(given.first), static_cast<int32_t>(given.second)};
 }
 
@@ -190,8 +174,7 @@ PyObject* from_buffer(
       if (!is_dtype(dtype)) {
         raise_error(
             PyExc_TypeError,
-            "argument 'dtype' must be a torch.dtype such as torch.float32, or None, got %.200R, a %.200s",
-            dtype,
+            "argument 'dtype' must be a torch.dtype such as torch.float32, or None, got %.200R, a %.200s", dtype,
             Py_TYPE(dtype)->tp_name);
       }
       view.dtype = dtype_of(dtype);

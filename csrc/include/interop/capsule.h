@@ -28,8 +28,7 @@ inline void* find_capsule(const char* module, const char* attribute, const char*
         PyExc_ImportError,
         "this module %s and needs the torch-interop that it was built with (%.200R). Rebuild the module, in its "
         "project: pip install --no-build-isolation --force-reinstall --no-deps .",
-        use,
-        error.get());
+        use, error.get());
   }
   return found;
 }

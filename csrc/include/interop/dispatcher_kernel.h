@@ -244,9 +244,7 @@ Candidate candidate(F* function) {
   auto kernel = std::make_unique<K>(function);
   bool* below_autograd = &kernel->below_autograd;
   return {
-      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::move(kernel)),
-      below_autograd,
-      K::changes(),
+      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::move(kernel)), below_autograd, K::changes(),
       c10::impl::CppSignature::make<typename K::Function>(),
       std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<typename K::Function>())};
 }

@@ -33,11 +33,7 @@ namespace python {
 
 [[noreturn]] inline void refuse(PyObject* obj, Argument argument, const char* accepted) {
   raise_error(
-      PyExc_TypeError,
-      "%s(): argument '%s' must be %s, got %.200s",
-      argument.function,
-      argument.name,
-      accepted,
+      PyExc_TypeError, "%s(): argument '%s' must be %s, got %.200s", argument.function, argument.name, accepted,
       Py_TYPE(obj)->tp_name);
 }
 

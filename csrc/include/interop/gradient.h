@@ -105,11 +105,7 @@ R collect(Tensors& list, const char* name) {
     return R(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
   } else {
     TORCH_CHECK_TYPE(
-        list.size() == count<R>,
-        name,
-        ": forward returns ",
-        said(list.size()),
-        ", and Function is one of ",
+        list.size() == count<R>, name, ": forward returns ", said(list.size()), ", and Function is one of ",
         said(count<R>));
     if constexpr (std::is_same_v<R, at::Tensor>) {
       return std::move(list[0]);

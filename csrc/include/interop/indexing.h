@@ -31,8 +31,7 @@ inline constexpr bool false_for = false;
 inline at::indexing::TensorIndex index_of_scalar(const c10::Scalar& value) {
   TORCH_CHECK_TYPE(
       value.isIntegral(/*includeBool=*/true),
-      "an index must be an integer, truth value, slice, None, ellipsis or tensor, got a Scalar of type ",
-      value.type());
+      "an index must be an integer, truth value, slice, None, ellipsis or tensor, got a Scalar of type ", value.type());
   return value.isBoolean() ? at::indexing::TensorIndex(value.toBool()) : at::indexing::TensorIndex(value.toLong());
 }
 

@@ -133,12 +133,8 @@ class TensorIteratorConfig {
     check_data(tensor, name.c_str());
     // torch takes the strides of such a tensor for strides of this shape, unseen.
     TORCH_CHECK_VALUE(
-        !shape_ || tensor.sizes() == *shape_,
-        ArgumentName{name.c_str()},
-        " must have the static shape ",
-        at::IntArrayRef(shape_.value_or(std::vector<int64_t>())),
-        ", got ",
-        tensor.sizes());
+        !shape_ || tensor.sizes() == *shape_, ArgumentName{name.c_str()}, " must have the static shape ",
+        at::IntArrayRef(shape_.value_or(std::vector<int64_t>())), ", got ", tensor.sizes());
   }
 
   std::vector<at::TensorBase> outputs_, inputs_;
@@ -177,8 +173,7 @@ class TensorIterator {
   // The loop writes truth values.
   static TensorIterator comparison_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
     TORCH_CHECK_TYPE(
-        !out.defined() || out.scalar_type() == at::kBool,
-        "argument 'output 0' must have dtype torch.bool, got ",
+        !out.defined() || out.scalar_type() == at::kBool, "argument 'output 0' must have dtype torch.bool, got ",
         out.defined() ? detail::dtype_name(out.scalar_type()) : "");
     TensorIteratorConfig config;
     config.promote_inputs_to_common_dtype(true).declare_static_dtype(at::kBool);
@@ -264,17 +259,11 @@ class TensorIterator {
   template <class F>
   void parallel_reduce(F* loop, void* context) {
     TORCH_CHECK_VALUE(
-        ntensors() == 2 && noutputs() == 1,
-        "parallel_reduce takes an iterator with one output and one input, got ",
-        noutputs(),
-        " and ",
-        ninputs());
+        ntensors() == 2 && noutputs() == 1, "parallel_reduce takes an iterator with one output and one input, got ",
+        noutputs(), " and ", ninputs());
     TORCH_CHECK_TYPE(
-        dtype(0) == dtype(1),
-        "parallel_reduce takes an output and an input of one dtype, got ",
-        detail::dtype_name(dtype(0)),
-        " and ",
-        detail::dtype_name(dtype(1)));
+        dtype(0) == dtype(1), "parallel_reduce takes an output and an input of one dtype, got ",
+        detail::dtype_name(dtype(0)), " and ", detail::dtype_name(dtype(1)));
     run(loop, [&](at::TensorIteratorBase& it) {
       const auto function = detail::two_dimensional(loop, context, it.ntensors());
       if (it.num_reduce_dims() > 0) {
@@ -392,12 +381,8 @@ inline TensorIterator TensorIteratorConfig::build() const {
     TORCH_CHECK_TYPE(
         promote_ || !(cast_ || safe_ || (makes_output && !dtype_)) ||
             inputs_[i].scalar_type() == inputs_[0].scalar_type(),
-        "argument 'input ",
-        i,
-        "' must have the dtype of the others, ",
-        detail::dtype_name(inputs_[0].scalar_type()),
-        ", got ",
-        detail::dtype_name(inputs_[i].scalar_type()),
+        "argument 'input ", i, "' must have the dtype of the others, ", detail::dtype_name(inputs_[0].scalar_type()),
+        ", got ", detail::dtype_name(inputs_[i].scalar_type()),
         "; convert it, or build with promote_inputs_to_common_dtype");
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {

@@ -92,8 +92,7 @@ inline at::Generator generator_of(PyObject* obj) noexcept {
 inline c10::Stream stream_of(PyObject* obj) noexcept {
   const auto* stream = reinterpret_cast<THPStream*>(obj);
   return c10::Stream::unpack3(
-      stream->stream_id,
-      static_cast<c10::DeviceIndex>(stream->device_index),
+      stream->stream_id, static_cast<c10::DeviceIndex>(stream->device_index),
       static_cast<c10::DeviceType>(stream->device_type));
 }
 

@@ -37,8 +37,7 @@ inline bool is_tensor(PyObject* obj) noexcept {
 inline at::Tensor unpack(PyObject* obj) {
   if (!is_tensor(obj)) {
     raise_error(
-        PyExc_TypeError,
-        "argument 'obj' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(obj) first",
+        PyExc_TypeError, "argument 'obj' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(obj) first",
         Py_TYPE(obj)->tp_name);
   }
   return reinterpret_cast<THPVariable*>(obj)->cdata;

@@ -174,22 +174,9 @@ class FormatReader {
     char code, kind;
     size_t size;
   };
-  static constexpr Number numbers[] = {
-      {'?', 'b', 1},
-      {'c', 'u', 1},
-      {'B', 'u', 1},
-      {'b', 'i', 1},
-      {'h', 'i', 2},
-      {'H', 'u', 2},
-      {'i', 'i', 4},
-      {'I', 'u', 4},
-      {'q', 'i', 8},
-      {'Q', 'u', 8},
-      {'e', 'f', 2},
-      {'f', 'f', 4},
-      {'d', 'f', 8},
-      {'F', 'c', 8},
-      {'D', 'c', 16}};
+  static constexpr Number numbers[] = {{'?', 'b', 1}, {'c', 'u', 1}, {'B', 'u', 1}, {'b', 'i', 1}, {'h', 'i', 2},
+                                       {'H', 'u', 2}, {'i', 'i', 4}, {'I', 'u', 4}, {'q', 'i', 8}, {'Q', 'u', 8},
+                                       {'e', 'f', 2}, {'f', 'f', 4}, {'d', 'f', 8}, {'F', 'c', 8}, {'D', 'c', 16}};
 
   void element(char code, int depth) {
     for (const Number& number : numbers) {

@@ -19,10 +19,7 @@ namespace interop::cuda {
 inline void check_device(const at::TensorBase& tensor, const char* argument) {
   TORCH_CHECK_TYPE(tensor.defined(), ArgumentName{argument}, " must be a tensor, got an undefined one (None)");
   TORCH_CHECK_VALUE(
-      tensor.is_cuda(),
-      ArgumentName{argument},
-      " must be on a CUDA device, got ",
-      tensor.device(),
+      tensor.is_cuda(), ArgumentName{argument}, " must be on a CUDA device, got ", tensor.device(),
       "; copy it with .cuda()");
 }
 
@@ -32,17 +29,9 @@ inline void check_same_device(
   check_device(first, first_argument);
   TORCH_CHECK_TYPE(tensor.defined(), ArgumentName{argument}, " must be a tensor, got an undefined one (None)");
   TORCH_CHECK_VALUE(
-      tensor.device() == first.device(),
-      ArgumentName{argument},
-      " must be on the device of ",
-      ArgumentName{first_argument},
-      ", ",
-      first.device(),
-      ", got ",
-      tensor.device(),
-      "; move it with .to('",
-      first.device(),
-      "')");
+      tensor.device() == first.device(), ArgumentName{argument}, " must be on the device of ",
+      ArgumentName{first_argument}, ", ", first.device(), ", got ", tensor.device(), "; move it with .to('",
+      first.device(), "')");
 }
 
 namespace detail {
@@ -57,15 +46,9 @@ inline void check_dtype(
     names += (names.empty() ? "" : ", ") + interop::detail::dtype_name(type);
   }
   TORCH_CHECK_TYPE(
-      false,
-      ArgumentName{argument},
-      " must have one of the dtypes ",
-      names,
-      ", got ",
-      interop::detail::dtype_name(tensor.scalar_type()),
-      "; convert it with .to(",
-      interop::detail::dtype_name(*accepted.begin()),
-      ")");
+      false, ArgumentName{argument}, " must have one of the dtypes ", names, ", got ",
+      interop::detail::dtype_name(tensor.scalar_type()), "; convert it with .to(",
+      interop::detail::dtype_name(*accepted.begin()), ")");
 }
 
 }  // namespace detail
