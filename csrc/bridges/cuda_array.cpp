@@ -238,14 +238,17 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
   if (exported.data) {
     pin_for_good(*exported.storage);
   }
+  void* data = tensor.numel() == 0 ? nullptr : exported.data;  // "For zero-size arrays, use 0 here"
+  // clang-format off: a key and its value a line. The strides of a C-contiguous layout are None.
   OwnedRef interface(checked(Py_BuildValue(
-      "{s:N,s:s,s:(KO),s:i,s:N,s:L}", "shape", tuple_of(tensor.sizes(), 1), "typestr", type.c_str(),
-      "data",  // "For zero-size arrays, use 0 here"
-      reinterpret_cast<unsigned long long>(tensor.numel() == 0 ? nullptr : exported.data),
-      exported.writable ? Py_False : Py_True, "version", newest,
-      "strides",  // None for a C-contiguous layout
-      tensor.is_contiguous() ? Py_NewRef(Py_None) : tuple_of(tensor.strides(), dtype->size), "stream",
-      static_cast<long long>(current_stream_number(tensor.device())))));
+      "{s:N,s:s,s:(KO),s:i,s:N,s:L}",
+      "shape", tuple_of(tensor.sizes(), 1),
+      "typestr", type.c_str(),
+      "data", reinterpret_cast<unsigned long long>(data), exported.writable ? Py_False : Py_True,
+      "version", newest,
+      "strides", tensor.is_contiguous() ? Py_NewRef(Py_None) : tuple_of(tensor.strides(), dtype->size),
+      "stream", static_cast<long long>(current_stream_number(tensor.device())))));
+  // clang-format on
   return Owner<CudaArray>::make(std::move(interface), std::move(owner)).release();
 }
 
