@@ -30,8 +30,7 @@ bool needs_graph(const std::string& name, c10::ArrayRef<at::Tensor> inputs) {
   for (const at::Tensor& input : inputs) {
     if (input.defined()) {
       TORCH_CHECK_NOT_IMPLEMENTED(
-          !input._fw_grad(0).defined(),
-          name,
+          !input._fw_grad(0).defined(), name,
           ": an argument has a forward gradient, and functions written in Cython have no forward-mode derivative "
           "(jvp)");
       found = found || input.requires_grad();
@@ -62,8 +61,7 @@ void apply(
       !c10::impl::tls_is_dispatch_key_included(transforms) || c10::impl::tls_is_dispatch_key_excluded(transforms),
       definition->name,
       ": a function written in Cython cannot be called directly under vmap, grad and the other transforms of "
-      "torch.func; "
-      "register it as an operator (torch.library define, impl and register_autograd)");
+      "torch.func; register it as an operator (torch.library define, impl and register_autograd)");
   bool has_graph = false;
   for (const Input& input : inputs) {
     has_graph |= needs_graph(definition->name, {input.first, input.count});

@@ -54,9 +54,7 @@ PyObject* fail(const std::string& path, const std::string& reason) {
   const bool of_torch = symbol.find("c10") != std::string::npos || symbol.find("2at") != std::string::npos ||
                         symbol.find("torch") != std::string::npos;
   PyErr_Format(
-      PyExc_ImportError,
-      "module '" STRING(INTEROP_MODULE) "' cannot load its compiled half %s (%s). %s",
-      path.c_str(),
+      PyExc_ImportError, "module '" STRING(INTEROP_MODULE) "' cannot load its compiled half %s (%s). %s", path.c_str(),
       reason.c_str(),
       !symbol.empty() && !of_torch
           ? "No source of the module defines that function: is its file among the sources of the Extension, and is it "

@@ -99,8 +99,7 @@ class WithGradient final : public c10::OperatorKernel {
     autograd::Tensors outputs;
     std::optional<Flat> made;
     autograd::record(
-        definition_,
-        inputs,
+        definition_, inputs,
         [&](autograd::Context& context) {
           below();
           const c10::ArrayRef<c10::IValue> results = last(*stack, returns.size());
@@ -192,15 +191,11 @@ class WithNewVersions final : public c10::OperatorKernel {
     for (size_t i = 0; i < arguments.size(); ++i) {
       for (const at::Tensor& tensor : Flat(values[i], {arguments[i]}).tensors) {
         TORCH_CHECK(
-            !tensor.defined() || !tensor.requires_grad(),
-            op.operator_name(),
-            " changes its argument '",
+            !tensor.defined() || !tensor.requires_grad(), op.operator_name(), " changes its argument '",
             changed_by(arguments, i),
             changes(arguments[i]) ? "', which requires grad, and has no gradient; "
                                   : "', and has no gradient for '" + arguments[i].name() + "', which requires grad; ",
-            "call it under torch.no_grad(), or with ",
-            arguments[i].name(),
-            ".detach()");
+            "call it under torch.no_grad(), or with ", arguments[i].name(), ".detach()");
       }
     }
   }

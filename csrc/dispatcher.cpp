@@ -12,7 +12,7 @@
 #include "registry.h"
 #include "signature.h"
 
-namespace interop::dispatcher {
+namespace interop {
 
 namespace {
 
@@ -27,10 +27,7 @@ c10::OperatorName parse_name(const std::string& where, const std::string& name) 
                        name.find_first_of("() ") == std::string::npos &&
                        name.find("::", colons + 2) == std::string::npos;
   TORCH_CHECK_VALUE(
-      is_name,
-      where,
-      ": an operator's name has the form 'namespace::name' or 'namespace::name.overload', got '",
-      name,
+      is_name, where, ": an operator's name has the form 'namespace::name' or 'namespace::name.overload', got '", name,
       "'");
   const size_t dot = name.find('.', colons);
   return dot == std::string::npos ? c10::OperatorName(name, "")
@@ -54,21 +51,10 @@ c10::OperatorHandle find(const std::string& where, const std::string& name) {
   if (!found) {
     const std::string others = overloads(parsed.name);
     TORCH_CHECK(
-        others.empty(),
-        where,
-        ": ",
-        parsed.name,
-        " has no overload '",
-        parsed.overload_name,
-        "'; give one of these: ",
-        others);
+        others.empty(), where, ": ", parsed.name, " has no overload '", parsed.overload_name,
+        "'; give one of these: ", others);
     TORCH_CHECK(
-        false,
-        where,
-        ": there is no operator ",
-        name,
-        "; define it first: define(\"",
-        name,
+        false, where, ": there is no operator ", name, "; define it first: define(\"", name,
         "\", \"(Tensor a) -> Tensor\")");
   }
   return *found;
@@ -93,10 +79,7 @@ c10::DispatchKey parse_key(const std::string& where, const std::string& key) {
     return c10::parseDispatchKey(other == others.end() ? key : other->second);
   } catch (const std::exception&) {
     TORCH_CHECK_VALUE(
-        false,
-        where,
-        ": there is no dispatch key '",
-        key,
+        false, where, ": there is no dispatch key '", key,
         "'; give one such as CPU, CUDA, Meta, Autograd, AutocastCPU, CompositeImplicitAutograd, "
         "CompositeExplicitAutograd, or a device: cpu, cuda, meta, default");
   }
@@ -121,9 +104,26 @@ bool changes(const c10::Argument& argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
+std::string debug_name(const Module& module) {
+  return std::string("module ") + module.name;
+}
+
+void add_kernel(
+    const Module& module,
+    const std::string& name,
+    const c10::OperatorName& op,
+    c10::DispatchKey key,
+    c10::KernelFunction kernel,
+    std::optional<c10::impl::CppSignature> signature = std::nullopt,
+    std::unique_ptr<c10::FunctionSchema> schema = nullptr) {
+  auto registered = c10::Dispatcher::singleton().registerImpl(
+      op, key, std::move(kernel), std::move(signature), std::move(schema), debug_name(module));
+  registry::add(module, name, c10::toString(key), std::move(registered));
+}
+
 }  // namespace
 
-void define(
+void RuntimeImpl::define(
     const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) {
   const std::string where = "define(\"" + name + "\")";
   const c10::OperatorName parsed = parse_name(where, name);
@@ -132,13 +132,8 @@ void define(
   if (const auto existing = dispatcher.findSchema(parsed)) {
     const std::string* by = registry::owner(name, "");
     TORCH_CHECK(
-        false,
-        where,
-        ": this operator is defined already",
-        by ? " by the module " + *by : std::string(),
-        ", as ",
-        existing->schema(),
-        "; an operator is defined once, and its kernels are added with impl()");
+        false, where, ": this operator is defined already", by ? " by the module " + *by : std::string(), ", as ",
+        existing->schema(), "; an operator is defined once, and its kernels are added with impl()");
   }
   std::optional<c10::FunctionSchema> read;
   try {
@@ -146,39 +141,29 @@ void define(
     read = torch::jit::parseSchema(name + schema, /*allow_typevars=*/false);
   } catch (const std::exception& error) {
     TORCH_CHECK_VALUE(
-        false,
-        where,
-        ": cannot read the schema '",
-        schema,
-        "', which has the form '(Tensor a, int n, float? x=None) -> Tensor': ",
-        first_line(error.what()));
+        false, where, ": cannot read the schema '", schema,
+        "', which has the form '(Tensor a, int n, float? x=None) -> Tensor': ", first_line(error.what()));
   }
   read->setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);
   const bool changes_arguments = std::any_of(read->arguments().begin(), read->arguments().end(), changes);
-  const std::string debug = std::string("module ") + module.name;
-  registry::add(module, name, "", dispatcher.registerDef(std::move(*read), debug, tags));
+  registry::add(module, name, "", dispatcher.registerDef(std::move(*read), debug_name(module), tags));
   if (changes_arguments) {
-    registry::add(
-        module,
-        name,
-        "ADInplaceOrView",
-        dispatcher.registerImpl(
-            parsed, c10::DispatchKey::ADInplaceOrView, boxed::with_new_versions(), std::nullopt, nullptr, debug));
+    add_kernel(module, name, parsed, c10::DispatchKey::ADInplaceOrView, boxed::with_new_versions());
   }
 }
 
-void impl(const Module& module, const std::string& name, const std::string& key, std::vector<Candidate> ways) {
+void RuntimeImpl::impl(
+    const Module& module, const std::string& name, const std::string& key, std::vector<dispatcher::Candidate> ways) {
   const std::string where = "impl(\"" + name + "\", \"" + key + "\")";
   const c10::DispatchKey parsed = parse_key(where, key);
   registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(parsed));
   TORCH_CHECK(
-      parsed != c10::DispatchKey::CompositeImplicitAutograd || !registry::owner(name, "Autograd"),
-      where,
+      parsed != c10::DispatchKey::CompositeImplicitAutograd || !registry::owner(name, "Autograd"), where,
       ": the operator has a gradient, and this kernel would hide it; register it for CompositeExplicitAutograd");
   std::string why;
-  for (Candidate& way : ways) {
+  for (dispatcher::Candidate& way : ways) {
     std::string different = signature::difference(op.schema().arguments(), way.schema->arguments(), "argument");
     if (different.empty()) {
       different = signature::difference(op.schema().returns(), way.schema->returns(), "result");
@@ -187,28 +172,15 @@ void impl(const Module& module, const std::string& name, const std::string& key,
       const c10::Argument& argument = op.schema().arguments()[i];
       if (way.changes[i] && !changes(argument)) {
         different = c10::str(
-            "argument ",
-            i + 1,
-            " '",
-            argument.name(),
-            "' is not changed in the schema; declare it const at.Tensor&, or write Tensor(a!) ",
-            argument.name(),
+            "argument ", i + 1, " '", argument.name(),
+            "' is not changed in the schema; declare it const at.Tensor&, or write Tensor(a!) ", argument.name(),
             " in the schema");
       }
     }
     if (different.empty()) {
       *way.below_autograd = is_below_autograd(parsed);
-      registry::add(
-          module,
-          name,
-          c10::toString(parsed),
-          c10::Dispatcher::singleton().registerImpl(
-              op.operator_name(),
-              parsed,
-              std::move(way.function),
-              way.signature,
-              std::move(way.schema),
-              std::string("module ") + module.name));
+      add_kernel(
+          module, name, op.operator_name(), parsed, std::move(way.function), way.signature, std::move(way.schema));
       return;
     }
     why = why.empty() ? different : why;
@@ -216,7 +188,7 @@ void impl(const Module& module, const std::string& name, const std::string& key,
   TORCH_CHECK_TYPE(false, where, ": ", why, ". The schema is ", op.schema());
 }
 
-void register_autograd(
+void RuntimeImpl::register_autograd(
     const Module& module,
     const std::string& name,
     const autograd::Backward& backward,
@@ -227,15 +199,13 @@ void register_autograd(
   const c10::FunctionSchema& schema = op.schema();
   refuse_second(where, name, "Autograd");
   TORCH_CHECK(
-      !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd),
-      where,
+      !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd), where,
       ": the operator has a kernel for CompositeImplicitAutograd, which has the gradients of the operators in it, and "
       "which the dispatcher would prefer; register that kernel for CompositeExplicitAutograd");
   for (const auto* list : {&schema.arguments(), &schema.returns()}) {
     for (const c10::Argument& argument : *list) {
       TORCH_CHECK(
-          !argument.alias_info(),
-          where,
+          !argument.alias_info(), where,
           ": the operator changes or returns an argument, so it has no gradient of this "
           "kind; define a functional one. The schema is ",
           schema);
@@ -245,33 +215,19 @@ void register_autograd(
   for (const c10::Argument& result : schema.returns()) {
     const std::string type = signature::type_of(result);
     TORCH_CHECK_TYPE(
-        type.find("Tensor") == std::string::npos || type == "Tensor" || type == "Tensor?" || type == "Tensor[]",
-        where,
-        ": there is no gradient of a ",
-        type,
-        ". The schema is ",
-        schema);
+        type.find("Tensor") == std::string::npos || type == "Tensor" || type == "Tensor?" || type == "Tensor[]", where,
+        ": there is no gradient of a ", type, ". The schema is ", schema);
     outputs = type == "Tensor[]" || outputs == autograd::any ? autograd::any
                                                              : outputs + (type == "Tensor" || type == "Tensor?");
   }
   TORCH_CHECK_TYPE(
-      backward.outputs == autograd::any || backward.outputs == outputs,
-      where,
-      ": the operator returns ",
+      backward.outputs == autograd::any || backward.outputs == outputs, where, ": the operator returns ",
       outputs == autograd::any ? "a list of tensors" : c10::str(outputs, outputs == 1 ? " tensor" : " tensors"),
-      ", and backward takes the gradients of ",
-      autograd::said(backward.outputs),
-      ". The schema is ",
-      schema);
+      ", and backward takes the gradients of ", autograd::said(backward.outputs), ". The schema is ", schema);
   TORCH_CHECK_TYPE(
-      backward.results == autograd::any || backward.results == schema.arguments().size(),
-      where,
-      ": the operator takes ",
-      schema.arguments().size(),
-      " arguments, and backward returns ",
-      backward.results,
-      " gradients; it returns one for each argument, at.Tensor() for those that have none. The schema is ",
-      schema);
+      backward.results == autograd::any || backward.results == schema.arguments().size(), where,
+      ": the operator takes ", schema.arguments().size(), " arguments, and backward returns ", backward.results,
+      " gradients; it returns one for each argument, at.Tensor() for those that have none. The schema is ", schema);
   std::vector<c10::Argument> values = schema.arguments();
   values.insert(values.end(), schema.returns().begin(), schema.returns().end());
   std::optional<autograd::SetupContext> setup;
@@ -285,75 +241,40 @@ void register_autograd(
     why = why.empty() ? different : why;
   }
   TORCH_CHECK_TYPE(
-      ways.empty() || setup,
-      where,
-      ": setup_context takes ctx, the operator's arguments, and then its results, but ",
-      why,
-      ". The schema is ",
-      schema);
+      ways.empty() || setup, where, ": setup_context takes ctx, the operator's arguments, and then its results, but ",
+      why, ". The schema is ", schema);
   const auto definition =
       std::make_shared<const autograd::Definition>(autograd::Definition{name, backward, schema.arguments().size()});
-  registry::add(
-      module,
-      name,
-      "Autograd",
-      c10::Dispatcher::singleton().registerImpl(
-          op.operator_name(),
-          c10::DispatchKey::Autograd,
-          boxed::with_gradient(definition, std::move(setup)),
-          std::nullopt,
-          nullptr,
-          std::string("module ") + module.name));
+  c10::KernelFunction kernel = boxed::with_gradient(definition, std::move(setup));
+  add_kernel(module, name, op.operator_name(), c10::DispatchKey::Autograd, std::move(kernel));
 }
 
-void register_autocast(const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) {
+void RuntimeImpl::register_autocast(
+    const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) {
   const std::string where = "register_autocast(\"" + name + "\", \"" + device + "\")";
   TORCH_CHECK_VALUE(
-      dtype == at::ScalarType::Undefined || c10::isFloatingType(dtype),
-      where,
-      ": autocast casts to a floating-point dtype, got ",
-      c10::toString(dtype));
+      dtype == at::ScalarType::Undefined || c10::isFloatingType(dtype), where,
+      ": autocast casts to a floating-point dtype, got ", c10::toString(dtype));
   const c10::DispatchKey backend = parse_key(where, device);
   const c10::DispatchKey key = parse_key(where, std::string("Autocast") + c10::toString(backend));
   registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(key));
-  registry::add(
-      module,
-      name,
-      c10::toString(key),
-      c10::Dispatcher::singleton().registerImpl(
-          op.operator_name(),
-          key,
-          boxed::with_cast(key, c10::dispatchKeyToDeviceType(backend), dtype),
-          std::nullopt,
-          nullptr,
-          std::string("module ") + module.name));
+  c10::KernelFunction kernel = boxed::with_cast(key, c10::dispatchKeyToDeviceType(backend), dtype);
+  add_kernel(module, name, op.operator_name(), key, std::move(kernel));
 }
 
-void call(const std::string& name, std::vector<c10::IValue>& stack) {
+void RuntimeImpl::call(const std::string& name, std::vector<c10::IValue>& stack) {
   const c10::OperatorHandle op = find("Operator.call", name);
   const std::vector<c10::Argument>& arguments = op.schema().arguments();
   TORCH_CHECK_TYPE(
-      stack.size() <= arguments.size(),
-      name,
-      " takes ",
-      arguments.size(),
-      " arguments, got ",
-      stack.size(),
-      ". The schema is ",
-      op.schema());
+      stack.size() <= arguments.size(), name, " takes ", arguments.size(), " arguments, got ", stack.size(),
+      ". The schema is ", op.schema());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::Argument& argument = arguments[i];
     if (i == stack.size()) {
       TORCH_CHECK_TYPE(
-          argument.default_value(),
-          name,
-          ": argument ",
-          i + 1,
-          " '",
-          argument.name(),
-          "' is missing. The schema is ",
+          argument.default_value(), name, ": argument ", i + 1, " '", argument.name(), "' is missing. The schema is ",
           op.schema());
       stack.push_back(*argument.default_value());
       continue;
@@ -376,20 +297,10 @@ void call(const std::string& name, std::vector<c10::IValue>& stack) {
     const bool fits =
         stack[i].isTensor() ? kind == c10::TypeKind::TensorType : stack[i].type()->isSubtypeOf(*argument.type());
     TORCH_CHECK_TYPE(
-        fits,
-        name,
-        ": argument ",
-        i + 1,
-        " '",
-        argument.name(),
-        "' is ",
-        signature::type_of(argument),
-        ", got ",
-        stack[i].isTensor() ? "Tensor" : stack[i].type()->annotation_str(),
-        ". The schema is ",
-        op.schema());
+        fits, name, ": argument ", i + 1, " '", argument.name(), "' is ", signature::type_of(argument), ", got ",
+        stack[i].isTensor() ? "Tensor" : stack[i].type()->annotation_str(), ". The schema is ", op.schema());
   }
   op.callBoxed(&stack);
 }
 
-}  // namespace interop::dispatcher
+}  // namespace interop

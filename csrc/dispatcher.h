@@ -1,19 +1,37 @@
-// The functions behind interop::Runtime that deal with the dispatcher.
+// The one Runtime there is: see interop/runtime.h. What deals with the dispatcher is defined in dispatcher.cpp.
 #pragma once
 
 #include "interop/runtime.h"
 #include "interop/setup_context.h"
 
-namespace interop::dispatcher {
+namespace interop {
 
-void define(const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags);
-void impl(const Module& module, const std::string& name, const std::string& key, std::vector<Candidate> ways);
-void register_autograd(
-    const Module& module,
-    const std::string& name,
-    const autograd::Backward& backward,
-    std::vector<autograd::SetupContext> ways);
-void register_autocast(const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype);
-void call(const std::string& name, std::vector<c10::IValue>& stack);
+class RuntimeImpl final : public Runtime {
+ public:
+  void define(
+      const Module& module,
+      const std::string& name,
+      const std::string& schema,
+      const std::vector<at::Tag>& tags) override;
+  void impl(
+      const Module& module,
+      const std::string& name,
+      const std::string& key,
+      std::vector<dispatcher::Candidate> ways) override;
+  void register_autograd(
+      const Module& module,
+      const std::string& name,
+      const autograd::Backward& backward,
+      std::vector<autograd::SetupContext> ways) override;
+  void register_autocast(
+      const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) override;
+  void call(const std::string& name, std::vector<c10::IValue>& stack) override;
+  std::exception_ptr take_python_error() override;
+  void apply(
+      const std::shared_ptr<const autograd::Definition>& definition,
+      c10::ArrayRef<autograd::Input> inputs,
+      c10::function_ref<void(autograd::Context&)> forward,
+      autograd::Tensors& outputs) override;
+};
 
-}  // namespace interop::dispatcher
+}  // namespace interop

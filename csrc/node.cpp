@@ -28,11 +28,8 @@ void ContextBase::drop_state() noexcept {
 void* ContextBase::state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) {
   const std::lock_guard lock(state_mutex_);
   TORCH_CHECK_TYPE(
-      !state_.object || *state_.type == type,
-      "ctx.state: this context has a state of the type ",
-      state_.type ? spelled(*state_.type) : "",
-      " already, and was asked for one of ",
-      spelled(type));
+      !state_.object || *state_.type == type, "ctx.state: this context has a state of the type ",
+      state_.type ? spelled(*state_.type) : "", " already, and was asked for one of ", spelled(type));
   if (!state_.object) {
     state_ = {&type, make(), destroy};
   }
@@ -53,8 +50,7 @@ void ContextBase::bump_versions(const std::string& name, const std::vector<at::T
   for (const at::Tensor& changed : dirty_) {
     TORCH_CHECK(
         std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) { return input.is_same(changed); }),
-        name,
-        ": ctx.mark_dirty was given a tensor that is not an input of forward");
+        name, ": ctx.mark_dirty was given a tensor that is not an input of forward");
   }
   for (const at::Tensor& changed : dirty_) {
     if (!changed.is_inference()) {
@@ -104,13 +100,8 @@ size_t FunctionNode::saved_tensors() {
 
 at::Tensor FunctionNode::saved_tensor(int64_t index) {
   TORCH_CHECK_INDEX(
-      std::cmp_less(index, saved_tensors()) && index >= 0,
-      name(),
-      ": ctx.saved_tensor(",
-      index,
-      "): forward has saved ",
-      saved_tensors(),
-      " tensors");
+      std::cmp_less(index, saved_tensors()) && index >= 0, name(), ": ctx.saved_tensor(", index,
+      "): forward has saved ", saved_tensors(), " tensors");
   if (in_forward_) {
     return to_save_[index];
   }
@@ -120,13 +111,8 @@ at::Tensor FunctionNode::saved_tensor(int64_t index) {
 
 bool FunctionNode::needs_input_grad(int64_t argument) {
   TORCH_CHECK_INDEX(
-      std::cmp_less(argument, ranges_.size()) && argument >= 0,
-      name(),
-      ": ctx.needs_input_grad(",
-      argument,
-      "): forward takes ",
-      ranges_.size(),
-      " arguments");
+      std::cmp_less(argument, ranges_.size()) && argument >= 0, name(), ": ctx.needs_input_grad(", argument,
+      "): forward takes ", ranges_.size(), " arguments");
   const auto [begin, end, gradients] = ranges_[argument];
   for (size_t edge = begin; edge < end; ++edge) {
     // The engine may want fewer gradients than there are edges: those that torch.autograd.grad was asked for.
@@ -206,14 +192,8 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
       raw.push_back(output.defined() ? std::optional(output) : std::nullopt);
     }
     std::vector<std::optional<at::Tensor>> wrapped = wrap_outputs(
-        attached,
-        inputs,
-        impls(non_differentiable_),
-        impls(dirty_),
-        at::ArrayRef<std::optional<at::Tensor>>(raw),
-        self,
-        torch::autograd::_jvp_fn_t(no_jvp),
-        std::unordered_set<at::TensorImpl*>(),
+        attached, inputs, impls(non_differentiable_), impls(dirty_), at::ArrayRef<std::optional<at::Tensor>>(raw), self,
+        torch::autograd::_jvp_fn_t(no_jvp), std::unordered_set<at::TensorImpl*>(),
         torch::autograd::_view_as_self_fn_t([](const at::Tensor& tensor) { return tensor.view_as(tensor); }),
         /*pure_view=*/false);
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -263,12 +243,7 @@ variable_list FunctionNode::by_edge(Tensors& results) const {
     expected += range.gradients;
   }
   TORCH_CHECK(
-      results.size() == expected,
-      name(),
-      ": backward returned ",
-      results.size(),
-      " gradients, expected ",
-      expected,
+      results.size() == expected, name(), ": backward returned ", results.size(), " gradients, expected ", expected,
       ", one for each argument of forward (for a list, one for each of its tensors)");
   variable_list result;
   result.reserve(num_outputs());
@@ -277,10 +252,7 @@ variable_list FunctionNode::by_edge(Tensors& results) const {
     const auto [begin, end, gradients] = ranges_[argument];
     if (gradients > end - begin) {
       TORCH_CHECK(
-          !results[next].defined(),
-          name(),
-          ": backward returned a gradient for argument ",
-          argument + 1,
+          !results[next].defined(), name(), ": backward returned a gradient for argument ", argument + 1,
           " of forward, which is no tensor; return at.Tensor() there");
       ++next;
     }
@@ -318,9 +290,7 @@ void FunctionNode::release_resources() {
 
 void FunctionNode::compiled_args(torch::dynamo::autograd::CompiledNodeArgs&) const {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      false,
-      "compiled autograd cannot trace ",
-      name(),
+      false, "compiled autograd cannot trace ", name(),
       ", a function written in Cython. Compile the forward pass as well "
       "(torch.compile traces the gradient of a registered operator with it), or leave compiled autograd off here");
 }

@@ -44,9 +44,7 @@ bool is_marked(PyObject* module) {
   if (PyDict_GetItemString(dict, MARK)) {
     return true;
   }
-  if (PyDict_SetItemString(dict, MARK, Py_True) < 0) {
-    throw PythonError();
-  }
+  checked(PyDict_SetItemString(dict, MARK, Py_True));
   return false;
 }
 

@@ -74,15 +74,7 @@ std::string difference(
       const std::string type = type_of(wanted[i]);
       const std::string name = wanted[i].name().empty() ? "" : " '" + wanted[i].name() + "'";
       return c10::str(
-          what,
-          " ",
-          i + 1,
-          name,
-          " is ",
-          type,
-          " in the schema, and ",
-          type_of(got[i]),
-          " in the kernel",
+          what, " ", i + 1, name, " is ", type, " in the schema, and ", type_of(got[i]), " in the kernel",
           in_cython(type));
     }
   }

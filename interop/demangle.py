@@ -1,10 +1,10 @@
-"""`demangle`: the C++ declaration behind a linker's name."""
+"""C++ declarations as text: `demangle` finds the one behind a linker's name, `split_arguments` takes it apart."""
 
 import ctypes
 import functools
 from typing import Any
 
-__all__ = ["demangle"]
+__all__ = ["demangle", "split_arguments"]
 
 
 @functools.cache
@@ -31,3 +31,15 @@ def demangle(symbol: str) -> str | None:
         return ctypes.string_at(text).decode()
     finally:
         free(text)
+
+
+def split_arguments(text: str) -> list[str]:
+    """Split arguments, or template arguments, at the outermost commas."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]

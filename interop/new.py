@@ -71,21 +71,8 @@ def main(arguments: list[str]) -> None:
 def write_project(name: str, parent: Path, cuda: bool = False, cmake: bool = False) -> list[Path]:
     """Write a project into the new folder `name` in `parent`, and return its files, relative to `parent`.
 
-    Parameters
-    ----------
-    name
-        An ASCII identifier; the name of the package, too.
-    parent
-        An existing folder.
-    cuda
-        Whether it has a CUDA kernel.
-    cmake
-        Whether it is built by CMake.
-
-    Raises
-    ------
-    CommandError
-        If the name will not do, there is such a folder already, or it cannot be written.
+    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake. `CommandError` if the name will not do, there
+    is such a folder already, or it cannot be written.
     """
     _check_name(name)
     folder = parent / name

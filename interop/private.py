@@ -44,14 +44,7 @@ class WritableError(NotPrivateError):
 def open_folder(path: Path) -> Iterator[int]:
     """A descriptor of a folder that nobody else can write to, and in whose place nobody else can put another.
 
-    Links are followed if they are ours or root's.
-
-    Raises
-    ------
-    NotPrivateError
-        If somebody else could.
-    OSError
-        If there is no such folder.
+    Links are followed if they are ours or root's. `NotPrivateError` if somebody else could, OSError if there is none.
     """
     rest, at, links = [*reversed(path.absolute().parts)], "/", 0
     folder = os.open(at, os.O_PATH | os.O_CLOEXEC)
@@ -84,12 +77,8 @@ def open_folder(path: Path) -> Iterator[int]:
 def open_file(folder: int, path: Path) -> BufferedReader:
     """The file at `path`, in a folder from `open_folder`, for reading.
 
-    Raises
-    ------
-    NotPrivateError
-        If it is somebody else's, or others can write to it.
-    OSError
-        If there is none, or it is no regular file, but a link perhaps.
+    `NotPrivateError` if it is somebody else's, or others can write to it; OSError if there is none, or it is no regular
+    file, but a link perhaps.
     """
     # Without waiting for somebody who writes to a pipe.
     try:

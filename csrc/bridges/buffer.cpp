@@ -62,22 +62,15 @@ struct Axes {
 
 Axes axes_of(const Py_buffer& view) {
   TORCH_CHECK_VALUE(
-      0 <= view.ndim && view.ndim <= max_dim,
-      "argument 'obj' must have 0 to ",
-      max_dim,
-      " dimensions, got a buffer with ",
-      view.ndim);
+      0 <= view.ndim && view.ndim <= max_dim, "argument 'obj' must have 0 to ", max_dim,
+      " dimensions, got a buffer with ", view.ndim);
   TORCH_CHECK_VALUE(
-      view.ndim <= 1 || view.shape,
-      "argument 'obj' must say its shape, got a buffer without, with ",
-      view.ndim,
+      view.ndim <= 1 || view.shape, "argument 'obj' must say its shape, got a buffer without, with ", view.ndim,
       " axes");
   TORCH_CHECK_VALUE(
       view.itemsize > 0 && view.len >= 0,
-      "argument 'obj' must have elements of at least 1 byte, got a buffer with item size ",
-      view.itemsize,
-      " and length ",
-      view.len);
+      "argument 'obj' must have elements of at least 1 byte, got a buffer with item size ", view.itemsize,
+      " and length ", view.len);
   Axes axes;
   int64_t bytes = view.itemsize;
   bool overflows = false;
@@ -88,9 +81,7 @@ Axes axes_of(const Py_buffer& view) {
     // Py_buffer.suboffsets: from 0 on, what lies along the axis are pointers.
     TORCH_CHECK_VALUE(
         !view.suboffsets || view.suboffsets[d] < 0,
-        "argument 'obj' must have its elements in one piece, got a buffer whose axis ",
-        d,
-        " leads through pointers; ",
+        "argument 'obj' must have its elements in one piece, got a buffer whose axis ", d, " leads through pointers; ",
         subject.advice);
     axes.sizes.push_back(size);
     overflows |= __builtin_mul_overflow(bytes, size, &bytes);
@@ -99,12 +90,8 @@ Axes axes_of(const Py_buffer& view) {
   // Py_buffer.len: product(shape) * itemsize, also where there are gaps between the elements.
   TORCH_CHECK_VALUE(
       (empty && view.len == 0) || (!empty && !overflows && bytes == view.len),
-      "argument 'obj' must have the length that its shape asks for, got a buffer of ",
-      view.len,
-      " bytes with shape ",
-      at::IntArrayRef(axes.sizes),
-      " and item size ",
-      view.itemsize);
+      "argument 'obj' must have the length that its shape asks for, got a buffer of ", view.len, " bytes with shape ",
+      at::IntArrayRef(axes.sizes), " and item size ", view.itemsize);
   // Py_buffer.strides: null where the elements are C-contiguous.
   axes.strides.resize(view.ndim);
   int64_t step = view.itemsize;
@@ -121,12 +108,8 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
   const int64_t room = bytes / dtype.size;
   if (!wanted.has_shape) {
     TORCH_CHECK_VALUE(
-        bytes % dtype.size == 0,
-        "argument 'obj' must have a whole number of elements of ",
-        static_cast<int>(dtype.size),
-        " bytes, got ",
-        bytes,
-        " bytes after the offset; say how many with shape=");
+        bytes % dtype.size == 0, "argument 'obj' must have a whole number of elements of ",
+        static_cast<int>(dtype.size), " bytes, got ", bytes, " bytes after the offset; say how many with shape=");
     return {room};
   }
   Sizes sizes(wanted.shape.begin(), wanted.shape.end());
@@ -148,52 +131,31 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
     count = 0;
     overflows = false;
   }
-  if (open) {
-    TORCH_CHECK_VALUE(
-        !overflows && count > 0 && bytes % dtype.size == 0 && room % count == 0,
-        "argument 'shape' must divide the memory, got ",
-        wanted.shape,
-        " for ",
-        bytes,
-        " bytes after the offset and elements of ",
-        static_cast<int>(dtype.size));
-    *open = room / count;
-    return sizes;
-  }
+  const bool fits = open ? count > 0 && bytes % dtype.size == 0 && room % count == 0 : count <= room;
   TORCH_CHECK_VALUE(
-      !overflows && count <= room,
-      "argument 'shape' must fit into the memory, got ",
-      wanted.shape,
-      " for ",
-      bytes,
-      " bytes after the offset and elements of ",
-      static_cast<int>(dtype.size));
+      !overflows && fits,
+      open ? "argument 'shape' must divide the memory, got " : "argument 'shape' must fit into the memory, got ",
+      wanted.shape, " for ", bytes, " bytes after the offset and elements of ", static_cast<int>(dtype.size));
+  if (open) {
+    *open = room / count;
+  }
   return sizes;
 }
 
 const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const char* text) {
   TORCH_CHECK_TYPE(
-      !format.pointers,
-      "argument 'obj' must have numbers for elements, got a buffer with format '",
-      text,
-      "': ",
-      format.reason);
+      !format.pointers, "argument 'obj' must have numbers for elements, got a buffer with format '", text,
+      "': ", format.reason);
   if (wanted.dtype != c10::ScalarType::Undefined) {
     const Dtype* dtype = find_dtype(wanted.dtype);
     TORCH_CHECK_TYPE(
-        dtype,
-        "argument 'dtype' must be a dtype whose elements lie in memory as they are, got ",
-        c10::toString(wanted.dtype),
-        "; take its bits with dtype=torch.uint8");
+        dtype, "argument 'dtype' must be a dtype whose elements lie in memory as they are, got ",
+        c10::toString(wanted.dtype), "; take its bits with dtype=torch.uint8");
     return *dtype;
   }
   TORCH_CHECK_TYPE(
-      format.dtype,
-      "argument 'obj' must have elements that torch has, got a buffer with format '",
-      text,
-      "': ",
-      format.reason,
-      "; say what its bytes are with dtype=");
+      format.dtype, "argument 'obj' must have elements that torch has, got a buffer with format '", text,
+      "': ", format.reason, "; say what its bytes are with dtype=");
   return *format.dtype;
 }
 
@@ -219,10 +181,7 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
   Axes axes = axes_of(view);
   TORCH_CHECK_VALUE(
       !format.dtype || format.itemsize == view.itemsize,
-      "argument 'obj' must have the item size that its format says, got ",
-      view.itemsize,
-      " bytes for format '",
-      text,
+      "argument 'obj' must have the item size that its format says, got ", view.itemsize, " bytes for format '", text,
       "'");
   const bool has_elements = format.dtype && format.dtype->size == dtype.size;
   const bool whole = wanted.offset == 0 && !wanted.has_shape && (has_elements || dtype.size == view.itemsize);
@@ -240,23 +199,15 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
     return share(std::move(owner), view, 0, layout, dtype);
   }
   TORCH_CHECK_VALUE(
-      axes.contiguous,
-      "argument 'obj' must be contiguous to be taken in another dtype, shape or from an offset; ",
+      axes.contiguous, "argument 'obj' must be contiguous to be taken in another dtype, shape or from an offset; ",
       subject.advice);
   TORCH_CHECK_VALUE(
-      0 <= wanted.offset && wanted.offset <= view.len,
-      "argument 'offset' must be from 0 to ",
-      view.len,
-      ", the buffer's length in bytes, got ",
-      wanted.offset);
+      0 <= wanted.offset && wanted.offset <= view.len, "argument 'offset' must be from 0 to ", view.len,
+      ", the buffer's length in bytes, got ", wanted.offset);
   const Sizes sizes = shape_for(wanted, view.len - wanted.offset, dtype);
   const ForeignLayout layout(
-      Subject{"shape", "give a smaller one"},
-      static_cast<int>(sizes.size()),
-      sizes.data(),
-      static_cast<const int64_t*>(nullptr),
-      dtype,
-      Unit::bytes);
+      Subject{"shape", "give a smaller one"}, static_cast<int>(sizes.size()), sizes.data(),
+      static_cast<const int64_t*>(nullptr), dtype, Unit::bytes);
   return share(std::move(owner), view, wanted.offset, layout, dtype);
 }
 
@@ -264,12 +215,9 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
 
 at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnReadonly on_readonly) {
   if (!PyObject_CheckBuffer(exporter)) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "argument 'obj' must support the buffer protocol, got %.200s; try %s first",
-        Py_TYPE(exporter)->tp_name,
-        is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
-    throw PythonError();
+    raise_error(
+        PyExc_TypeError, "argument 'obj' must support the buffer protocol, got %.200s; try %s first",
+        Py_TYPE(exporter)->tp_name, is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
   }
   // The class of masked arrays is made by Python code. Those of most exporters are not, and need not be asked about.
   if (PyType_HasFeature(Py_TYPE(exporter), Py_TPFLAGS_HEAPTYPE)) {
@@ -557,10 +505,8 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor)
   const Exported exported = check_export(tensor, "tensor", access);
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
-      dtype && dtype->format,
-      "argument 'tensor' must have a dtype that the buffer protocol has a format for, got ",
-      interop::detail::dtype_name(tensor.scalar_type()),
-      "; take its bits with .view(torch.",
+      dtype && dtype->format, "argument 'tensor' must have a dtype that the buffer protocol has a format for, got ",
+      interop::detail::dtype_name(tensor.scalar_type()), "; take its bits with .view(torch.",
       tensor.itemsize() == 1   ? "uint8"
       : tensor.itemsize() == 2 ? "uint16"
                                : "float16",
@@ -568,17 +514,10 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor)
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
   TORCH_CHECK_VALUE(
-      sizes.size() <= PyBUF_MAX_NDIM,
-      "argument 'tensor' must have at most ",
-      PyBUF_MAX_NDIM,
-      " dimensions, the limit of buffers, got ",
-      sizes.size(),
-      "; join some with .flatten()");
+      sizes.size() <= PyBUF_MAX_NDIM, "argument 'tensor' must have at most ", PyBUF_MAX_NDIM,
+      " dimensions, the limit of buffers, got ", sizes.size(), "; join some with .flatten()");
   Hold hold = Hold::of(*exported.storage);
-  TensorBuffer* buffer = allocate(static_cast<int>(sizes.size()), &buffer_type);
-  if (!buffer) {
-    throw PythonError();
-  }
+  TensorBuffer* buffer = checked(allocate(static_cast<int>(sizes.size()), &buffer_type));
   new (&buffer->hold) Hold(std::move(hold));
   new (&buffer->version) c10::VariableVersion(c10::VariableVersion::DISABLED);
   new (&buffer->watched) Watched();
@@ -730,9 +669,7 @@ int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   try {
     TORCH_CHECK_TYPE(
-        !is_overridden(Py_TYPE(self)),
-        "a tensor of class ",
-        Py_TYPE(self)->tp_name,
+        !is_overridden(Py_TYPE(self)), "a tensor of class ", Py_TYPE(self)->tp_name,
         ", which has a way of its own to become an array, exports no memory; call interop.as_memoryview(tensor) for "
         "the memory as it is");
     TORCH_CHECK_TYPE(
@@ -787,8 +724,7 @@ int set_slots(bool enable) noexcept {
       ours = OwnedRef(
           wrapper ? PyDescr_NewWrapper(
                         reinterpret_cast<PyTypeObject*>(THPVariableClass),
-                        reinterpret_cast<PyWrapperDescrObject*>(wrapper.get())->d_base,
-                        function)
+                        reinterpret_cast<PyWrapperDescrObject*>(wrapper.get())->d_base, function)
                   : nullptr);
       if (!ours) {
         return -1;

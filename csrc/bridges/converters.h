@@ -95,11 +95,9 @@ inline PyObject* of_type(PyTypeObject* type, PyObject* name) noexcept {
 // Of the object that Python calls `tensor`, borrowed.
 inline const at::Tensor& tensor_of(PyObject* object) {
   if (!is_tensor(object)) [[unlikely]] {
-    PyErr_Format(
-        PyExc_TypeError,
-        "argument 'tensor' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(tensor)",
+    raise_error(
+        PyExc_TypeError, "argument 'tensor' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(tensor)",
         Py_TYPE(object)->tp_name);
-    throw PythonError();
   }
   return reinterpret_cast<THPVariable*>(object)->cdata;
 }

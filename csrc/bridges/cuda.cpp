@@ -40,24 +40,18 @@ c10::Device device_of_pointer(void* pointer) {
     return at::detail::getCUDAHooks().getDeviceFromPtr(pointer);
   } catch (const c10::Error& error) {
     TORCH_CHECK_VALUE(
-        false,
-        "argument 'obj' must point to memory of a CUDA device, got the address ",
-        pointer,
-        ", of which CUDA says: ",
-        error.what_without_backtrace());
+        false, "argument 'obj' must point to memory of a CUDA device, got the address ", pointer,
+        ", of which CUDA says: ", error.what_without_backtrace());
   }
 }
 
 void check_stream(int64_t number, const char* argument) {
   TORCH_CHECK_VALUE(
-      number != 0,
-      argument,
+      number != 0, argument,
       " must not be 0, which is ambiguous; the legacy default stream is 1, the per-thread default stream 2");
   TORCH_CHECK_VALUE(
-      number == legacy_default || (number >= per_thread_default && number % 2 == 0),
-      argument,
-      " must be 1, 2 or the handle of a stream, got ",
-      number);
+      number == legacy_default || (number >= per_thread_default && number % 2 == 0), argument,
+      " must be 1, 2 or the handle of a stream, got ", number);
 }
 
 int64_t current_stream_number(const c10::Device& device) {

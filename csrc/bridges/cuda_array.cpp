@@ -38,25 +38,16 @@ OwnedRef entry(PyObject* interface, const char* name) noexcept {
 }
 
 [[noreturn]] void refuse(const char* name, const char* accepted, const OwnedRef& given) {
-  PyErr_Format(
-      PyExc_TypeError,
-      "argument 'obj' must have %s for '%s' in its %s, got %.200R",
-      accepted,
-      name,
-      attribute,
+  raise_error(
+      PyExc_TypeError, "argument 'obj' must have %s for '%s' in its %s, got %.200R", accepted, name, attribute,
       given ? given.get() : Py_None);
-  throw PythonError();
 }
 
 [[noreturn]] void refuse_size(const char* name, PyObject* number) {
   PyErr_Clear();
-  PyErr_Format(
-      PyExc_OverflowError,
-      "argument 'obj' must have integers of 64 bits for '%s' in its %s, got %.200R",
-      name,
-      attribute,
-      number);
-  throw PythonError();
+  raise_error(
+      PyExc_OverflowError, "argument 'obj' must have integers of 64 bits for '%s' in its %s, got %.200R", name,
+      attribute, number);
 }
 
 int64_t number(PyObject* object, const char* name) {
@@ -106,10 +97,7 @@ const Dtype& dtype_of(PyObject* interface) {
   const auto size = strtoul(text + 2, &end, 10);
   const Dtype* dtype = *end == '\0' ? find_dtype(text[1], size) : nullptr;
   TORCH_CHECK_TYPE(
-      dtype,
-      "argument 'obj' must have a dtype that torch has, got the typestr '",
-      text,
-      "'",
+      dtype, "argument 'obj' must have a dtype that torch has, got the typestr '", text, "'",
       text[1] == 'V'
           ? "; of structured elements take the fields one by one, and bfloat16 as a view of uint16, and then "
             ".view(torch.bfloat16) of the tensor"
@@ -117,8 +105,7 @@ const Dtype& dtype_of(PyObject* interface) {
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   TORCH_CHECK_VALUE(
       text[0] == ours || text[0] == '=' || (text[0] == '|' && size == 1),
-      "argument 'obj' must have the byte order of this machine, got the typestr '",
-      text,
+      "argument 'obj' must have the byte order of this machine, got the typestr '", text,
       "'; convert it where it comes from");
   return *dtype;
 }
@@ -139,10 +126,7 @@ Data data_of(PyObject* interface) {
   if (PyErr_Occurred()) {
     refuse_size("data", number);
   }
-  const int read_only = PyObject_IsTrue(PyTuple_GET_ITEM(given.get(), 1));
-  if (read_only < 0) {
-    throw PythonError();
-  }
+  const int read_only = checked(PyObject_IsTrue(PyTuple_GET_ITEM(given.get(), 1)));
   return {reinterpret_cast<void*>(static_cast<uintptr_t>(address)), read_only != 0};
 }
 
@@ -169,8 +153,7 @@ OwnedRef interface_of(PyObject* object) {
         PyExc_TypeError,
         "argument 'obj' must be on a GPU and have the attribute %s, got %.200s, which does not; try "
         "interop.from_dlpack(obj)",
-        attribute,
-        Py_TYPE(object)->tp_name);
+        attribute, Py_TYPE(object)->tp_name);
   }
   throw PythonError();
 }
@@ -187,10 +170,7 @@ struct CudaArray {
 static_assert(sizeof(OwnedRef) == sizeof(PyObject*));  // which T_OBJECT_EX reads
 
 PyMemberDef CudaArray::members[] = {
-    {attribute,
-     T_OBJECT_EX,
-     offsetof(Owner<CudaArray>, value.interface),
-     READONLY,
+    {attribute, T_OBJECT_EX, offsetof(Owner<CudaArray>, value.interface), READONLY,
      "Where the memory is, and what it holds."},
     {nullptr, 0, 0, 0, nullptr}};
 
@@ -208,11 +188,8 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
   const OwnedRef interface = interface_of(object);
   const int64_t version = integer(interface.get(), "version");
   TORCH_CHECK_VALUE(
-      0 <= version && version <= newest,
-      "argument 'obj' must have version 0 to ",
-      newest,
-      " of __cuda_array_interface__, got ",
-      version);
+      0 <= version && version <= newest, "argument 'obj' must have version 0 to ", newest,
+      " of __cuda_array_interface__, got ", version);
   TORCH_CHECK_VALUE(
       !entry(interface.get(), "mask"),
       "argument 'obj' must have no mask, which torch does not have, got an array with one; fill in its values first");
@@ -221,11 +198,8 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
   const bool strided = static_cast<bool>(entry(interface.get(), "strides"));
   const Numbers strides = strided ? numbers(interface.get(), "strides") : Numbers();
   TORCH_CHECK_VALUE(
-      !strided || strides.size() == shape.size(),
-      "argument 'obj' must have as many strides as sizes, got ",
-      strides.size(),
-      " and ",
-      shape.size());
+      !strided || strides.size() == shape.size(), "argument 'obj' must have as many strides as sizes, got ",
+      strides.size(), " and ", shape.size());
   const int ndim = static_cast<int>(std::min<size_t>(shape.size(), max_dim + 1));
   const ForeignLayout layout(subject, ndim, shape.data(), strided ? strides.data() : nullptr, dtype, Unit::bytes);
   const Data data = data_of(interface.get());
@@ -247,16 +221,13 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
 PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
   const Exported exported = check_export(tensor, "tensor", access(read_only), Devices::cpu_or_cuda);
   TORCH_CHECK_TYPE(
-      tensor.is_cuda(),
-      "argument 'tensor' must be on device cuda, got ",
-      tensor.device(),
+      tensor.is_cuda(), "argument 'tensor' must be on device cuda, got ", tensor.device(),
       "; copy it with .cuda(), or use interop.to_dlpack(tensor)");
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
       dtype && dtype->kind != 'V',
       "argument 'tensor' must have a dtype that the CUDA array interface has a name for, got ",
-      interop::detail::dtype_name(tensor.scalar_type()),
-      "; take its bits with .view(torch.",
+      interop::detail::dtype_name(tensor.scalar_type()), "; take its bits with .view(torch.",
       tensor.itemsize() == 1   ? "uint8"
       : tensor.itemsize() == 2 ? "uint16"
                                : "float16",
@@ -267,26 +238,21 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
   const at::DimVector sizes(tensor.sizes());
   const at::DimVector strides(tensor.strides());
   const bool contiguous = tensor.is_contiguous();
-  void* data = tensor.numel() == 0 ? nullptr : exported.data;
+  void* data = tensor.numel() == 0 ? nullptr : exported.data;  // "For zero-size arrays, use 0 here"
   OwnedRef owner = exported.data ? Hold::of(*exported.storage).into_object() : OwnedRef();
   if (exported.data) {
     pin_for_good(*exported.storage);
   }
+  // clang-format off: a key and its value a line. The strides of a C-contiguous layout are None.
   OwnedRef interface(checked(Py_BuildValue(
       "{s:N,s:s,s:(KO),s:i,s:N,s:L}",
-      "shape",
-      tuple_of(sizes, 1),
-      "typestr",
-      type.c_str(),
-      "data",  // "For zero-size arrays, use 0 here"
-      reinterpret_cast<unsigned long long>(data),
-      exported.writable ? Py_False : Py_True,
-      "version",
-      newest,
-      "strides",  // None for a C-contiguous layout
-      contiguous ? Py_NewRef(Py_None) : tuple_of(strides, dtype->size),
-      "stream",
-      static_cast<long long>(current_stream_number(tensor.device())))));
+      "shape", tuple_of(sizes, 1),
+      "typestr", type.c_str(),
+      "data", reinterpret_cast<unsigned long long>(data), exported.writable ? Py_False : Py_True,
+      "version", newest,
+      "strides", contiguous ? Py_NewRef(Py_None) : tuple_of(strides, dtype->size),
+      "stream", static_cast<long long>(current_stream_number(tensor.device())))));
+  // clang-format on
   return Owner<CudaArray>::make(std::move(interface), std::move(owner)).release();
 }
 

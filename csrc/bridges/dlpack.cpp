@@ -100,38 +100,19 @@ c10::Device torch_device(const DLDevice& device, const char* argument, const cha
     case kDLCUDAManaged: {
       const auto* devices = interop::detail::find_devices(c10::kCUDA);
       TORCH_CHECK_WITH(
-          BufferError,
-          devices,
-          "argument '",
-          argument,
-          "' is on CUDA device ",
-          device.device_id,
-          ", and this torch (" TORCH_VERSION ") finds no CUDA device; ",
-          instead);
+          BufferError, devices, ArgumentName{argument}, " is on CUDA device ", device.device_id,
+          ", and this torch (" TORCH_VERSION ") finds no CUDA device; ", instead);
       TORCH_CHECK_WITH(
-          BufferError,
-          device.device_id >= 0 && device.device_id < devices->deviceCount(),
-          "argument '",
-          argument,
-          "' must be on a CUDA device from 0 to ",
-          static_cast<int>(devices->deviceCount()) - 1,
-          ", got ",
+          BufferError, device.device_id >= 0 && device.device_id < devices->deviceCount(), ArgumentName{argument},
+          " must be on a CUDA device from 0 to ", static_cast<int>(devices->deviceCount()) - 1, ", got ",
           device.device_id);
       initialise_cuda();
       return {c10::kCUDA, static_cast<c10::DeviceIndex>(device.device_id)};
     }
     default:
       TORCH_CHECK_WITH(
-          BufferError,
-          false,
-          "argument '",
-          argument,
-          "' must be on the CPU or on CUDA, got a device of DLPack's type ",
-          static_cast<int>(device.device_type),
-          " (",
-          name_of(device.device_type),
-          "); ",
-          instead);
+          BufferError, false, ArgumentName{argument}, " must be on the CPU or on CUDA, got a device of DLPack's type ",
+          static_cast<int>(device.device_type), " (", name_of(device.device_type), "); ", instead);
   }
 }
 
@@ -152,12 +133,8 @@ Described describe(const at::Tensor& tensor, const char* argument, bool read_onl
     const Exported exported = check_export(tensor, argument, access(read_only), Devices::cpu_or_cuda);
     const Dtype* dtype = find_dtype(tensor.scalar_type());
     TORCH_CHECK_TYPE(
-        dtype,
-        "argument '",
-        argument,
-        "' must have a dtype that DLPack has, got ",
-        interop::detail::dtype_name(tensor.scalar_type()),
-        "; take its bits with .view(torch.uint8)");
+        dtype, ArgumentName{argument}, " must have a dtype that DLPack has, got ",
+        interop::detail::dtype_name(tensor.scalar_type()), "; take its bits with .view(torch.uint8)");
     const at::IntArrayRef sizes = tensor.sizes();
     return {
         exported,
@@ -202,8 +179,7 @@ template <class Managed>
 Managed* new_managed(const at::Tensor& tensor, bool read_only, bool copied) {
   const Described described = describe(tensor, "tensor", read_only);
   TORCH_CHECK_WITH(
-      BufferError,
-      Traits<Managed>::versioned || described.exported.writable,
+      BufferError, Traits<Managed>::versioned || described.exported.writable,
       "argument 'tensor' must have memory that can be written to, got one whose elements share memory, or that is over "
       "read-only memory, which a capsule of DLPack 0 cannot say; pass max_version=(1, 0), or copy it with .clone()");
   const auto ndim = static_cast<size_t>(described.description.ndim);
@@ -253,8 +229,7 @@ PyObject* new_capsule(const at::Tensor& tensor, bool read_only, bool copied) {
 DLTensor dltensor_of_tensor(const at::Tensor& tensor, bool read_only) {
   const Described described = describe(tensor, "tensor", read_only);
   TORCH_CHECK_WITH(
-      BufferError,
-      read_only || described.exported.writable,
+      BufferError, read_only || described.exported.writable,
       "argument 'tensor' must have memory that can be written to, got one whose elements share memory, or that is over "
       "read-only memory; copy it with .clone(), or ask to read only");
   return described.description;
@@ -268,12 +243,8 @@ PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted)
   const bool moves = wanted.device && *wanted.device != given.device();
   const bool copies = moves || wanted.copy.value_or(false);
   TORCH_CHECK_VALUE(
-      !moves || wanted.copy.value_or(true),
-      "argument 'copy' is False, but to bring 'tensor' from ",
-      given.device(),
-      " to ",
-      wanted.device.value_or(c10::kCPU),
-      " is to copy it; pass copy=None");
+      !moves || wanted.copy.value_or(true), "argument 'copy' is False, but to bring 'tensor' from ", given.device(),
+      " to ", wanted.device.value_or(c10::kCPU), " is to copy it; pass copy=None");
   at::Tensor copied;
   if (copies) {
     describe(given, "tensor", wanted.readonly);
@@ -300,13 +271,8 @@ constexpr Subject subject{argument, "copy it where it comes from"};
 const Dtype& torch_dtype(const DLDataType& type) {
   const Dtype* found = find_dtype(type);
   TORCH_CHECK_TYPE(
-      found,
-      "argument 'obj' must have a dtype that torch has, got DLPack's type code ",
-      static_cast<int>(type.code),
-      " with ",
-      static_cast<int>(type.bits),
-      " bits and ",
-      static_cast<int>(type.lanes),
+      found, "argument 'obj' must have a dtype that torch has, got DLPack's type code ", static_cast<int>(type.code),
+      " with ", static_cast<int>(type.bits), " bits and ", static_cast<int>(type.lanes),
       " lanes; convert it where it comes from");
   return *found;
 }
@@ -317,17 +283,9 @@ template <class Managed>
 void check_version([[maybe_unused]] const Managed& managed) {
   if constexpr (Traits<Managed>::versioned) {
     TORCH_CHECK_WITH(
-        BufferError,
-        managed.version.major == DLPACK_MAJOR_VERSION,
-        "argument 'obj' must be of DLPack ",
-        DLPACK_MAJOR_VERSION,
-        ", got a tensor of version ",
-        managed.version.major,
-        ".",
-        managed.version.minor,
-        "; ask for an older one with __dlpack__(max_version=(",
-        DLPACK_MAJOR_VERSION,
-        ", 0))");
+        BufferError, managed.version.major == DLPACK_MAJOR_VERSION, "argument 'obj' must be of DLPack ",
+        DLPACK_MAJOR_VERSION, ", got a tensor of version ", managed.version.major, ".", managed.version.minor,
+        "; ask for an older one with __dlpack__(max_version=(", DLPACK_MAJOR_VERSION, ", 0))");
   }
 }
 
@@ -351,11 +309,7 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
   if (!wanted.copy.value_or(true)) {
     TORCH_CHECK_VALUE(!copied, "argument 'copy' is False, but 'obj' gave a copy; pass copy=None");
     TORCH_CHECK_VALUE(
-        !moves(wanted, device),
-        "argument 'copy' is False, but to bring 'obj' from ",
-        device,
-        " to ",
-        *wanted.device,
+        !moves(wanted, device), "argument 'copy' is False, but to bring 'obj' from ", device, " to ", *wanted.device,
         " is to copy it; pass copy=None");
     TORCH_CHECK_VALUE(
         !read_only || wanted.on_readonly != OnReadonly::copy,
@@ -445,22 +399,13 @@ at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport&
 // Consumes a capsule. Until it is certain that nothing is wrong with it, it stays as it is.
 template <class Managed>
 at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
-  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
-  if (!managed) {
-    throw PythonError();
-  }
+  auto* managed = static_cast<Managed*>(checked(PyCapsule_GetPointer(capsule, Traits<Managed>::name)));
   check_version(*managed);
   if (managed->dl_tensor.device.device_type != kDLCPU) {
     torch_device(managed->dl_tensor.device);  // may begin CUDA by Python code, which can use the capsule
-    if (!PyCapsule_GetPointer(capsule, Traits<Managed>::name)) {
-      throw PythonError();
-    }
+    checked(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
   }
-  return take_over(managed, wanted, [capsule] {
-    if (PyCapsule_SetName(capsule, Traits<Managed>::used) < 0) {
-      throw PythonError();
-    }
-  });
+  return take_over(managed, wanted, [capsule] { checked(PyCapsule_SetName(capsule, Traits<Managed>::used)); });
 }
 
 // For a message, which must be UTF-8.
@@ -486,8 +431,7 @@ at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
                     PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::used);
   TORCH_CHECK_VALUE(!used, "argument 'obj' must be a capsule that was not used yet; make another one");
   TORCH_CHECK_TYPE(
-      false,
-      "argument 'obj' must be a capsule with the name dltensor or dltensor_versioned, got one with ",
+      false, "argument 'obj' must be a capsule with the name dltensor or dltensor_versioned, got one with ",
       name ? printable(name) : "none");
 }
 
@@ -604,9 +548,8 @@ DLDevice device_of_object(PyObject* object) {
     throw PythonError();
   }
   if (!PyTuple_Check(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) {
-    PyErr_Format(
+    raise_error(
         PyExc_TypeError, "argument 'obj': __dlpack_device__() must return two integers, got %.200R", pair.get());
-    throw PythonError();
   }
   return dl_device_of(pair.get(), "obj");
 }
@@ -688,9 +631,7 @@ OwnedRef capsule_of_object(PyObject* object, const DLDevice& from, const DlpackI
     }
     capsule = OwnedRef(old.call(object, method));
   }
-  if (!capsule) {
-    throw PythonError();
-  }
+  checked(capsule.get());
   return capsule;
 }
 
@@ -702,11 +643,9 @@ at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
   }
   const OwnedRef capsule = capsule_of_object(object, from, wanted);
   if (!PyCapsule_CheckExact(capsule.get())) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "argument 'obj': __dlpack__() must return a capsule, got %.200s",
+    raise_error(
+        PyExc_TypeError, "argument 'obj': __dlpack__() must return a capsule, got %.200s",
         Py_TYPE(capsule.get())->tp_name);
-    throw PythonError();
   }
   return tensor_of_capsule(capsule.get(), wanted);
 }
@@ -754,8 +693,7 @@ namespace {
 const at::Tensor& exchanged(void* object) {
   auto* given = static_cast<PyObject*>(object);
   if (!is_tensor(given)) {
-    PyErr_Format(PyExc_TypeError, "expected a torch.Tensor, got %.200s", Py_TYPE(given)->tp_name);
-    throw PythonError();
+    raise_error(PyExc_TypeError, "expected a torch.Tensor, got %.200s", Py_TYPE(given)->tp_name);
   }
   return reinterpret_cast<THPVariable*>(given)->cdata;
 }

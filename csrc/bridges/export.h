@@ -49,12 +49,8 @@ inline constexpr c10::DispatchKeySet ordinary_cuda_keys = ordinary_keys | c10::D
 inline void check_unusual(const at::Tensor& tensor, const char* argument, Devices devices) {
   check_data(tensor, argument, devices == Devices::cpu ? Copes::with_nothing : Copes::with_any_device);
   TORCH_CHECK_TYPE(
-      tensor.is_cpu() || tensor.is_cuda(),
-      "argument '",
-      argument,
-      "' must be on device cpu or cuda, got ",
-      tensor.device(),
-      "; copy it with .cpu()");
+      tensor.is_cpu() || tensor.is_cuda(), ArgumentName{argument}, " must be on device cpu or cuda, got ",
+      tensor.device(), "; copy it with .cpu()");
 }
 
 struct Extent {
@@ -106,34 +102,22 @@ inline Exported check_export(
   // What autograd knows of a tensor is in its metadata, which most have not got.
   if (access != Access::read && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
     check_unwatched(
-        tensor,
-        argument,
+        tensor, argument,
         "share .detach(), share it under torch.no_grad(), or pass readonly=True to the function of interop that "
         "shares",
         access == Access::any);
   }
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-  TORCH_CHECK_TYPE(storage != nullptr, "argument '", argument, "' must have a storage, got a tensor that has none");
+  TORCH_CHECK_TYPE(storage != nullptr, ArgumentName{argument}, " must have a storage, got a tensor that has none");
   const detail::Extent extent = detail::extent(tensor, storage->nbytes());
   TORCH_CHECK_VALUE(
-      extent.inside,
-      "argument '",
-      argument,
-      "' must lie within its storage of ",
-      storage->nbytes(),
-      " bytes, got sizes ",
-      tensor.sizes(),
-      ", strides ",
-      tensor.strides(),
-      " and offset ",
-      tensor.storage_offset(),
+      extent.inside, ArgumentName{argument}, " must lie within its storage of ", storage->nbytes(),
+      " bytes, got sizes ", tensor.sizes(), ", strides ", tensor.strides(), " and offset ", tensor.storage_offset(),
       "; its storage was resized");
   char* data = static_cast<char*>(storage->mutable_data());
   TORCH_CHECK_VALUE(
-      data != nullptr || tensor.numel() == 0,
-      "argument '",
-      argument,
-      "' must have memory, got a storage without; copy the tensor with .clone()");
+      data != nullptr || tensor.numel() == 0, ArgumentName{argument},
+      " must have memory, got a storage without; copy the tensor with .clone()");
   if (data) {
     data += tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
   }

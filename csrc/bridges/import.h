@@ -15,11 +15,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <utility>
 
 #include "interop/bridges.h"
 #include "interop/bridges/dtypes.h"
+#include "interop/check.h"
 #include "interop/gil.h"
 
 namespace interop::bridges {
@@ -32,6 +34,10 @@ struct Subject {
   const char* argument;
   const char* advice;
 };
+
+inline std::ostream& operator<<(std::ostream& out, const Subject& subject) {
+  return out << ArgumentName{subject.argument};
+}
 
 // What strides count.
 enum class Unit { bytes, elements };
@@ -46,19 +52,11 @@ class ForeignLayout {
   template <class Int>
   ForeignLayout(const Subject& subject, int ndim, const Int* sizes, const Int* strides, const Dtype& dtype, Unit unit) {
     static_assert(sizeof(Int) == sizeof(int64_t));
-    TORCH_CHECK_VALUE(
-        0 <= ndim && ndim <= max_dim,
-        "argument '",
-        subject.argument,
-        "' must have 0 to ",
-        max_dim,
-        " dimensions, got ",
-        ndim);
-    TORCH_CHECK_VALUE(ndim == 0 || sizes, "argument '", subject.argument, "' must have a shape, got none");
+    TORCH_CHECK_VALUE(0 <= ndim && ndim <= max_dim, subject, " must have 0 to ", max_dim, " dimensions, got ", ndim);
+    TORCH_CHECK_VALUE(ndim == 0 || sizes, subject, " must have a shape, got none");
     ndim_ = static_cast<unsigned>(ndim);
     for (int d = 0; d < ndim; ++d) {
-      TORCH_CHECK_VALUE(
-          sizes[d] >= 0, "argument '", subject.argument, "' must have sizes >= 0, got ", sizes[d], " on axis ", d);
+      TORCH_CHECK_VALUE(sizes[d] >= 0, subject, " must have sizes >= 0, got ", sizes[d], " on axis ", d);
       sizes_[d] = sizes[d];
       overflows_ |= __builtin_mul_overflow(numel_, sizes[d], &numel_);
     }
@@ -98,14 +96,8 @@ class ForeignLayout {
     overflows_ |= __builtin_add_overflow(last, 1, &last);
     overflows_ |= __builtin_mul_overflow(last, static_cast<int64_t>(dtype.size), &last);
     TORCH_CHECK_VALUE(
-        countable && (!overflows_ || empty_),
-        "argument '",
-        subject.argument,
-        "' must fit into the address space, got sizes ",
-        this->sizes(),
-        " of ",
-        static_cast<int>(dtype.size),
-        " bytes each");
+        countable && (!overflows_ || empty_), subject, " must fit into the address space, got sizes ", this->sizes(),
+        " of ", static_cast<int>(dtype.size), " bytes each");
     nbytes_ = empty_ ? 0 : last;
   }
 
@@ -126,27 +118,11 @@ class ForeignLayout {
  private:
   [[noreturn]] static void refuse(const Subject& subject, int64_t stride, int64_t step, int axis) {
     TORCH_CHECK_VALUE(
-        stride >= 0,
-        "argument '",
-        subject.argument,
-        "' must not have negative strides, which torch does not have, got ",
-        stride,
-        " on axis ",
-        axis,
-        "; ",
-        subject.advice);
+        stride >= 0, subject, " must not have negative strides, which torch does not have, got ", stride, " on axis ",
+        axis, "; ", subject.advice);
     TORCH_CHECK_VALUE(
-        false,
-        "argument '",
-        subject.argument,
-        "' must have strides that are multiples of its item size, ",
-        step,
-        " bytes, got ",
-        stride,
-        " on axis ",
-        axis,
-        "; ",
-        subject.advice);
+        false, subject, " must have strides that are multiples of its item size, ", step, " bytes, got ", stride,
+        " on axis ", axis, "; ", subject.advice);
   }
 
   int64_t sizes_[max_dim];
@@ -166,36 +142,18 @@ inline void* first_element(
     return base;
   }
   TORCH_CHECK_VALUE(
-      base != nullptr,
-      "argument '",
-      subject.argument,
-      "' must have memory, got a null pointer for ",
-      layout.numel(),
-      " elements",
+      base != nullptr, subject, " must have memory, got a null pointer for ", layout.numel(), " elements",
       offset == 0 ? std::string() : " and a byte offset of " + std::to_string(offset));
   uintptr_t address;
   uintptr_t end;
   TORCH_CHECK_VALUE(
       !__builtin_add_overflow(reinterpret_cast<uintptr_t>(base), offset, &address) &&
           !__builtin_add_overflow(address, static_cast<uintptr_t>(layout.nbytes()), &end),
-      "argument '",
-      subject.argument,
-      "' must lie in the address space, got ",
-      layout.nbytes(),
-      " bytes from the address ",
-      base,
-      " on, after a byte offset of ",
-      offset);
+      subject, " must lie in the address space, got ", layout.nbytes(), " bytes from the address ", base,
+      " on, after a byte offset of ", offset);
   TORCH_CHECK_VALUE(
-      (address & (dtype.alignment - 1U)) == 0,
-      "argument '",
-      subject.argument,
-      "' must be aligned to ",
-      static_cast<int>(dtype.alignment),
-      " bytes, got the address ",
-      reinterpret_cast<void*>(address),
-      "; ",
-      subject.advice);
+      (address & (dtype.alignment - 1U)) == 0, subject, " must be aligned to ", static_cast<int>(dtype.alignment),
+      " bytes, got the address ", reinterpret_cast<void*>(address), "; ", subject.advice);
   return reinterpret_cast<void*>(address);
 }
 
@@ -235,14 +193,9 @@ inline at::Tensor copy_on(const at::Tensor& tensor, const c10::Device& device) {
 // Raises ValueError for read-only memory where that was not asked for. `got` is what the message calls the memory.
 inline void check_writable(bool read_only, OnReadonly on_readonly, const char* argument, const char* got) {
   TORCH_CHECK_VALUE(
-      !read_only || on_readonly != OnReadonly::raise,
-      "argument '",
-      argument,
-      "' must be writable, got ",
-      got,
+      !read_only || on_readonly != OnReadonly::raise, ArgumentName{argument}, " must be writable, got ", got,
       ", and torch has no read-only tensors; pass on_readonly='copy', or on_readonly='share' if nothing will write to "
-      "the "
-      "tensor");
+      "the tensor");
 }
 
 // The tensor over read-only memory, or a copy, whichever was asked for.

@@ -3,6 +3,7 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -23,39 +24,37 @@ namespace {
 static_assert(sizeof(npy_intp) == sizeof(int64_t) && NPY_MAXDIMS == max_dim);
 
 void need_numpy() {
-  if (PyArray_API == nullptr && _import_array() < 0) [[unlikely]] {
-    throw PythonError();
+  if (PyArray_API == nullptr) [[unlikely]] {
+    checked(_import_array());
+  }
+}
+
+constexpr int type_number(const Dtype& dtype) {
+  constexpr int u[] = {NPY_UINT8, NPY_UINT16, NPY_UINT32, NPY_UINT64};
+  constexpr int i[] = {NPY_INT8, NPY_INT16, NPY_INT32, NPY_INT64};
+  constexpr int f[] = {-1, NPY_FLOAT16, NPY_FLOAT32, NPY_FLOAT64};
+  constexpr int c[] = {-1, -1, -1, NPY_COMPLEX64, NPY_COMPLEX128};
+  const unsigned log_size = detail::log2(dtype.size);
+  switch (dtype.kind) {
+    case 'b':
+      return NPY_BOOL;
+    case 'u':
+      return u[log_size];
+    case 'i':
+      return i[log_size];
+    case 'f':
+      return f[log_size];
+    case 'c':
+      return c[log_size];
+    default:
+      return -1;
   }
 }
 
 // What NumPy calls the types of the table, by their rows.
 constexpr auto type_numbers = [] {
   std::array<int, dtypes.size()> numbers{};
-  for (size_t i = 0; i < dtypes.size(); ++i) {
-    const int log_size = static_cast<int>(detail::log2(dtypes[i].size));
-    constexpr int b[] = {NPY_BOOL}, u[] = {NPY_UINT8, NPY_UINT16, NPY_UINT32, NPY_UINT64};
-    constexpr int s[] = {NPY_INT8, NPY_INT16, NPY_INT32, NPY_INT64}, f[] = {-1, NPY_FLOAT16, NPY_FLOAT32, NPY_FLOAT64};
-    constexpr int c[] = {-1, -1, -1, NPY_COMPLEX64, NPY_COMPLEX128};
-    switch (dtypes[i].kind) {
-      case 'b':
-        numbers[i] = b[0];
-        break;
-      case 'u':
-        numbers[i] = u[log_size];
-        break;
-      case 'i':
-        numbers[i] = s[log_size];
-        break;
-      case 'f':
-        numbers[i] = f[log_size];
-        break;
-      case 'c':
-        numbers[i] = c[log_size];
-        break;
-      default:
-        numbers[i] = -1;
-    }
-  }
+  std::transform(dtypes.begin(), dtypes.end(), numbers.begin(), type_number);
   return numbers;
 }();
 
@@ -106,54 +105,35 @@ PyObject* ml_dtype_type(const Dtype& dtype, const at::Tensor& tensor) {
     PyErr_Clear();
   }
   TORCH_CHECK_TYPE(
-      ml_types[row],
-      "argument 'tensor' has dtype ",
-      interop::detail::dtype_name(tensor.scalar_type()),
-      ", which NumPy has through ml_dtypes.",
-      dtype.ml_name,
-      " only; run: pip install ml_dtypes, or take its bits with .view(torch.",
-      dtype.size == 1 ? "uint8" : "uint16",
+      ml_types[row], "argument 'tensor' has dtype ", interop::detail::dtype_name(tensor.scalar_type()),
+      ", which NumPy has through ml_dtypes.", dtype.ml_name,
+      " only; run: pip install ml_dtypes, or take its bits with .view(torch.", dtype.size == 1 ? "uint8" : "uint16",
       "), or convert it with .to(torch.float32)");
   return ml_types[row];
 }
 
-// Why an array of this dtype has no tensor, and what to do.
-[[noreturn]] void refuse_dtype(PyArray_Descr* descr, const Subject& subject) {
-  const char* advice;
+// What to do about an array of a dtype that has no tensor.
+const char* advice_for(PyArray_Descr* descr) {
   if (PyDataType_HASFIELDS(descr)) {
-    advice = "take its fields one by one, array[name]";
-  } else {
-    switch (descr->kind) {
-      case 'O':
-        advice = "convert it with array.astype(dtype); Python objects have no place in a tensor";
-        break;
-      case 'U':
-      case 'S':
-      case 'T':
-        advice = "torch has no strings";
-        break;
-      case 'M':
-      case 'm':
-        advice = "take the numbers with array.view(numpy.int64)";
-        break;
-      case 'f':
-        advice = "convert it with array.astype(numpy.float64)";
-        break;
-      case 'c':
-        advice = "convert it with array.astype(numpy.complex128)";
-        break;
-      default:
-        advice = "convert it with array.astype(dtype), or take its bits with array.view(dtype)";
-    }
+    return "take its fields one by one, array[name]";
   }
-  TORCH_CHECK_TYPE(
-      false,
-      "argument '",
-      subject.argument,
-      "' must have a dtype that torch has, got ",
-      text_of(reinterpret_cast<PyObject*>(descr)),
-      "; ",
-      advice);
+  switch (descr->kind) {
+    case 'O':
+      return "convert it with array.astype(dtype); Python objects have no place in a tensor";
+    case 'U':
+    case 'S':
+    case 'T':
+      return "torch has no strings";
+    case 'M':
+    case 'm':
+      return "take the numbers with array.view(numpy.int64)";
+    case 'f':
+      return "convert it with array.astype(numpy.float64)";
+    case 'c':
+      return "convert it with array.astype(numpy.complex128)";
+    default:
+      return "convert it with array.astype(dtype), or take its bits with array.view(dtype)";
+  }
 }
 
 const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
@@ -163,16 +143,12 @@ const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
   } else {
     dtype = find_ml_dtype(reinterpret_cast<PyObject*>(descr->typeobj));
   }
-  if (!dtype) [[unlikely]] {
-    refuse_dtype(descr, subject);
-  }
+  TORCH_CHECK_TYPE(
+      dtype, subject, " must have a dtype that torch has, got ", text_of(reinterpret_cast<PyObject*>(descr)), "; ",
+      advice_for(descr));
   TORCH_CHECK_VALUE(
-      PyArray_ISNBO(descr->byteorder),
-      "argument '",
-      subject.argument,
-      "' must have the byte order of this machine, got ",
-      text_of(reinterpret_cast<PyObject*>(descr)),
-      "; copy it with array.astype(array.dtype.newbyteorder('='))");
+      PyArray_ISNBO(descr->byteorder), subject, " must have the byte order of this machine, got ",
+      text_of(reinterpret_cast<PyObject*>(descr)), "; copy it with array.astype(array.dtype.newbyteorder('='))");
   return *dtype;
 }
 
@@ -181,8 +157,7 @@ OwnedRef descr_of(const at::Tensor& tensor) {
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
       dtype != nullptr && (dtype->kind != 'V' || dtype->ml_name),
-      "argument 'tensor' must have a dtype that NumPy has, got ",
-      interop::detail::dtype_name(tensor.scalar_type()),
+      "argument 'tensor' must have a dtype that NumPy has, got ", interop::detail::dtype_name(tensor.scalar_type()),
       tensor.scalar_type() == c10::ScalarType::ComplexHalf
           ? "; convert it with .to(torch.complex64), or take its parts with torch.view_as_real(tensor)"
           : "; convert it with .to(dtype), or take its bits with .view(torch.uint8)");
@@ -233,24 +208,18 @@ void check_unmasked(PyObject* object, const char* argument) {
   }
   const OwnedRef masked(checked(PyObject_CallMethod(module.get(), "is_masked", "O", object)));
   TORCH_CHECK_VALUE(
-      masked.get() != Py_True,
-      "argument '",
-      argument,
-      "' must have no masked elements, got a masked array, and torch has no masks; fill them in with "
+      masked.get() != Py_True, ArgumentName{argument},
+      " must have no masked elements, got a masked array, and torch has no masks; fill them in with "
       "array.filled(value), or take them as they are with array.data");
 }
 
 at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char* argument) {
   need_numpy();
   if (!PyArray_Check(object)) [[unlikely]] {
-    PyErr_Format(
-        PyExc_TypeError,
-        "argument '%s' must be a numpy.ndarray, got %.200s; %s",
-        argument,
-        Py_TYPE(object)->tp_name,
+    raise_error(
+        PyExc_TypeError, "argument '%s' must be a numpy.ndarray, got %.200s; %s", argument, Py_TYPE(object)->tp_name,
         is_tensor(object) ? "it is a tensor already, and interop.to_numpy(tensor) is the other way"
                           : "make one with numpy.asarray(array)");
-    throw PythonError();
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const Subject subject{argument, "copy it with array.copy()"};
@@ -262,10 +231,8 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   const OwnedRef descr(Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
   const Dtype& dtype = dtype_of_descr(reinterpret_cast<PyArray_Descr*>(descr.get()), subject);
   TORCH_CHECK_VALUE(
-      reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == descr.get(),
-      "argument '",
-      argument,
-      "' must keep its dtype, got an array that has changed it meanwhile");
+      reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == descr.get(), ArgumentName{argument},
+      " must keep its dtype, got an array that has changed it meanwhile");
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   check_writable(!writable, on_readonly, argument, "a read-only array");
   const ForeignLayout layout(
@@ -288,12 +255,8 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   }
   const at::IntArrayRef sizes = tensor.sizes();
   TORCH_CHECK_VALUE(
-      sizes.size() <= max_dim,
-      "argument 'tensor' must have at most ",
-      max_dim,
-      " dimensions, which is NumPy's limit, got ",
-      sizes.size(),
-      "; join some with .flatten()");
+      sizes.size() <= max_dim, "argument 'tensor' must have at most ", max_dim,
+      " dimensions, which is NumPy's limit, got ", sizes.size(), "; join some with .flatten()");
   npy_intp strides[max_dim];
   const int64_t* steps = tensor.strides().data();
   const auto itemsize = static_cast<npy_intp>(PyDataType_ELSIZE(descr));
@@ -301,19 +264,12 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
     strides[d] = steps[d] * itemsize;
   }
   OwnedRef array(checked(PyArray_NewFromDescr(
-      &PyArray_Type,
-      reinterpret_cast<PyArray_Descr*>(owned_descr.release()),
-      static_cast<int>(sizes.size()),
-      reinterpret_cast<const npy_intp*>(sizes.data()),
-      strides,
-      exported.data,
-      exported.writable ? NPY_ARRAY_WRITEABLE : 0,
-      nullptr)));
+      &PyArray_Type, reinterpret_cast<PyArray_Descr*>(owned_descr.release()), static_cast<int>(sizes.size()),
+      reinterpret_cast<const npy_intp*>(sizes.data()), strides, exported.data,
+      exported.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr)));
   auto* result = reinterpret_cast<PyArrayObject*>(array.get());
   if (exported.data) {  // else NumPy has allocated what it needs for no elements
-    if (PyArray_SetBaseObject(result, Hold::of(*exported.storage).into_object().release()) < 0) {
-      throw PythonError();
-    }
+    checked(PyArray_SetBaseObject(result, Hold::of(*exported.storage).into_object().release()));
     pin_for_good(*exported.storage);
   } else if (!exported.writable) {
     PyArray_CLEARFLAGS(result, NPY_ARRAY_WRITEABLE);

@@ -13,6 +13,7 @@
 
 #include "converters.h"
 #include "cuda.h"
+#include "interop/check.h"
 #include "interop/device_guard.h"
 #include "interop/owned_ref.h"
 #include "interop/python_types.h"
@@ -33,31 +34,27 @@ OnReadonly on_readonly_of(PyObject* text) {
   if (word == "raise" || word == "share" || word == "copy") {
     return word == "raise" ? OnReadonly::raise : word == "share" ? OnReadonly::share : OnReadonly::copy;
   }
-  PyErr_Format(PyExc_ValueError, "argument 'on_readonly' must be 'raise', 'share' or 'copy', got %.200R", text);
-  throw PythonError();
+  raise_error(PyExc_ValueError, "argument 'on_readonly' must be 'raise', 'share' or 'copy', got %.200R", text);
 }
 
 // `accepted` is what the message asks for.
+[[noreturn]] void refuse_type(PyObject* object, const char* argument, const char* accepted) {
+  raise_error(PyExc_TypeError, "argument '%s' must be %s, got %.200s", argument, accepted, Py_TYPE(object)->tp_name);
+}
+
 int64_t integer_of(PyObject* object, const char* argument, const char* accepted) {
   if (!PyIndex_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, got %.200s", argument, accepted, Py_TYPE(object)->tp_name);
-    throw PythonError();
+    refuse_type(object, argument, accepted);
   }
   const OwnedRef whole(PyNumber_Index(object));
   int overflows = 0;
   const long long value = whole ? PyLong_AsLongLongAndOverflow(whole.get(), &overflows) : -1;
   if (overflows) {
     PyErr_Format(
-        PyExc_OverflowError,
-        "argument '%s' must be %s of at most 64 bits, got %.200R",
-        argument,
-        accepted,
+        PyExc_OverflowError, "argument '%s' must be %s of at most 64 bits, got %.200R", argument, accepted,
         whole.get());
   }
-  if (value == -1 && PyErr_Occurred()) {
-    throw PythonError();
-  }
-  return value;
+  return checked(value);
 }
 
 struct Pair {
@@ -67,8 +64,7 @@ struct Pair {
 
 Pair pair_of(PyObject* object, const char* argument, const char* accepted) {
   if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2) {
-    PyErr_Format(PyExc_TypeError, "argument '%s' must be %s, got %.200R", argument, accepted, object);
-    throw PythonError();
+    raise_error(PyExc_TypeError, "argument '%s' must be %s, got %.200R", argument, accepted, object);
   }
   const int64_t first = integer_of(PyTuple_GET_ITEM(object, 0), argument, accepted);
   return {first, integer_of(PyTuple_GET_ITEM(object, 1), argument, accepted)};
@@ -82,8 +78,7 @@ Sizes shape_of(PyObject* object) {
     return {integer_of(object, "shape", accepted)};
   }
   if (!PySequence_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "argument 'shape' must be %s, got %.200s", accepted, Py_TYPE(object)->tp_name);
-    throw PythonError();
+    refuse_type(object, "shape", accepted);
   }
   // A tuple of its own: a list may change while its items say what integers they are.
   const OwnedRef sequence(checked(PySequence_Tuple(object)));
@@ -99,8 +94,7 @@ std::optional<bool> copy_of(PyObject* object) {
     return std::nullopt;
   }
   if (!PyBool_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "argument 'copy' must be True, False or None, got %.200s", Py_TYPE(object)->tp_name);
-    throw PythonError();
+    refuse_type(object, "copy", "True, False or None");
   }
   return object == Py_True;
 }
@@ -113,21 +107,14 @@ std::optional<c10::Device> target_of(PyObject* object) {
   const char* text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
   if (!text && !is_device(object)) {
     PyErr_Clear();
-    PyErr_Format(
-        PyExc_TypeError,
-        "argument 'device' must be a torch.device, its name or None, got %.200s",
-        Py_TYPE(object)->tp_name);
-    throw PythonError();
+    refuse_type(object, "device", "a torch.device, its name or None");
   }
   const c10::Device device = text ? c10::Device(std::string(text)) : static_cast<c10::Device>(device_of(object));
   if (device.is_cpu()) {
     return c10::kCPU;
   }
   TORCH_CHECK_WITH(
-      BufferError,
-      device.is_cuda(),
-      "argument 'device' must be cpu or cuda, got ",
-      device,
+      BufferError, device.is_cuda(), "argument 'device' must be cpu or cuda, got ", device,
       "; copy the result with .to(device)");
   const auto* found = interop::detail::find_devices(c10::kCUDA);
   TORCH_CHECK_WITH(
@@ -139,16 +126,12 @@ std::optional<c10::Device> target_of(PyObject* object) {
 // What a consumer's stream means for a tensor that will be on `device`; -1 if nothing has to wait.
 int64_t stream_of(PyObject* object, const c10::Device& device) {
   if (object != Py_None && !PyLong_CheckExact(object)) {
-    PyErr_Format(PyExc_TypeError, "argument 'stream' must be an integer or None, got %.200s", Py_TYPE(object)->tp_name);
-    throw PythonError();
+    refuse_type(object, "stream", "an integer or None");
   }
   const int64_t number = object == Py_None ? -1 : integer_of(object, "stream", "an integer or None");
   if (!device.is_cuda()) {
     TORCH_CHECK_VALUE(
-        number == -1,
-        "argument 'stream' must be None or -1 for a tensor on ",
-        device,
-        ", which has no streams, got ",
+        number == -1, "argument 'stream' must be None or -1 for a tensor on ", device, ", which has no streams, got ",
         number);
     return -1;
   }
@@ -168,16 +151,8 @@ DLDevice dl_device_of(PyObject* object, const char* argument) {
   const Pair given = pair_of(object, argument, accepted);
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   TORCH_CHECK_VALUE(
-      0 <= given.first && given.first <= most && 0 <= given.second && given.second <= most,
-      "argument '",
-      argument,
-      "' must be ",
-      accepted,
-      ", got (",
-      given.first,
-      ", ",
-      given.second,
-      ")");
+      0 <= given.first && given.first <= most && 0 <= given.second && given.second <= most, ArgumentName{argument},
+      " must be ", accepted, ", got (", given.first, ", ", given.second, ")");
   return {static_cast<DLDeviceType>(given.first), static_cast<int32_t>(given.second)};
 }
 
@@ -197,12 +172,10 @@ PyObject* from_buffer(
     BufferView view;
     if (dtype != Py_None) {
       if (!is_dtype(dtype)) {
-        PyErr_Format(
+        raise_error(
             PyExc_TypeError,
-            "argument 'dtype' must be a torch.dtype such as torch.float32, or None, got %.200R, a %.200s",
-            dtype,
+            "argument 'dtype' must be a torch.dtype such as torch.float32, or None, got %.200R, a %.200s", dtype,
             Py_TYPE(dtype)->tp_name);
-        throw PythonError();
       }
       view.dtype = dtype_of(dtype);
     }

@@ -15,12 +15,4 @@ from interop.build.extension import Extension, cythonize
 from interop.build.flags import CXX_FLAGS, openmp_flags
 from interop.cython.translate import DIRECTIVES, TranslationError
 
-__all__ = [
-    "CXX_FLAGS",
-    "DIRECTIVES",
-    "BuildExtension",
-    "Extension",
-    "TranslationError",
-    "cythonize",
-    "openmp_flags",
-]
+__all__ = ["CXX_FLAGS", "DIRECTIVES", "BuildExtension", "Extension", "TranslationError", "cythonize", "openmp_flags"]

@@ -64,18 +64,10 @@ class Toolkit:
 
 @dataclass(frozen=True)
 class Cuda:
-    """What a build does about CUDA.
+    """What a build does about CUDA."""
 
-    Attributes
-    ----------
-    reason
-        Why, in one line without a full stop.
-    toolkit
-        What compiles the ``.cu`` files; None if they are left out.
-    """
-
-    reason: str
-    toolkit: Toolkit | None = None
+    reason: str  # why, in one line without a full stop
+    toolkit: Toolkit | None = None  # what compiles the ``.cu`` files; None if they are left out
 
     @property
     def with_torch(self) -> bool:
@@ -98,10 +90,7 @@ def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
         return Cuda("INTEROP_CUDA=0")
     has = f"torch {torch.__version__} is built " + (f"for CUDA {torch_cuda}" if torch_cuda else "without CUDA")
     if torch_cuda is None and mode != "compile":
-        return _off(
-            mode,
-            f"{has}; install one with it, or compile .cu files all the same with INTEROP_CUDA=compile",
-        )
+        return _off(mode, f"{has}; install one with it, or compile .cu files all the same with INTEROP_CUDA=compile")
     toolkit = find_toolkit()
     if isinstance(toolkit, str):
         return _off(mode, toolkit)

@@ -42,25 +42,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Overload:
-    """What is one function to C++ after Cython has chosen.
+    """What is one function to C++ after Cython has chosen."""
 
-    Attributes
-    ----------
-    candidates
-        The C++ signatures that it stands for, the first of which wins where C++ finds two equal.
-    choices
-        For each position, the Cython types that are declared there.
-    cpp_name
-        The name of the C++ function that chooses among the candidates; None where there is nothing to choose or
-        convert, so that the one signature is called as it is.
-    method
-        Whether it is called on a tensor.
-    """
-
-    candidates: tuple[Candidate, ...]
-    choices: tuple[tuple[str, ...], ...]
+    candidates: tuple[
+        Candidate, ...
+    ]  # the C++ signatures that it stands for; where C++ finds two equal, the first wins
+    choices: tuple[tuple[str, ...], ...]  # for each position, the Cython types that are declared there
+    # The name of the C++ function that chooses among the candidates; None where there is nothing to choose or convert,
+    # so that the one signature is called as it is.
     cpp_name: str | None
-    method: bool = False
+    method: bool = False  # whether it is called on a tensor
 
     @property
     def name(self) -> str:

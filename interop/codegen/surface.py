@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from keyword import kwlist
 from pathlib import Path
 
 import torchgen
@@ -23,52 +24,12 @@ LEFT_OUT = {
     "Stream": "has no default constructor, which a Cython variable needs",
 }
 
-# Words of Cython that are also names in ATen.
-RESERVED = frozenset(
-    [
-        "and",
-        "as",
-        "by",
-        "cdef",
-        "cimport",
-        "class",
-        "cpdef",
-        "ctypedef",
-        "def",
-        "del",
-        "enum",
-        "except",
-        "exec",
-        "extern",
-        "from",
-        "gil",
-        "global",
-        "if",
-        "import",
-        "in",
-        "include",
-        "inline",
-        "is",
-        "lambda",
-        "nogil",
-        "not",
-        "or",
-        "print",
-        "public",
-        "raise",
-        "readonly",
-        "struct",
-        "union",
-        "with",
-        "DEF",
-        "ELIF",
-        "ELSE",
-        "IF",
-        "None",
-        "True",
-        "False",
-    ]
+_CYTHONS = (
+    "by cdef cimport cpdef ctypedef enum exec extern gil include inline nogil print public readonly struct union "
+    "DEF ELIF ELSE IF"
 )
+RESERVED = frozenset([*kwlist, *_CYTHONS.split()])
+"""Words of Cython, some of which are also names in ATen."""
 
 
 @dataclass(frozen=True)

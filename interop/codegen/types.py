@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from interop.demangle import split_arguments
 from interop.errors import Error
 
 
@@ -15,18 +16,11 @@ NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList"
 
 @dataclass(frozen=True)
 class Kind:
-    """What Cython may see of one C++ parameter type.
+    """What Cython may see of one C++ parameter type."""
 
-    Attributes
-    ----------
-    cython_types
-        The Cython types that can be declared for it.
-    open
-        Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
-        torch. Then C++ converts, see ``csrc/include/interop/convert.h``.
-    """
-
-    cython_types: tuple[str, ...]
+    cython_types: tuple[str, ...]  # that can be declared for it
+    # Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
+    # torch. Then C++ converts, see ``csrc/include/interop/convert.h``.
     open: bool = False
 
     @property
@@ -137,15 +131,3 @@ def result(cpp: str) -> str:
             return "void"
         return f"tuple{len(parts)}[{', '.join(result(part) for part in parts)}]"
     raise UnknownTypeError(cpp)
-
-
-def split_arguments(text: str) -> list[str]:
-    """Splits template arguments at the outermost commas."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += {"<": 1, ">": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts]

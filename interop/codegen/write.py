@@ -32,6 +32,22 @@ from interop.exceptions cimport translate_exception
 from interop.tuple cimport tuple2, tuple3, tuple4, tuple5, tuple6, tuple7, tuple9
 """
 
+
+def _operators() -> str:
+    """The operators of tensors with tensors and numbers."""
+    right = [
+        f"{sign}({operand} other)"
+        for sign in ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")
+        for operand in ("CTensor&", "double", "int64_t")
+    ]
+    left = [f"{sign}({number} value, CTensor& other)" for sign in "+-*/" for number in ("double", "int64_t")]
+    members, others = (
+        [f"        Tensor operator{one} except +translate_exception\n" for one in listed] for listed in (right, left)
+    )
+    comment = "        # With the number on the left, they are no members in C++, but Cython finds them here.\n"
+    return "".join([*members, comment, *others])
+
+
 BODY = (
     PRELUDE.replace("from libc.stdint", f"{FACADE}from libc.stdint")
     + """
@@ -91,45 +107,9 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         Tensor operator~() except +translate_exception
         Tensor operator[](int64_t index) except +translate_exception
         Tensor operator[](CTensor& index) except +translate_exception
-        Tensor operator+(CTensor& other) except +translate_exception
-        Tensor operator+(double other) except +translate_exception
-        Tensor operator+(int64_t other) except +translate_exception
-        Tensor operator-(CTensor& other) except +translate_exception
-        Tensor operator-(double other) except +translate_exception
-        Tensor operator-(int64_t other) except +translate_exception
-        Tensor operator*(CTensor& other) except +translate_exception
-        Tensor operator*(double other) except +translate_exception
-        Tensor operator*(int64_t other) except +translate_exception
-        Tensor operator/(CTensor& other) except +translate_exception
-        Tensor operator/(double other) except +translate_exception
-        Tensor operator/(int64_t other) except +translate_exception
-        Tensor operator==(CTensor& other) except +translate_exception
-        Tensor operator==(double other) except +translate_exception
-        Tensor operator==(int64_t other) except +translate_exception
-        Tensor operator!=(CTensor& other) except +translate_exception
-        Tensor operator!=(double other) except +translate_exception
-        Tensor operator!=(int64_t other) except +translate_exception
-        Tensor operator<(CTensor& other) except +translate_exception
-        Tensor operator<(double other) except +translate_exception
-        Tensor operator<(int64_t other) except +translate_exception
-        Tensor operator<=(CTensor& other) except +translate_exception
-        Tensor operator<=(double other) except +translate_exception
-        Tensor operator<=(int64_t other) except +translate_exception
-        Tensor operator>(CTensor& other) except +translate_exception
-        Tensor operator>(double other) except +translate_exception
-        Tensor operator>(int64_t other) except +translate_exception
-        Tensor operator>=(CTensor& other) except +translate_exception
-        Tensor operator>=(double other) except +translate_exception
-        Tensor operator>=(int64_t other) except +translate_exception
-        # With the number on the left, they are no members in C++, but Cython finds them here.
-        Tensor operator+(double value, CTensor& other) except +translate_exception
-        Tensor operator+(int64_t value, CTensor& other) except +translate_exception
-        Tensor operator-(double value, CTensor& other) except +translate_exception
-        Tensor operator-(int64_t value, CTensor& other) except +translate_exception
-        Tensor operator*(double value, CTensor& other) except +translate_exception
-        Tensor operator*(int64_t value, CTensor& other) except +translate_exception
-        Tensor operator/(double value, CTensor& other) except +translate_exception
-        Tensor operator/(int64_t value, CTensor& other) except +translate_exception
+"""
+    + _operators()
+    + """\
         # With both operands, because Cython would take one that has one for the address of a tensor.
         Tensor operator&(CTensor& tensor, CTensor& other) except +translate_exception
         Tensor operator|(CTensor& other) except +translate_exception

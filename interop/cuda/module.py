@@ -8,7 +8,7 @@ from typing import Any
 
 from interop.cuda import cache
 from interop.cuda.nvrtc import Image, check_arch, compile_image, include_options, version
-from interop.demangle import demangle
+from interop.demangle import demangle, split_arguments
 
 __all__ = ["Kernel", "Module", "compile"]
 
@@ -244,13 +244,5 @@ def _function(signature: str) -> str:
 
 def _parameters(signature: str) -> tuple[str, ...]:
     """The types in a declaration's list of parameters."""
-    inside = signature[_parameters_at(signature) + 1 : -1]
-    parts, depth = [""], 0
-    for character in inside:
-        depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    types = tuple(part.strip() for part in parts)
+    types = tuple(split_arguments(signature[_parameters_at(signature) + 1 : -1]))
     return () if types in {("",), ("void",)} else types

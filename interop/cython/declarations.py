@@ -30,21 +30,11 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Selection:
-    """What a source can need of the declarations and headers that are cut down.
+    """What a source can need of the declarations and headers that are cut down."""
 
-    Attributes
-    ----------
-    pxd
-        A folder to search before the whole declarations.
-    include
-        A folder to search before the whole headers.
-    digest
-        A hash of all declarations and headers that the source can need, also of those that are not cut down.
-    """
-
-    pxd: Path
-    include: Path
-    digest: str
+    pxd: Path  # a folder to search before the whole declarations
+    include: Path  # a folder to search before the whole headers
+    digest: str  # of all declarations and headers that the source can need, also of those that are not cut down
 
 
 def select(read: Iterable[str], pxd: Path, include: Path, folder: Path) -> Selection:

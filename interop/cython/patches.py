@@ -23,28 +23,14 @@ __all__ = ["PATCHES", "WHOLE_PATHS", "Patch", "applied", "replaced"]
 
 @dataclass(frozen=True)
 class Patch:
-    """A method of Cython's compiler, and what takes its place.
+    """A method of Cython's compiler, and what takes its place."""
 
-    Attributes
-    ----------
-    target
-        The module, the class and the method: ``"PyrexTypes:CReferenceType.deduce_template_params"``.
-    make
-        Makes the replacement of the original.
-    without
-        What happens without it.
-    since, until
-        The first and the last minor release of Cython that needs it; None where that is the floor, or not yet known.
-    upstream
-        The address of the issue of Cython's, or the name of the change in docs/upstream.
-    """
-
-    target: str
-    make: Callable[[Any], Any]
-    without: str
-    since: tuple[int, int] | None = None
-    until: tuple[int, int] | None = None
-    upstream: str | None = None
+    target: str  # module, class and method, as in "PyrexTypes:CReferenceType.deduce_template_params"
+    make: Callable[[Any], Any]  # makes the replacement of the original
+    without: str  # what happens without it
+    since: tuple[int, int] | None = None  # the first minor release of Cython that needs it; None for the floor
+    until: tuple[int, int] | None = None  # the last one; None where it is not known yet
+    upstream: str | None = None  # the address of the issue of Cython's, or the name of the change in docs/upstream
 
     def is_needed(self) -> bool:
         """Whether this release of Cython is one of those that need it."""
@@ -158,20 +144,11 @@ _REFERENCES = (
 )
 _MEMORYVIEWS = "function templates cannot have memoryviews of a parameter, T[:, :], so interop.memview does not compile"
 
+_ARGUMENTS, _TEMPLATES = "cython-template-arguments.patch", "cython-memoryview-templates.patch"
+
 PATCHES = (
-    Patch(
-        "PyrexTypes:TemplatePlaceholderType.deduce_template_params",
-        _deduce_value,
-        without=_REFERENCES,
-        upstream="cython-template-arguments.patch",
-    ),
-    Patch(
-        "PyrexTypes:CReferenceType.deduce_template_params",
-        _deduce_reference,
-        without=_REFERENCES,
-        since=(3, 3),
-        upstream="cython-template-arguments.patch",
-    ),
+    Patch("PyrexTypes:TemplatePlaceholderType.deduce_template_params", _deduce_value, _REFERENCES, upstream=_ARGUMENTS),
+    Patch("PyrexTypes:CReferenceType.deduce_template_params", _deduce_reference, _REFERENCES, (3, 3), None, _ARGUMENTS),
     Patch(
         "PyrexTypes:CppRvalueReferenceType.deduce_template_params",
         _deduce_forwarding,
@@ -182,20 +159,10 @@ PATCHES = (
         "Symtab:ModuleScope.declare_tuple_type",
         _declare_tuple,
         without="a tuple of C values with a reference among them becomes a struct that does not compile",
-        upstream="cython-template-arguments.patch",
+        upstream=_ARGUMENTS,
     ),
-    Patch(
-        "PyrexTypes:MemoryViewSliceType.valid_dtype",
-        _valid_element,
-        without=_MEMORYVIEWS,
-        upstream="cython-memoryview-templates.patch",
-    ),
-    Patch(
-        "PyrexTypes:MemoryViewSliceType.deduce_template_params",
-        _deduce_element,
-        without=_MEMORYVIEWS,
-        upstream="cython-memoryview-templates.patch",
-    ),
+    Patch("PyrexTypes:MemoryViewSliceType.valid_dtype", _valid_element, _MEMORYVIEWS, upstream=_TEMPLATES),
+    Patch("PyrexTypes:MemoryViewSliceType.deduce_template_params", _deduce_element, _MEMORYVIEWS, upstream=_TEMPLATES),
 )
 
 _RELATIVE = (

@@ -31,7 +31,7 @@ from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir
 
 __all__ = [
-    *("DIRECTIVES", "Source", "Translation", "TranslationError", "check_written", "collected", "rules", "translate"),
+    *("DIRECTIVES", "Source", "Translation", "TranslationError", "check_written", "collected", "rules", "translate")
 ]
 
 DIRECTIVES: dict[str, Any] = {
@@ -83,38 +83,19 @@ class TranslationError(Error, SyntaxError):
 
 @dataclass(frozen=True)
 class Translation:
-    """A source that was translated.
+    """A source that was translated."""
 
-    Attributes
-    ----------
-    read
-        The source, and the files that it includes and cimports, but for what our own declarations cimport.
-    include_dirs
-        The folders of the headers that its C++ needs beside those that it was given, to be searched before these.
-    """
-
-    read: frozenset[str]
-    include_dirs: tuple[str, ...]
+    read: frozenset[str]  # it, and the files that it includes and cimports, but for what our own declarations cimport
+    include_dirs: tuple[
+        str, ...
+    ]  # of headers that its C++ needs as well, to be searched before those that it was given
 
 
 class Source:
     """A ``.pyx`` and what it reads, before it is translated.
 
-    Parameters
-    ----------
-    path
-        The file.
-    include_path
-        Folders with ``.pxd`` files; ours need not be among them.
-    declarations
-        A folder with more of ours.
-
-    Attributes
-    ----------
-    read : frozenset of str
-        As of `Translation`.
-    added : set of str
-        Those that `add` was given.
+    `include_path` are folders with ``.pxd`` files, of which ours need not be among them, and `declarations` is a folder
+    with more of ours. `read` is as of `Translation`, and `added` are the files that `add` was given.
     """
 
     def __init__(self, path: str, include_path: Iterable[str] = (), declarations: Path | None = None):
@@ -161,22 +142,16 @@ def translate(
     started: Callable[[DistutilsInfo], object] = lambda info: None,
     **options: Any,
 ) -> Translation:
-    """Translate a source to C++, with our declarations on the path, our checks and `DIRECTIVES`.
+    """Translate the ``.pyx`` at `path` to the file `cpp`, with our declarations on the path, checks and `DIRECTIVES`.
 
     Parameters
     ----------
-    path
-        The ``.pyx``.
     module
         The full dotted name of the module.
-    cpp
-        The file to write.
     declarations
         The folder for the declarations and headers that the source can need: see `declarations.select`.
-    include_path
-        Folders with further ``.pxd`` files.
-    directives
-        Cython's, beside `DIRECTIVES`.
+    include_path, directives
+        Folders with further ``.pxd`` files, and Cython's directives beside `DIRECTIVES`.
     cplus
         Whether it becomes C++ and not C.
     echo
@@ -192,10 +167,8 @@ def translate(
 
     Raises
     ------
-    TranslationError
-        If the source is wrong.
-    CythonVersionError
-        If this Cython is too old.
+    TranslationError, CythonVersionError
+        If the source is wrong, or this Cython too old.
     """
     check_version()
     with _one_at_a_time, collected() as output:

@@ -51,49 +51,23 @@ class DamagedError(NotALibraryError):
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """A shared library, or a program that is linked to some.
-
-    Attributes
-    ----------
-    path
-        The file.
-    machine, bits
-        What it was compiled for, such as ``x86-64`` and 64.
-    is_program
-        Whether it is there to be started.
-    needed
-        The libraries that it is linked to, by name.
-    search
-        The folders of its RPATH or RUNPATH, as they stand there.
-    has_runpath
-        Whether they are those of a RUNPATH, in which only its own libraries are looked for; those of an RPATH hold for
-        their libraries, too.
-    defined
-        The functions and variables that it has for others, mangled.
-    undefined
-        Those that others must define; not the weak ones.
-    versions
-        By library, the versions of its interface that are needed, such as ``GLIBC_2.38``.
-    offered_versions
-        The versions of its own interface.
-    compilers
-        The compilers of its parts, as they name themselves.
-    """
+    """A shared library, or a program that is linked to some."""
 
     path: Path
-    machine: str
+    machine: str  # what it was compiled for, such as x86-64
     bits: int
-    is_program: bool
+    is_program: bool  # whether it is there to be started
     soname: str | None
-    needed: tuple[str, ...]
-    search: tuple[str, ...]
+    needed: tuple[str, ...]  # the libraries that it is linked to, by name
+    search: tuple[str, ...]  # the folders of its RPATH or RUNPATH, as they stand there
+    # In those of a RUNPATH only its own libraries are looked for; those of an RPATH hold for their libraries, too.
     has_runpath: bool
-    defined: frozenset[str]
-    undefined: frozenset[str]
-    versions: dict[str, tuple[str, ...]]
-    offered_versions: frozenset[str]
-    compilers: tuple[str, ...]
-    _constants: tuple[int, int]
+    defined: frozenset[str]  # the functions and variables that it has for others, mangled
+    undefined: frozenset[str]  # those that others must define; not the weak ones
+    versions: dict[str, tuple[str, ...]]  # by library, those of its interface that are needed, such as GLIBC_2.38
+    offered_versions: frozenset[str]  # of its own interface
+    compilers: tuple[str, ...]  # of its parts, as they name themselves
+    _constants: tuple[int, int]  # where .rodata begins, and its size
 
     @property
     def folders(self) -> list[Path]:

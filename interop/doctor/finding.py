@@ -16,24 +16,12 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found.
+    """What was found."""
 
-    Attributes
-    ----------
-    subject
-        What it is about, in a word or two.
-    text
-        What was found, in one line.
-    level
-        How bad it is.
-    fix
-        What to do about it, in words and commands; empty if nothing is wrong.
-    """
-
-    subject: str
-    text: str
-    level: Level = Level.OK
-    fix: str = ""
+    subject: str  # what it is about, in a word or two
+    text: str  # what was found, in one line
+    level: Level = Level.OK  # how bad it is
+    fix: str = ""  # what to do about it, in words and commands; empty if nothing is wrong
 
 
 def ok(subject: str, text: str) -> Finding:

@@ -48,17 +48,10 @@ _PATIENCE = 300
 
 @dataclass
 class Closure:
-    """A library and all that it is linked to, directly or not.
+    """A library and all that it is linked to, directly or not."""
 
-    Attributes
-    ----------
-    libraries
-        By file. The library itself is the first.
-    missing
-        The names of those that are not found, or cannot be loaded: who needs it, and what the loader says.
-    """
-
-    libraries: dict[Path, Library]
+    libraries: dict[Path, Library]  # by file; the library itself is the first
+    # By name, those that are not found, or cannot be loaded: who needs it, and what the loader says.
     missing: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def undefined(self, library: Library) -> list[str]:

@@ -33,30 +33,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Parts:
-    """The files of a module, one or two, and what our build helpers have noted in them.
+    """The files of a module, one or two, and what our build helpers have noted in them."""
 
-    Attributes
-    ----------
-    name
-        The last part of the module's name.
-    entry
-        What Python imports; None if there is only the second file.
-    native
-        What has the code: the same, or the second file of a module from `interop.build` or `interop.load`.
-    abi
-        The name of the ABI of torch that it was compiled for; None if that is noted nowhere.
-    wanted
-        The name of the file that is missing, or of the second one.
-    just_in_time
-        Whether `interop.load` has made it.
-    """
-
-    name: str
-    entry: Library | None
-    native: Library | None
-    abi: str | None
-    wanted: str | None = None
-    just_in_time: bool = False
+    name: str  # the last part of the module's name
+    entry: Library | None  # what Python imports; None if there is only the second file
+    native: Library | None  # what has the code: the same, or the second file of `interop.build` or `interop.load`
+    abi: str | None  # the name of the ABI of torch that it was compiled for; None if that is noted nowhere
+    wanted: str | None = None  # the name of the file that is missing, or of the second one
+    just_in_time: bool = False  # whether `interop.load` has made it
 
     @property
     def rebuild(self) -> str:

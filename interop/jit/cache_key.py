@@ -52,26 +52,13 @@ _CPU_LINES = ("vendor_id", "model name", "flags", "Features", "CPU implementer",
 
 @dataclass(frozen=True)
 class Target:
-    """A module to build.
-
-    Attributes
-    ----------
-    name
-        The module's name.
-    sources
-        Absolute paths of files, and names of texts.
-    texts
-        Sources that are no files, by the names of the files that they become.
-    labels
-        What errors call these texts.
-    options
-        The arguments of `interop.build.Extension`, and ``compiler_directives`` and ``annotate``.
-    """
+    """A module to build."""
 
     name: str
-    sources: tuple[str, ...]
-    texts: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...]  # absolute paths of files, and names of texts
+    texts: Mapping[str, str] = field(default_factory=dict)  # no files, by the names of the files that they become
+    labels: Mapping[str, str] = field(default_factory=dict)  # what errors call these texts
+    # The arguments of `interop.build.Extension`, and ``compiler_directives`` and ``annotate``.
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -26,25 +26,13 @@ HIDDEN = "-fvisibility=hidden"
 
 @dataclass(frozen=True)
 class Compiler:
-    """The compiler's command for one module.
+    """The compiler's command for one module."""
 
-    Attributes
-    ----------
-    name
-        The module's.
-    flags
-        For C++, without macros and folders.
-    macros, folders
-        As -D and -I.
-    verbose
-        Whether commands are printed.
-    """
-
-    name: str
-    flags: tuple[str, ...]
-    macros: tuple[str, ...]
-    folders: tuple[str, ...]
-    verbose: bool = False
+    name: str  # the module's
+    flags: tuple[str, ...]  # for C++, without macros and folders
+    macros: tuple[str, ...]  # as -D
+    folders: tuple[str, ...]  # as -I
+    verbose: bool = False  # whether commands are printed
 
     @classmethod
     def of(cls, extension: setuptools.Extension, verbose: bool = False) -> "Compiler":

@@ -46,30 +46,16 @@ class DamagedError(Error):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The record of a finished build; a folder without one is no build.
+    """The record of a finished build; a folder without one is no build."""
 
-    Attributes
-    ----------
-    module
-        The file to import, in the folder of the build.
-    files
-        Hashes of all files that were read, by path; of libraries and objects, their states.
-    absent
-        Files that were not found, and would be read if they were there.
-    on_sys_path
-        The declarations that were found through `sys.path` alone, and its entries in which they were.
-    made
-        Hashes of the files that were made and will be used, by name.
-    environment
-        What the build has found of the `machine_environment`, as far as it depends on it.
-    """
-
-    module: str
-    files: dict[str, str | None]
-    absent: list[str]
-    on_sys_path: dict[str, str | None]
-    made: dict[str, str]
-    environment: dict[str, object]
+    module: str  # the file to import, in the folder of the build
+    files: dict[str, str | None]  # hashes of all files that were read, by path; of libraries and objects, their states
+    absent: list[str]  # files that were not found, and would be read if they were there
+    on_sys_path: dict[
+        str, str | None
+    ]  # declarations found through `sys.path` alone, and its entries in which they were
+    made: dict[str, str]  # hashes of the files that were made and will be used, by name
+    environment: dict[str, object]  # the part of the `machine_environment` that the build depends on, as it was found
 
     def is_current(self) -> bool:
         """Whether a build now would read the same."""
@@ -92,13 +78,9 @@ class Manifest:
 def read(folder: Path) -> Manifest | None:
     """The manifest of the build in `folder`; None if there is none.
 
-    Raises
-    ------
-    DamagedError
-        If there is something else in its place, it is that of another entry of the cache, or the entry is ours and
-        others could write there.
-    NotPrivateError
-        If it is somebody else's, or others could put the whole entry there.
+    `DamagedError` if there is something else in its place, it is that of another entry of the cache, or the entry is
+    ours and others could write there; `NotPrivateError` if it is somebody else's, or others could put the whole entry
+    there.
     """
     try:
         data = _read(folder, [NAME], lambda file: file.read(MAX_SIZE))[NAME]

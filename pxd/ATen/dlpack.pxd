@@ -91,15 +91,12 @@ cdef extern from "ATen/dlpack.h":
         void (*SetError)(void* error_ctx, const char* kind, const char* message) noexcept nogil,
     ) noexcept nogil
     ctypedef int (*DLPackManagedTensorFromPyObjectNoSync)(
-        void* py_object, DLManagedTensorVersioned** out,
-    ) except -1
+        void* py_object, DLManagedTensorVersioned** out) except -1
     ctypedef int (*DLPackDLTensorFromPyObjectNoSync)(void* py_object, DLTensor* out) except -1
     ctypedef int (*DLPackCurrentWorkStream)(
-        DLDeviceType device_type, int32_t device_id, void** out_current_stream,
-    ) except -1
+        DLDeviceType device_type, int32_t device_id, void** out_current_stream) except -1
     ctypedef int (*DLPackManagedTensorToPyObjectNoSync)(
-        DLManagedTensorVersioned* tensor, void** out_py_object,
-    ) except -1
+        DLManagedTensorVersioned* tensor, void** out_py_object) except -1
 
     ctypedef struct DLPackExchangeAPIHeader:
         DLPackVersion version

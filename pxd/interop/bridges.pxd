@@ -29,8 +29,7 @@ cdef extern from "interop/bridges.h" namespace "interop::bridges":
     Tensor from_buffer(object exporter, OnReadonly on_readonly) except +translate_exception
     Tensor from_buffer(object exporter, ScalarType dtype, const vector[int64_t]& shape) except +translate_exception
     Tensor from_buffer(
-        object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset,
-    ) except +translate_exception
+        object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset) except +translate_exception
     Tensor from_buffer(
         object exporter, ScalarType dtype, const vector[int64_t]& shape, int64_t offset, OnReadonly on_readonly,
     ) except +translate_exception

@@ -14,8 +14,7 @@ cdef extern from "interop/dlpack.h" namespace "interop::dlpack":
     # Takes over `managed`, and calls its deleter itself if it raises.
     Tensor from_managed "interop::dlpack::from_dlpack"(DLManagedTensorVersioned* managed) except +translate_exception
     Tensor from_managed "interop::dlpack::from_dlpack"(
-        DLManagedTensorVersioned* managed, OnReadonly on_readonly,
-    ) except +translate_exception
+        DLManagedTensorVersioned* managed, OnReadonly on_readonly) except +translate_exception
     # A capsule of DLPack 1 that owns the tensor's memory; nothing waits for a stream.
     object to_dlpack(const Tensor& tensor) except +translate_exception
     object to_dlpack(const Tensor& tensor, cbool readonly) except +translate_exception

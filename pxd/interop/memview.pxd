@@ -11,11 +11,9 @@ cdef extern from "interop/memview.h" nogil:
     # Axis d of the result is axis `axis_d` of the view, as in torch.permute: one axis for each dimension.
     T[:] permute "interop::memview::permute"[T](T[:] view, Py_ssize_t axis0) except +translate_exception
     T[:, :] permute "interop::memview::permute"[T](
-        T[:, :] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:, :] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     T[:, :, :] permute "interop::memview::permute"[T](
-        T[:, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1, Py_ssize_t axis2,
-    ) except +translate_exception
+        T[:, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1, Py_ssize_t axis2) except +translate_exception
     T[:, :, :, :] permute "interop::memview::permute"[T](
         T[:, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1, Py_ssize_t axis2, Py_ssize_t axis3,
     ) except +translate_exception
@@ -24,53 +22,37 @@ cdef extern from "interop/memview.h" nogil:
     ) except +translate_exception
     T[:, :, :, :, :, :] permute "interop::memview::permute"[T](
         T[:, :, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1, Py_ssize_t axis2,
-        Py_ssize_t axis3, Py_ssize_t axis4, Py_ssize_t axis5,
-    ) except +translate_exception
+        Py_ssize_t axis3, Py_ssize_t axis4, Py_ssize_t axis5) except +translate_exception
     T[:, :, :, :, :, :, :] permute "interop::memview::permute"[T](
         T[:, :, :, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1, Py_ssize_t axis2,
-        Py_ssize_t axis3, Py_ssize_t axis4, Py_ssize_t axis5, Py_ssize_t axis6,
-    ) except +translate_exception
+        Py_ssize_t axis3, Py_ssize_t axis4, Py_ssize_t axis5, Py_ssize_t axis6) except +translate_exception
     # Two axes exchanged, as in torch.transpose.
     T[:] transpose "interop::memview::Rank<1>::transpose"[T](
-        T[:] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     T[:, :] transpose "interop::memview::Rank<2>::transpose"[T](
-        T[:, :] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:, :] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     T[:, :, :] transpose "interop::memview::Rank<3>::transpose"[T](
-        T[:, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     T[:, :, :, :] transpose "interop::memview::Rank<4>::transpose"[T](
-        T[:, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     T[:, :, :, :, :] transpose "interop::memview::Rank<5>::transpose"[T](
-        T[:, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     T[:, :, :, :, :, :] transpose "interop::memview::Rank<6>::transpose"[T](
-        T[:, :, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:, :, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     T[:, :, :, :, :, :, :] transpose "interop::memview::Rank<7>::transpose"[T](
-        T[:, :, :, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1,
-    ) except +translate_exception
+        T[:, :, :, :, :, :, :] view, Py_ssize_t axis0, Py_ssize_t axis1) except +translate_exception
     # One axis moved to where `destination` is, the others in their order, as in torch.movedim.
     T[:] movedim "interop::memview::Rank<1>::movedim"[T](
-        T[:] view, Py_ssize_t source, Py_ssize_t destination,
-    ) except +translate_exception
+        T[:] view, Py_ssize_t source, Py_ssize_t destination) except +translate_exception
     T[:, :] movedim "interop::memview::Rank<2>::movedim"[T](
-        T[:, :] view, Py_ssize_t source, Py_ssize_t destination,
-    ) except +translate_exception
+        T[:, :] view, Py_ssize_t source, Py_ssize_t destination) except +translate_exception
     T[:, :, :] movedim "interop::memview::Rank<3>::movedim"[T](
-        T[:, :, :] view, Py_ssize_t source, Py_ssize_t destination,
-    ) except +translate_exception
+        T[:, :, :] view, Py_ssize_t source, Py_ssize_t destination) except +translate_exception
     T[:, :, :, :] movedim "interop::memview::Rank<4>::movedim"[T](
-        T[:, :, :, :] view, Py_ssize_t source, Py_ssize_t destination,
-    ) except +translate_exception
+        T[:, :, :, :] view, Py_ssize_t source, Py_ssize_t destination) except +translate_exception
     T[:, :, :, :, :] movedim "interop::memview::Rank<5>::movedim"[T](
-        T[:, :, :, :, :] view, Py_ssize_t source, Py_ssize_t destination,
-    ) except +translate_exception
+        T[:, :, :, :, :] view, Py_ssize_t source, Py_ssize_t destination) except +translate_exception
     T[:, :, :, :, :, :] movedim "interop::memview::Rank<6>::movedim"[T](
-        T[:, :, :, :, :, :] view, Py_ssize_t source, Py_ssize_t destination,
-    ) except +translate_exception
+        T[:, :, :, :, :, :] view, Py_ssize_t source, Py_ssize_t destination) except +translate_exception
     T[:, :, :, :, :, :, :] movedim "interop::memview::Rank<7>::movedim"[T](
-        T[:, :, :, :, :, :, :] view, Py_ssize_t source, Py_ssize_t destination,
-    ) except +translate_exception
+        T[:, :, :, :, :, :, :] view, Py_ssize_t source, Py_ssize_t destination) except +translate_exception

@@ -21,17 +21,13 @@ cdef extern from "interop/tuple.h" namespace "interop" nogil:
     tuple2[A, B] make_tuple[A, B](const A& a, const B& b) except +translate_exception
     tuple3[A, B, C] make_tuple[A, B, C](const A& a, const B& b, const C& c) except +translate_exception
     tuple4[A, B, C, D] make_tuple[A, B, C, D](
-        const A& a, const B& b, const C& c, const D& d,
-    ) except +translate_exception
+        const A& a, const B& b, const C& c, const D& d) except +translate_exception
     tuple5[A, B, C, D, E] make_tuple[A, B, C, D, E](
-        const A& a, const B& b, const C& c, const D& d, const E& e,
-    ) except +translate_exception
+        const A& a, const B& b, const C& c, const D& d, const E& e) except +translate_exception
     tuple6[A, B, C, D, E, F] make_tuple[A, B, C, D, E, F](
-        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
-    ) except +translate_exception
+        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f) except +translate_exception
     tuple7[A, B, C, D, E, F, G] make_tuple[A, B, C, D, E, F, G](
-        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
-    ) except +translate_exception
+        const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g) except +translate_exception
     tuple9[A, B, C, D, E, F, G, H, I] make_tuple[A, B, C, D, E, F, G, H, I](
         const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h, const I& i,
     ) except +translate_exception

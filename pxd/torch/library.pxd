@@ -60,8 +60,7 @@ cdef extern from "interop/operator.h" namespace "interop" nogil:
         R call[A, B, C, D](const A& a, const B& b, const C& c, const D& d) except +translate_exception
         R call[A, B, C, D, E](const A& a, const B& b, const C& c, const D& d, const E& e) except +translate_exception
         R call[A, B, C, D, E, F](
-            const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
-        ) except +translate_exception
+            const A& a, const B& b, const C& c, const D& d, const E& e, const F& f) except +translate_exception
         R call[A, B, C, D, E, F, G](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
         ) except +translate_exception
@@ -70,17 +69,13 @@ cdef extern from "interop/operator.h" namespace "interop" nogil:
         ) except +translate_exception
         R call[A, B, C, D, E, F, G, H, I](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i,
-        ) except +translate_exception
+            const I& i) except +translate_exception
         R call[A, B, C, D, E, F, G, H, I, J](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j,
-        ) except +translate_exception
+            const I& i, const J& j) except +translate_exception
         R call[A, B, C, D, E, F, G, H, I, J, K](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j, const K& k,
-        ) except +translate_exception
+            const I& i, const J& j, const K& k) except +translate_exception
         R call[A, B, C, D, E, F, G, H, I, J, K, L](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j, const K& k, const L& l,
-        ) except +translate_exception
+            const I& i, const J& j, const K& k, const L& l) except +translate_exception

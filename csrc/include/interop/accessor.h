@@ -28,13 +28,7 @@ namespace detail {
 
 [[noreturn]] C10_NOINLINE inline void out_of_bounds(int64_t index, int64_t dimension, int64_t size) {
   TORCH_CHECK_INDEX(
-      false,
-      "index ",
-      index,
-      " is out of bounds for dimension ",
-      dimension,
-      " with size ",
-      size,
+      false, "index ", index, " is out of bounds for dimension ", dimension, " with size ", size,
       "; indices of an accessor count from 0");
 }
 
@@ -150,14 +144,8 @@ class Accessor {
   static int64_t at_dim(const std::array<int64_t, N>& values, int64_t dim) {
     const int64_t wrapped = dim < 0 ? dim + static_cast<int64_t>(N) : dim;
     TORCH_CHECK_INDEX(
-        0 <= wrapped && wrapped < static_cast<int64_t>(N),
-        "dimension out of range (expected to be in range of [",
-        -static_cast<int64_t>(N),
-        ", ",
-        N - 1,
-        "], but got ",
-        dim,
-        ")");
+        0 <= wrapped && wrapped < static_cast<int64_t>(N), "dimension out of range (expected to be in range of [",
+        -static_cast<int64_t>(N), ", ", N - 1, "], but got ", dim, ")");
     return values[static_cast<size_t>(wrapped)];
   }
 

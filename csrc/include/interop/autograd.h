@@ -25,8 +25,7 @@ struct Forward {
   static_assert(
       sizeof(F) == 0,
       "forward is `cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil`: first the context, then "
-      "what "
-      "apply() is given");
+      "what apply() is given");
 };
 
 template <class R, class... P>
@@ -36,11 +35,7 @@ struct Forward<R(Context&, P...)> {
 
   static void call(void (*function)(), Context& context, const Value* values, const char* name, Tensors& outputs) {
     call(
-        reinterpret_cast<R (*)(Context&, P...)>(function),
-        context,
-        values,
-        name,
-        outputs,
+        reinterpret_cast<R (*)(Context&, P...)>(function), context, values, name, outputs,
         std::index_sequence_for<P...>());
   }
 
@@ -71,19 +66,11 @@ class Function {
     static_assert(Forward<F>::outputs == count<R>, "Function[R]: forward returns as many tensors as there are in R");
     const Backward gradient = Gradient<B>::make(backward);
     TORCH_CHECK_TYPE(
-        gradient.outputs == count<R> || gradient.outputs == any,
-        name,
-        ": forward returns ",
-        said(count<R>),
-        ", and backward takes the gradients of ",
-        said(gradient.outputs));
+        gradient.outputs == count<R> || gradient.outputs == any, name, ": forward returns ", said(count<R>),
+        ", and backward takes the gradients of ", said(gradient.outputs));
     TORCH_CHECK_TYPE(
-        gradient.results == Forward<F>::arguments || gradient.results == any,
-        name,
-        ": forward takes ",
-        Forward<F>::arguments,
-        " arguments, and backward returns ",
-        gradient.results,
+        gradient.results == Forward<F>::arguments || gradient.results == any, name, ": forward takes ",
+        Forward<F>::arguments, " arguments, and backward returns ", gradient.results,
         " gradients; it returns one for each argument, at.Tensor() for those that have none");
     forward_ = reinterpret_cast<void (*)()>(forward);
     call_ = &Forward<F>::call;
@@ -96,19 +83,13 @@ class Function {
         definition_, "Function.apply: the function has no forward yet; call define(name, forward, backward) first");
     const char* name = definition_->name.c_str();
     TORCH_CHECK_TYPE(
-        sizeof...(A) == definition_->arguments,
-        name,
-        ": forward takes ",
-        definition_->arguments,
-        " arguments, got ",
+        sizeof...(A) == definition_->arguments, name, ": forward takes ", definition_->arguments, " arguments, got ",
         sizeof...(A));
     const Value values[sizeof...(A) + 1] = {Value(unwrap_reference(arguments))..., Value()};
     const Input inputs[sizeof...(A) + 1] = {input(unwrap_reference(arguments))..., Input()};
     Tensors outputs;
     runtime().apply(
-        definition_,
-        {inputs, sizeof...(A)},
-        [&](Context& context) { call_(forward_, context, values, name, outputs); },
+        definition_, {inputs, sizeof...(A)}, [&](Context& context) { call_(forward_, context, values, name, outputs); },
         outputs);
     return collect<R>(outputs, name);
   }

@@ -8,7 +8,6 @@
 #include <ATen/dlpack.h>
 #include <c10/core/Device.h>
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -75,21 +74,9 @@ class Bridges {
   ~Bridges() = default;
 };
 
-inline Bridges* find_bridges() {
-  return static_cast<Bridges*>(
-      interop::detail::find_capsule(Bridges::module, Bridges::attribute, "calls the converters of interop"));
-}
-
-// With or without the GIL. To find it is to import it, which gives up the GIL for a while: no lock is held meanwhile,
-// as that of a static variable's initialisation would be.
+// With or without the GIL.
 inline Bridges& bridges() {
-  static std::atomic<Bridges*> known{nullptr};
-  Bridges* found = known.load(std::memory_order_acquire);
-  if (!found) [[unlikely]] {
-    found = find_bridges();
-    known.store(found, std::memory_order_release);
-  }
-  return *found;
+  return interop::detail::find_once<Bridges>("calls the converters of interop");
 }
 
 // As the functions of `interop` with these names. All of them need the GIL.

@@ -73,10 +73,7 @@ inline void recordStream(const c10::Storage& storage, const Stream& stream) {
   TORCH_CHECK_VALUE(storage, "the storage is undefined; take a tensor's with t.storage()");
   const c10::Stream on = stream;
   TORCH_CHECK_VALUE(
-      storage.device_type() == on.device_type(),
-      "memory of ",
-      storage.device(),
-      " cannot be used on a stream of ",
+      storage.device_type() == on.device_type(), "memory of ", storage.device(), " cannot be used on a stream of ",
       on.device());
   detail::devices_of(on, "the use of a stream cannot be recorded").recordDataPtrOnStream(storage.data_ptr(), on);
 }

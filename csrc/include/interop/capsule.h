@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include <atomic>
+
 #include "interop/error_in_flight.h"
 #include "interop/exceptions.h"
 #include "interop/gil.h"
@@ -22,15 +24,26 @@ inline void* find_capsule(const char* module, const char* attribute, const char*
   void* found = object ? PyCapsule_GetPointer(object.get(), attribute) : nullptr;
   if (!found) {
     const OwnedRef error = take_error();
-    PyErr_Format(
+    raise_error(
         PyExc_ImportError,
         "this module %s and needs the torch-interop that it was built with (%.200R). Rebuild the module, in its "
         "project: pip install --no-build-isolation --force-reinstall --no-deps .",
-        use,
-        error.get());
-    throw PythonError();
+        use, error.get());
   }
   return found;
+}
+
+// The T, found when it is first asked for. To find it is to import its module, which gives up the GIL for a while: no
+// lock is held meanwhile, as that of a static variable's initialisation would be.
+template <class T>
+T& find_once(const char* use) {
+  static std::atomic<T*> known{nullptr};
+  T* found = known.load(std::memory_order_acquire);
+  if (!found) [[unlikely]] {
+    found = static_cast<T*>(find_capsule(T::module, T::attribute, use));
+    known.store(found, std::memory_order_release);
+  }
+  return *found;
 }
 
 }  // namespace interop::detail

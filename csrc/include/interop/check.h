@@ -15,6 +15,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <type_traits>
 
@@ -25,6 +26,15 @@
 PyObject* THPVariable_Wrap(const at::TensorBase& var);
 
 namespace interop {
+
+// What messages call an argument: argument 'x'.
+struct ArgumentName {
+  const char* name;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const ArgumentName& argument) {
+  return out << "argument '" << argument.name << "'";
+}
 
 // What the caller of check_data() copes with by itself, so that it is let through. Everything else is refused.
 enum class Copes : unsigned {
@@ -108,135 +118,74 @@ inline void check_not_traced(const at::TensorBase& tensor, const char* operation
     const std::string name =
         keys.has(c10::DispatchKey::Functionalize) ? "FunctionalTensor" : detail::class_name(tensor);
     TORCH_CHECK_TYPE(
-        name != "FakeTensor" && name != "FunctionalTensor",
-        operation,
-        ": ",
-        input,
-        " is a ",
-        name,
+        name != "FakeTensor" && name != "FunctionalTensor", operation, ": ", input, " is a ", name,
         ", which has no values: torch.compile or torch.export is tracing here. Make this an operator with kernels for "
-        "CPU "
-        "and Meta (define and impl of torch.library), and call that with Operator");
+        "CPU and Meta (define and impl of torch.library), and call that with Operator");
   }
 }
 
 // Raises unless there is memory, laid out by sizes and strides, that holds the tensor's values.
 inline void check_data(const at::TensorBase& tensor, const char* argument, Copes copes = Copes::with_nothing) {
-  TORCH_CHECK_TYPE(tensor.defined(), "argument '", argument, "' must be a tensor, got an undefined one (None)");
+  const ArgumentName name{argument};
+  TORCH_CHECK_TYPE(tensor.defined(), name, " must be a tensor, got an undefined one (None)");
   if (detail::copes(copes, Copes::with_meta) && detail::is_meta(tensor)) {
     return;
   }
   const c10::DispatchKeySet keys = tensor.key_set();
   TORCH_CHECK_TYPE(
-      !keys.has(c10::DispatchKey::Python),
-      "argument '",
-      argument,
-      "' must be a tensor with memory of its own, got ",
+      !keys.has(c10::DispatchKey::Python), name, " must be a tensor with memory of its own, got ",
       detail::class_name(tensor),
       ", which implements its operations in Python (__torch_dispatch__); pass the tensor that it wraps");
   TORCH_CHECK_TYPE(
-      !keys.has(c10::DispatchKey::FuncTorchBatched) && !keys.has(c10::DispatchKey::FuncTorchGradWrapper),
-      "argument '",
-      argument,
-      "' must be a tensor with memory of its own, got one that a torch.func transform ",
+      !keys.has(c10::DispatchKey::FuncTorchBatched) && !keys.has(c10::DispatchKey::FuncTorchGradWrapper), name,
+      " must be a tensor with memory of its own, got one that a torch.func transform "
       "(vmap, grad) wraps; use ATen's operators there, or register an operator with a batching rule");
   TORCH_CHECK_TYPE(
-      !keys.has(c10::DispatchKey::Functionalize),
-      "argument '",
-      argument,
-      "' must be a tensor with memory of its own, got a functional tensor; ",
+      !keys.has(c10::DispatchKey::Functionalize), name,
+      " must be a tensor with memory of its own, got a functional tensor; "
       "use ATen's operators under functionalization");
   TORCH_CHECK_TYPE(
-      !tensor.is_nested(),
-      "argument '",
-      argument,
-      "' must be an ordinary tensor, got a nested one; ",
+      !tensor.is_nested(), name,
+      " must be an ordinary tensor, got a nested one; "
       "take its parts with .unbind(), or pad it with .to_padded_tensor(value)");
   TORCH_CHECK_TYPE(
-      !tensor.is_quantized(),
-      "argument '",
-      argument,
-      "' must be an ordinary tensor, got a quantized one (",
-      detail::dtype_name(tensor.scalar_type()),
-      "); take .int_repr() or .dequantize()");
+      !tensor.is_quantized(), name, " must be an ordinary tensor, got a quantized one (",
+      detail::dtype_name(tensor.scalar_type()), "); take .int_repr() or .dequantize()");
   TORCH_CHECK_TYPE(
-      tensor.layout() == c10::Layout::Strided,
-      "argument '",
-      argument,
-      "' must have layout torch.strided, got ",
-      tensor.layout(),
+      tensor.layout() == c10::Layout::Strided, name, " must have layout torch.strided, got ", tensor.layout(),
       "; convert it with .to_dense()");
   TORCH_CHECK_TYPE(
-      !tensor.is_meta(),
-      "argument '",
-      argument,
-      "' must have memory, got a tensor on the meta device; make one that has with torch.empty_like(tensor, "
+      !tensor.is_meta(), name,
+      " must have memory, got a tensor on the meta device; make one that has with torch.empty_like(tensor, "
       "device='cpu')");
   TORCH_CHECK_TYPE(
-      tensor.is_cpu() || detail::copes(copes, Copes::with_any_device),
-      "argument '",
-      argument,
-      "' must be on device cpu, got ",
-      tensor.device(),
-      "; copy it with .cpu()");
+      tensor.is_cpu() || detail::copes(copes, Copes::with_any_device), name, " must be on device cpu, got ",
+      tensor.device(), "; copy it with .cpu()");
   TORCH_CHECK_VALUE(
-      !tensor._is_zerotensor(),
-      "argument '",
-      argument,
-      "' must have memory, got a zero tensor, which has none; copy it with .clone()");
+      !tensor._is_zerotensor(), name, " must have memory, got a zero tensor, which has none; copy it with .clone()");
   TORCH_CHECK(
-      !tensor.is_conj() || detail::copes(copes, Copes::with_conj),
-      "argument '",
-      argument,
-      "' must not have its conjugation pending; apply it with .resolve_conj()");
+      !tensor.is_conj() || detail::copes(copes, Copes::with_conj), name,
+      " must not have its conjugation pending; apply it with .resolve_conj()");
   TORCH_CHECK(
-      !tensor.is_neg() || detail::copes(copes, Copes::with_neg),
-      "argument '",
-      argument,
-      "' must not have its negation pending; apply it with .resolve_neg()");
-  TORCH_CHECK_TYPE(
-      tensor.has_storage() && tensor.storage(),
-      "argument '",
-      argument,
-      "' must have a storage, got a tensor that has none");
+      !tensor.is_neg() || detail::copes(copes, Copes::with_neg), name,
+      " must not have its negation pending; apply it with .resolve_neg()");
+  TORCH_CHECK_TYPE(tensor.has_storage() && tensor.storage(), name, " must have a storage, got a tensor that has none");
   TORCH_CHECK_VALUE(
-      tensor.numel() == 0 || detail::bytes_reached(tensor) <= tensor.storage().nbytes(),
-      "argument '",
-      argument,
-      "' must lie within its storage, got a tensor that reaches to byte ",
-      detail::bytes_reached(tensor),
-      " of ",
-      tensor.storage().nbytes(),
-      "; its storage was resized");
+      tensor.numel() == 0 || detail::bytes_reached(tensor) <= tensor.storage().nbytes(), name,
+      " must lie within its storage, got a tensor that reaches to byte ", detail::bytes_reached(tensor), " of ",
+      tensor.storage().nbytes(), "; its storage was resized");
 }
 
 inline void check_dtype(const at::TensorBase& tensor, const char* argument, c10::ScalarType wanted) {
   TORCH_CHECK_TYPE(
-      tensor.scalar_type() == wanted,
-      "argument '",
-      argument,
-      "' must have dtype ",
-      detail::dtype_name(wanted),
-      ", got ",
-      detail::dtype_name(tensor.scalar_type()),
-      "; convert it with .to(",
-      detail::dtype_name(wanted),
-      ")");
+      tensor.scalar_type() == wanted, ArgumentName{argument}, " must have dtype ", detail::dtype_name(wanted), ", got ",
+      detail::dtype_name(tensor.scalar_type()), "; convert it with .to(", detail::dtype_name(wanted), ")");
 }
 
 inline void check_dim(const at::TensorBase& tensor, const char* argument, int64_t ndim) {
   TORCH_CHECK_VALUE(
-      tensor.dim() == ndim,
-      "argument '",
-      argument,
-      "' must have ",
-      ndim,
-      ndim == 1 ? " dimension" : " dimensions",
-      ", got ",
-      tensor.dim(),
-      " (sizes ",
-      tensor.sizes(),
-      ")");
+      tensor.dim() == ndim, ArgumentName{argument}, " must have ", ndim, ndim == 1 ? " dimension" : " dimensions",
+      ", got ", tensor.dim(), " (sizes ", tensor.sizes(), ")");
 }
 
 // All of it: memory that holds `ndim` dimensions of `wanted`.
@@ -259,16 +208,12 @@ inline void check_unwatched(
     const char* instead = "write under torch.no_grad() (torch.NoGradGuard in Cython), or to .detach()",
     bool reads = false) {
   TORCH_CHECK(
-      !(tensor.requires_grad() && c10::GradMode::is_enabled()),
-      "argument '",
-      argument,
+      !(tensor.requires_grad() && c10::GradMode::is_enabled()), "argument '", argument,
       reads ? "' must not require grad to be read: autograd cannot see what is computed from it; "
             : "' must not require grad to be written to: autograd cannot see the write; ",
       instead);
   TORCH_CHECK(
-      !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(),
-      "argument '",
-      argument,
+      !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(), "argument '", argument,
       reads ? "' must not be a dual tensor to be read: forward-mode autograd cannot see what is computed "
               "from it; take the primal of torch.autograd.forward_ad.unpack_dual()"
             : "' must not be a dual tensor to be written to: forward-mode autograd cannot see the write; "
@@ -285,15 +230,10 @@ inline void check_write(const at::TensorBase& tensor, const char* argument) {
   check_unwatched(tensor, argument);
   for (int64_t d = 0; d < tensor.dim(); ++d) {
     TORCH_CHECK(
-        tensor.stride(d) != 0 || tensor.size(d) <= 1,
-        "argument '",
-        argument,
-        "' must have memory of its own for each element to be written to, got stride 0 in ",
+        tensor.stride(d) != 0 || tensor.size(d) <= 1, ArgumentName{argument},
+        " must have memory of its own for each element to be written to, got stride 0 in "
         "dimension ",
-        d,
-        " of size ",
-        tensor.size(d),
-        "; copy it with .clone()");
+        d, " of size ", tensor.size(d), "; copy it with .clone()");
   }
   tensor.unsafeGetTensorImpl()->bump_version();  // refuses inference tensors outside of inference mode
 }

@@ -34,9 +34,7 @@ inline std::string get_float32_matmul_precision() {
 inline void set_float32_matmul_precision(const std::string& precision) {
   TORCH_CHECK_VALUE(
       precision == "highest" || precision == "high" || precision == "medium",
-      "argument 'precision' must be 'highest', 'high' or 'medium', got '",
-      precision,
-      "'");
+      "argument 'precision' must be 'highest', 'high' or 'medium', got '", precision, "'");
   at::globalContext().setFloat32MatmulPrecision(precision);
 }
 

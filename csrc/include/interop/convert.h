@@ -78,9 +78,7 @@ struct Convert<at::Tensor> {
     return a;
   }
   static const at::Tensor& from_object(PyObject* obj, Argument argument) {
-    if (!is_tensor(obj)) {
-      python::refuse(obj, argument, "a torch.Tensor");
-    }
+    python::require(is_tensor(obj), obj, argument, "a torch.Tensor");
     return reinterpret_cast<const THPVariable*>(obj)->cdata;
   }
 };
@@ -172,105 +170,39 @@ struct Convert<double> {
   }
 };
 
-// A kind of object that torch has in C++ and in Python, P, of which Derived knows the Python side.
-template <class P, class Derived>
+// A kind of object that torch has in C++ and in Python, P: `is` tells Python's, and `to` converts them or refuses.
+template <class P, auto is, auto to>
 struct ConvertKind {
   template <class A>
   static constexpr int of = std::is_same_v<A, P>                                          ? 0
                             : std::is_convertible_v<A, P> && !Object<A> && !Arithmetic<A> ? 1
                                                                                           : impossible;
   static int of_object(PyObject* obj) noexcept {
-    return Derived::is(obj) ? 0 : impossible;
+    return is(obj) ? 0 : impossible;
   }
   template <class A>
   static P from(const A& a, Argument) {
     return P(a);
   }
   static P from_object(PyObject* obj, Argument argument) {
-    if (!Derived::is(obj)) {
-      python::refuse(obj, argument, Derived::accepted);
-    }
-    return Derived::to(obj, argument);
+    return to(obj, argument);
   }
 };
 
 template <>
-struct Convert<at::ScalarType> : ConvertKind<at::ScalarType, Convert<at::ScalarType>> {
-  static constexpr const char* accepted = "a torch.dtype";
-  static bool is(PyObject* obj) noexcept {
-    return python::is_dtype_like(obj);
-  }
-  static at::ScalarType to(PyObject* obj, Argument argument) {
-    return python::to_dtype(obj, argument);
-  }
-};
-
+struct Convert<at::ScalarType> : ConvertKind<at::ScalarType, python::is_dtype_like, python::to_dtype> {};
 template <>
-struct Convert<at::Device> : ConvertKind<at::Device, Convert<at::Device>> {
-  static constexpr const char* accepted = "a torch.device or its name";
-  static bool is(PyObject* obj) noexcept {
-    return is_device(obj) || python::is_text(obj);
-  }
-  static at::Device to(PyObject* obj, Argument argument) {
-    return python::to_device(obj, argument);
-  }
-};
-
+struct Convert<at::Device> : ConvertKind<at::Device, python::is_device_like, python::to_device> {};
 template <>
-struct Convert<at::Layout> : ConvertKind<at::Layout, Convert<at::Layout>> {
-  static constexpr const char* accepted = "a torch.layout";
-  static bool is(PyObject* obj) noexcept {
-    return is_layout(obj);
-  }
-  static at::Layout to(PyObject* obj, Argument) {
-    return layout_of(obj);
-  }
-};
-
+struct Convert<at::Layout> : ConvertKind<at::Layout, is_layout, python::to_layout> {};
 template <>
-struct Convert<at::MemoryFormat> : ConvertKind<at::MemoryFormat, Convert<at::MemoryFormat>> {
-  static constexpr const char* accepted = "a torch.memory_format";
-  static bool is(PyObject* obj) noexcept {
-    return is_memory_format(obj);
-  }
-  static at::MemoryFormat to(PyObject* obj, Argument) {
-    return memory_format_of(obj);
-  }
-};
-
+struct Convert<at::MemoryFormat> : ConvertKind<at::MemoryFormat, is_memory_format, python::to_memory_format> {};
 template <>
-struct Convert<at::Generator> : ConvertKind<at::Generator, Convert<at::Generator>> {
-  static constexpr const char* accepted = "a torch.Generator";
-  static bool is(PyObject* obj) noexcept {
-    return is_generator(obj);
-  }
-  static at::Generator to(PyObject* obj, Argument) {
-    return generator_of(obj);
-  }
-};
-
+struct Convert<at::Generator> : ConvertKind<at::Generator, is_generator, python::to_generator> {};
 template <>
-struct Convert<c10::string_view> : ConvertKind<c10::string_view, Convert<c10::string_view>> {
-  static constexpr const char* accepted = "a str or bytes";
-  static bool is(PyObject* obj) noexcept {
-    return python::is_text(obj);
-  }
-  static c10::string_view to(PyObject* obj, Argument argument) {
-    return python::to_string(obj, argument);
-  }
-};
-
+struct Convert<c10::string_view> : ConvertKind<c10::string_view, python::is_text, python::to_string> {};
 template <>
-struct Convert<at::TensorOptions> : ConvertKind<at::TensorOptions, Convert<at::TensorOptions>> {
-  static constexpr const char* accepted = "a torch.dtype, torch.device, torch.layout or torch.memory_format";
-  static bool is(PyObject* obj) noexcept {
-    return obj == Py_None || python::is_dtype_like(obj) || is_device(obj) || is_layout(obj) || is_memory_format(obj) ||
-           python::is_text(obj);
-  }
-  static at::TensorOptions to(PyObject* obj, Argument argument) {
-    return python::to_options(obj, argument);
-  }
-};
+struct Convert<at::TensorOptions> : ConvertKind<at::TensorOptions, python::is_options, python::to_options> {};
 
 namespace detail {
 
@@ -440,9 +372,7 @@ struct Convert<std::array<bool, N>> {
                            : N == 3 ? "a sequence of 3 bools"
                                     : "a sequence of 4 bools";
     const auto values = python::to_list<bool>(obj, argument, accepted, python::to_bool);
-    if (values.size() != N) {
-      python::refuse(obj, argument, accepted);
-    }
+    python::require(values.size() == N, obj, argument, accepted);
     std::array<bool, N> result;
     std::copy(values.begin(), values.end(), result.begin());
     return result;
@@ -570,8 +500,7 @@ template <bool any_possible, class... A>
   const Gil gil;
   std::string types;
   ((types += (types.empty() ? "" : ", ") + detail::name_of(unwrap_reference(given))), ...);
-  PyErr_Format(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
-  throw PythonError();
+  raise_error(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
 }
 
 }  // namespace interop

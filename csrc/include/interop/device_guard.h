@@ -63,11 +63,7 @@ inline const c10::impl::DeviceGuardImplInterface& devices(c10::DeviceType type, 
 // Up to torch 2.11 the constructor asserts what is wrong with an index, and asks to report a bug.
 inline c10::Device make_device(c10::DeviceType type, c10::DeviceIndex index) {
   TORCH_CHECK_VALUE(
-      index >= -1,
-      "there is no device ",
-      c10::DeviceTypeName(type, true),
-      ":",
-      static_cast<int>(index),
+      index >= -1, "there is no device ", c10::DeviceTypeName(type, true), ":", static_cast<int>(index),
       "; the index is 0 or more, or -1 for the current device");
   return {type, index};
 }
@@ -81,11 +77,8 @@ inline c10::Device existing(const c10::impl::DeviceGuardImplInterface& devices, 
     return devices.getDevice();
   }
   TORCH_CHECK_VALUE(
-      device.index() >= 0 && device.index() < devices.deviceCount(),
-      "there is no device ",
-      device,
-      "; the last one is ",
-      c10::Device(device.type(), static_cast<c10::DeviceIndex>(devices.deviceCount() - 1)));
+      device.index() >= 0 && device.index() < devices.deviceCount(), "there is no device ", device,
+      "; the last one is ", c10::Device(device.type(), static_cast<c10::DeviceIndex>(devices.deviceCount() - 1)));
   return device;
 }
 

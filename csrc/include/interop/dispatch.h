@@ -1,9 +1,9 @@
 // Which specialisation of a fused function is for a dtype that is known only at run time: AT_DISPATCH for Cython.
 #pragma once
 
+#include <c10/util/ArrayRef.h>
 #include <c10/util/Exception.h>
 
-#include <initializer_list>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -17,7 +17,7 @@ namespace detail {
 
 // As torch words it, and what there is instead.
 [[noreturn]] inline void not_implemented(
-    const char* name, c10::ScalarType dtype, std::initializer_list<c10::ScalarType> implemented) {
+    const char* name, c10::ScalarType dtype, c10::ArrayRef<c10::ScalarType> implemented) {
   std::string names;
   for (const c10::ScalarType type : implemented) {
     names += (names.empty() ? "" : ", ") + std::string(c10::toString(type));

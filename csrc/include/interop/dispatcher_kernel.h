@@ -25,6 +25,70 @@
 
 namespace interop::dispatcher {
 
+// How a value of type T comes from the dispatcher: as a `Dispatched`, of which make() makes what lasts as long as the
+// call.
+template <class T>
+struct FromDispatcher {
+  using Dispatched = T;
+  static T make(T value) {
+    return value;
+  }
+};
+
+// Borrowed for the call, as everywhere in torch.
+template <class T>
+struct Borrowed {
+  using Dispatched = const T&;
+  static const T& make(const T& value) {
+    return value;
+  }
+};
+template <>
+struct FromDispatcher<at::Tensor> : Borrowed<at::Tensor> {};
+template <>
+struct FromDispatcher<std::optional<at::Tensor>> : Borrowed<std::optional<at::Tensor>> {};
+template <>
+struct FromDispatcher<at::Scalar> : Borrowed<at::Scalar> {};
+
+// Copied into what Cython knows.
+template <class T>
+struct FromDispatcher<std::vector<T>> {
+  using Dispatched = c10::ArrayRef<T>;
+  static std::vector<T> make(Dispatched value) {
+    return value.vec();
+  }
+};
+template <class T>
+struct FromDispatcher<std::optional<std::vector<T>>> {
+  // What the dispatcher has a type for.
+  using Dispatched =
+      std::conditional_t<std::is_same_v<T, int64_t>, c10::OptionalArrayRef<T>, std::optional<c10::ArrayRef<T>>>;
+  static std::optional<std::vector<T>> make(Dispatched value) {
+    return value ? std::optional(value->vec()) : std::nullopt;
+  }
+};
+template <>
+struct FromDispatcher<Device> {
+  using Dispatched = c10::Device;
+  static Device make(c10::Device value) {
+    return value;
+  }
+};
+template <>
+struct FromDispatcher<std::optional<Device>> {
+  using Dispatched = std::optional<c10::Device>;
+  static std::optional<Device> make(Dispatched value) {
+    return value;
+  }
+};
+template <>
+struct FromDispatcher<std::string> {
+  using Dispatched = std::string_view;
+  static std::string make(std::string_view value) {
+    return std::string(value);
+  }
+};
+
 // What a parameter declared as P in Cython is to the dispatcher: `Dispatched`. A Parameter<P> is made of that and keeps
 // what has to live as long as the call; get() is the argument.
 //
@@ -35,55 +99,17 @@ class Parameter {
   static_assert(
       !std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
       "of its parameters, a kernel can change tensors only: declare others by value");
+  using From = FromDispatcher<std::remove_cvref_t<P>>;
 
  public:
-  using Dispatched = std::remove_cvref_t<P>;
-  explicit Parameter(Dispatched value) : value_(std::move(value)) {}
-  const Dispatched& get() noexcept {
+  using Dispatched = typename From::Dispatched;
+  explicit Parameter(Dispatched value) : value_(From::make(std::forward<Dispatched>(value))) {}
+  const std::remove_cvref_t<P>& get() noexcept {
     return value_;
   }
 
  private:
-  Dispatched value_;
-};
-
-// Borrowed for the call, as everywhere in torch.
-template <class T>
-class Borrowed {
- public:
-  using Dispatched = const T&;
-  explicit Borrowed(const T& value) : value_(value) {}
-  const T& get() noexcept {
-    return value_;
-  }
-
- private:
-  const T& value_;
-};
-
-template <class Whole>
-class Parameter<const at::Tensor&, Whole> : public Borrowed<at::Tensor> {
-  using Borrowed::Borrowed;
-};
-template <class Whole>
-class Parameter<at::Tensor, Whole> : public Borrowed<at::Tensor> {
-  using Borrowed::Borrowed;
-};
-template <class Whole>
-class Parameter<const std::optional<at::Tensor>&, Whole> : public Borrowed<std::optional<at::Tensor>> {
-  using Borrowed::Borrowed;
-};
-template <class Whole>
-class Parameter<std::optional<at::Tensor>, Whole> : public Borrowed<std::optional<at::Tensor>> {
-  using Borrowed::Borrowed;
-};
-template <class Whole>
-class Parameter<const at::Scalar&, Whole> : public Borrowed<at::Scalar> {
-  using Borrowed::Borrowed;
-};
-template <class Whole>
-class Parameter<at::Scalar, Whole> : public Borrowed<at::Scalar> {
-  using Borrowed::Borrowed;
+  decltype(From::make(std::declval<Dispatched>())) value_;
 };
 
 // A handle of its own: a kernel that assigns another tensor to its parameter leaves the caller's alone.
@@ -98,102 +124,6 @@ class Parameter<at::Tensor&, Whole> {
 
  private:
   at::Tensor value_;
-};
-
-template <class T>
-class Copied {  // into what Cython knows
- public:
-  using Dispatched = c10::ArrayRef<T>;
-  explicit Copied(Dispatched value) : value_(value.vec()) {}
-  std::vector<T>& get() noexcept {
-    return value_;
-  }
-
- private:
-  std::vector<T> value_;
-};
-template <class T, class Whole>
-class Parameter<std::vector<T>, Whole> : public Copied<T> {
-  using Copied<T>::Copied;
-};
-template <class T, class Whole>
-class Parameter<const std::vector<T>&, Whole> : public Copied<T> {
-  using Copied<T>::Copied;
-};
-template <class T, class Whole>
-class Parameter<std::optional<std::vector<T>>, Whole> {
- public:
-  // What the dispatcher has a type for.
-  using Dispatched =
-      std::conditional_t<std::is_same_v<T, int64_t>, c10::OptionalArrayRef<T>, std::optional<c10::ArrayRef<T>>>;
-  explicit Parameter(Dispatched value) {
-    if (value) {
-      value_ = value->vec();
-    }
-  }
-  std::optional<std::vector<T>>& get() noexcept {
-    return value_;
-  }
-
- private:
-  std::optional<std::vector<T>> value_;
-};
-template <class T, class Whole>
-class Parameter<const std::optional<std::vector<T>>&, Whole> : public Parameter<std::optional<std::vector<T>>, Whole> {
-  using Parameter<std::optional<std::vector<T>>, Whole>::Parameter;
-};
-
-template <class Whole>
-class Parameter<Device, Whole> {
- public:
-  using Dispatched = c10::Device;
-  explicit Parameter(c10::Device value) : value_(value) {}
-  const Device& get() noexcept {
-    return value_;
-  }
-
- private:
-  Device value_;
-};
-template <class Whole>
-class Parameter<const Device&, Whole> : public Parameter<Device, Whole> {
-  using Parameter<Device, Whole>::Parameter;
-};
-template <class Whole>
-class Parameter<std::optional<Device>, Whole> {
- public:
-  using Dispatched = std::optional<c10::Device>;
-  explicit Parameter(Dispatched value) : value_(value) {}
-  const std::optional<Device>& get() noexcept {
-    return value_;
-  }
-
- private:
-  std::optional<Device> value_;
-};
-template <class Whole>
-class Parameter<const std::optional<Device>&, Whole> : public Parameter<std::optional<Device>, Whole> {
-  using Parameter<std::optional<Device>, Whole>::Parameter;
-};
-
-class Text {
- public:
-  using Dispatched = std::string_view;
-  explicit Text(Dispatched value) : value_(value) {}
-  const std::string& get() noexcept {
-    return value_;
-  }
-
- private:
-  std::string value_;
-};
-template <class Whole>
-class Parameter<std::string, Whole> : public Text {
-  using Text::Text;
-};
-template <class Whole>
-class Parameter<const std::string&, Whole> : public Text {
-  using Text::Text;
 };
 
 template <class Whole>
@@ -249,6 +179,10 @@ struct Result {
     return static_cast<Dispatched>(std::move(value));
   }
 };
+template <class Whole>
+struct Result<void, Whole> {
+  using Dispatched = void;
+};
 template <CTuple R, class Whole>
 struct Result<R, Whole> {
   static auto give(R&& value) {
@@ -265,16 +199,15 @@ class KernelFunctor;
 template <class R, class... P, class Whole>
 class KernelFunctor<R(P...), Whole> final : public c10::OperatorKernel {
  public:
-  using Dispatched = decltype([] {
-    if constexpr (std::is_void_v<R>) {
-      return std::type_identity<void>();
-    } else {
-      return std::type_identity<typename Result<R, Whole>::Dispatched>();
-    }
-  }())::type;
+  using Dispatched = typename Result<R, Whole>::Dispatched;
   using Function = Dispatched(typename Parameter<P, Whole>::Dispatched...);
 
   explicit KernelFunctor(R (*function)(P...)) : function_(function) {}
+
+  // Of each argument, whether it is an at.Tensor&, which the kernel changes.
+  static std::vector<bool> changes() {
+    return {std::is_same_v<P, at::Tensor&>...};
+  }
 
   // Whether it is registered for a key below autograd.
   bool below_autograd = false;
@@ -300,18 +233,9 @@ class KernelFunctor<R(P...), Whole> final : public c10::OperatorKernel {
 struct Candidate {
   c10::KernelFunction function;
   bool* below_autograd;       // in the function
-  std::vector<bool> changes;  // whether it takes an at.Tensor& and so says that it changes it; for each argument
+  std::vector<bool> changes;  // see KernelFunctor
   c10::impl::CppSignature signature;
   std::unique_ptr<c10::FunctionSchema> schema;
-};
-
-template <class F>
-struct Changes;
-template <class R, class... P>
-struct Changes<R(P...)> {
-  static std::vector<bool> list() {
-    return {std::is_same_v<P, at::Tensor&>...};
-  }
 };
 
 template <class F, class Whole>
@@ -320,9 +244,7 @@ Candidate candidate(F* function) {
   auto kernel = std::make_unique<K>(function);
   bool* below_autograd = &kernel->below_autograd;
   return {
-      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::move(kernel)),
-      below_autograd,
-      Changes<F>::list(),
+      c10::KernelFunction::makeFromUnboxedFunctor<false, K>(std::move(kernel)), below_autograd, K::changes(),
       c10::impl::CppSignature::make<typename K::Function>(),
       std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<typename K::Function>())};
 }

@@ -73,12 +73,7 @@ struct Description {
     const bool reduced = promoted == c10::ScalarType::Half || promoted == c10::ScalarType::BFloat16;
     const c10::ScalarType computed = reduced && !has(promoted) ? c10::ScalarType::Float : promoted;
     if (!has(computed)) {
-      std::string names;
-      for (size_t i = 0; i < count; ++i) {
-        names += (i ? ", " : "") + std::string(c10::toString(dtypes[i]));
-      }
-      TORCH_CHECK_NOT_IMPLEMENTED(
-          false, "\"", name, "\" not implemented for '", c10::toString(promoted), "', only for ", names);
+      not_implemented(name, promoted, {dtypes, count});
     }
     return {promoted, computed};
   }

@@ -30,18 +30,11 @@ class Event {
     const c10::Stream on = stream;
     detail::devices_of(on, "an event cannot be recorded");
     TORCH_CHECK_VALUE(
-        !type_ || *type_ == on.device_type(),
-        "an event for ",
-        *type_,
-        " cannot be recorded on a stream of ",
+        !type_ || *type_ == on.device_type(), "an event for ", *type_, " cannot be recorded on a stream of ",
         on.device());
     TORCH_CHECK_VALUE(
-        device_index() == -1 || device_index() == on.device_index(),
-        "an event that was recorded on ",
-        device(),
-        " cannot be recorded on a stream of ",
-        on.device(),
-        "; make another one");
+        device_index() == -1 || device_index() == on.device_index(), "an event that was recorded on ", device(),
+        " cannot be recorded on a stream of ", on.device(), "; make another one");
     if (!detail::is_host(on.device_type())) {
       if (!event_) {
         event_ = std::make_unique<c10::Event>(on.device_type(), flag_);

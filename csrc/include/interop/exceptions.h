@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <type_traits>
 
 #include "interop/callback.h"
 #include "interop/error_in_flight.h"
@@ -28,12 +29,28 @@ struct PythonError : std::exception {
   }
 };
 
-// `object`, which a function of Python's has returned; null throws the error that is set.
-inline PyObject* checked(PyObject* object) {
-  if (object == nullptr) [[unlikely]] {
+// What a function of Python's has returned. Null, and -1 if it stands for one, throws the error that is set.
+template <class T>
+T* checked(T* result) {
+  if (result == nullptr) [[unlikely]] {
     throw PythonError();
   }
-  return object;
+  return result;
+}
+template <class T>
+  requires std::is_arithmetic_v<T>
+T checked(T result) {
+  if (result == static_cast<T>(-1) && PyErr_Occurred()) [[unlikely]] {
+    throw PythonError();
+  }
+  return result;
+}
+
+// Throws a new error; the arguments are those of PyErr_Format().
+template <class... A>
+[[noreturn]] void raise_error(PyObject* type, const char* format, A... arguments) {
+  PyErr_Format(type, format, arguments...);
+  throw PythonError();
 }
 
 namespace detail {

@@ -32,14 +32,15 @@ inline constexpr int impossible = 1000;
 namespace python {
 
 [[noreturn]] inline void refuse(PyObject* obj, Argument argument, const char* accepted) {
-  PyErr_Format(
-      PyExc_TypeError,
-      "%s(): argument '%s' must be %s, got %.200s",
-      argument.function,
-      argument.name,
-      accepted,
+  raise_error(
+      PyExc_TypeError, "%s(): argument '%s' must be %s, got %.200s", argument.function, argument.name, accepted,
       Py_TYPE(obj)->tp_name);
-  throw PythonError();
+}
+
+inline void require(bool fits, PyObject* obj, Argument argument, const char* accepted) {
+  if (!fits) [[unlikely]] {
+    refuse(obj, argument, accepted);
+  }
 }
 
 // A number of NumPy's is an index or a float to Python, but its truth values are neither.
@@ -59,32 +60,18 @@ inline bool is_number(PyObject* obj) noexcept {
 }
 
 inline int64_t to_integer(PyObject* obj, Argument argument) {
-  if (!PyIndex_Check(obj) || PyBool_Check(obj)) {
-    refuse(obj, argument, "an int");
-  }
+  require(PyIndex_Check(obj) && !PyBool_Check(obj), obj, argument, "an int");
   const OwnedRef index(checked(PyNumber_Index(obj)));
-  const long long value = PyLong_AsLongLong(index.get());
-  if (value == -1 && PyErr_Occurred()) {
-    throw PythonError();
-  }
-  return value;
+  return checked(PyLong_AsLongLong(index.get()));
 }
 
 inline double to_double(PyObject* obj, Argument argument) {
-  if (!is_number(obj) || PyComplex_Check(obj)) {
-    refuse(obj, argument, "a float");
-  }
-  const double value = PyFloat_AsDouble(obj);
-  if (value == -1.0 && PyErr_Occurred()) {
-    throw PythonError();
-  }
-  return value;
+  require(is_number(obj) && !PyComplex_Check(obj), obj, argument, "a float");
+  return checked(PyFloat_AsDouble(obj));
 }
 
 inline bool to_bool(PyObject* obj, Argument argument) {
-  if (!is_truth_value(obj)) {
-    refuse(obj, argument, "a bool");
-  }
+  require(is_truth_value(obj), obj, argument, "a bool");
   return PyObject_IsTrue(obj) == 1;
 }
 
@@ -110,32 +97,18 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
   if (is_number_in_a_tensor(obj)) {
     return unpack(obj).item();
   }
-  if (is_tensor(obj)) {
-    refuse(obj, argument, "a number, or a tensor of no dimensions that requires no grad");
-  }
+  require(!is_tensor(obj), obj, argument, "a number, or a tensor of no dimensions that requires no grad");
   if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
     const OwnedRef index(checked(PyNumber_Index(obj)));
     int overflow = 0;
-    const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-    if (value == -1 && PyErr_Occurred()) {
-      throw PythonError();
+    const long long value = checked(PyLong_AsLongLongAndOverflow(index.get(), &overflow));
+    if (overflow < 0) {
+      raise_error(PyExc_OverflowError, "%s(): argument '%s' is below int64", argument.function, argument.name);
     }
-    if (overflow <= 0) {
-      if (overflow < 0) {
-        PyErr_Format(PyExc_OverflowError, "%s(): argument '%s' is below int64", argument.function, argument.name);
-        throw PythonError();
-      }
-      return at::Scalar(static_cast<int64_t>(value));
-    }
-    const unsigned long long large = PyLong_AsUnsignedLongLong(index.get());
-    if (PyErr_Occurred()) {
-      throw PythonError();
-    }
-    return at::Scalar(static_cast<uint64_t>(large));
+    return overflow > 0 ? at::Scalar(static_cast<uint64_t>(checked(PyLong_AsUnsignedLongLong(index.get()))))
+                        : at::Scalar(static_cast<int64_t>(value));
   }
-  if (!is_numpy_number(obj)) {
-    refuse(obj, argument, "a number");
-  }
+  require(is_numpy_number(obj), obj, argument, "a number");
   if (PyObject_HasAttrString(obj, "__complex__")) {  // float() of it would drop the imaginary part
     const Py_complex value = PyComplex_AsCComplex(obj);
     if (PyErr_Occurred()) {
@@ -161,9 +134,7 @@ inline at::ScalarType to_dtype(PyObject* obj, Argument argument) {
   if (is_dtype(obj)) {
     return dtype_of(obj);
   }
-  if (!is_dtype_like(obj)) {
-    refuse(obj, argument, "a torch.dtype");
-  }
+  require(is_dtype_like(obj), obj, argument, "a torch.dtype");
   if (obj == reinterpret_cast<PyObject*>(&PyBool_Type)) {
     return at::kBool;
   }
@@ -179,27 +150,41 @@ inline std::string_view to_string(PyObject* obj, Argument argument) {
   if (PyBytes_Check(obj)) {
     return {PyBytes_AS_STRING(obj), static_cast<size_t>(PyBytes_GET_SIZE(obj))};
   }
-  if (!PyUnicode_Check(obj)) {
-    refuse(obj, argument, "a str or bytes");
-  }
-  const char* text = PyUnicode_AsUTF8AndSize(obj, &length);
-  if (text == nullptr) {
-    throw PythonError();
-  }
+  require(PyUnicode_Check(obj), obj, argument, "a str or bytes");
+  const char* text = checked(PyUnicode_AsUTF8AndSize(obj, &length));
   return {text, static_cast<size_t>(length)};
 }
 
+inline bool is_device_like(PyObject* obj) noexcept {
+  return is_device(obj) || is_text(obj);
+}
+
 inline at::Device to_device(PyObject* obj, Argument argument) {
-  if (is_device(obj)) {
-    return device_of(obj);
-  }
-  if (is_text(obj)) {
-    return at::Device(std::string(to_string(obj, argument)));
-  }
-  refuse(obj, argument, "a torch.device or its name");
+  require(is_device_like(obj), obj, argument, "a torch.device or its name");
+  return is_device(obj) ? device_of(obj) : at::Device(std::string(to_string(obj, argument)));
+}
+
+inline at::Layout to_layout(PyObject* obj, Argument argument) {
+  require(is_layout(obj), obj, argument, "a torch.layout");
+  return layout_of(obj);
+}
+
+inline at::MemoryFormat to_memory_format(PyObject* obj, Argument argument) {
+  require(is_memory_format(obj), obj, argument, "a torch.memory_format");
+  return memory_format_of(obj);
+}
+
+inline at::Generator to_generator(PyObject* obj, Argument argument) {
+  require(is_generator(obj), obj, argument, "a torch.Generator");
+  return generator_of(obj);
+}
+
+inline bool is_options(PyObject* obj) noexcept {
+  return obj == Py_None || is_dtype_like(obj) || is_layout(obj) || is_memory_format(obj) || is_device_like(obj);
 }
 
 inline at::TensorOptions to_options(PyObject* obj, Argument argument) {
+  require(is_options(obj), obj, argument, "a torch.dtype, torch.device, torch.layout or torch.memory_format");
   if (obj == Py_None) {
     return at::TensorOptions();  // all defaults, as in torch
   }
@@ -212,10 +197,7 @@ inline at::TensorOptions to_options(PyObject* obj, Argument argument) {
   if (is_memory_format(obj)) {
     return at::TensorOptions(memory_format_of(obj));
   }
-  if (is_device(obj) || is_text(obj)) {
-    return at::TensorOptions(to_device(obj, argument));
-  }
-  refuse(obj, argument, "a torch.dtype, torch.device, torch.layout or torch.memory_format");
+  return at::TensorOptions(to_device(obj, argument));
 }
 
 // Whether obj is a sequence of something, as torch means it: no text, and no tensor.
@@ -235,9 +217,7 @@ inline PyObject* first_of(PyObject* obj) noexcept {
 // The elements of obj, each read by `read(element, argument)`.
 template <class T, class Read>
 c10::SmallVector<T, 6> to_list(PyObject* obj, Argument argument, const char* accepted, Read read) {
-  if (!is_list(obj)) {
-    refuse(obj, argument, accepted);
-  }
+  require(is_list(obj), obj, argument, accepted);
   const OwnedRef items(checked(PySequence_Fast(obj, "not a sequence")));
   c10::SmallVector<T, 6> values;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {

@@ -105,11 +105,7 @@ R collect(Tensors& list, const char* name) {
     return R(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
   } else {
     TORCH_CHECK_TYPE(
-        list.size() == count<R>,
-        name,
-        ": forward returns ",
-        said(list.size()),
-        ", and Function is one of ",
+        list.size() == count<R>, name, ": forward returns ", said(list.size()), ", and Function is one of ",
         said(count<R>));
     if constexpr (std::is_same_v<R, at::Tensor>) {
       return std::move(list[0]);
@@ -134,8 +130,7 @@ struct Gradient {
   static_assert(
       sizeof(B) == 0,
       "backward is `cdef at.Tensor backward(Context& ctx, const at.Tensor& grad) except * nogil`, with a gradient for "
-      "each "
-      "output of forward, and returns one for each of its arguments");
+      "each output of forward, and returns one for each of its arguments");
 };
 
 template <class R, class... G>

@@ -42,18 +42,12 @@ inline bool records_graph() {
 // Raises if autograd would have to know what becomes of this tensor.
 inline void check_no_graph(const at::TensorBase& tensor, const char* operation, const std::string& input) {
   TORCH_CHECK(
-      !tensor.requires_grad() || !records_graph(),
-      operation,
-      ": ",
-      input,
+      !tensor.requires_grad() || !records_graph(), operation, ": ", input,
       " requires grad, and what is computed here belongs to no graph, so its gradient would be lost; make it an "
       "operator with a gradient (define, impl and register_autograd of torch.library), or call it under NoGradGuard or "
       "on .detach()");
   TORCH_CHECK_NOT_IMPLEMENTED(
-      !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(),
-      operation,
-      ": ",
-      input,
+      !tensor.unsafeGetTensorImpl()->_fw_grad(0, tensor).defined(), operation, ": ", input,
       " has a forward gradient, which would be lost; call it on the primal of "
       "torch.autograd.forward_ad.unpack_dual()");
 }

@@ -31,8 +31,7 @@ inline constexpr bool false_for = false;
 inline at::indexing::TensorIndex index_of_scalar(const c10::Scalar& value) {
   TORCH_CHECK_TYPE(
       value.isIntegral(/*includeBool=*/true),
-      "an index must be an integer, truth value, slice, None, ellipsis or tensor, got a Scalar of type ",
-      value.type());
+      "an index must be an integer, truth value, slice, None, ellipsis or tensor, got a Scalar of type ", value.type());
   return value.isBoolean() ? at::indexing::TensorIndex(value.toBool()) : at::indexing::TensorIndex(value.toLong());
 }
 
@@ -42,13 +41,9 @@ inline std::optional<c10::SymInt> slice_part(PyObject* part) {
     return std::nullopt;
   }
   if (!PyIndex_Check(part)) {
-    PyErr_Format(PyExc_TypeError, "slice indices must be integers or None, got %.200s", Py_TYPE(part)->tp_name);
-    throw PythonError();
+    raise_error(PyExc_TypeError, "slice indices must be integers or None, got %.200s", Py_TYPE(part)->tp_name);
   }
-  const Py_ssize_t value = PyNumber_AsSsize_t(part, nullptr);
-  if (value == -1 && PyErr_Occurred()) {
-    throw PythonError();
-  }
+  const Py_ssize_t value = checked(PyNumber_AsSsize_t(part, nullptr));
   return c10::SymInt(std::max<int64_t>(value, at::indexing::INDEX_MIN));  // below, a SymInt would count as symbolic
 }
 
@@ -73,12 +68,11 @@ inline at::indexing::TensorIndex index_of_object(PyObject* object) {
   if (PyIndex_Check(object)) {
     return index_of_scalar(scalar_of_object(object));
   }
-  PyErr_Format(
+  raise_error(
       PyExc_TypeError,
       "an index must be an integer, truth value, slice, None, ellipsis or tensor, got %.200s; "
       "make a tensor of a list with torch.tensor(...) first",
       Py_TYPE(object)->tp_name);
-  throw PythonError();
 }
 
 // One index. The type decides: Cython writes its own type of the argument, indices<long>(1), which is all that tells

@@ -59,6 +59,92 @@ inline auto two_dimensional(Loop2d loop, void* context, int) {
 
 }  // namespace detail
 
+class TensorIterator;
+
+// What to iterate over, and how. Options are those of torch's TensorIteratorConfig and have its defaults.
+class TensorIteratorConfig {
+ public:
+  // An undefined tensor is made by build().
+  TensorIteratorConfig& add_output(const at::TensorBase& tensor) {
+    TORCH_CHECK_VALUE(inputs_.empty(), "outputs must be added before inputs");
+    outputs_.emplace_back(tensor);
+    return *this;
+  }
+  TensorIteratorConfig& add_input(const at::TensorBase& tensor) {
+    inputs_.emplace_back(tensor);
+    return *this;
+  }
+  TensorIteratorConfig& check_all_same_dtype(bool value) {
+    same_dtype_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& promote_inputs_to_common_dtype(bool value) {
+    promote_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& promote_integer_inputs_to_float(bool value) {
+    to_float_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& cast_common_dtype_to_outputs(bool value) {
+    cast_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& enforce_safe_casting_to_output(bool value) {
+    safe_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& enforce_linear_iteration(bool value) {
+    linear_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& resize_outputs(bool value) {
+    resize_ = value;
+    return *this;
+  }
+  TensorIteratorConfig& is_reduction(bool value) {
+    reduction_ = value;
+    return *this;
+  }
+  // Of outputs that build() makes.
+  TensorIteratorConfig& declare_static_dtype(c10::ScalarType dtype) {
+    dtype_ = dtype;
+    return *this;
+  }
+  // Nothing is broadcast then: all tensors that there are must have this shape.
+  TensorIteratorConfig& declare_static_shape(at::IntArrayRef shape) {
+    shape_ = shape.vec();
+    return *this;
+  }
+
+  TensorIterator build() const;
+
+ private:
+  // Whether there is an output that could have a gradient: of numbers, not of truth values or whole numbers.
+  bool has_gradient() const {
+    return std::any_of(outputs_.begin(), outputs_.end(), [&](const at::TensorBase& output) {
+      const auto dtype = output.defined() ? output.scalar_type() : dtype_.value_or(at::kFloat);
+      return c10::isFloatingType(dtype) || c10::isComplexType(dtype);
+    });
+  }
+
+  void check(const at::TensorBase& tensor, const char* kind, size_t index) const {
+    const std::string name = kind + (" " + std::to_string(index));
+    check_data(tensor, name.c_str());
+    // torch takes the strides of such a tensor for strides of this shape, unseen.
+    TORCH_CHECK_VALUE(
+        !shape_ || tensor.sizes() == *shape_, ArgumentName{name.c_str()}, " must have the static shape ",
+        at::IntArrayRef(shape_.value_or(std::vector<int64_t>())), ", got ", tensor.sizes());
+  }
+
+  std::vector<at::TensorBase> outputs_, inputs_;
+  bool same_dtype_ = true, promote_ = false, to_float_ = false, cast_ = false, safe_ = false, linear_ = false,
+       resize_ = true;
+  bool reduction_ = false;
+  std::optional<c10::ScalarType> dtype_;
+  std::optional<std::vector<int64_t>> shape_;
+};
+
 // Copies are the same iterator.
 class TensorIterator {
  public:
@@ -69,15 +155,36 @@ class TensorIterator {
       : state_(std::make_shared<State>(std::move(built), part)) {}
 
   // The kinds of operations that torch has itself. An output that is undefined is made, and found in output(0).
-  static TensorIterator nullary_op(const at::TensorBase& out);
-  static TensorIterator unary_op(const at::TensorBase& out, const at::TensorBase& a);
-  static TensorIterator unary_float_op(const at::TensorBase& out, const at::TensorBase& a);
-  static TensorIterator binary_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b);
-  static TensorIterator binary_float_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b);
+  static TensorIterator nullary_op(const at::TensorBase& out) {
+    return TensorIteratorConfig().check_all_same_dtype(false).resize_outputs(false).add_output(out).build();
+  }
+  static TensorIterator unary_op(const at::TensorBase& out, const at::TensorBase& a) {
+    return TensorIteratorConfig().add_output(out).add_input(a).build();
+  }
+  static TensorIterator unary_float_op(const at::TensorBase& out, const at::TensorBase& a) {
+    return promoting(true, out, {a});
+  }
+  static TensorIterator binary_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
+    return promoting(false, out, {a, b});
+  }
+  static TensorIterator binary_float_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
+    return promoting(true, out, {a, b});
+  }
   // The loop writes truth values.
-  static TensorIterator comparison_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b);
+  static TensorIterator comparison_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
+    TORCH_CHECK_TYPE(
+        !out.defined() || out.scalar_type() == at::kBool, "argument 'output 0' must have dtype torch.bool, got ",
+        out.defined() ? detail::dtype_name(out.scalar_type()) : "");
+    TensorIteratorConfig config;
+    config.promote_inputs_to_common_dtype(true).declare_static_dtype(at::kBool);
+    return config.add_output(out).add_input(a).add_input(b).build();
+  }
   // The output has size 1 in each dimension that is reduced, and holds what the reduction begins with.
-  static TensorIterator reduce_op(const at::TensorBase& out, const at::TensorBase& a);
+  static TensorIterator reduce_op(const at::TensorBase& out, const at::TensorBase& a) {
+    TensorIteratorConfig config;
+    config.is_reduction(true).resize_outputs(false).promote_inputs_to_common_dtype(true);
+    return config.add_output(out).add_input(a).build();
+  }
 
   int ndim() const {
     return it().ndim();
@@ -152,17 +259,11 @@ class TensorIterator {
   template <class F>
   void parallel_reduce(F* loop, void* context) {
     TORCH_CHECK_VALUE(
-        ntensors() == 2 && noutputs() == 1,
-        "parallel_reduce takes an iterator with one output and one input, got ",
-        noutputs(),
-        " and ",
-        ninputs());
+        ntensors() == 2 && noutputs() == 1, "parallel_reduce takes an iterator with one output and one input, got ",
+        noutputs(), " and ", ninputs());
     TORCH_CHECK_TYPE(
-        dtype(0) == dtype(1),
-        "parallel_reduce takes an output and an input of one dtype, got ",
-        detail::dtype_name(dtype(0)),
-        " and ",
-        detail::dtype_name(dtype(1)));
+        dtype(0) == dtype(1), "parallel_reduce takes an output and an input of one dtype, got ",
+        detail::dtype_name(dtype(0)), " and ", detail::dtype_name(dtype(1)));
     run(loop, [&](at::TensorIteratorBase& it) {
       const auto function = detail::two_dimensional(loop, context, it.ntensors());
       if (it.num_reduce_dims() > 0) {
@@ -193,7 +294,15 @@ class TensorIterator {
   };
 
   static TensorIterator promoting(
-      bool to_float, const at::TensorBase& out, std::initializer_list<at::TensorBase> inputs);
+      bool to_float, const at::TensorBase& out, std::initializer_list<at::TensorBase> inputs) {
+    TensorIteratorConfig config;
+    config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float);
+    config.cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true).add_output(out);
+    for (const at::TensorBase& input : inputs) {
+      config.add_input(input);
+    }
+    return config.build();
+  }
 
   at::TensorIterator& it() const {
     TORCH_CHECK_VALUE(
@@ -228,202 +337,61 @@ class TensorIterator {
   std::shared_ptr<State> state_;
 };
 
-// What to iterate over, and how. Options are those of torch's TensorIteratorConfig and have its defaults.
-class TensorIteratorConfig {
- public:
-  // An undefined tensor is made by build().
-  TensorIteratorConfig& add_output(const at::TensorBase& tensor) {
-    TORCH_CHECK_VALUE(inputs_.empty(), "outputs must be added before inputs");
-    outputs_.emplace_back(tensor);
-    return *this;
+inline TensorIterator TensorIteratorConfig::build() const {
+  TORCH_CHECK_VALUE(!outputs_.empty() || !inputs_.empty(), "a TensorIterator needs a tensor");
+  TORCH_CHECK_VALUE(
+      promote_ || !to_float_, "promote_integer_inputs_to_float needs promote_inputs_to_common_dtype as well");
+  at::TensorIteratorConfig config;
+  config.set_check_mem_overlap(true);
+  // torch refuses what a static dtype or shape makes pointless.
+  config.resize_outputs(resize_ && !shape_).is_reduction(reduction_).enforce_safe_casting_to_output(safe_);
+  config.check_all_same_dtype(same_dtype_ && !promote_ && !cast_ && !dtype_).enforce_linear_iteration(linear_);
+  // In this order: torch's setters look at each other.
+  if (promote_) {
+    config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float_);
   }
-  TensorIteratorConfig& add_input(const at::TensorBase& tensor) {
-    inputs_.emplace_back(tensor);
-    return *this;
+  if (cast_) {
+    config.cast_common_dtype_to_outputs(true);
   }
-  TensorIteratorConfig& check_all_same_dtype(bool value) {
-    same_dtype_ = value;
-    return *this;
+  if (dtype_) {
+    config.declare_static_dtype_and_device(*dtype_, at::kCPU);
   }
-  TensorIteratorConfig& promote_inputs_to_common_dtype(bool value) {
-    promote_ = value;
-    return *this;
+  if (shape_) {
+    config.declare_static_shape(*shape_);
   }
-  TensorIteratorConfig& promote_integer_inputs_to_float(bool value) {
-    to_float_ = value;
-    return *this;
-  }
-  TensorIteratorConfig& cast_common_dtype_to_outputs(bool value) {
-    cast_ = value;
-    return *this;
-  }
-  TensorIteratorConfig& enforce_safe_casting_to_output(bool value) {
-    safe_ = value;
-    return *this;
-  }
-  TensorIteratorConfig& enforce_linear_iteration(bool value) {
-    linear_ = value;
-    return *this;
-  }
-  TensorIteratorConfig& resize_outputs(bool value) {
-    resize_ = value;
-    return *this;
-  }
-  TensorIteratorConfig& is_reduction(bool value) {
-    reduction_ = value;
-    return *this;
-  }
-  // Of outputs that build() makes.
-  TensorIteratorConfig& declare_static_dtype(c10::ScalarType dtype) {
-    dtype_ = dtype;
-    return *this;
-  }
-  // Nothing is broadcast then: all tensors that there are must have this shape.
-  TensorIteratorConfig& declare_static_shape(at::IntArrayRef shape) {
-    shape_ = shape.vec();
-    return *this;
-  }
-
-  TensorIterator build() const {
-    TORCH_CHECK_VALUE(!outputs_.empty() || !inputs_.empty(), "a TensorIterator needs a tensor");
-    TORCH_CHECK_VALUE(
-        promote_ || !to_float_, "promote_integer_inputs_to_float needs promote_inputs_to_common_dtype as well");
-    at::TensorIteratorConfig config;
-    config.set_check_mem_overlap(true);
-    // torch refuses what a static dtype or shape makes pointless.
-    config.resize_outputs(resize_ && !shape_).is_reduction(reduction_).enforce_safe_casting_to_output(safe_);
-    config.check_all_same_dtype(same_dtype_ && !promote_ && !cast_ && !dtype_).enforce_linear_iteration(linear_);
-    // In this order: torch's setters look at each other.
-    if (promote_) {
-      config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float_);
+  bool makes_output = false;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].defined()) {
+      check(outputs_[i], "output", i);
+    } else {
+      makes_output = true;
+      TORCH_CHECK_VALUE(!inputs_.empty() || (dtype_ && shape_), "output ", i, " needs a static dtype and shape");
+      TORCH_CHECK_VALUE(!reduction_, "output ", i, " of a reduction must be there before, with what it begins with");
     }
-    if (cast_) {
-      config.cast_common_dtype_to_outputs(true);
-    }
-    if (dtype_) {
-      config.declare_static_dtype_and_device(*dtype_, at::kCPU);
-    }
-    if (shape_) {
-      config.declare_static_shape(*shape_);
-    }
-    bool makes_output = false;
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i].defined()) {
-        check(outputs_[i], "output", i);
-      } else {
-        makes_output = true;
-        TORCH_CHECK_VALUE(!inputs_.empty() || (dtype_ && shape_), "output ", i, " needs a static dtype and shape");
-        TORCH_CHECK_VALUE(!reduction_, "output ", i, " of a reduction must be there before, with what it begins with");
-      }
-      config.add_owned_output(outputs_[i]);
-    }
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      check_not_traced(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
-      check(inputs_[i], "input", i);
-      if (has_gradient()) {
-        check_no_graph(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
-      }
-      config.add_owned_const_input(inputs_[i]);
-      // What the elements of an output are to be made of, torch asserts that it knows.
-      TORCH_CHECK_TYPE(
-          promote_ || !(cast_ || safe_ || (makes_output && !dtype_)) ||
-              inputs_[i].scalar_type() == inputs_[0].scalar_type(),
-          "argument 'input ",
-          i,
-          "' must have the dtype of the others, ",
-          detail::dtype_name(inputs_[0].scalar_type()),
-          ", got ",
-          detail::dtype_name(inputs_[i].scalar_type()),
-          "; convert it, or build with promote_inputs_to_common_dtype");
-    }
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i].defined()) {
-        check_write(outputs_[i], ("output " + std::to_string(i)).c_str());
-      }
-    }
-    const at::AutoDispatchBelowADInplaceOrView below;  // converted copies belong to no graph
-    return TensorIterator(config.build());
+    config.add_owned_output(outputs_[i]);
   }
-
- private:
-  // Whether there is an output that could have a gradient: of numbers, not of truth values or whole numbers.
-  bool has_gradient() const {
-    return std::any_of(outputs_.begin(), outputs_.end(), [&](const at::TensorBase& output) {
-      const auto dtype = output.defined() ? output.scalar_type() : dtype_.value_or(at::kFloat);
-      return c10::isFloatingType(dtype) || c10::isComplexType(dtype);
-    });
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    check_not_traced(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
+    check(inputs_[i], "input", i);
+    if (has_gradient()) {
+      check_no_graph(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
+    }
+    config.add_owned_const_input(inputs_[i]);
+    // What the elements of an output are to be made of, torch asserts that it knows.
+    TORCH_CHECK_TYPE(
+        promote_ || !(cast_ || safe_ || (makes_output && !dtype_)) ||
+            inputs_[i].scalar_type() == inputs_[0].scalar_type(),
+        "argument 'input ", i, "' must have the dtype of the others, ", detail::dtype_name(inputs_[0].scalar_type()),
+        ", got ", detail::dtype_name(inputs_[i].scalar_type()),
+        "; convert it, or build with promote_inputs_to_common_dtype");
   }
-
-  void check(const at::TensorBase& tensor, const char* kind, size_t index) const {
-    const std::string name = kind + (" " + std::to_string(index));
-    check_data(tensor, name.c_str());
-    // torch takes the strides of such a tensor for strides of this shape, unseen.
-    TORCH_CHECK_VALUE(
-        !shape_ || tensor.sizes() == *shape_,
-        "argument '",
-        name,
-        "' must have the static shape ",
-        at::IntArrayRef(shape_.value_or(std::vector<int64_t>())),
-        ", got ",
-        tensor.sizes());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].defined()) {
+      check_write(outputs_[i], ("output " + std::to_string(i)).c_str());
+    }
   }
-
-  std::vector<at::TensorBase> outputs_, inputs_;
-  bool same_dtype_ = true, promote_ = false, to_float_ = false, cast_ = false, safe_ = false, linear_ = false,
-       resize_ = true;
-  bool reduction_ = false;
-  std::optional<c10::ScalarType> dtype_;
-  std::optional<std::vector<int64_t>> shape_;
-};
-
-inline TensorIterator TensorIterator::promoting(
-    bool to_float, const at::TensorBase& out, std::initializer_list<at::TensorBase> inputs) {
-  TensorIteratorConfig config;
-  config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float);
-  config.cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true).add_output(out);
-  for (const at::TensorBase& input : inputs) {
-    config.add_input(input);
-  }
-  return config.build();
-}
-
-inline TensorIterator TensorIterator::nullary_op(const at::TensorBase& out) {
-  return TensorIteratorConfig().check_all_same_dtype(false).resize_outputs(false).add_output(out).build();
-}
-
-inline TensorIterator TensorIterator::unary_op(const at::TensorBase& out, const at::TensorBase& a) {
-  return TensorIteratorConfig().add_output(out).add_input(a).build();
-}
-
-inline TensorIterator TensorIterator::unary_float_op(const at::TensorBase& out, const at::TensorBase& a) {
-  return promoting(true, out, {a});
-}
-
-inline TensorIterator TensorIterator::binary_op(
-    const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
-  return promoting(false, out, {a, b});
-}
-
-inline TensorIterator TensorIterator::binary_float_op(
-    const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
-  return promoting(true, out, {a, b});
-}
-
-inline TensorIterator TensorIterator::comparison_op(
-    const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
-  TORCH_CHECK_TYPE(
-      !out.defined() || out.scalar_type() == at::kBool,
-      "argument 'output 0' must have dtype torch.bool, got ",
-      out.defined() ? detail::dtype_name(out.scalar_type()) : "");
-  TensorIteratorConfig config;
-  config.promote_inputs_to_common_dtype(true).declare_static_dtype(at::kBool);
-  return config.add_output(out).add_input(a).add_input(b).build();
-}
-
-inline TensorIterator TensorIterator::reduce_op(const at::TensorBase& out, const at::TensorBase& a) {
-  TensorIteratorConfig config;
-  config.is_reduction(true).resize_outputs(false).promote_inputs_to_common_dtype(true);
-  return config.add_output(out).add_input(a).build();
+  const at::AutoDispatchBelowADInplaceOrView below;  // converted copies belong to no graph
+  return TensorIterator(config.build());
 }
 
 }  // namespace interop

@@ -34,18 +34,8 @@ inline std::string text_of(std::initializer_list<Py_ssize_t> axes) {
 [[noreturn]] inline void refuse_axis(const char* function, const char* argument, Py_ssize_t axis, size_t ndim) {
   const auto count = static_cast<Py_ssize_t>(ndim);
   TORCH_CHECK_VALUE(
-      false,
-      function,
-      ": argument '",
-      argument,
-      "' must be an axis of a memoryview of ",
-      ndim,
-      " dimensions, from ",
-      -count,
-      " to ",
-      count - 1,
-      ", got ",
-      axis);
+      false, function, ": argument '", argument, "' must be an axis of a memoryview of ", ndim, " dimensions, from ",
+      -count, " to ", count - 1, ", got ", axis);
 }
 
 [[noreturn]] inline void refuse_axes(const char* function, std::initializer_list<Py_ssize_t> axes) {

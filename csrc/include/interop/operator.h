@@ -39,10 +39,8 @@ inline c10::IValue object_to_ivalue(PyObject* object) {
     return c10::IValue(std::string(python::to_string(object, argument)));
   }
   TORCH_CHECK_TYPE(
-      python::is_number(object),
-      "Operator.call takes None, a torch.Tensor, a number or a str, got ",
-      Py_TYPE(object)->tp_name,
-      "; give anything else as a C++ object");
+      python::is_number(object), "Operator.call takes None, a torch.Tensor, a number or a str, got ",
+      Py_TYPE(object)->tp_name, "; give anything else as a C++ object");
   return c10::IValue(python::to_scalar(object, argument));
 }
 

@@ -73,10 +73,7 @@ T parallel_reduce(
   const bool below = !records_graph();
   const NoGil no_gil;
   return at::parallel_reduce(
-      begin,
-      end,
-      grain,
-      identity,
+      begin, end, grain, identity,
       [=](int64_t b, int64_t e, T start) {
         const BelowAutograd mode(below);
         return detail::call_cython(function, b, e, start, data);

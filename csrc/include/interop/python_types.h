@@ -92,8 +92,7 @@ inline at::Generator generator_of(PyObject* obj) noexcept {
 inline c10::Stream stream_of(PyObject* obj) noexcept {
   const auto* stream = reinterpret_cast<THPStream*>(obj);
   return c10::Stream::unpack3(
-      stream->stream_id,
-      static_cast<c10::DeviceIndex>(stream->device_index),
+      stream->stream_id, static_cast<c10::DeviceIndex>(stream->device_index),
       static_cast<c10::DeviceType>(stream->device_type));
 }
 
@@ -105,8 +104,7 @@ template <class Enum>
 inline void check_enum(Enum value, const char* name) {
   const auto number = static_cast<int>(value);
   if (number < 0 || number >= static_cast<int>(Enum::NumOptions)) {
-    PyErr_Format(PyExc_ValueError, "%d is not an at.%s", number, name);
-    throw PythonError();
+    raise_error(PyExc_ValueError, "%d is not an at.%s", number, name);
   }
 }
 
@@ -118,8 +116,7 @@ inline void check_enum(Enum value, const char* name) {
 inline PyObject* wrap_dtype(at::ScalarType value) {
   detail::check_enum(value, "ScalarType");
   if (value == at::ScalarType::Undefined) {
-    PyErr_SetString(PyExc_ValueError, "at.ScalarType.Undefined is not a dtype");
-    throw PythonError();
+    raise_error(PyExc_ValueError, "at.ScalarType.Undefined is not a dtype");
   }
   return Py_NewRef(reinterpret_cast<PyObject*>(torch::getTHPDtype(value)));
 }

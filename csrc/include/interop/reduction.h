@@ -130,10 +130,7 @@ at::Tensor reduce(
     const Dims& dims,
     bool keepdim = false) {
   return detail::reduce<functions...>(
-      name,
-      tensor,
-      as<at::Scalar>(identity, "reduce", "identity"),
-      as<at::OptionalIntArrayRef>(dims, "reduce", "dims"),
+      name, tensor, as<at::Scalar>(identity, "reduce", "identity"), as<at::OptionalIntArrayRef>(dims, "reduce", "dims"),
       keepdim);
 }
 

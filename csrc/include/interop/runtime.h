@@ -10,7 +10,6 @@
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
-#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -84,20 +83,9 @@ class Runtime {
   ~Runtime() = default;
 };
 
-inline Runtime* find_runtime() {
-  return static_cast<Runtime*>(
-      interop::detail::find_capsule(Runtime::module, Runtime::attribute, "registers operators or gradients"));
-}
-
-// As bridges() in interop/bridges.h.
+// With or without the GIL.
 inline Runtime& runtime() {
-  static std::atomic<Runtime*> known{nullptr};
-  Runtime* found = known.load(std::memory_order_acquire);
-  if (!found) [[unlikely]] {
-    found = find_runtime();
-    known.store(found, std::memory_order_release);
-  }
-  return *found;
+  return interop::detail::find_once<Runtime>("registers operators or gradients");
 }
 
 }  // namespace runtime_3

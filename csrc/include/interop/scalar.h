@@ -58,11 +58,10 @@ inline c10::Scalar scalar_of_object(PyObject* value) {
     }
     return result;
   }
-  PyErr_Format(
+  raise_error(
       PyExc_TypeError,
       "argument 'value' must be bool, int, float or complex, got %.200s; read a tensor out with .item()",
       Py_TYPE(value)->tp_name);
-  throw PythonError();
 }
 
 inline bool equal(const c10::Scalar& a, const c10::Scalar& b) {

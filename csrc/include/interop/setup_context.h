@@ -33,8 +33,7 @@ struct Setup<void(Context&, P...), Whole> {
   static SetupContext make(void (*function)(Context&, P...)) {
     using Function = void(typename dispatcher::Parameter<P, Whole>::Dispatched...);
     return {
-        reinterpret_cast<void (*)()>(function),
-        &call,
+        reinterpret_cast<void (*)()>(function), &call,
         std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<Function>())};
   }
 

@@ -37,10 +37,9 @@ inline void* native_handle(
   return devices.getStreamNativeHandle(stream);
 #else
   TORCH_CHECK_NOT_IMPLEMENTED(
-      false,
-      "launching CUDA kernels needs torch >= 2.11: " TORCH_VERSION
-      " does not give a stream's handle; "
-      "CUDAStream.stream() of c10.cuda does, in a module that was compiled for a torch with CUDA");
+      false, "launching CUDA kernels needs torch >= 2.11: " TORCH_VERSION
+             " does not give a stream's handle; "
+             "CUDAStream.stream() of c10.cuda does, in a module that was compiled for a torch with CUDA");
 #endif
 }
 
@@ -101,9 +100,8 @@ class Stream {
     return devices.isStreamCapturing(get());
 #else
     TORCH_CHECK_NOT_IMPLEMENTED(
-        detail::is_host(devices.type()),
-        "is_capturing() needs torch >= 2.12, this is " TORCH_VERSION
-        "; ATen.cuda's currentStreamCaptureStatus() says it of CUDA's current stream");
+        detail::is_host(devices.type()), "is_capturing() needs torch >= 2.12, this is " TORCH_VERSION
+                                         "; ATen.cuda's currentStreamCaptureStatus() says it of CUDA's current stream");
     return false;
 #endif
   }

@@ -36,11 +36,9 @@ inline bool is_tensor(PyObject* obj) noexcept {
 // The at::Tensor of a Python tensor, owned. Raises TypeError for everything else, None too.
 inline at::Tensor unpack(PyObject* obj) {
   if (!is_tensor(obj)) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "argument 'obj' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(obj) first",
+    raise_error(
+        PyExc_TypeError, "argument 'obj' must be a torch.Tensor, got %.200s; make one with torch.as_tensor(obj) first",
         Py_TYPE(obj)->tp_name);
-    throw PythonError();
   }
   return reinterpret_cast<THPVariable*>(obj)->cdata;
 }

@@ -81,13 +81,7 @@ class Value {
   template <class R>
   [[noreturn]] R refuse(const char* function, size_t index, const char* wanted) const {
     TORCH_CHECK_TYPE(
-        false,
-        function,
-        ": argument ",
-        index + 1,
-        " of forward is ",
-        wanted,
-        ", got ",
+        false, function, ": argument ", index + 1, " of forward is ", wanted, ", got ",
         is_object_ ? "a Python object; give it a C type, and write x.cdata of a tensor" : spelled(*type_));
   }
 

@@ -205,15 +205,7 @@ int lltm_join(
                          features % vector_width<T> == 0 && aligned(joined);
     return over_rows<T>(vectors, batch, state + features, [&]<int width, class D>(Place<D> place, int64_t blocks) {
       return launch(
-          join_kernel<T, width, D>,
-          blocks,
-          threads_per_block,
-          stream,
-          place,
-          state,
-          features,
-          left,
-          right,
+          join_kernel<T, width, D>, blocks, threads_per_block, stream, place, state, features, left, right,
           static_cast<T*>(joined));
     });
   });
@@ -226,16 +218,8 @@ int lltm_forward(
     const bool vectors = old_c.takes_vectors() && state % vector_width<T> == 0 && aligned(gates, new_h, new_c);
     return over_rows<T>(vectors, batch, state, [&]<int width, class D>(Place<D> place, int64_t blocks) {
       return launch(
-          forward_kernel<T, width, D>,
-          blocks,
-          threads_per_block,
-          stream,
-          place,
-          state,
-          static_cast<T*>(gates),
-          old_c,
-          static_cast<T*>(new_h),
-          static_cast<T*>(new_c));
+          forward_kernel<T, width, D>, blocks, threads_per_block, stream, place, state, static_cast<T*>(gates), old_c,
+          static_cast<T*>(new_h), static_cast<T*>(new_c));
     });
   });
 }
@@ -257,18 +241,8 @@ int lltm_backward(
                          state % vector_width<T> == 0 && aligned(d_gates, d_c);
     return over_rows<T>(vectors, batch, state, [&]<int width, class D>(Place<D> place, int64_t blocks) {
       return launch(
-          backward_kernel<T, width, D>,
-          blocks,
-          threads_per_block,
-          stream,
-          place,
-          state,
-          from_h,
-          from_c,
-          g,
-          c,
-          static_cast<T*>(d_gates),
-          static_cast<T*>(d_c));
+          backward_kernel<T, width, D>, blocks, threads_per_block, stream, place, state, from_h, from_c, g, c,
+          static_cast<T*>(d_gates), static_cast<T*>(d_c));
     });
   });
 }
@@ -276,13 +250,7 @@ int lltm_backward(
 int lltm_sum(int8_t dtype, int64_t rows, int64_t columns, const void* matrix, void* sums, void* stream) {
   return dispatch(Floating(), dtype, [&]<class T>() {
     return launch(
-        sum_kernel<T>,
-        parts(columns, threads_per_block),
-        threads_per_block,
-        stream,
-        rows,
-        columns,
-        static_cast<const T*>(matrix),
-        static_cast<T*>(sums));
+        sum_kernel<T>, parts(columns, threads_per_block), threads_per_block, stream, rows, columns,
+        static_cast<const T*>(matrix), static_cast<T*>(sums));
   });
 }

@@ -12,12 +12,8 @@ using at::Tensor;
 void check_state(const Tensor& h, const Tensor& c, const Tensor& weight) {
   TORCH_CHECK(
       h.dim() == 2 && c.sizes() == h.sizes() && weight.size(0) == 3 * h.size(1),
-      "h and c must have the shape (batch, state), and weight 3 * state rows; got h ",
-      h.sizes(),
-      ", c ",
-      c.sizes(),
-      ", weight ",
-      weight.sizes());
+      "h and c must have the shape (batch, state), and weight 3 * state rows; got h ", h.sizes(), ", c ", c.sizes(),
+      ", weight ", weight.sizes());
 }
 
 // Returns h', c', and what backward needs: [h, x], the three gates after their activations, and tanh(c').

@@ -34,18 +34,10 @@ PyObject* complex(PyObject*, PyObject* object) {
 // Of each type: the names of its fields, where they begin, and what they take, in bytes.
 PyObject* layout(PyObject*, PyObject*) {
   return Py_BuildValue(
-      "{s:[(sii)(sii)(sii)],s:[(sii)(sii)(sii)(sii)],s:[(sii)(sii)]}",
-      "torch.Tensor",
-      FIELD(THPVariable, cdata),
-      FIELD(THPVariable, backward_hooks),
-      FIELD(THPVariable, post_accumulate_grad_hooks),
-      "numpy.dtype",
-      FIELD(_PyArray_DescrNumPy2, type_num),
-      FIELD(_PyArray_DescrNumPy2, flags),
-      FIELD(_PyArray_DescrNumPy2, elsize),
-      FIELD(_PyArray_DescrNumPy2, alignment),
-      "complex",
-      FIELD(PyComplexObject, cval.real),
+      "{s:[(sii)(sii)(sii)],s:[(sii)(sii)(sii)(sii)],s:[(sii)(sii)]}", "torch.Tensor", FIELD(THPVariable, cdata),
+      FIELD(THPVariable, backward_hooks), FIELD(THPVariable, post_accumulate_grad_hooks), "numpy.dtype",
+      FIELD(_PyArray_DescrNumPy2, type_num), FIELD(_PyArray_DescrNumPy2, flags), FIELD(_PyArray_DescrNumPy2, elsize),
+      FIELD(_PyArray_DescrNumPy2, alignment), "complex", FIELD(PyComplexObject, cval.real),
       FIELD(PyComplexObject, cval.imag));
 }
 

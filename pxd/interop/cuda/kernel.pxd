@@ -53,11 +53,9 @@ cdef extern from "interop/cuda/kernel.h" namespace "interop::cuda":
         void operator()[A, B, C](const A& a, const B& b, const C& c) except +translate_exception nogil
         void operator()[A, B, C, D](const A& a, const B& b, const C& c, const D& d) except +translate_exception nogil
         void operator()[A, B, C, D, E](
-            const A& a, const B& b, const C& c, const D& d, const E& e,
-        ) except +translate_exception nogil
+            const A& a, const B& b, const C& c, const D& d, const E& e) except +translate_exception nogil
         void operator()[A, B, C, D, E, F](
-            const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
-        ) except +translate_exception nogil
+            const A& a, const B& b, const C& c, const D& d, const E& e, const F& f) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
         ) except +translate_exception nogil
@@ -66,28 +64,22 @@ cdef extern from "interop/cuda/kernel.h" namespace "interop::cuda":
         ) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G, H, I](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i,
-        ) except +translate_exception nogil
+            const I& i) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G, H, I, J](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j,
-        ) except +translate_exception nogil
+            const I& i, const J& j) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G, H, I, J, K](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j, const K& k,
-        ) except +translate_exception nogil
+            const I& i, const J& j, const K& k) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G, H, I, J, K, L](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j, const K& k, const L& l,
-        ) except +translate_exception nogil
+            const I& i, const J& j, const K& k, const L& l) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G, H, I, J, K, L, M](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j, const K& k, const L& l, const M& m,
-        ) except +translate_exception nogil
+            const I& i, const J& j, const K& k, const L& l, const M& m) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G, H, I, J, K, L, M, N](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-            const I& i, const J& j, const K& k, const L& l, const M& m, const N& n,
-        ) except +translate_exception nogil
+            const I& i, const J& j, const K& k, const L& l, const M& m, const N& n) except +translate_exception nogil
         void operator()[A, B, C, D, E, F, G, H, I, J, K, L, M, N, O](
             const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
             const I& i, const J& j, const K& k, const L& l, const M& m, const N& n, const O& o,

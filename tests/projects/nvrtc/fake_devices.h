@@ -66,10 +66,8 @@ inline int current_device() {
 inline at::Tensor on_device(const at::Tensor& tensor, int device) {
   const c10::Device on(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device));
   c10::DataPtr data(
-      tensor.storage().mutable_data(),
-      new at::Tensor(tensor),
-      [](void* kept) { delete static_cast<at::Tensor*>(kept); },
-      on);
+      tensor.storage().mutable_data(), new at::Tensor(tensor),
+      [](void* kept) { delete static_cast<at::Tensor*>(kept); }, on);
   auto storage = c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(), std::move(data), nullptr, false);
   auto made = at::detail::make_tensor<c10::TensorImpl>(

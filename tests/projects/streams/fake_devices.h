@@ -85,9 +85,7 @@ class Devices final : public c10::impl::DeviceGuardImplInterface {
     }
     ++*static_cast<int*>(*event);
     write(
-        "record",
-        stream.device(),
-        stream.id(),
+        "record", stream.device(), stream.id(),
         flag == c10::EventFlag::BACKEND_DEFAULT ? "with a time" : "without one");
   }
   void block(void* event, const c10::Stream& stream) const override {

@@ -169,47 +169,32 @@ class FormatReader {
     give_up("it cannot be parsed");
   }
 
+  // A code that stands for the same number everywhere. F and D are struct's, since Python 3.14.
+  struct Number {
+    char code, kind;
+    size_t size;
+  };
+  static constexpr Number numbers[] = {{'?', 'b', 1}, {'c', 'u', 1}, {'B', 'u', 1}, {'b', 'i', 1}, {'h', 'i', 2},
+                                       {'H', 'u', 2}, {'i', 'i', 4}, {'I', 'u', 4}, {'q', 'i', 8}, {'Q', 'u', 8},
+                                       {'e', 'f', 2}, {'f', 'f', 4}, {'d', 'f', 8}, {'F', 'c', 8}, {'D', 'c', 16}};
+
   void element(char code, int depth) {
+    for (const Number& number : numbers) {
+      if (number.code == code) {
+        return scalar(number.kind, number.size);
+      }
+    }
     switch (code) {
-      case '?':
-        return scalar('b', 1);
-      case 'c':
-      case 'B':
-        return scalar('u', 1);
-      case 'b':
-        return scalar('i', 1);
-      case 'h':
-        return scalar('i', 2);
-      case 'H':
-        return scalar('u', 2);
-      case 'i':
-        return scalar('i', 4);
-      case 'I':
-        return scalar('u', 4);
       case 'l':
         return scalar('i', native_sizes_ ? sizeof(long) : 4);
       case 'L':
         return scalar('u', native_sizes_ ? sizeof(long) : 4);
-      case 'q':
-        return scalar('i', 8);
-      case 'Q':
-        return scalar('u', 8);
       case 'n':
         return native_sizes_ ? scalar('i', sizeof(void*)) : broken();
       case 'N':
         return native_sizes_ ? scalar('u', sizeof(void*)) : broken();
-      case 'e':
-        return scalar('f', 2);
-      case 'f':
-        return scalar('f', 4);
-      case 'd':
-        return scalar('f', 8);
       case 'g':
         return other("torch has no long double", sizeof(long double));
-      case 'F':  // struct's, since Python 3.14
-        return scalar('c', 8);
-      case 'D':
-        return scalar('c', 16);
       case 'Z': {
         const char part = next();
         if (part == 'f' || part == 'd') {

@@ -44,9 +44,7 @@ inline CaptureStatus currentStreamCaptureStatus() {
 inline void assertNotCapturing(const std::string& attempt) {
   const CaptureStatus status = currentStreamCaptureStatus();
   TORCH_CHECK(
-      status == CaptureStatus::None_,
-      attempt,
-      " during CUDA graph capture",
+      status == CaptureStatus::None_, attempt, " during CUDA graph capture",
       status == CaptureStatus::Active ? "; do it before the capture begins" : ", which an error has ended");
 }
 

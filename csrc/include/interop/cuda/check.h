@@ -17,13 +17,9 @@ namespace interop::cuda {
 
 // Raises unless the tensor is on a CUDA device.
 inline void check_device(const at::TensorBase& tensor, const char* argument) {
-  TORCH_CHECK_TYPE(tensor.defined(), "argument '", argument, "' must be a tensor, got an undefined one (None)");
+  TORCH_CHECK_TYPE(tensor.defined(), ArgumentName{argument}, " must be a tensor, got an undefined one (None)");
   TORCH_CHECK_VALUE(
-      tensor.is_cuda(),
-      "argument '",
-      argument,
-      "' must be on a CUDA device, got ",
-      tensor.device(),
+      tensor.is_cuda(), ArgumentName{argument}, " must be on a CUDA device, got ", tensor.device(),
       "; copy it with .cuda()");
 }
 
@@ -31,20 +27,11 @@ inline void check_device(const at::TensorBase& tensor, const char* argument) {
 inline void check_same_device(
     const at::TensorBase& tensor, const char* argument, const at::TensorBase& first, const char* first_argument) {
   check_device(first, first_argument);
-  TORCH_CHECK_TYPE(tensor.defined(), "argument '", argument, "' must be a tensor, got an undefined one (None)");
+  TORCH_CHECK_TYPE(tensor.defined(), ArgumentName{argument}, " must be a tensor, got an undefined one (None)");
   TORCH_CHECK_VALUE(
-      tensor.device() == first.device(),
-      "argument '",
-      argument,
-      "' must be on the device of argument '",
-      first_argument,
-      "', ",
-      first.device(),
-      ", got ",
-      tensor.device(),
-      "; move it with .to('",
-      first.device(),
-      "')");
+      tensor.device() == first.device(), ArgumentName{argument}, " must be on the device of ",
+      ArgumentName{first_argument}, ", ", first.device(), ", got ", tensor.device(), "; move it with .to('",
+      first.device(), "')");
 }
 
 namespace detail {
@@ -59,16 +46,9 @@ inline void check_dtype(
     names += (names.empty() ? "" : ", ") + interop::detail::dtype_name(type);
   }
   TORCH_CHECK_TYPE(
-      false,
-      "argument '",
-      argument,
-      "' must have one of the dtypes ",
-      names,
-      ", got ",
-      interop::detail::dtype_name(tensor.scalar_type()),
-      "; convert it with .to(",
-      interop::detail::dtype_name(*accepted.begin()),
-      ")");
+      false, ArgumentName{argument}, " must have one of the dtypes ", names, ", got ",
+      interop::detail::dtype_name(tensor.scalar_type()), "; convert it with .to(",
+      interop::detail::dtype_name(*accepted.begin()), ")");
 }
 
 }  // namespace detail

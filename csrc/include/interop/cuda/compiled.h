@@ -19,8 +19,7 @@ namespace interop::cuda::detail {
 [[noreturn]] inline void not_compiled(const char* what) {
   interop::detail::devices(c10::kCUDA, what);
   TORCH_CHECK_NOT_IMPLEMENTED(
-      false,
-      what,
+      false, what,
       ": this module was compiled for a torch without CUDA; compile it again with the torch that it runs with");
 }
 

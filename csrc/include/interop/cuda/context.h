@@ -45,11 +45,10 @@ inline bool is_available() noexcept {
 }
 
 // torch's own record of the device, read once a process.
-inline const cudaDeviceProp* getDeviceProperties(c10::DeviceIndex device) {
+inline const cudaDeviceProp* getDeviceProperties([[maybe_unused]] c10::DeviceIndex device) {
 #ifdef INTEROP_WITH_CUDA
   return at::cuda::getDeviceProperties(detail::existing(device, "there are no properties").index());
 #else
-  static_cast<void>(device);
   detail::not_compiled("there are no properties");
 #endif
 }
@@ -63,14 +62,13 @@ inline int warp_size() {
 }
 
 // Whether one device can read the memory of another.
-inline bool canDeviceAccessPeer(c10::DeviceIndex device, c10::DeviceIndex peer_device) {
+inline bool canDeviceAccessPeer(
+    [[maybe_unused]] c10::DeviceIndex device, [[maybe_unused]] c10::DeviceIndex peer_device) {
 #ifdef INTEROP_WITH_CUDA
   constexpr const char* what = "devices have no access to each other";
   return at::cuda::canDeviceAccessPeer(
       detail::existing(device, what).index(), detail::existing(peer_device, what).index());
 #else
-  static_cast<void>(device);
-  static_cast<void>(peer_device);
   detail::not_compiled("devices have no access to each other");
 #endif
 }

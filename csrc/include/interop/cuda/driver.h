@@ -82,9 +82,8 @@ inline Driver find_driver() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     fail(
-        no_device,
-        "CUDA kernels need NVIDIA's driver, and libcuda.so.1 does not load: " + std::string(dlerror()) +
-            "; check that nvidia-smi shows a GPU");
+        no_device, "CUDA kernels need NVIDIA's driver, and libcuda.so.1 does not load: " + std::string(dlerror()) +
+                       "; check that nvidia-smi shows a GPU");
   }
   Driver driver{};
   const auto find = [library]<class F>(const char* name, F& function) {

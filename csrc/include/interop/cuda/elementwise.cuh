@@ -136,14 +136,8 @@ int elementwise(const ElementwiseArguments& arguments, const F& function, void* 
   const auto strided = [&]<class Index, class Divider>(std::type_identity<Index>, std::type_identity<Divider>) {
     const Offsets<Index, Divider, inputs + 1> offsets(arguments);
     return launch(
-        elementwise_strided<T, F, inputs, Index, Divider>,
-        blocks,
-        threads_per_block,
-        stream,
-        data,
-        static_cast<Index>(count),
-        offsets,
-        function);
+        elementwise_strided<T, F, inputs, Index, Divider>, blocks, threads_per_block, stream, data,
+        static_cast<Index>(count), offsets, function);
   };
   return arguments.fits_32_bit ? strided(std::type_identity<uint32_t>(), std::type_identity<Divisor>())
                                : strided(std::type_identity<int64_t>(), std::type_identity<WideDivisor>());

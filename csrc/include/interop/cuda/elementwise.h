@@ -93,11 +93,8 @@ void unify(std::array<at::Tensor, count>& inputs, Integers integers) {
 
 inline ElementwiseArguments describe(const at::TensorIteratorBase& iterator) {
   TORCH_CHECK_VALUE(
-      iterator.ndim() <= ElementwiseArguments::max_dims,
-      "an elementwise CUDA kernel takes up to ",
-      ElementwiseArguments::max_dims,
-      " dimensions that cannot be joined, got ",
-      iterator.ndim(),
+      iterator.ndim() <= ElementwiseArguments::max_dims, "an elementwise CUDA kernel takes up to ",
+      ElementwiseArguments::max_dims, " dimensions that cannot be joined, got ", iterator.ndim(),
       "; copy the inputs with .contiguous()");
   ElementwiseArguments result{};
   result.count = iterator.numel();

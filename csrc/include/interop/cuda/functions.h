@@ -47,11 +47,10 @@ inline void device_synchronize() {
 }
 
 // Whether this process has used the device: then it has a context there, which takes some 100 MB.
-inline bool hasPrimaryContext(c10::DeviceIndex device) {
+inline bool hasPrimaryContext([[maybe_unused]] c10::DeviceIndex device) {
 #ifdef INTEROP_WITH_CUDA
   return c10::cuda::hasPrimaryContext(detail::existing(device, "there is no context").index());
 #else
-  static_cast<void>(device);
   detail::not_compiled("there is no context");
 #endif
 }

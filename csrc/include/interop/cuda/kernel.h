@@ -118,17 +118,9 @@ class KernelState {
     }
     keep_if_capturing(cuda, launch.stream());
     check(cuda.LaunchKernel(
-        kernel_,
-        static_cast<unsigned>(grid.x),
-        static_cast<unsigned>(grid.y),
-        static_cast<unsigned>(grid.z),
-        static_cast<unsigned>(block.x),
-        static_cast<unsigned>(block.y),
-        static_cast<unsigned>(block.z),
-        static_cast<unsigned>(shared_bytes),
-        launch.stream(),
-        values,
-        nullptr));
+        kernel_, static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z),
+        static_cast<unsigned>(block.x), static_cast<unsigned>(block.y), static_cast<unsigned>(block.z),
+        static_cast<unsigned>(shared_bytes), launch.stream(), values, nullptr));
   }
 
  private:
@@ -146,13 +138,7 @@ class KernelState {
 
   void check_count(size_t taken, size_t count) const {
     TORCH_CHECK_TYPE(
-        taken == count,
-        "kernel ",
-        declaration(),
-        " takes ",
-        taken,
-        taken == 1 ? " argument" : " arguments",
-        ", got ",
+        taken == count, "kernel ", declaration(), " takes ", taken, taken == 1 ? " argument" : " arguments", ", got ",
         count);
   }
 
@@ -167,15 +153,8 @@ class KernelState {
         continue;  // check_tensors() says so
       }
       TORCH_CHECK_TYPE(
-          parameter.takes(arguments[i]),
-          "argument ",
-          i + 1,
-          " of kernel ",
-          declaration(),
-          " must be ",
-          parameter.type(),
-          ", got ",
-          arguments[i].describe(),
+          parameter.takes(arguments[i]), "argument ", i + 1, " of kernel ", declaration(), " must be ",
+          parameter.type(), ", got ", arguments[i].describe(),
           arguments[i].number ? "; write its C type, such as <" + parameter.type() + ">x" : "");
     }
   }
@@ -206,30 +185,17 @@ class KernelState {
     constexpr int64_t limit = std::numeric_limits<int32_t>::max();
     for (const int64_t size : {grid.x, grid.y, grid.z}) {
       TORCH_CHECK_VALUE(
-          size >= 0 && size <= limit,
-          "the grid of kernel ",
-          name_,
-          " must have from 0 to ",
-          limit,
-          " blocks in each dimension, got ",
-          grid.describe());
+          size >= 0 && size <= limit, "the grid of kernel ", name_, " must have from 0 to ", limit,
+          " blocks in each dimension, got ", grid.describe());
     }
     for (const int64_t size : {block.x, block.y, block.z}) {
       TORCH_CHECK_VALUE(
-          size >= 1 && size <= limit,
-          "the block of kernel ",
-          name_,
-          " must have at least 1 thread in each dimension, got ",
-          block.describe());
+          size >= 1 && size <= limit, "the block of kernel ", name_,
+          " must have at least 1 thread in each dimension, got ", block.describe());
     }
     TORCH_CHECK_VALUE(
-        shared_bytes <= static_cast<size_t>(limit),
-        "shared_bytes of kernel ",
-        name_,
-        " must be from 0 to ",
-        limit,
-        ", got ",
-        static_cast<int64_t>(shared_bytes));
+        shared_bytes <= static_cast<size_t>(limit), "shared_bytes of kernel ", name_, " must be from 0 to ", limit,
+        ", got ", static_cast<int64_t>(shared_bytes));
   }
 
   // A thread that has not used CUDA's runtime yet has no context, and torch's guard, where the device is current
@@ -279,16 +245,8 @@ class KernelState {
     check_count(sizes_->size(), count);
     for (size_t i = 0; i < count; ++i) {
       TORCH_CHECK_TYPE(
-          (*sizes_)[i] == arguments[i].size,
-          "argument ",
-          i + 1,
-          " of kernel ",
-          declaration(),
-          " must have ",
-          (*sizes_)[i],
-          (*sizes_)[i] == 1 ? " byte" : " bytes",
-          ", got ",
-          arguments[i].describe(),
+          (*sizes_)[i] == arguments[i].size, "argument ", i + 1, " of kernel ", declaration(), " must have ",
+          (*sizes_)[i], (*sizes_)[i] == 1 ? " byte" : " bytes", ", got ", arguments[i].describe(),
           "; write its C type, such as <float>x");
     }
   }

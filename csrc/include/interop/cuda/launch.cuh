@@ -35,11 +35,7 @@ int launch(void (*kernel)(Parameters...), int64_t blocks, int threads, void* str
   const auto call = [&](Parameters... parameters) {
     void* pointers[] = {const_cast<void*>(static_cast<const void*>(&parameters))...};
     return cudaLaunchKernel(
-        reinterpret_cast<const void*>(kernel),
-        dim3(static_cast<unsigned>(blocks)),
-        dim3(threads),
-        pointers,
-        0,
+        reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)), dim3(threads), pointers, 0,
         static_cast<cudaStream_t>(stream));
   };
   const cudaError_t error = call(arguments...);

@@ -64,9 +64,7 @@ class Launch {
     device_ = request.device_;
     if (device_) {
       TORCH_CHECK_VALUE(
-          device_->is_cuda(),
-          "a CUDA kernel is launched on a CUDA device, got ",
-          *device_,
+          device_->is_cuda(), "a CUDA kernel is launched on a CUDA device, got ", *device_,
           "; check_device(tensor, \"name\") before says which argument it is");
       const auto& devices = interop::detail::devices(c10::kCUDA, "a CUDA kernel cannot be launched");
       guard_.emplace(*device_);
@@ -88,28 +86,21 @@ class Launch {
       return;
     }
     TORCH_CHECK_TYPE(
-        error != unsupported_dtype,
-        "kernel ",
-        kernel,
+        error != unsupported_dtype, "kernel ", kernel,
         " is not compiled for the dtype of its tensors; convert them with .to(torch.float32), or add the type to the "
         "list in its .cu file");
     TORCH_CHECK_VALUE(
-        error != no_operands,
-        "kernel ",
-        kernel,
+        error != no_operands, "kernel ", kernel,
         " was given an Elementwise without operands; assign it before: e = Elementwise(x, ...)");
     TORCH_CHECK_VALUE(
-        error != wrong_number_of_inputs,
-        "kernel ",
-        kernel,
+        error != wrong_number_of_inputs, "kernel ", kernel,
         " takes another number of values than its Elementwise has inputs");
     const bool known = &interop_cuda_error_name != nullptr && &interop_cuda_error_text != nullptr;
     fail(
-        error,
-        std::string("CUDA error at the launch of ") + kernel + ": " +
-            (known ? std::string(interop_cuda_error_text(error)) + " (" + interop_cuda_error_name(error) + ", "
-                   : std::string("see cudaError_t in CUDA's documentation (")) +
-            std::to_string(error) + ")" + (error < first_of_running_kernels ? "" : perhaps_an_earlier_kernel));
+        error, std::string("CUDA error at the launch of ") + kernel + ": " +
+                   (known ? std::string(interop_cuda_error_text(error)) + " (" + interop_cuda_error_name(error) + ", "
+                          : std::string("see cudaError_t in CUDA's documentation (")) +
+                   std::to_string(error) + ")" + (error < first_of_running_kernels ? "" : perhaps_an_earlier_kernel));
   }
 
  private:

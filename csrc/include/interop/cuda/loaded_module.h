@@ -128,10 +128,7 @@ inline OwnedRef attribute(PyObject* object, const char* name) {
 
 inline std::string text(PyObject* object) {
   Py_ssize_t size;
-  const char* characters = PyUnicode_AsUTF8AndSize(object, &size);
-  if (!characters) {
-    throw PythonError();
-  }
+  const char* characters = checked(PyUnicode_AsUTF8AndSize(object, &size));
   return {characters, static_cast<size_t>(size)};
 }
 
@@ -146,11 +143,7 @@ inline std::shared_ptr<LoadedModule> find_loaded_module(PyObject* module) {
   if (!capsule) {
     return nullptr;
   }
-  void* found = PyCapsule_GetPointer(capsule, loaded_module_attribute);
-  if (!found) {
-    throw PythonError();
-  }
-  return *static_cast<std::shared_ptr<LoadedModule>*>(found);
+  return *static_cast<std::shared_ptr<LoadedModule>*>(checked(PyCapsule_GetPointer(capsule, loaded_module_attribute)));
 }
 
 // The LoadedModule of an interop.cuda.Module, loaded now if need be. With the GIL, which is given up meanwhile.
@@ -159,10 +152,7 @@ inline std::shared_ptr<LoadedModule> loaded_module_of(PyObject* module) {
     return found;
   }
   const OwnedRef code = attribute(module, "code");
-  const char* bytes = PyBytes_AsString(code.get());
-  if (!bytes) {
-    throw PythonError();
-  }
+  const char* bytes = checked(PyBytes_AsString(code.get()));
   const std::string name = text(attribute(module, "name").get()), arch = text(attribute(module, "arch").get());
   std::shared_ptr<LoadedModule> loaded;
   {
@@ -177,9 +167,7 @@ inline std::shared_ptr<LoadedModule> loaded_module_of(PyObject* module) {
     delete static_cast<std::shared_ptr<LoadedModule>*>(PyCapsule_GetPointer(self, loaded_module_attribute));
   })));
   holder.release();
-  if (PyObject_SetAttrString(module, loaded_module_attribute, capsule.get()) != 0) {
-    throw PythonError();
-  }
+  checked(PyObject_SetAttrString(module, loaded_module_attribute, capsule.get()));
   return loaded;
 }
 

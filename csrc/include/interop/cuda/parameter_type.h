@@ -21,22 +21,14 @@ namespace interop::cuda {
 // The element types of kernels, by their names in C++. `char` is signed on the platforms of CUDA.
 inline std::optional<c10::ScalarType> scalar_type_named(std::string_view name) {
   static constexpr std::pair<std::string_view, c10::ScalarType> known[] = {
-      {"float", at::kFloat},
-      {"double", at::kDouble},
-      {"__half", at::kHalf},
-      {"__nv_bfloat16", at::kBFloat16},
-      {"bool", at::kBool},
-      {"char", at::kChar},
-      {"signed char", at::kChar},
-      {"unsigned char", at::kByte},
-      {"short", at::kShort},
-      {"unsigned short", at::kUInt16},
-      {"int", at::kInt},
-      {"unsigned int", at::kUInt32},
-      {"long", at::kLong},
-      {"unsigned long", at::kUInt64},
-      {"long long", at::kLong},
-      {"unsigned long long", at::kUInt64}};
+      {"float", at::kFloat},      {"double", at::kDouble},
+      {"__half", at::kHalf},      {"__nv_bfloat16", at::kBFloat16},
+      {"bool", at::kBool},        {"char", at::kChar},
+      {"signed char", at::kChar}, {"unsigned char", at::kByte},
+      {"short", at::kShort},      {"unsigned short", at::kUInt16},
+      {"int", at::kInt},          {"unsigned int", at::kUInt32},
+      {"long", at::kLong},        {"unsigned long", at::kUInt64},
+      {"long long", at::kLong},   {"unsigned long long", at::kUInt64}};
   for (const auto& [written, type] : known) {
     if (written == name) {
       return type;

@@ -51,12 +51,11 @@ class CUDAStream : public Stream {
   }
   // Lower numbers go first.
   int priority() const {
-    const c10::DeviceIndex index = device_index();
+    [[maybe_unused]] const c10::DeviceIndex index = device_index();
 #ifdef INTEROP_WITH_CUDA
     detail::existing(index, "a stream has no priority");
     return static_cast<c10::cuda::CUDAStream>(*this).priority();
 #else
-    static_cast<void>(index);
     detail::not_compiled("a stream has no priority");
 #endif
   }
@@ -84,13 +83,12 @@ inline CUDAStream getStreamFromPool(bool is_high_priority = false, c10::DeviceIn
 }
 
 // A stream that another library made. It stays that library's, and must live as long as it is used.
-inline CUDAStream getStreamFromExternal(cudaStream_t stream, c10::DeviceIndex device) {
+inline CUDAStream getStreamFromExternal(
+    [[maybe_unused]] cudaStream_t stream, [[maybe_unused]] c10::DeviceIndex device) {
 #ifdef INTEROP_WITH_CUDA
   const c10::Device existing = detail::existing(device, "a stream cannot be taken over");
   return CUDAStream(c10::cuda::getStreamFromExternal(stream, existing.index()).unwrap());
 #else
-  static_cast<void>(stream);
-  static_cast<void>(device);
   detail::not_compiled("a stream cannot be taken over");
 #endif
 }
