@@ -66,6 +66,11 @@ _INSTEAD = [
             r"Cannot assign type '(?:const )?Tensor(?: ?&)?' to 'b?(?:float|double|int|long|char)",
             "an element is x.item[double]()",
         ),
+        (r"Cannot convert 'Scalar' to Python object", "an element as a number is x.item[double]()"),
+        (
+            r"(?:Cannot convert|Indexing) 'tuple\d\[",
+            "several results are taken apart by get0(r) and get1(r), after: from interop cimport get0, get1",
+        ),
         (r"Cannot assign None to (?:const )?Tensor", "a C++ tensor that is not defined is at.Tensor()"),
     )
 ]
