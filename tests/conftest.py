@@ -204,7 +204,9 @@ def nvrtc_site():
 @pytest.fixture(scope="session")
 def toolkit(request):
     """The CUDA toolkit. Kernels are compiled whether torch is built with CUDA or not; that needs nvcc, and no GPU."""
-    found = find_toolkit()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LD_PRELOAD", raising=False)  # the library of a checker, with which nvcc itself may crash
+        found = find_toolkit()
     if isinstance(found, str):
         give_up = pytest.fail if request.config.getoption("--require-cuda") else pytest.skip
         give_up(f"CUDA kernels cannot be compiled: {found}")
