@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
 .PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb fuzz \
-	coverage wheel clean
+	coverage matrix wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
@@ -63,6 +63,13 @@ coverage: $(READY)
 	$(PY) -m coverage erase
 	-$(PY) -m coverage run -m pytest --timeout=900 $(TESTS)
 	$(PY) -m coverage combine --quiet && $(PY) -m coverage report
+
+# Before a release; see tools/matrix.py for what a stack is. What comes after -- in STACKS is for pytest.
+STACKS := --help
+
+matrix: $(READY)
+	$(PY) -m pip install --quiet uv==0.13.9
+	$(PY) tools/matrix.py $(STACKS)
 
 wheel: $(READY)
 	$(PY) -m build --no-isolation
