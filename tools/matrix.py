@@ -94,7 +94,7 @@ class Stack:
         return wanted
 
 
-def pinned(path: Path = ROOT / "requirements" / "test.txt") -> list[str]:
+def pinned(path: Path = ROOT / "requirements" / "dev.txt") -> list[str]:
     """The lines of a file of requirements and of those that it refers to, each once."""
     found: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():

@@ -456,7 +456,6 @@ class TestPlainCxx:
         [
             (0, MemoryError, "^$"),
             (1, RuntimeError, "not a std::exception"),
-            (2, RuntimeError, "from the standard library"),
             (3, KeyError, "set before"),
         ],
     )
@@ -464,6 +463,13 @@ class TestPlainCxx:
         with pytest.raises(error, match=message) as raised:
             plain.throw_kind(kind)
         assert raised.type is error
+
+    def test_what_the_standard_library_throws(self, plain):
+        with pytest.raises((RuntimeError, IndexError), match=r"^from the standard library$") as torchs:
+            plain.throw_to_torch()
+        with pytest.raises(torchs.type, match=r"^from the standard library$") as raised:
+            plain.throw_kind(2)
+        assert raised.type is torchs.type
 
     def test_warning(self, plain):
         with pytest.warns(UserWarning, match="was resized"):
