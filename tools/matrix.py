@@ -208,6 +208,7 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
     asked = {name: value for name, value in asdict(stack).items() if value}
     line: Line = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "asked": asked, "tests": arguments}
     environment = Environment(stack, store)
+    print(f"{stack.folder}: made and tested in {environment.folder}, see tests.log there", file=sys.stderr, flush=True)
     try:
         environment.make()
         line |= environment.versions()
