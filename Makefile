@@ -4,8 +4,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
-.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb fuzz soak \
-	coverage wheel clean
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb \
+	fuzz soak coverage matrix wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
@@ -69,6 +69,13 @@ coverage: $(READY)
 	$(PY) -m coverage erase
 	-$(PY) -m coverage run -m pytest --timeout=900 $(TESTS)
 	$(PY) -m coverage combine --quiet && $(PY) -m coverage report
+
+# Before a release; see tools/matrix.py for what a stack is. What comes after -- in STACKS is for pytest.
+STACKS := --help
+
+matrix: $(READY)
+	$(PY) -m pip install --quiet uv==0.13.9
+	$(PY) tools/matrix.py $(STACKS)
 
 wheel: $(READY)
 	$(PY) -m build --no-isolation

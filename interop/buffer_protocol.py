@@ -1,5 +1,7 @@
 """The buffer protocol on torch.Tensor itself, as a setting of the process."""
 
+import collections.abc
+import sys
 import threading
 import weakref
 from typing import ClassVar, Self
@@ -121,3 +123,6 @@ def _set(wanted: int) -> None:
         torch.Tensor.__bytes__ = _bytes  # type: ignore[attr-defined]
     elif before and not wanted:
         del torch.Tensor.__bytes__  # type: ignore[attr-defined]
+    if sys.version_info >= (3, 12) and bool(before) != bool(wanted):
+        # isinstance(tensor, Buffer) goes by what it has once found of a class.
+        collections.abc.Buffer._abc_caches_clear()

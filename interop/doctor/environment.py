@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import logging
 import os
 import platform
 import re
@@ -111,11 +112,16 @@ def torch() -> list[Finding]:
 
 
 def _cuda(built_for: str | None) -> Finding:
+    # Where there is no GPU, torch logs at this import which toolkit it takes. The line below has that.
+    logger = logging.getLogger("torch.utils.cpp_extension")
+    disabled, logger.disabled = logger.disabled, True
     try:
         from interop.build.cuda import find_toolkit
     except Exception as error:  # of what has a line of its own
         fix = "see the other lines, and run this again"
         return warning("CUDA", f"could not look for nvcc: {_first_line(error)}", fix)
+    finally:
+        logger.disabled = disabled
     toolkit = find_toolkit()
     nvcc = toolkit if isinstance(toolkit, str) else f"nvcc {_text(toolkit.version)} in {toolkit.home}"
     if built_for is None:

@@ -280,7 +280,7 @@ def _where_from(name: str, torch: Torch | None, rebuild: str) -> str:
     if TORCHS.match(name):
         if torch is None:
             return "pip install torch"
-        if "cuda" in name:
+        if "cuda" in name and torch.cuda is None:
             return (
                 f"it was built with a torch for CUDA, and {torch.version} has none: {rebuild}, or install such a torch"
             )

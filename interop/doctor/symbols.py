@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from interop import demangle
-from interop.doctor.elf import Library
+from interop.doctor.elf import Library, read
 from interop.toolchain import Torch
 
 __all__ = ["in_words", "probable_cause"]
@@ -45,7 +46,6 @@ def probable_cause(
     symbol: str, name: str, libraries: Iterable[Library], torch: Torch | None, rebuild: str
 ) -> tuple[str, str]:
     """The `name` of `symbol` in words, and what to do about nobody defining it; `rebuild` says how it is built."""
-    version = torch.version if torch else "that is not there"
     if re.match(r"_?Py[A-Z_]|_Py_", symbol):
         return name, f"this is of another release of Python: with this Python, {rebuild}"
     if re.match(r"__kmpc_|omp_|GOMP_", symbol):
@@ -59,7 +59,7 @@ def probable_cause(
             "torch::translate_exception_to_python, as interop/exceptions.h does"
         )
     if re.search(r"\b(at|c10|torch|caffe2)::", name):
-        return name, _of_torch(symbol, name, libraries, version, rebuild)
+        return name, _of_torch(symbol, name, libraries, torch, rebuild)
     if re.match(r"(cu|cuda|nv)[A-Z]", symbol):
         return name, (
             "this is CUDA's, and the module is not linked to it: build it with interop.build, with its .cu files among "
@@ -74,8 +74,18 @@ def probable_cause(
     )
 
 
-def _of_torch(symbol: str, name: str, libraries: Iterable[Library], version: str, rebuild: str) -> str:
-    if "cuda" in name.lower() and not any("torch_cuda" in library.path.name for library in libraries):
+def _of_torch(symbol: str, name: str, libraries: Iterable[Library], torch: Torch | None, rebuild: str) -> str:
+    version = torch.version if torch else "that is not there"
+    if "cuda" in name.lower() and torch and torch.cuda:
+        linked = {library.path.name for library in libraries}
+        for path in sorted(Path(torch.lib_dir).glob("lib*_cuda.so")):
+            if path.name not in linked and symbol in read(path).defined:
+                return (
+                    f"this is in torch's {path.name}, and the module is not linked to it: build it with interop.build, "
+                    "with its .cu files among the sources, or with "
+                    f"{path.stem.removeprefix('lib')!r} in libraries=[...]"
+                )
+    elif "cuda" in name.lower():
         return f"this is of a torch with CUDA, and torch {version} is without: {rebuild}, or install such a torch"
     if re.search(r"Ss|\bstd::string\b", symbol) or ("basic_string" in name and "__cxx11" not in name):
         return (

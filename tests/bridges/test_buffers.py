@@ -5,6 +5,7 @@ import array
 import ctypes
 import gc
 import hashlib
+import inspect
 import io
 import itertools
 import mmap
@@ -12,8 +13,10 @@ import random
 import re
 import socket
 import struct
+import sys
 import threading
 import weakref
+from collections import abc
 
 import numpy as np
 import pytest
@@ -900,19 +903,109 @@ def test_enabling_and_disabling():
     assert not works()
 
 
-def test_a_subclass_with_a_buffer_of_its_own_keeps_it(bare):
-    code = """
-import sys, torch, interop
-if sys.version_info >= (3, 12):
-    class Own(torch.Tensor):
-        def __buffer__(self, flags):
-            return memoryview(b"own")
-    with interop.enable_buffer_protocol():
-        assert bytes(memoryview(torch.ones(2).as_subclass(Own))) == b"own"
-    assert bytes(memoryview(torch.ones(2).as_subclass(Own))) == b"own"
-print("kept")
-"""
-    assert bare(code) == "kept\n"
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has __buffer__ from 3.12 on")
+class TestBufferInPython:
+    """PEP 688: the slots are methods, which classes in Python call and override."""
+
+    @pytest.mark.parametrize("tensor", [torch.arange(6.0).view(2, 3), torch.arange(6.0).view(2, 3).T], ids=["C", "F"])
+    def test_flags_give_what_they_give_of_an_array(self, tensor):
+        array, refused = tensor.numpy(), 0
+        with interop.enable_buffer_protocol():
+            for flags in {*map(int, inspect.BufferFlags), *range(2048)}:
+                results = []
+                for exporter in (array, tensor):
+                    try:
+                        view = exporter.__buffer__(flags)
+                    except (BufferError, ValueError):
+                        results.append(None)
+                    else:
+                        # Without a shape, memory is bytes: NumPy says of them that they have no dimension.
+                        shaped = flags & inspect.BufferFlags.ND and (view.format, view.shape, view.strides)
+                        results.append((view.nbytes, view.readonly, shaped))
+                        view.release()
+                expected, got = results
+                if got is None:
+                    refused += 1
+                else:
+                    assert got == expected, flags
+        assert 0 < refused < 2048
+
+    def test_it_is_there_while_it_is_enabled(self):
+        tensor = torch.arange(3)
+        for _ in range(2):
+            assert not isinstance(tensor, abc.Buffer)
+            assert not hasattr(torch.Tensor, "__buffer__")
+            with interop.enable_buffer_protocol():
+                assert isinstance(tensor, abc.Buffer)
+                assert isinstance(torch.nn.Parameter(torch.ones(2)), abc.Buffer)
+                view = tensor.__buffer__(inspect.BufferFlags.FULL_RO)
+            assert view.tolist() == [0, 1, 2]
+            view[0] = 7
+            assert tensor.tolist() == [7, 1, 2]
+            view.release()
+            tensor[0] = 0
+
+    def test_a_subclass_with_a_buffer_of_its_own_keeps_it(self):
+        class Own(torch.Tensor):
+            def __buffer__(self, flags):
+                return memoryview(b"own")
+
+        tensor = torch.ones(2).as_subclass(Own)
+        assert bytes(memoryview(tensor)) == b"own"
+        with interop.enable_buffer_protocol():
+            assert bytes(memoryview(tensor)) == b"own"
+            assert np.frombuffer(tensor, np.uint8).tobytes() == b"own"
+        assert bytes(memoryview(tensor)) == b"own"
+
+    def test_a_subclass_can_ask_torchs(self):
+        asked, released = [], []
+
+        class Asking(torch.Tensor):
+            def __buffer__(self, flags):
+                asked.append(flags)
+                return super().__buffer__(flags)
+
+        class Released(Asking):
+            def __release_buffer__(self, view):
+                released.append(view.nbytes)
+
+        for kind in (Asking, Released):
+            tensor = torch.arange(3.0).as_subclass(kind)
+            with interop.enable_buffer_protocol():
+                view = memoryview(tensor)
+            view[1] = 5
+            assert view.tolist() == [0, 5, 2]
+            with pytest.raises(AttributeError, match="__buffer__"):
+                memoryview(tensor)
+            before = weakref.ref(tensor)
+            del tensor
+            assert view.tolist() == [0, 5, 2]  # kept by what Python has put between
+            view.release()
+            gc.collect()
+            assert before() is None
+        assert asked == [inspect.BufferFlags.FULL_RO] * 4
+        assert released == [12]
+
+    def test_nothing_is_left_of_an_export(self):
+        class Asking(torch.Tensor):
+            def __buffer__(self, flags):
+                return super().__buffer__(flags)
+
+        tensor, asking = torch.ones(3), torch.ones(3).as_subclass(Asking)
+
+        def export():
+            memoryview(tensor).release()
+            tensor.__buffer__(0).release()
+            memoryview(asking).release()
+
+        with interop.enable_buffer_protocol():
+            for _ in range(10):
+                export()
+            blocks, counts = sys.getallocatedblocks(), [sys.getrefcount(one) for one in (tensor, asking, Asking)]
+            for _ in range(1000):
+                export()
+            assert [sys.getrefcount(one) for one in (tensor, asking, Asking)] == counts
+            assert sys.getallocatedblocks() - blocks < 100
 
 
 def test_exports_at_the_end_of_the_interpreter(bare):

@@ -160,6 +160,7 @@ def test_statements_about_operators(operators_guide, index):
     operators_guide.call(f"statements_{index}", torch.randn(2, 3), torch.randn(2, 3))
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # which torch only hides when it looks at it
 def test_operators(operators_guide):
     ops = torch.ops.guide
     a, b = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)

@@ -289,6 +289,16 @@ class TestBrokenModules:
         assert f"nothing defines {name}" in text
         assert fix in text
 
+    @pytest.mark.skipif(torch.version.cuda is None, reason="torch is built without CUDA, and defines no such function")
+    def test_a_symbol_of_a_library_for_cuda_that_is_not_linked(self, compile_module):
+        path = compile_module(
+            declarations="namespace c10::cuda { signed char current_device(); }",
+            statements="c10::cuda::current_device();",
+        )
+        text = found(path)["symbols"]
+        assert "this is in torch's libc10_cuda.so, and the module is not linked to it" in text
+        assert "'c10_cuda' in libraries=[...]" in text
+
     def test_the_abi_from_before_cpp11(self, compile_module):
         path = compile_module(
             "m",
@@ -354,7 +364,12 @@ class TestBrokenModules:
     @pytest.mark.parametrize(
         ("name", "cause"),
         [
-            ("torch_cuda_gone", f"it was built with a torch for CUDA, and {torch.__version__} has none"),
+            (
+                "torch_cuda_gone",
+                f"it was built with a torch for CUDA, and {torch.__version__} has none"
+                if torch.version.cuda is None
+                else f"torch {torch.__version__} has no such library",
+            ),
             ("cudart_gone", "this is CUDA's, and the installed torch is built "),
         ],
     )

@@ -174,8 +174,15 @@ class TestChanges:
         assert result.data_ptr() == out.data_ptr()
 
 
+def torchs_message(function, *arguments):
+    """What torch's own `function` says to arguments that it refuses, which differs from release to release."""
+    with pytest.raises(RuntimeError) as raised:
+        function(*arguments)
+    return re.compile(f"{re.escape(str(raised.value))}$")
+
+
 ERRORS = {
-    -1: (RuntimeError, re.compile(r"mat1 and mat2 shapes cannot be multiplied \(3x4 and 3x4\)$")),
+    -1: (RuntimeError, torchs_message(torch.mm, torch.ones(3, 4), torch.ones(3, 4))),
     0: (KeyError, re.compile("'a key'")),
     2: (KeyboardInterrupt, re.compile("$")),
     3: (KeyboardInterrupt, re.compile("$")),

@@ -344,7 +344,7 @@ class TestGraphs:
         assert operations.close(a, a).all()
         assert operations.close(a, a, torch.empty(3)).all()
 
-    @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+    @pytest.mark.filterwarnings("ignore:`torch.jit")
     def test_forward_gradients(self, operations):
         with forward_ad.dual_level():
             x = forward_ad.make_dual(torch.ones(3), torch.ones(3))

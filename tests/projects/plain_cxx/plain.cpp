@@ -63,9 +63,20 @@ PyObject* throw_kind(PyObject*, PyObject* kind) {
   });
 }
 
+// What torch itself makes of an exception of the standard library, which differs from release to release.
+PyObject* throw_to_torch(PyObject*, PyObject*) {
+  try {
+    throw std::out_of_range("from the standard library");
+  } catch (...) {
+    torch::translate_exception_to_python(std::current_exception());
+  }
+  return nullptr;
+}
+
 PyMethodDef methods[] = {
     {"roundtrip", roundtrip, METH_O, nullptr},
     {"square", square, METH_O, nullptr},
+    {"throw_to_torch", throw_to_torch, METH_NOARGS, nullptr},
     {"negate_into", negate_into, METH_VARARGS, nullptr},
     {"throw_kind", throw_kind, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -1,0 +1,104 @@
+"""tools/matrix.py makes the stacks that it is asked for, and says what came of their tests."""
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import TESTS
+
+TOOLS = TESTS.parent / "tools"
+
+
+@pytest.fixture
+def matrix(monkeypatch):
+    monkeypatch.syspath_prepend(TOOLS)
+    return importlib.import_module("matrix")
+
+
+def test_a_stack_says_what_differs(matrix):
+    stack = matrix.Stack.parse("torch=2.15.0,python=/opt/python/bin/python3,numpy=2.0.*,cxx=clang++-19")
+    assert stack == matrix.Stack("2.15.0", "/opt/python/bin/python3", "2.0.*", "", "clang++-19")
+    assert stack.folder == "torch_2.15.0-python__opt_python_bin_python3-numpy_2.0._-cxx_clang++-19"
+    assert stack.requirements(["Cython==3.3.1", "numpy==2.4.6", "torch==2.13.0", "nvidia-cuda-nvrtc==13.5.37"]) == [
+        "Cython==3.3.1",
+        "numpy==2.0.*",
+        "torch==2.15.0",
+        "nvidia-cuda-nvrtc",
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["2.15.0", "torch=", "tocrh=2.15.0", "torch=2.15.0,", "torch=2.15.0,torch=2.14.1"])
+def test_what_is_no_stack(wrong):
+    done = subprocess.run([sys.executable, TOOLS / "matrix.py", wrong], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"stack {wrong!r}: expected torch=..., python=..., numpy=..., cython=..., cxx=..." in done.stderr
+
+
+def test_requirements_are_those_of_the_tests(matrix):
+    """What a stack can choose is among them, once."""
+    pinned = matrix.pinned()
+    names = [line.partition("==")[0].lower() for line in pinned]
+    assert all("==" in line for line in pinned)
+    assert {"torch", "numpy", "cython", "pytest"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_a_line_has_what_pytest_says(matrix, tmp_path):
+    (tmp_path / "test_all.py").write_text("""if 1:
+        import pytest
+        def test_good(): pass
+        def test_bad(): assert False
+        def test_skipped(): pytest.skip("for a reason")
+        @pytest.mark.xfail
+        def test_expected(): assert False
+        @pytest.fixture
+        def broken(): assert False
+        def test_error(broken): pass
+        @pytest.fixture
+        def breaks(): yield; assert False
+        def test_teardown(breaks): pass
+        def test_teardown_too(breaks): assert False
+    """)
+    report = tmp_path / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", f"--rootdir={tmp_path}", tmp_path]
+    assert subprocess.run([*command, f"--junit-xml={report}"], stdout=subprocess.DEVNULL).returncode == 1
+    line = matrix.counts(report.read_text())
+    assert line.pop("seconds") >= 0
+    failures = [f"test_all::{name}" for name in ("test_bad", "test_error", "test_teardown", "test_teardown_too")]
+    assert line == {
+        "passed": 1,
+        "failed": 4,
+        "skipped": 1,
+        "xfailed": 1,
+        "failures": failures,
+        "reasons": {"for a reason": 1},
+    }
+
+
+def test_the_table_has_the_newest_of_each_stack(matrix):
+    def line(torch, commit, **other):
+        same = {"python": "3.13.0", "numpy": "2.4.6", "cython": "3.3.1", "compiler": "g++ 12", "date": "2026-01-01"}
+        found = {"passed": 5, "failed": 0, "skipped": 2, "xfailed": 1, "tests": [*matrix.NOT_SLOW]}
+        return same | found | {"torch": torch, "commit": commit} | other
+
+    lines = [
+        line("2.9.0", "aaa", failed=3),
+        line("2.10.0+cpu", "bbb"),
+        line("2.9.0", "ccc"),
+        line("2.9.0", "ddd", tests=["tests/build"]),
+        {"asked": {"torch": "2.10.0"}, "commit": "eee", "tests": [*matrix.NOT_SLOW], "error": "no such compiler"},
+    ]
+    rows = matrix.section(lines).splitlines()
+    assert rows[2:] == [
+        "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 | 2026-01-01 | bbb |",
+        "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 | 2026-01-01 | ccc |",
+    ]
+
+
+def test_the_page_is_up_to_date(matrix):
+    releases = importlib.import_module("releases")
+    page = releases.page(json.loads(releases.RESULTS.read_text()))
+    expected = matrix.with_section(page, matrix.section(matrix.recorded()))
+    assert matrix.PAGE.read_text() == expected, "run: python tools/matrix.py"

@@ -1,0 +1,282 @@
+"""``make matrix STACKS="STACK..."``: run the tests on other stacks than the one of requirements/.
+
+A STACK names what differs, such as ``torch=2.15.0,python=3.13`` or ``cython=3.1.*,numpy=2.0.*,cxx=clang++-19``; the
+rest is as in requirements/. `python` is a version, looked for on PATH, or a path; `cxx` is a compiler's command. Each
+stack gets an environment of its own and the package from a clean clone of HEAD, in which pytest runs what is not marked
+`slow`, or what is said after ``--``. What came of it is a line of docs/stacks.jsonl, and docs/torch-releases.md has a
+table of the newest of each stack in which all of that ran.
+
+uv keeps what it has downloaded in the store, unpacked once, and hard-links it into the environments: the first release
+of torch with CUDA takes some 5 GB, each further one for the same CUDA 1 GB. Such a torch runs without a GPU.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "stacks.jsonl"
+PAGE = ROOT / "docs" / "torch-releases.md"
+BEGIN = "<!-- stacks: written by `make matrix` -->"
+END = "<!-- end of stacks -->"
+NOT_SLOW = ("-m", "not slow")
+
+BY_TORCH = ("cuda-", "nvidia-")
+"""Distributions that a torch with CUDA requires in versions of its own."""
+
+FOR_GPUS = ("triton",)
+"""What torch requires and needs on a GPU alone; it is large, and each release wants another."""
+
+VERSIONS = """
+import json, platform, sys, sysconfig
+import Cython, numpy, torch
+print(json.dumps({
+    "torch": torch.__version__, "cuda": torch.version.cuda,
+    "python": platform.python_version() + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""),
+    "numpy": numpy.__version__, "cython": Cython.__version__,
+}))
+"""
+
+Line = dict[str, Any]
+
+
+class FailedError(Exception):
+    """A command that a stack is made with has failed; the message has its output."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is asked for; an empty string is whatever the default is."""
+
+    torch: str = ""
+    python: str = ""
+    numpy: str = ""
+    cython: str = ""
+    cxx: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Stack":
+        """Read a STACK of the command line."""
+        names = [field.name for field in fields(cls)]
+        found: dict[str, str] = {}
+        for part in text.split(","):
+            name, _, value = part.partition("=")
+            if name not in names or not value or name in found:
+                raise ValueError(f"stack {text!r}: expected {', '.join(f'{n}=...' for n in names)}, got {part!r}")
+            found[name] = value
+        return cls(**found)
+
+    @property
+    def folder(self) -> str:
+        """A name for its folder."""
+        asked = "-".join(f"{name}_{value}" for name, value in asdict(self).items() if value)
+        return re.sub(r"[^\w.+-]+", "_", asked) or "default"
+
+    def requirements(self, pinned: list[str]) -> list[str]:
+        """What is to be installed, where `pinned` is for the stack of requirements/."""
+        chosen = {"torch": self.torch, "numpy": self.numpy, "cython": self.cython}
+        wanted = []
+        for line in pinned:
+            name = line.partition("==")[0]
+            version = chosen.get(name.lower())
+            by_torch = name.lower().startswith(BY_TORCH)
+            wanted.append(f"{name}=={version}" if version else name if by_torch else line)
+        return wanted
+
+
+def pinned(path: Path = ROOT / "requirements" / "dev.txt") -> list[str]:
+    """The lines of a file of requirements and of those that it refers to, each once."""
+    found: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("-r "):
+            found += pinned(path.with_name(line[3:]))
+        elif line and not line.startswith("#"):
+            found.append(line)
+    return list(dict.fromkeys(found))
+
+
+class Environment:
+    """The folder of a stack: its virtual environment, a clone, and what the tests wrote."""
+
+    def __init__(self, stack: Stack, store: Path) -> None:
+        self.stack = stack
+        self.store = store
+        self.folder = store / "stacks" / stack.folder
+        self.checkout = self.folder / "checkout"
+        self.python = self.folder / "venv" / "bin" / "python"
+        self.cxx = stack.cxx or "c++"
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its commands: with its compiler, and nothing of the environment of this tool."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") and k != "VIRTUAL_ENV"}
+        compilers = {"CXX": self.cxx, "CC": self.cxx.replace("clang++", "clang").replace("g++", "gcc")}
+        return {
+            **kept,
+            **(compilers if self.stack.cxx else {}),
+            "PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}",
+            "UV_CACHE_DIR": str(self.store / "cache"),
+            "UV_LINK_MODE": "hardlink",
+        }
+
+    def run(self, *command: str | Path) -> str:
+        """Run a command and return what it prints."""
+        words = [str(word) for word in command]
+        done = subprocess.run(words, env=self.variables(), capture_output=True, text=True)
+        if done.returncode:
+            raise FailedError(f"{' '.join(words)}\nexit status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def make(self) -> None:
+        """Make all of it anew."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        without = self.folder / "without.txt"
+        without.write_text("".join(f"{name}; python_version < '3'\n" for name in FOR_GPUS))
+        uv = (sys.executable, "-m", "uv")
+        python = self.stack.python or sys.executable
+        venv = self.folder / "venv"
+        self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
+        wanted = self.stack.requirements(pinned())
+        self.run(*uv, "pip", "install", "--quiet", f"--python={self.python}", f"--overrides={without}", *wanted)
+        self.run("git", "clone", "--quiet", ROOT, self.checkout)
+        pip = (self.python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable")
+        self.run(*pip, self.checkout)
+
+    def versions(self) -> Line:
+        """What is in it, by its own words."""
+        compiler = self.run(self.cxx, "--version").splitlines()[0]
+        return {**json.loads(self.run(self.python, "-c", VERSIONS)), "compiler": compiler}
+
+    def test(self, arguments: list[str]) -> Line:
+        """Run the tests; what pytest prints is in tests.log."""
+        report, log = self.folder / "tests.xml", self.folder / "tests.log"
+        options = ["--numprocesses=logical", "--maxprocesses=8", "--dist=loadfile", "--no-loadscope-reorder"]
+        options += ["--timeout=900", f"--junit-xml={report}", *arguments]
+        with log.open("w") as file:
+            subprocess.run(
+                [self.python, "-m", "pytest", *options],
+                cwd=self.checkout,
+                env=self.variables(),
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        if not report.exists():
+            raise FailedError(f"pytest has not come to its end:\n{log.read_text()}")
+        return counts(report.read_text(encoding="utf-8"))
+
+
+def counts(report: str) -> Line:
+    """What pytest's report in JUnit's format says."""
+    passed, failed, skipped, xfailed = 0, list[str](), Counter[str](), 0
+    (suite,) = ElementTree.fromstring(report)
+    for case in suite.iter("testcase"):
+        (what,) = {child.tag for child in case} & {"failure", "error", "skipped"} or {"passed"}
+        note = case.find("skipped")
+        if what == "passed":
+            passed += 1
+        elif note is None:
+            failed.append(f"{case.get('classname')}::{case.get('name')}")
+        elif note.get("type") == "pytest.xfail":
+            xfailed += 1
+        else:
+            skipped[note.get("message", "")] += 1
+    failed = list(dict.fromkeys(failed))  # one that fails has a second entry where its fixture does, too
+    return {
+        "passed": passed,
+        "failed": len(failed),
+        "skipped": skipped.total(),
+        "xfailed": xfailed,
+        "seconds": round(float(suite.get("time", "0"))),
+        "failures": failed,
+        "reasons": dict(sorted(skipped.items())),
+    }
+
+
+def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
+    """The line for one stack."""
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    asked = {name: value for name, value in asdict(stack).items() if value}
+    line: Line = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "asked": asked, "tests": arguments}
+    environment = Environment(stack, store)
+    print(f"{stack.folder}: made and tested in {environment.folder}, see tests.log there", file=sys.stderr, flush=True)
+    try:
+        environment.make()
+        line |= environment.versions()
+        line |= environment.test(arguments)
+    except FailedError as error:
+        line["error"] = str(error)[-2000:]
+    return line
+
+
+def section(lines: list[Line]) -> str:
+    """The table of the page: the newest line of each stack, newest stacks first."""
+    columns = ("torch", "python", "numpy", "cython", "compiler")
+    whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "error" not in line]
+    newest = {tuple(line[key] for key in columns): line for line in whole}
+
+    def order(versions: tuple[str, ...]) -> list[list[int]]:
+        return [[int(number) for number in re.findall(r"\d+", version)] for version in versions]
+
+    rows = [
+        "| torch | CPython | NumPy | Cython | compiler | passed | failed | skipped | xfailed | date | commit |",
+        "|---|---|---|---|---|--:|--:|--:|--:|---|---|",
+    ]
+    for versions in sorted(newest, key=order, reverse=True):
+        line = newest[versions]
+        cells = [line[key] for key in ("passed", "failed", "skipped", "xfailed", "date", "commit")]
+        rows.append(f"| {' | '.join(map(str, [*versions, *cells]))} |")
+    return "\n".join(rows)
+
+
+def recorded(path: Path = RESULTS) -> list[Line]:
+    """The lines of the results file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def with_section(text: str, new: str) -> str:
+    """`text` with what is between the marks replaced."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise SystemExit(f"the page needs the lines {BEGIN!r} and {END!r}")
+    return f"{before}{begin}\n\n{new}\n\n{end}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stacks", nargs="*", metavar="STACK")
+    parser.add_argument("--store", type=Path, help="default: $INTEROP_MATRIX_STORE, or build/matrix")
+    parser.add_argument("--no-record", dest="record", action="store_false", help="only print what came of it")
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:split])
+    store = (options.store or Path(os.environ.get("INTEROP_MATRIX_STORE") or ROOT / "build" / "matrix")).resolve()
+    try:
+        stacks = [Stack.parse(text) for text in options.stacks]
+    except ValueError as error:
+        parser.error(str(error))
+    clean = True
+    for stack in stacks:
+        line = run(stack, store, words[split + 1 :] or [*NOT_SLOW])
+        print(json.dumps(line, indent=1), flush=True)
+        clean &= not line.get("error") and not line["failed"]
+        if options.record:
+            with RESULTS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+    if options.record:  # without a stack, the table alone is written
+        PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), section(recorded())), encoding="utf-8")
+    return 0 if clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
