@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "boxed.h"
+#include "autograd_kernels.h"
 #include "interop/dispatcher_kernel.h"
 #include "registry.h"
 #include "signature.h"

@@ -1,6 +1,6 @@
 // Compiled as one file: what includes the headers of autograd and of torch's Python classes.
 #include "../apply.cpp"
-#include "../boxed.cpp"
+#include "../autograd_kernels.cpp"
 #include "../layout.cpp"
 #include "../node.cpp"
 #include "../runtime.cpp"

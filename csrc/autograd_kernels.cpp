@@ -1,4 +1,4 @@
-#include "boxed.h"
+#include "autograd_kernels.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
