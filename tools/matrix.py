@@ -180,11 +180,11 @@ def counts(report: str) -> Line:
     passed, failed, skipped, xfailed = 0, list[str](), Counter[str](), 0
     (suite,) = ElementTree.fromstring(report)
     for case in suite.iter("testcase"):
-        (what,) = {child.tag for child in case} & {"failure", "error", "skipped"} or {"passed"}
+        tags = {child.tag for child in case}
         note = case.find("skipped")
-        if what == "passed":
+        if not tags & {"failure", "error", "skipped"}:
             passed += 1
-        elif note is None:
+        elif note is None or tags & {"failure", "error"}:  # a skipped test, whose fixture fails in the end, has both
             failed.append(f"{case.get('classname')}::{case.get('name')}")
         elif note.get("type") == "pytest.xfail":
             xfailed += 1

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import threading
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ class Dependencies(DependencyTree):
     def __init__(self, include_path: Iterable[str], ours: Iterable[Path]):
         options = CompilationOptions(default_options)
         super().__init__(_Context([".", *include_path], get_directive_defaults(), options=options), quiet=True)
-        self._closed = (*ours, Path(Cython.__file__).parent)
+        self._closed = [os.path.abspath(one) for one in (*ours, Path(Cython.__file__).parent)]
 
     def cimported_files(self, filename):
         return () if self.is_ours(filename) else super().cimported_files(filename)
@@ -38,7 +39,7 @@ class Dependencies(DependencyTree):
 
     def is_ours(self, path: str) -> bool:
         """Whether a file is one of our declarations, or of Cython's."""
-        return any(map(Path(path).is_relative_to, self._closed))
+        return any(map(Path(os.path.abspath(path)).is_relative_to, self._closed))
 
     def read_by(self, source: str) -> set[str]:
         """The source, and what it includes and cimports, but for what our own declarations cimport."""
@@ -70,12 +71,13 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
     behind a semicolon.
     """
     found: list[str] = []
+    thread = threading.get_ident()  # others may use Cython by themselves
 
     def look(original: Callable[..., None]) -> Callable[..., None]:
         def initialise(self: Any, filename: str, *rest: Any) -> None:
             original(self, filename, *rest)
             path = os.path.abspath(self.filename)
-            if not foresees(path):
+            if thread == threading.get_ident() and not foresees(path):
                 found.append(path)
                 raise AbortError(path)
 

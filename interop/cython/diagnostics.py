@@ -10,7 +10,7 @@ __all__ = ["Diagnostic", "causes", "shortest_path"]
 _CONVERSION = re.compile(r"Cannot (?:convert|assign type) ")
 _CRASH = re.compile(r"Compiler crash in ")
 _NO_PXD = re.compile(r"'[\w.]+\.pxd' not found")
-_NOT_CIMPORTED = re.compile(r"'\w+' is not a cimported module")
+_NOT_CIMPORTED = re.compile(r"'(?:at|torch)' is not a cimported module")
 _NO_MEMBER = re.compile(r"cimported module has no attribute ")
 
 

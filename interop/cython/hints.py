@@ -66,10 +66,13 @@ _INSTEAD = [
             r"Cannot assign type '(?:const )?Tensor(?: ?&)?' to 'b?(?:float|double|int|long|char)",
             "an element is x.item[double]()",
         ),
-        (r"Cannot convert 'Scalar' to Python object", "an element as a number is x.item[double]()"),
+        (
+            r"Cannot convert '(?:at\.)?Scalar' to Python object",
+            "a Scalar as a number is s.to[double](); an element of a tensor is x.item[double]()",
+        ),
         (
             r"(?:Cannot convert|Indexing) 'tuple\d\[",
-            "several results are taken apart by get0(r) and get1(r), after: from interop cimport get0, get1",
+            "several results are taken by get0(r), get1(r) and so on, after: from interop cimport get0, get1",
         ),
         (r"Cannot assign None to (?:const )?Tensor", "a C++ tensor that is not defined is at.Tensor()"),
     )
@@ -141,6 +144,8 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
         return "the packages are called ATen and torch: cimport ATen as at"
     elsewhere = _NOT_IN_PACKAGE.match(message)
     if elsewhere:
+        if elsewhere[2] in names_in(get_pxd_dir(), "ATen"):
+            return f"write at.{elsewhere[2]}, after: cimport ATen as at"
         return _of_ours(elsewhere[2]) or _near(elsewhere[1], elsewhere[2])
     not_cimported = _NOT_CIMPORTED.match(message)
     if not_cimported and not_cimported[1] in _PACKAGES:
@@ -153,8 +158,6 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
 
 
 def _of_ours(name: str) -> str | None:
-    if name in names_in(get_pxd_dir(), "ATen"):
-        return f"write at.{name}, after: cimport ATen as at"
     module = module_of_ours(name, get_pxd_dir())
     return f"write at the top: from {module} cimport {name}" if module else None
 

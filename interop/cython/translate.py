@@ -104,7 +104,7 @@ class Source:
         self.include_path = list(include_path)
         # Files may have changed since they were last read in this process.
         Utils.clear_function_caches()
-        ours = (self.pxd, *([declarations.absolute()] if declarations else []))
+        ours = (self.pxd, *([declarations] if declarations else []))
         self._tree = Dependencies([str(self.pxd), *self.include_path], ours)
         self.read = frozenset(self._tree.read_by(path))
         self.added: set[str] = set()
@@ -176,9 +176,10 @@ def translate(
         for one in (path, declarations, get_pxd_dir()):
             check_written("a path", os.path.abspath(one))
         source = Source(path, include_path, declarations)
-        before = _last_line(cpp)
-        for one in filter(os.path.isfile, _added(before)):
-            source.add(one)
+        before = "" if force else _last_line(cpp)
+        with contextlib.suppress(OSError, SyntaxError):  # of files that are perhaps not read any more
+            for one in _added(before):
+                source.add(one)
         is_started = False
         while True:
             for one in source.read:
@@ -195,8 +196,12 @@ def translate(
             }
             last_line = f"// translated from {_key(source, selection.digest, module, arguments)}"
             last_line += f"{_AND}{json.dumps(sorted(source.added))}\n" if source.added else "\n"
-            if not force and before == last_line:
+            if before == last_line:
                 return translation
+            if source.added and not is_started:
+                # Something has changed, so Cython is to say anew what it reads.
+                source, before = Source(path, include_path, declarations), ""
+                continue
             if not is_started:
                 started(source.distutils())
                 is_started = True
@@ -258,9 +263,9 @@ def _last_line(path: Path) -> str:
 
 def _added(last_line: str) -> list[str]:
     """The files that `Source.add` was given when the C++ with this last line was made."""
-    with contextlib.suppress(ValueError):
-        return json.loads(last_line.partition(_AND)[2])
-    return []
+    if not last_line.startswith("// translated from "):
+        return []
+    return json.loads(last_line.partition(_AND)[2] or "[]")
 
 
 def _numpy_include(read: Iterable[str]) -> list[str]:

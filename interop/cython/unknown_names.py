@@ -2,6 +2,7 @@
 
 import difflib
 import importlib.util
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -99,11 +100,16 @@ def _explain(name: str, module: Any, alias: str) -> str:
         return "; ".join(filter(None, [missing, python, f"for C++'s, write: from ATen.{name} cimport ..."]))
     elif module_of_it := module_of_ours(name, pxd):
         return "; ".join(filter(None, [missing, f"write: from {module_of_it} cimport {name}", python]))
-    elif near := difflib.get_close_matches(name, names_in(pxd, package), 1):
+    elif not _python_has(package, name) and (near := difflib.get_close_matches(name, names_in(pxd, package), 1)):
         return f"{missing}; did you mean {alias}.{near[0]}?"
     else:
         return "; ".join(filter(None, [missing, python]))
     return f"{missing}; {instead}" + ("" if package == "ATen" else f", after: cimport ATen as at; {python}")
+
+
+def _python_has(package: str, name: str) -> bool:
+    """Whether the Python package of that name has it, so that it is meant perhaps."""
+    return package in sys.modules and hasattr(sys.modules[package], name)
 
 
 def _names_in(module: Any) -> set[str]:

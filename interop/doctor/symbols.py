@@ -1,5 +1,6 @@
 """Why a function that a module uses is not there."""
 
+import contextlib
 import json
 import re
 import subprocess
@@ -8,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from interop import demangle
-from interop.doctor.elf import Library, read
+from interop.doctor.elf import Library, NotALibraryError, read
 from interop.toolchain import Torch
 
 __all__ = ["in_words", "probable_cause"]
@@ -79,7 +80,10 @@ def _of_torch(symbol: str, name: str, libraries: Iterable[Library], torch: Torch
     if "cuda" in name.lower() and torch and torch.cuda:
         linked = {library.path.name for library in libraries}
         for path in sorted(Path(torch.lib_dir).glob("lib*_cuda.so")):
-            if path.name not in linked and symbol in read(path).defined:
+            defined = False
+            with contextlib.suppress(NotALibraryError, OSError):  # of a torch that is damaged, others tell
+                defined = path.name not in linked and symbol in read(path).defined
+            if defined:
                 return (
                     f"this is in torch's {path.name}, and the module is not linked to it: build it with interop.build, "
                     "with its .cu files among the sources, or with "

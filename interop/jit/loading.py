@@ -216,7 +216,7 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
             advice = f"; to compile Python, call it {stem + '.pyx'!r}" if suffix == ".py" else ""
             raise ValueError(f"sources must end in one of {', '.join(SUFFIXES)}, got {source!r}{advice}")
         if not os.path.isfile(source):
-            where = "" if os.path.isabs(source) else f"; the current folder is {os.getcwd()!r}"
+            where = "" if os.path.isabs(source) else f"; the current folder is {os.path.realpath('.')!r}"
             raise FileNotFoundError(f"there is no file {source!r} among the sources of module {name!r}{where}")
     cython = [source for source in sources if source.endswith(".pyx")]
     if len(cython) > 1:

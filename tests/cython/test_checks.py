@@ -4,11 +4,13 @@ import builtins
 import re
 import subprocess
 import sysconfig
+import threading
 from pathlib import Path
 
 import pytest
 from Cython import Utils
 from Cython.Compiler import ExprNodes, Pipeline
+from Cython.Compiler.Scanning import FileSourceDescriptor
 
 import interop
 from interop.__main__ import main
@@ -463,6 +465,10 @@ class TestNames:
         assert "ATen has no 'sqare'" in refused(text)
 
     @pytest.mark.long
+    def test_a_name_that_python_has(self):
+        with pytest.raises(TranslationError, match=r"torch has no 'tensor'; for Python's, write: import torch"):
+            translate("cimport torch\ndef f(): return torch.tensor([1.0])\n")
+
     def test_a_type_that_is_misspelt(self):
         with pytest.raises(TranslationError, match=r"torch has no 'Tensr'; did you mean torch\.Tensor\?"):
             translate("cimport torch\ndef f(torch.Tensr x): pass\n")
@@ -632,6 +638,53 @@ class TestPaths:
         assert [is_translated(), is_translated()] == [True, False]
         used.write_text("cdef inline int two() noexcept: return 2\n")
         assert [is_translated(), is_translated()] == [True, False]
+
+    def test_a_folder_that_is_named_with_dots(self, tmp_path, monkeypatch):
+        """Our own declarations in it are still ours, and are read once."""
+        (tmp_path / "m.pyx").write_text(
+            "cimport torch\ncimport ATen as at\ndef f(): return torch.wrap(at.erfinv(at.Tensor()))\n"
+        )
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        declarations = Path("..", "declarations")
+        done = translation.translate("../m.pyx", "m", Path("../m.cpp"), declarations=declarations)
+        assert [path for path in done.read if "declarations" in path] == []
+        assert len([*declarations.iterdir()]) == 1
+
+    def test_what_is_not_read_any_more(self, tmp_path):
+        """Then it may be wrong, or gone."""
+        source, included, output = tmp_path / "m.pyx", tmp_path / "a.pxi", tmp_path / "m.cpp"
+
+        def read():
+            done = translation.translate(str(source), "m", output, declarations=tmp_path / "build", force=False)
+            return str(included) in done.read
+
+        source.write_text("include u'a.pxi'\n")
+        included.write_text("X = 1\n")
+        assert read()
+        source.write_text("Y = 2\n")
+        included.write_text("include 'gone.pxi'\n")
+        assert not read()
+
+    def test_cython_on_another_thread(self, tmp_path, monkeypatch):
+        """What others translate meanwhile is theirs."""
+        (tmp_path / "m.pyx").write_text("x = 1\n")
+        (tmp_path / "other.pyx").write_text("x = 1\n")
+        opened = []
+
+        def begun(_):
+            def work():
+                opened.append(FileSourceDescriptor(str(tmp_path / "other.pyx")).filename)
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+
+        original = translation.compile_single
+        monkeypatch.setattr(translation, "compile_single", lambda *a, **b: (begun(None), original(*a, **b))[1])
+        done = translation.translate(str(tmp_path / "m.pyx"), "m", tmp_path / "m.cpp", declarations=tmp_path / "build")
+        assert opened == [str(tmp_path / "other.pyx")]
+        assert done.read == {str(tmp_path / "m.pyx")}
 
     def test_a_module_of_load(self, tmp_path):
         place = tmp_path / "s*/ static int pwn = 3; /*"

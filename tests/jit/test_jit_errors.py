@@ -214,8 +214,8 @@ class TestHints:
             ("if x.cdata: return 1", r"x\.is_nonzero\(\)"),
             ("cdef double a = at.sum(x.cdata)", r"x\.item\[double\]\(\)"),
             ("return x.cdata.sum().item()", r"x\.item\[double\]\(\)"),
-            ("a, b = at.topk(x.cdata, 2)", r"get0\(r\) and get1\(r\)"),
-            ("return torch.wrap(at.max(x.cdata, 1)[0])", r"get0\(r\) and get1\(r\)"),
+            ("a, b = at.topk(x.cdata, 2)", r"get0\(r\), get1\(r\)"),
+            ("return torch.wrap(at.max(x.cdata, 1)[0])", r"get0\(r\), get1\(r\)"),
             ("cdef at.Tensor a = None", r"not defined is at\.Tensor\(\)"),
         ],
     )
