@@ -86,9 +86,8 @@ class Translation:
     """A source that was translated."""
 
     read: frozenset[str]  # it, and the files that it includes and cimports, but for what our own declarations cimport
-    include_dirs: tuple[
-        str, ...
-    ]  # of headers that its C++ needs as well, to be searched before those that it was given
+    # Of headers that its C++ needs as well, to be searched before those that it was given.
+    include_dirs: tuple[str, ...]
 
 
 class Source:
@@ -177,7 +176,7 @@ def translate(
             check_written("a path", os.path.abspath(one))
         source = Source(path, include_path, declarations)
         before = "" if force else _last_line(cpp)
-        with contextlib.suppress(OSError, SyntaxError):  # of files that are perhaps not read any more
+        with contextlib.suppress(OSError, SyntaxError, ValueError):  # of files that are perhaps not read any more
             for one in _added(before):
                 source.add(one)
         is_started = False

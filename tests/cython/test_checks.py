@@ -666,6 +666,16 @@ class TestPaths:
         included.write_text("include 'gone.pxi'\n")
         assert not read()
 
+    def test_a_last_line_that_is_cut_short(self, tmp_path):
+        """As a process that was killed leaves it."""
+        (tmp_path / "m.pyx").write_text("include u'a.pxi'\n")
+        (tmp_path / "a.pxi").write_text("X = 1\n")
+        output = tmp_path / "m.cpp"
+        for _ in range(2):
+            translation.translate(str(tmp_path / "m.pyx"), "m", output, declarations=tmp_path / "build", force=False)
+            assert output.read_text().endswith('a.pxi"]\n')
+            output.write_text(output.read_text()[:-5])
+
     def test_cython_on_another_thread(self, tmp_path, monkeypatch):
         """What others translate meanwhile is theirs."""
         (tmp_path / "m.pyx").write_text("x = 1\n")
