@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from marked import with_section
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "bridges.md"
@@ -144,17 +145,10 @@ def section() -> str:
     )
 
 
-def page(old: str) -> str:
-    """The text of the page with the tables of now."""
-    before, _, rest = old.partition(BEGIN)
-    after = rest.partition(END)[2]
-    return "\n\n".join([before + BEGIN, section(), END]) + after
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     text = PAGE.read_text(encoding="utf-8")
-    new = page(text)
+    new = with_section(text, BEGIN, END, section())
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(new, encoding="utf-8")
     elif new != text:

@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from marked import with_section
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "stacks.jsonl"
 PAGE = ROOT / "docs" / "torch-releases.md"
@@ -243,15 +245,6 @@ def recorded(path: Path = RESULTS) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def with_section(text: str, new: str) -> str:
-    """`text` with what is between the marks replaced."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"the page needs the lines {BEGIN!r} and {END!r}")
-    return f"{before}{begin}\n\n{new}\n\n{end}{after}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stacks", nargs="*", metavar="STACK")
@@ -274,7 +267,8 @@ def main() -> int:
             with RESULTS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
     if options.record:  # without a stack, the table alone is written
-        PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), section(recorded())), encoding="utf-8")
+        text = with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, section(recorded()))
+        PAGE.write_text(text, encoding="utf-8")
     return 0 if clean else 1
 
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from marked import with_section
+
 ROOT = Path(__file__).resolve().parent.parent
 EXPERIMENTS = ROOT / "docs" / "experiments"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "comparison.md")
@@ -111,20 +113,11 @@ def section(page: Path) -> str:
     return "\n\n".join(parts)
 
 
-def with_section(text: str, new: str) -> str:
-    """`text` with what is between the marks replaced."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"the page needs the lines {BEGIN!r} and {END!r}")
-    return f"{before}{begin}\n\n{new}\n\n{end}{after}"
-
-
 def main() -> int:
     stale = []
     for page in PAGES:
         old = page.read_text(encoding="utf-8")
-        new = with_section(old, section(page))
+        new = with_section(old, BEGIN, END, section(page))
         if new != old:
             stale.append(str(page.relative_to(ROOT)))
             if "--check" not in sys.argv[1:]:

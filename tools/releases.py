@@ -20,7 +20,8 @@ import zipfile
 from pathlib import Path
 
 import numpy
-from matrix import BEGIN, END, recorded, section, with_section
+from marked import with_section
+from matrix import BEGIN, END, recorded, section
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "torch-releases.json"
@@ -69,7 +70,7 @@ def main() -> None:
             known = results.get(result["torch"], {}) if arguments.own else {}
             results[result["torch"]] = known | result
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-    PAGE.write_text(with_section(page(results), section(recorded())))
+    PAGE.write_text(with_section(page(results), BEGIN, END, section(recorded())))
 
 
 def unpack(wheel: Path, folder: Path) -> Path:

@@ -44,9 +44,8 @@ class Candidate:
 class Overload:
     """What is one function to C++ after Cython has chosen."""
 
-    candidates: tuple[
-        Candidate, ...
-    ]  # the C++ signatures that it stands for; where C++ finds two equal, the first wins
+    # The C++ signatures that it stands for; where C++ finds two equal, the first wins.
+    candidates: tuple[Candidate, ...]
     choices: tuple[tuple[str, ...], ...]  # for each position, the Cython types that are declared there
     # The name of the C++ function that chooses among the candidates; None where there is nothing to choose or convert,
     # so that the one signature is called as it is.

@@ -80,15 +80,13 @@ def _of_torch(symbol: str, name: str, libraries: Iterable[Library], torch: Torch
     if "cuda" in name.lower() and torch and torch.cuda:
         linked = {library.path.name for library in libraries}
         for path in sorted(Path(torch.lib_dir).glob("lib*_cuda.so")):
-            defined = False
             with contextlib.suppress(NotALibraryError, OSError):  # of a torch that is damaged, others tell
-                defined = path.name not in linked and symbol in read(path).defined
-            if defined:
-                return (
-                    f"this is in torch's {path.name}, and the module is not linked to it: build it with interop.build, "
-                    "with its .cu files among the sources, or with "
-                    f"{path.stem.removeprefix('lib')!r} in libraries=[...]"
-                )
+                if path.name not in linked and symbol in read(path).defined:
+                    return (
+                        f"this is in torch's {path.name}, and the module is not linked to it: build it with "
+                        "interop.build, with its .cu files among the sources, or with "
+                        f"{path.stem.removeprefix('lib')!r} in libraries=[...]"
+                    )
     elif "cuda" in name.lower():
         return f"this is of a torch with CUDA, and torch {version} is without: {rebuild}, or install such a torch"
     if re.search(r"Ss|\bstd::string\b", symbol) or ("basic_string" in name and "__cxx11" not in name):

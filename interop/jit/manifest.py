@@ -51,9 +51,8 @@ class Manifest:
     module: str  # the file to import, in the folder of the build
     files: dict[str, str | None]  # hashes of all files that were read, by path; of libraries and objects, their states
     absent: list[str]  # files that were not found, and would be read if they were there
-    on_sys_path: dict[
-        str, str | None
-    ]  # declarations found through `sys.path` alone, and its entries in which they were
+    # Declarations found through `sys.path` alone, and its entries in which they were.
+    on_sys_path: dict[str, str | None]
     made: dict[str, str]  # hashes of the files that were made and will be used, by name
     environment: dict[str, object]  # the part of the `machine_environment` that the build depends on, as it was found
 

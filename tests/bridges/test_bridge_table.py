@@ -22,7 +22,9 @@ def tool():
     pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: pip install -r requirements/test.txt")
     spec = importlib.util.spec_from_file_location("bridge_table", TOOL)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(TOOL.parent)  # as for a script
+        spec.loader.exec_module(module)
     return module
 
 

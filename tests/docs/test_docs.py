@@ -179,7 +179,9 @@ def test_other_numbers_are_not(text):
 def load(path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(path.parent)  # as for a script
+        spec.loader.exec_module(module)
     return module
 
 
