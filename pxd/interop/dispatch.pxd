@@ -1,4 +1,4 @@
-# Fused types of tensor elements, and the specialisation of a fused function for a dtype that is known at run time.
+# The specialisation of a fused function for a dtype that is known at run time, and the fused types of tensor elements.
 #
 #     cdef void loop(char** data, const int64_t* strides, int64_t n, floating* _) noexcept nogil: ...
 #
@@ -10,46 +10,11 @@
 # The last parameter says which dtype a specialisation is for; it is the context that for_each() was given, or the data
 # of parallel_for(). (Cython wants a fused type among the parameters.) Where there is none for the dtype:
 # NotImplementedError, as torch words it.
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libcpp cimport bool as cbool
-
 from c10.core.ScalarType cimport ScalarType
-from c10.util.BFloat16 cimport BFloat16
-from c10.util.Half cimport Half
+from interop.element_types cimport all_types, complex_, floating, floating_and_reduced, integral
 from interop.exceptions cimport translate_exception
 from interop.iterator cimport Loop, Loop2d
 from interop.parallel cimport Part
-
-ctypedef fused floating:
-    float
-    double
-
-# The last two are C++ classes: read one with `<float> x`, make one with `<floating_and_reduced> y`.
-ctypedef fused floating_and_reduced:
-    float
-    double
-    Half
-    BFloat16
-
-ctypedef fused integral:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
-
-ctypedef fused complex_:
-    float complex
-    double complex
-
-ctypedef fused all_types:
-    float
-    double
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
 
 cdef extern from "interop/dispatch.h" nogil:
     Loop dispatch "INTEROP_DISPATCH"(ScalarType dtype, const char* name, ...) except +translate_exception

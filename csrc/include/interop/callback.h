@@ -132,13 +132,19 @@ class Callback {
     if (!where || !PyUnicode_Check(where)) {
       return false;
     }
-    const char* text = PyUnicode_AsUTF8(where);
+    const char* text = PyUnicode_AsUTF8AndSize(where, nullptr);
     const std::string_view name = text ? text : "";
     return name.ends_with("__dealloc__") || name.ends_with("__del__");
   }
 
   bool error_is_set() const noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
+#ifdef Py_LIMITED_API  // which shows nothing of a thread's state
+    if (!thread_) {
+      return false;
+    }
+    const Gil gil;
+    return PyErr_Occurred() != nullptr;
+#elif PY_VERSION_HEX >= 0x030C0000
     return thread_ && thread_->current_exception;
 #else
     return thread_ && thread_->curexc_type;

@@ -21,6 +21,7 @@
 
 #include "interop/gil.h"
 #include "interop/owned_ref.h"
+#include "interop/scalar_type_of.h"
 
 // Exported by libtorch_python.
 PyObject* THPVariable_Wrap(const at::TensorBase& var);
@@ -47,27 +48,6 @@ enum class Copes : unsigned {
 
 constexpr Copes operator|(Copes a, Copes b) noexcept {
   return static_cast<Copes>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
-}
-
-// The element type of a C++ type: c10's own types by their names, integers by size and sign, so that `long` and
-// `long long` both are int64, and std::complex, which is what Cython's complex numbers are.
-template <class T>
-constexpr c10::ScalarType scalar_type_of() noexcept {
-  using U = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<U, std::complex<float>>) {
-    return c10::ScalarType::ComplexFloat;
-  } else if constexpr (std::is_same_v<U, std::complex<double>>) {
-    return c10::ScalarType::ComplexDouble;
-  } else if constexpr (std::is_integral_v<U> && !std::is_same_v<U, bool>) {
-    constexpr c10::ScalarType of_size[] = {
-        std::is_signed_v<U> ? c10::ScalarType::Char : c10::ScalarType::Byte,
-        std::is_signed_v<U> ? c10::ScalarType::Short : c10::ScalarType::UInt16,
-        std::is_signed_v<U> ? c10::ScalarType::Int : c10::ScalarType::UInt32,
-        std::is_signed_v<U> ? c10::ScalarType::Long : c10::ScalarType::UInt64};
-    return of_size[sizeof(U) == 1 ? 0 : sizeof(U) == 2 ? 1 : sizeof(U) == 4 ? 2 : 3];
-  } else {
-    return c10::CppTypeToScalarType<U>::value;
-  }
 }
 
 namespace detail {

@@ -77,9 +77,9 @@ struct Convert<at::Tensor> {
   static const at::Tensor& from(const at::Tensor& a, Argument) {
     return a;
   }
-  static const at::Tensor& from_object(PyObject* obj, Argument argument) {
+  static decltype(auto) from_object(PyObject* obj, Argument argument) {
     python::require(is_tensor(obj), obj, argument, "a torch.Tensor");
-    return reinterpret_cast<const THPVariable*>(obj)->cdata;
+    return tensor_of(obj);
   }
 };
 
@@ -479,7 +479,7 @@ namespace detail {
 template <class A>
 std::string name_of(const A& a) {
   if constexpr (Object<A>) {
-    return Py_TYPE(reinterpret_cast<PyObject*>(a))->tp_name;
+    return type_name(reinterpret_cast<PyObject*>(a));
   } else if constexpr (std::is_base_of_v<at::TensorBase, A>) {
     return "Tensor";
   } else if constexpr (Arithmetic<A>) {

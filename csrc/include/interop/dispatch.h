@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "interop/check.h"
+#include "interop/scalar_type_of.h"
 
 namespace interop {
 

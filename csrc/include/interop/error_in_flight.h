@@ -7,11 +7,18 @@
 
 #include "interop/owned_ref.h"
 
+// CPython 3.12 has functions for the exception itself; so has the Limited API from there on.
+#ifdef Py_LIMITED_API
+#define INTEROP_RAISED_EXCEPTION (Py_LIMITED_API + 0 >= 0x030C0000)
+#else
+#define INTEROP_RAISED_EXCEPTION (PY_VERSION_HEX >= 0x030C0000)
+#endif
+
 namespace interop {
 
 // Clears the error that is set and returns the exception, with its traceback; null if none is set. Needs the GIL.
 inline OwnedRef take_error() noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
+#if INTEROP_RAISED_EXCEPTION
   return OwnedRef(PyErr_GetRaisedException());
 #else
   PyObject *type, *value, *traceback;
@@ -27,11 +34,11 @@ inline OwnedRef take_error() noexcept {
 
 // Sets an exception that was taken, in place of the one that is set. Needs the GIL.
 inline void set_error(OwnedRef exception) noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
+#if INTEROP_RAISED_EXCEPTION
   PyErr_SetRaisedException(exception.release());
 #else
   PyObject* value = exception.release();
-  PyErr_Restore(Py_NewRef(Py_TYPE(value)), value, PyException_GetTraceback(value));
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(value))), value, PyException_GetTraceback(value));
 #endif
 }
 

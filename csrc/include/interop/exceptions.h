@@ -9,11 +9,11 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <type_traits>
 
 #include "interop/callback.h"
 #include "interop/error_in_flight.h"
 #include "interop/owned_ref.h"
+#include "interop/python_error.h"
 
 // Exported by libtorch_python. Its header (torch/csrc/Exceptions.h) costs 4.6 s of g++.
 namespace torch {
@@ -21,37 +21,6 @@ void translate_exception_to_python(const std::exception_ptr& exception);
 }
 
 namespace interop {
-
-// Thrown by our own functions after they have set the Python error.
-struct PythonError : std::exception {
-  const char* what() const noexcept override {
-    return "a Python exception is set";
-  }
-};
-
-// What a function of Python's has returned. Null, and -1 if it stands for one, throws the error that is set.
-template <class T>
-T* checked(T* result) {
-  if (result == nullptr) [[unlikely]] {
-    throw PythonError();
-  }
-  return result;
-}
-template <class T>
-  requires std::is_arithmetic_v<T>
-T checked(T result) {
-  if (result == static_cast<T>(-1) && PyErr_Occurred()) [[unlikely]] {
-    throw PythonError();
-  }
-  return result;
-}
-
-// Throws a new error; the arguments are those of PyErr_Format().
-template <class... A>
-[[noreturn]] void raise_error(PyObject* type, const char* format, A... arguments) {
-  PyErr_Format(type, format, arguments...);
-  throw PythonError();
-}
 
 namespace detail {
 

@@ -34,7 +34,7 @@ namespace python {
 [[noreturn]] inline void refuse(PyObject* obj, Argument argument, const char* accepted) {
   raise_error(
       PyExc_TypeError, "%s(): argument '%s' must be %s, got %.200s", argument.function, argument.name, accepted,
-      Py_TYPE(obj)->tp_name);
+      type_name(obj).c_str());
 }
 
 inline void require(bool fits, PyObject* obj, Argument argument, const char* accepted) {
@@ -45,12 +45,12 @@ inline void require(bool fits, PyObject* obj, Argument argument, const char* acc
 
 // A number of NumPy's is an index or a float to Python, but its truth values are neither.
 inline bool is_truth_value(PyObject* obj) noexcept {
-  return PyBool_Check(obj) || std::string_view(Py_TYPE(obj)->tp_name) == "numpy.bool";
+  return PyBool_Check(obj) || type_name(obj) == "numpy.bool";
 }
 
 // numpy.float32 and numpy.complex64 are no subclasses of Python's types.
 inline bool is_numpy_number(PyObject* obj) noexcept {
-  return std::string_view(Py_TYPE(obj)->tp_name).starts_with("numpy.") && !PySequence_Check(obj) && PyNumber_Check(obj);
+  return !PySequence_Check(obj) && PyNumber_Check(obj) && type_name(obj).starts_with("numpy.");
 }
 
 // Not every object with __float__: torch refuses a Decimal, too, which would lose digits.
@@ -80,7 +80,7 @@ inline bool is_number_in_a_tensor(PyObject* obj) {
   if (!is_tensor(obj)) {
     return false;
   }
-  const at::Tensor& tensor = reinterpret_cast<THPVariable*>(obj)->cdata;
+  const at::Tensor tensor = unpack(obj);
   return tensor.dim() == 0 && !tensor.requires_grad();
 }
 
@@ -89,13 +89,13 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
     return at::Scalar(PyObject_IsTrue(obj) == 1);
   }
   if (PyFloat_Check(obj)) {
-    return at::Scalar(PyFloat_AS_DOUBLE(obj));
+    return at::Scalar(PyFloat_AsDouble(obj));
   }
   if (PyComplex_Check(obj)) {
     return at::Scalar(c10::complex<double>(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj)));
   }
   if (is_number_in_a_tensor(obj)) {
-    return unpack(obj).item();
+    return number_in(unpack(obj));
   }
   require(!is_tensor(obj), obj, argument, "a number, or a tensor of no dimensions that requires no grad");
   if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
@@ -110,11 +110,9 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
   }
   require(is_numpy_number(obj), obj, argument, "a number");
   if (PyObject_HasAttrString(obj, "__complex__")) {  // float() of it would drop the imaginary part
-    const Py_complex value = PyComplex_AsCComplex(obj);
-    if (PyErr_Occurred()) {
-      throw PythonError();
-    }
-    return at::Scalar(c10::complex<double>(value.real, value.imag));
+    const OwnedRef value(checked(PyObject_CallMethod(obj, "__complex__", nullptr)));
+    return at::Scalar(
+        c10::complex<double>(checked(PyComplex_RealAsDouble(value.get())), PyComplex_ImagAsDouble(value.get())));
   }
   return at::Scalar(to_double(obj, argument));
 }
@@ -148,7 +146,7 @@ inline at::ScalarType to_dtype(PyObject* obj, Argument argument) {
 inline std::string_view to_string(PyObject* obj, Argument argument) {
   Py_ssize_t length = 0;
   if (PyBytes_Check(obj)) {
-    return {PyBytes_AS_STRING(obj), static_cast<size_t>(PyBytes_GET_SIZE(obj))};
+    return {PyBytes_AsString(obj), static_cast<size_t>(PyBytes_Size(obj))};
   }
   require(PyUnicode_Check(obj), obj, argument, "a str or bytes");
   const char* text = checked(PyUnicode_AsUTF8AndSize(obj, &length));
@@ -209,21 +207,19 @@ inline bool is_list(PyObject* obj) noexcept {
 // The first element, borrowed; null if there is none, or obj is neither list nor tuple.
 inline PyObject* first_of(PyObject* obj) noexcept {
   if (PyTuple_Check(obj)) {
-    return PyTuple_GET_SIZE(obj) > 0 ? PyTuple_GET_ITEM(obj, 0) : nullptr;
+    return PyTuple_Size(obj) > 0 ? PyTuple_GetItem(obj, 0) : nullptr;
   }
-  return PyList_Check(obj) && PyList_GET_SIZE(obj) > 0 ? PyList_GET_ITEM(obj, 0) : nullptr;
+  return PyList_Check(obj) && PyList_Size(obj) > 0 ? PyList_GetItem(obj, 0) : nullptr;
 }
 
 // The elements of obj, each read by `read(element, argument)`.
 template <class T, class Read>
 c10::SmallVector<T, 6> to_list(PyObject* obj, Argument argument, const char* accepted, Read read) {
   require(is_list(obj), obj, argument, accepted);
-  const OwnedRef items(checked(PySequence_Fast(obj, "not a sequence")));
+  const OwnedRef items(checked(PySequence_Tuple(obj)));  // what `read` calls could change a list
   c10::SmallVector<T, 6> values;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    // Owned, because what `read` calls could change the list.
-    const OwnedRef item(Py_NewRef(PySequence_Fast_GET_ITEM(items.get(), i)));
-    values.push_back(read(item.get(), argument));
+  for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i) {
+    values.push_back(read(PyTuple_GetItem(items.get(), i), argument));
   }
   return values;
 }

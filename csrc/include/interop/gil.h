@@ -37,7 +37,7 @@ class Gil {
 // Gives up the GIL where it is held. Whoever waits for other threads that may want it must not keep it.
 class NoGil {
  public:
-  NoGil() noexcept : state_(PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
+  NoGil() noexcept : state_(is_held() ? PyEval_SaveThread() : nullptr) {}
   ~NoGil() {
     if (state_) {
       PyEval_RestoreThread(state_);
@@ -47,6 +47,16 @@ class NoGil {
   NoGil& operator=(const NoGil&) = delete;
 
  private:
+  static bool is_held() noexcept {
+#ifdef Py_LIMITED_API  // which has no PyGILState_Check(), but this says what the state was
+    const PyGILState_STATE before = PyGILState_Ensure();
+    PyGILState_Release(before);
+    return before == PyGILState_LOCKED;
+#else
+    return PyGILState_Check();
+#endif
+  }
+
   PyThreadState* state_;
 };
 

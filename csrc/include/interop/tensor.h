@@ -33,6 +33,16 @@ inline bool is_tensor(PyObject* obj) noexcept {
   return THPVariableClass != nullptr && PyObject_TypeCheck(obj, reinterpret_cast<PyTypeObject*>(THPVariableClass));
 }
 
+// The at::Tensor of an object that is_tensor(), borrowed.
+inline const at::Tensor& tensor_of(PyObject* obj) noexcept {
+  return reinterpret_cast<const THPVariable*>(obj)->cdata;
+}
+
+// The number in a tensor of one element.
+inline at::Scalar number_in(const at::Tensor& tensor) {
+  return tensor.item();
+}
+
 // The at::Tensor of a Python tensor, owned. Raises TypeError for everything else, None too.
 inline at::Tensor unpack(PyObject* obj) {
   if (!is_tensor(obj)) {
