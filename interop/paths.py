@@ -24,6 +24,11 @@ def get_include() -> str:
     return _find("include", "csrc/include")
 
 
+def get_stable_dir() -> str:
+    """The folder whose ``pxd`` and ``include`` come before the two above, for modules for many releases of torch."""
+    return _find("stable", "stable")
+
+
 def get_source_dir() -> str:
     """The folder with the C++ sources that are compiled into other projects' modules."""
     return _find("csrc", "csrc")

@@ -102,7 +102,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         shutil.copytree(ROOT / "pxd", work / "pxd")
-        surface = generate(work / "pxd", work / "include", version)
+        surface = generate(work / "pxd", work / "include", work / "stable", version)
         if own_only:
             return {"torch": version, "own": compile_own(work, headers)}
         listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]

@@ -1,4 +1,4 @@
-"""``python -m interop.codegen PXD INCLUDE``: write what depends on the installed torch into these two folders."""
+"""``python -m interop.codegen PXD INCLUDE STABLE``: write what depends on the installed torch into these folders."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,6 @@ import torch
 from interop.codegen.write import generate
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    generate(Path(sys.argv[1]), Path(sys.argv[2]), torch.__version__)
+    generate(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), torch.__version__)

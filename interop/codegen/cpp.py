@@ -15,11 +15,20 @@ PRELUDE = """\
 // `interop.build` cuts this file down to the blocks that a module needs.
 #pragma once
 
+"""
+
+INCLUDES = """\
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/core/TensorOptions.h>
 
+#include "interop/convert.h"
+#include "interop/method.h"
+
+"""
+
+STABLE_INCLUDES = """\
 #include "interop/convert.h"
 #include "interop/method.h"
 

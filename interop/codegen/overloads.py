@@ -102,8 +102,10 @@ class Overload:
                 yield chosen
 
 
-def overloads(declarations: Iterable[Declaration], *, method: bool) -> list[Overload]:
+def overloads(declarations: Iterable[Declaration], *, method: bool, members: bool = True) -> list[Overload]:
     """What is declared for `declarations`, which are all functions or all methods.
+
+    Without `members`, C++ has none of the methods as a member of the tensor.
 
     Of all overloads of a method Cython writes the C++ name that the first one was given. So they have the same, and of
     a truth value nobody can tell any more that it is one: where that would be taken for a number, nothing is declared.
@@ -118,7 +120,7 @@ def overloads(declarations: Iterable[Declaration], *, method: bool) -> list[Over
         if method:
             kept = [c for c in by_count.values() if not any(map(_has_ambiguous_truth, _positions(c)))]
             of_name = [overload for candidates in kept for overload in _overloads_of(candidates, _method_choices)]
-            if any(overload.cpp_name for overload in of_name):
+            if not members or any(overload.cpp_name for overload in of_name):
                 of_name = [replace(o, method=True, cpp_name=o.name) for o in of_name]
             found += [replace(overload, method=True) for overload in of_name]
         else:

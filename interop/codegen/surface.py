@@ -13,7 +13,7 @@ from torchgen.context import native_function_manager
 from torchgen.gen import parse_native_yaml
 from torchgen.model import NativeFunction, Variant
 
-from interop.codegen import types
+from interop.codegen import stable, types
 
 # Types that Cython cannot hold or pass, so what takes or returns one is not declared. Each with the reason.
 LEFT_OUT = {
@@ -23,6 +23,8 @@ LEFT_OUT = {
     "QScheme": "an enum of deprecated eager quantization",
     "Stream": "has no default constructor, which a Cython variable needs",
 }
+
+STABLE_LEFT_OUT = {"Storage": "torch's C interface has none"}
 
 _CYTHONS = (
     "by cdef cimport cpdef ctypedef enum exec extern gil include inline nogil print public readonly struct union "
@@ -71,8 +73,8 @@ class Surface:
     schemas: int
 
 
-def read() -> Surface:
-    """The surface of the installed torch."""
+def read(*, for_stable: bool = False) -> Surface:
+    """The surface of the installed torch, as ATen has it or, `for_stable`, as `stable` calls it."""
     packaged = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
     parsed = parse_native_yaml(str(packaged / "native_functions.yaml"), str(packaged / "tags.yaml"))
     surface = Surface([], [], set(), {}, len(parsed.native_functions))
@@ -84,7 +86,9 @@ def read() -> Surface:
             for method, target in ((False, surface.functions), (True, surface.methods)):
                 for signature in _signatures(function, method):
                     declaration = _declare(function, signature)
-                    reason = _reason_to_leave_out(declaration)
+                    if for_stable:
+                        declaration = stable.declaration(function, signature, declaration)
+                    reason = _reason_to_leave_out(declaration, LEFT_OUT | (STABLE_LEFT_OUT if for_stable else {}))
                     if reason:
                         surface.left_out[str(function.func)] = reason
                     else:
@@ -131,10 +135,10 @@ def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
     )
 
 
-def _reason_to_leave_out(declaration: Declaration) -> str | None:
+def _reason_to_leave_out(declaration: Declaration, reasons: dict[str, str]) -> str | None:
     listed = (cython_type for parameter in declaration.parameters for cython_type in parameter.kind.cython_types)
     text = " ".join([types.result(declaration.result), *listed])
-    for name, reason in LEFT_OUT.items():
+    for name, reason in reasons.items():
         if name in text:
             return f"{name}: {reason}"
     return None

@@ -1,5 +1,6 @@
 """Lays the declarations out as .pxd files."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -7,9 +8,9 @@ from interop.abi.names import abi_name
 from interop.codegen import cpp, types
 from interop.codegen.overloads import OPEN, Overload, overloads
 from interop.codegen.surface import RESERVED, Surface, read
-from interop.cython.declarations import OPERATORS
+from interop.cython.declarations import OPERATORS, STABLE_OPERATORS
 
-COMMAND = "python -m interop.codegen pxd csrc/include"
+COMMAND = "python -m interop.codegen pxd csrc/include stable"
 
 FACADE = "# Facade over interop/functions.h: it converts what callers in Cython write to the types of ATen's methods.\n"
 
@@ -150,29 +151,54 @@ cdef extern from "interop/tensor.h":
 """
 
 
-def generate(pxd: Path, include: Path, version: str) -> Surface:
+def generate(pxd: Path, include: Path, stable: Path, version: str) -> Surface:
     """Writes the generated files below the folders `pxd` and `include` and returns what they declare.
 
-    A file whose text would not change is not touched, so that nothing is rebuilt for it.
+    Those for modules that run under many releases of torch are written below the folder `stable`. A file whose text
+    would not change is not touched, so that nothing is rebuilt for it.
     """
     surface = read()
-    functions = overloads(surface.functions, method=False)
-    methods = overloads(surface.methods, method=True)
     fields = {"command": COMMAND, "version": version, "abi": abi_name(version)}
-    blocks = cpp.blocks(functions, methods, [*surface.functions, *surface.methods])
-    files = {
-        pxd / "torch/_tensor.pxd": [PYTHON_TENSOR.format(**fields)],
-        pxd / "ATen/core/TensorBody.pxd": [BODY.format(**fields), *_lines(methods, " " * 8)],
-        pxd / "interop/functions.pxd": [FUNCTIONS.format(**fields), *_lines(functions, " " * 4)],
-        pxd / "ATen/Functions.pxd": [NAMES.format(**fields), *_names(functions), ")\n"],
-        include / "interop/functions.h": [cpp.PRELUDE.format(**fields), OPERATORS, *blocks],
-    }
+    files = {pxd / "torch/_tensor.pxd": [PYTHON_TENSOR.format(**fields)]}
+    files |= _files(surface, pxd, include, fields, BODY, [cpp.INCLUDES, OPERATORS])
+    includes = [cpp.STABLE_INCLUDES, STABLE_OPERATORS]
+    files |= _files(read(for_stable=True), stable / "pxd", stable / "include", fields, _without(BODY), includes)
     for path, parts in files.items():
         text = "".join(parts)
         if not path.exists() or path.read_text() != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     return surface
+
+
+def _without(text: str) -> str:
+    """Declarations without what modules for many releases do not have."""
+    kept = "".join(line for line in text.splitlines(keepends=True) if not _LACKS.match(line))
+    copy = "Tensor(const TensorBase& other) {}"
+    return kept.replace(copy.format("noexcept"), copy.format("except +translate_exception"))
+
+
+_LACKS = re.compile(
+    r"from c10.core.Storage|    cppclass TensorIndex|    # One index of|        pass\n"
+    r"| +(Tensor&?|cbool|void) (conj|toType|mutable_grad|grad|backward|retain_grad|retains_grad|set_data|data"
+    r"|tensor_data|variable_data|index|index_put_|operator\[\]|requires_grad_)\("
+)
+
+
+def _files(
+    surface: Surface, pxd: Path, include: Path, fields: dict[str, str], body: str, includes: list[str]
+) -> dict[Path, list[str]]:
+    """The texts of the files that declare a surface, in parts."""
+    functions = overloads(surface.functions, method=False)
+    methods = overloads(surface.methods, method=True, members=body is BODY)
+    head = FUNCTIONS if body is BODY else _without(FUNCTIONS)
+    blocks = cpp.blocks(functions, methods, [*surface.functions, *surface.methods])
+    return {
+        pxd / "ATen/core/TensorBody.pxd": [body.format(**fields), *_lines(methods, " " * 8)],
+        pxd / "interop/functions.pxd": [head.format(**fields), *_lines(functions, " " * 4)],
+        pxd / "ATen/Functions.pxd": [NAMES.format(**fields), *_names(functions), ")\n"],
+        include / "interop/functions.h": [cpp.PRELUDE.format(**fields), *includes, *blocks],
+    }
 
 
 def _lines(listed: Iterable[Overload], indent: str) -> Iterator[str]:

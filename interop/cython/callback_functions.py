@@ -66,6 +66,8 @@ def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
             continue
         if not (index >= first if first is not None else _takes_nogil(entry, index)):
             continue
+        if kind.is_pyobject and _takes_objects(entry, index):
+            continue
         if kind.is_pyobject:
             yield argument.pos, f"a {what} is a cdef function, and this is a Python object"
         elif not kind.nogil and not kind.with_gil:
@@ -102,6 +104,11 @@ def _takes_nogil(entry: Any, index: int) -> bool:
     """Whether the parameter at `index` is a pointer to a `nogil` function, in all declarations that are long enough."""
     kinds = [one.type.args[index].type for one in entry.all_alternatives() if index < len(one.type.args)]
     return bool(kinds) and all(kind.is_ptr and kind.base_type.is_cfunction and kind.base_type.nogil for kind in kinds)
+
+
+def _takes_objects(entry: Any, index: int) -> bool:
+    """Whether the parameter at `index` is a Python object."""
+    return any(one.type.args[index].type.is_pyobject for one in entry.all_alternatives() if index < len(one.type.args))
 
 
 def _noexcept(kind: Any) -> str:

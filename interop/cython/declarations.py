@@ -17,10 +17,11 @@ from interop.cython.dependencies import read_source
 __all__ = ["OPERATORS", "Selection", "cut", "select"]
 
 GENERATED = ("interop/functions.pxd", "ATen/core/TensorBody.pxd")
-HAND_ON = ("ATen/__init__.pxd", "ATen/Functions.pxd", "interop/__init__.pxd", "torch/__init__.pxd")
+HAND_ON = ("ATen/__init__.pxd", "ATen/Functions.pxd", "interop/__init__.pxd", "torch/__init__.pxd", "torch/stable.pxd")
 """Cimport for others what further files declare."""
 HEADER = "interop/functions.h"
 OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
+STABLE_OPERATORS = "#include <interop/stable/arithmetic.h>\n#include <interop/stable/python_call.h>\n"
 """What all blocks of `HEADER` need. A header that is cut down includes what its own do instead."""
 
 _DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[^"]+")?(?:\[[\w, ]+\])?\(.*\) except \+translate_exception$')
@@ -37,15 +38,22 @@ class Selection:
     digest: str  # of all declarations and headers that the source can need, also of those that are not cut down
 
 
-def select(read: Iterable[str], pxd: Path, include: Path, folder: Path) -> Selection:
+def select(
+    read: Iterable[str], pxd: Path, include: Path, folder: Path, stable: tuple[Path, Path] | None = None
+) -> Selection:
     """Write below `folder` what a source that consists of the files `read` can need of `pxd` and `include`.
 
     It lies in a folder that is named by a hash of its content, so a build that needs the same again finds the files
-    unchanged.
+    unchanged. `stable` are the folders of declarations and headers that come before those of the same names.
     """
     names = {name for path in read for name in _NAME.findall(read_source(path))}
-    whole = {Path("pxd", path.relative_to(pxd)): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
+    whole = _texts(pxd)
     chosen = {path: whole[path] for path in whole if path.name == "__init__.pxd"}  # so that each folder is a package
+    if stable:
+        instead = _texts(stable[0])
+        whole |= instead
+        chosen |= instead
+        include = stable[1]
     for name in GENERATED:
         # The build of this package itself has not generated them yet, and needs none.
         if (path := Path("pxd", name)) in whole:
@@ -61,13 +69,18 @@ def select(read: Iterable[str], pxd: Path, include: Path, folder: Path) -> Selec
     return Selection(folder / digest / "pxd", folder / digest / "include", digest)
 
 
+def _texts(pxd: Path) -> dict[Path, str]:
+    """The declarations below a folder."""
+    return {Path("pxd", path.relative_to(pxd)): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
+
+
 def cut(text: str, names: set[str]) -> str:
     """The header `text` with the blocks of `names` alone, and of ATen's headers those that these need."""
     prelude, *found = text.split("\n// [")
     kept = [block for block in found if block.partition("]")[0] in names]
     headers = sorted({header for block in kept for header in block.partition("]")[2].partition("\n")[0].split()})
     includes = "".join(f"#include <{header}>\n" for header in headers)
-    return "\n// [".join([prelude.replace(OPERATORS, includes), *kept])
+    return "\n// [".join([prelude.replace(OPERATORS, includes).replace(STABLE_OPERATORS, includes), *kept])
 
 
 def _needed(text: str, names: set[str]) -> Iterator[str]:

@@ -28,7 +28,7 @@ from interop.cython.hints import HINT, hints
 from interop.cython.patches import PATCHES, WHOLE_PATHS, applied
 from interop.cython.versions import check_version
 from interop.errors import Error
-from interop.paths import get_include, get_pxd_dir
+from interop.paths import get_include, get_pxd_dir, get_stable_dir
 
 __all__ = [
     *("DIRECTIVES", "Source", "Translation", "TranslationError", "check_written", "collected", "rules", "translate")
@@ -135,6 +135,7 @@ def translate(
     include_path: Iterable[str] = (),
     directives: Mapping[str, Any] | None = None,
     cplus: bool = True,
+    stable: bool = False,
     echo: bool = False,
     whole_paths: bool = False,
     force: bool = True,
@@ -153,6 +154,8 @@ def translate(
         Folders with further ``.pxd`` files, and Cython's directives beside `DIRECTIVES`.
     cplus
         Whether it becomes C++ and not C.
+    stable
+        Whether it is for many releases of torch: see `interop.build.Extension`.
     echo
         Whether Cython prints its errors and warnings to stderr.
     whole_paths
@@ -183,8 +186,10 @@ def translate(
         while True:
             for one in source.read:
                 check_written("the path of a file that is read", os.path.abspath(one))
-            selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
-            translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
+            instead = (Path(get_stable_dir(), "pxd"), Path(get_stable_dir(), "include")) if stable else None
+            selection = select(source.of_user(), source.pxd, Path(get_include()), declarations, instead)
+            folders = [str(selection.include), *([str(instead[1])] if instead else []), *_numpy_include(source.read)]
+            translation = Translation(source.read, tuple(folders))
             # In #line directives a path stands as it is. Without them, errors of g++ are in lines of the C++.
             has_lines = options.get("emit_linenums", False) and not any('"' in one for one in source.read)
             arguments = options | {

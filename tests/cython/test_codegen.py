@@ -152,15 +152,15 @@ class TestFiles:
             assert torch.__version__ in first
 
     def test_they_are_what_the_generator_writes_now(self, tmp_path):
-        generate(tmp_path / "pxd", tmp_path / "include", torch.__version__)
+        generate(tmp_path / "pxd", tmp_path / "include", tmp_path / "stable", torch.__version__)
         for path in GENERATED:
             root, folder = (PXD, "pxd") if path.is_relative_to(PXD) else (INCLUDE, "include")
             assert (tmp_path / folder / path.relative_to(root)).read_text() == path.read_text(), path
 
     def test_unchanged_files_are_not_touched(self, tmp_path):
-        generate(tmp_path / "pxd", tmp_path / "include", torch.__version__)
+        generate(tmp_path / "pxd", tmp_path / "include", tmp_path / "stable", torch.__version__)
         before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
-        generate(tmp_path / "pxd", tmp_path / "include", torch.__version__)
+        generate(tmp_path / "pxd", tmp_path / "include", tmp_path / "stable", torch.__version__)
         assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")} == before
 
     def test_the_reference_lists_what_there_is(self, monkeypatch):

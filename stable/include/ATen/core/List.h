@@ -1,0 +1,14 @@
+// A list of values that torch holds as IValues; here they wait in a vector until they are passed.
+#pragma once
+
+#include <vector>
+
+namespace c10 {
+
+template <class T>
+class List : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+};
+
+}  // namespace c10

@@ -1,0 +1,5 @@
+#pragma once
+#include <torch/headeronly/core/MemoryFormat.h>
+namespace at {
+using namespace c10;
+}

@@ -1,0 +1,169 @@
+// A number of any element type.
+#pragma once
+
+#include <torch/headeronly/util/complex.h>
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "c10/core/ScalarType.h"
+#include "interop/stable/errors.h"
+
+namespace c10 {
+
+class Scalar {
+ public:
+  Scalar() noexcept : Scalar(int64_t{0}) {}
+  Scalar(bool value) noexcept : type_(ScalarType::Bool), integer_(value) {}
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Scalar(T value) noexcept : type_(ScalarType::Long), integer_(static_cast<int64_t>(value)) {
+    if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t)) {
+      // As in torch, an unsigned number that int64 holds is one.
+      type_ = std::in_range<int64_t>(value) ? ScalarType::Long : ScalarType::UInt64;
+    }
+  }
+  template <std::floating_point T>
+  Scalar(T value) noexcept : type_(ScalarType::Double), real_(static_cast<double>(value)) {}
+  Scalar(Half value) noexcept : Scalar(static_cast<double>(static_cast<float>(value))) {}
+  Scalar(BFloat16 value) noexcept : Scalar(static_cast<double>(static_cast<float>(value))) {}
+  template <class T>
+  Scalar(complex<T> value) noexcept : type_(ScalarType::ComplexDouble), real_(value.real()), imaginary_(value.imag()) {}
+
+  ScalarType type() const noexcept {
+    return type_;
+  }
+  bool isFloatingPoint() const noexcept {
+    return type_ == ScalarType::Double;
+  }
+  bool isComplex() const noexcept {
+    return type_ == ScalarType::ComplexDouble;
+  }
+  bool isBoolean() const noexcept {
+    return type_ == ScalarType::Bool;
+  }
+  bool isIntegral(bool include_bool) const noexcept {
+    return type_ == ScalarType::Long || type_ == ScalarType::UInt64 || (include_bool && isBoolean());
+  }
+
+  // As a number of type T; a RuntimeError where it does not fit, as in torch.
+  template <class T>
+  T to() const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return isIntegral(true) ? integer_ != 0 : real_ != 0 || imaginary_ != 0;
+    } else if constexpr (
+        std::is_same_v<T, std::complex<double>> || std::is_same_v<T, std::complex<float>> ||
+        std::is_same_v<T, complex<double>> || std::is_same_v<T, complex<float>>) {
+      return T(
+          static_cast<typename T::value_type>(isComplex() ? real_ : number<double>()),
+          static_cast<typename T::value_type>(isComplex() ? imaginary_ : 0));
+    } else {
+      check(!isComplex() || imaginary_ == 0);
+      return number<T>();
+    }
+  }
+  double toDouble() const {
+    return to<double>();
+  }
+  float toFloat() const {
+    return to<float>();
+  }
+  int64_t toLong() const {
+    return to<int64_t>();
+  }
+  uint64_t toUInt64() const {
+    return to<uint64_t>();
+  }
+  int toInt() const {
+    return to<int>();
+  }
+  bool toBool() const {
+    return to<bool>();
+  }
+  complex<double> toComplexDouble() const {
+    return to<complex<double>>();
+  }
+
+  template <class T>
+  bool equal(T value) const noexcept {
+    if constexpr (std::is_same_v<T, bool>) {
+      return isBoolean() && (integer_ != 0) == value;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      if (isBoolean()) {
+        return false;
+      }
+      if (isIntegral(false)) {
+        if constexpr (std::is_integral_v<T>) {
+          return type_ == ScalarType::UInt64 ? std::cmp_equal(static_cast<uint64_t>(integer_), value)
+                                             : std::cmp_equal(integer_, value);
+        }
+        return number_unchecked() == static_cast<double>(value);
+      }
+      return real_ == static_cast<double>(value) && imaginary_ == 0;
+    } else {
+      return !isBoolean() && (isIntegral(false) ? number_unchecked() : real_) == value.real() &&
+             (isComplex() ? imaginary_ : 0) == value.imag();
+    }
+  }
+
+  Scalar operator-() const {
+    if (isBoolean()) {
+      interop::stable::raise(interop::stable::Kind::runtime, "the negation of a truth value is not supported");
+    }
+    Scalar result(*this);
+    result.integer_ = static_cast<int64_t>(-static_cast<uint64_t>(integer_));
+    result.real_ = -real_;
+    result.imaginary_ = -imaginary_;
+    return result;
+  }
+  Scalar conj() const {
+    Scalar result(*this);
+    result.imaginary_ = -imaginary_;
+    return result;
+  }
+
+ private:
+  static void check(bool fits) {
+    if (!fits) {
+      interop::stable::raise(
+          interop::stable::Kind::runtime, "value cannot be converted to the type asked for without overflow");
+    }
+  }
+  double number_unchecked() const noexcept {
+    return type_ == ScalarType::UInt64 ? static_cast<double>(static_cast<uint64_t>(integer_))
+                                       : static_cast<double>(integer_);
+  }
+  template <class T>
+  T number() const {
+    if (isIntegral(true)) {
+      if constexpr (std::is_integral_v<T>) {
+        check(
+            type_ == ScalarType::UInt64 ? std::in_range<T>(static_cast<uint64_t>(integer_))
+                                        : std::in_range<T>(integer_));
+        return static_cast<T>(integer_);
+      }
+      return static_cast<T>(number_unchecked());
+    }
+    if constexpr (std::is_integral_v<T>) {
+      // The bounds are powers of two, and so exact.
+      constexpr double end = static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1)) * 2;
+      check(real_ < end && real_ >= (std::is_signed_v<T> ? -end : 0));
+    }
+    return static_cast<T>(real_);
+  }
+
+  ScalarType type_;
+  int64_t integer_ = 0;
+  double real_ = 0;
+  double imaginary_ = 0;
+};
+
+}  // namespace c10
+
+namespace at {
+using namespace c10;
+}

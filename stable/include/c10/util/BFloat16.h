@@ -1,0 +1,2 @@
+#pragma once
+#include <torch/headeronly/util/BFloat16.h>

@@ -1,0 +1,90 @@
+// The Python objects that stand for dtypes, devices, layouts and memory formats: by their classes and names, since what
+// is inside them is torch's own business. All of it needs the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <string>
+
+#include "ATen/core/Generator.h"
+#include "interop/device.h"
+#include "interop/stable/python_call.h"
+
+namespace interop {
+
+namespace detail {
+
+inline bool is_of(PyObject* object, const char* type) noexcept {
+  const OwnedRef found(PyObject_GetAttrString(stable::torch_module, type));
+  PyErr_Clear();
+  return found && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(found.get()));
+}
+
+// The value of an enum, from `first` on, that to_python() makes this object of.
+template <class Enum>
+Enum value_of(PyObject* object, int end) {
+  for (int i = 0; i < end; ++i) {
+    const OwnedRef candidate(stable::to_python(static_cast<Enum>(i)));
+    if (candidate.get() == object) {
+      return static_cast<Enum>(i);
+    }
+  }
+  stable::raise(stable::Kind::value, stable::detail::text_of(object), " is not known here");
+}
+
+}  // namespace detail
+
+inline bool is_dtype(PyObject* object) noexcept {
+  return detail::is_of(object, "dtype");
+}
+inline bool is_device(PyObject* object) noexcept {
+  return detail::is_of(object, "device");
+}
+inline bool is_layout(PyObject* object) noexcept {
+  return detail::is_of(object, "layout");
+}
+inline bool is_memory_format(PyObject* object) noexcept {
+  return detail::is_of(object, "memory_format");
+}
+inline bool is_generator(PyObject* object) noexcept {
+  return detail::is_of(object, "Generator");
+}
+
+inline at::ScalarType dtype_of(PyObject* object) {
+  const std::string name = stable::detail::text_of(object);  // torch.float32
+  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
+    const auto type = static_cast<at::ScalarType>(i);
+    if (name == "torch." + c10::getDtypeNames(type).first) {
+      return type;
+    }
+  }
+  stable::raise(stable::Kind::type, name, " is a dtype that the torch that this module was built with does not have");
+}
+inline at::Device device_of(PyObject* object) {
+  return at::Device(stable::detail::text_of(object));
+}
+inline at::Layout layout_of(PyObject* object) {
+  return detail::value_of<at::Layout>(object, static_cast<int>(at::Layout::NumOptions));
+}
+inline at::MemoryFormat memory_format_of(PyObject* object) {
+  return detail::value_of<at::MemoryFormat>(object, static_cast<int>(at::MemoryFormat::NumOptions));
+}
+inline at::Generator generator_of(PyObject* object) noexcept {
+  return at::Generator(object);
+}
+
+// The way back: new references.
+inline PyObject* wrap_dtype(at::ScalarType value) {
+  return stable::to_python(value);
+}
+inline PyObject* wrap_layout(at::Layout value) {
+  return stable::to_python(value);
+}
+inline PyObject* wrap_memory_format(at::MemoryFormat value) {
+  return stable::to_python(value);
+}
+inline PyObject* wrap_device(const at::Device& value) {
+  return stable::to_python(value);
+}
+
+}  // namespace interop

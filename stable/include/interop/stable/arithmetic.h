@@ -1,0 +1,104 @@
+// Sums, products and comparisons with numbers.
+//
+// Their schemas have a number of any type (Scalar), which torch's C interface does not carry. Where a tensor of no
+// dimensions means the same as the number, that is passed instead; where it does not, the call goes through Python.
+// Only the element type of the result could differ: a number never makes it a wider one of its own kind, nor does such
+// a tensor beside one that has dimensions; and a kind that is not above that of the other operand changes nothing.
+#pragma once
+
+#include "c10/core/Scalar.h"
+#include "interop/stable/ivalue.h"
+#include "interop/stable/python_call.h"
+
+namespace interop::stable {
+
+namespace detail {
+
+// Truth values, integers, real and complex numbers, in torch's order of promotion.
+inline int kind_of(at::ScalarType type) {
+  return type == at::ScalarType::Bool ? 0 : c10::isIntegralType(type, false) ? 1 : c10::isComplexType(type) ? 3 : 2;
+}
+
+inline bool can_stand_for(const at::Scalar& number, const Tensor& other) {
+  return other.dim() > 0 && kind_of(number.type()) <= kind_of(other.scalar_type()) &&
+         number.type() != at::ScalarType::UInt64 && !other.is_quantized();
+}
+
+inline Tensor of_no_dimensions(const at::Scalar& number) {
+  AtenTensorHandle handle = nullptr;
+  if (number.isBoolean()) {
+    INTEROP_CALL(aoti_torch_scalar_to_tensor_bool, number.toBool(), &handle);
+  } else if (number.isIntegral(false)) {
+    INTEROP_CALL(aoti_torch_scalar_to_tensor_int64, number.toLong(), &handle);
+  } else if (number.isComplex()) {
+    const auto value = number.to<std::complex<double>>();
+    INTEROP_CALL(aoti_torch_scalar_to_tensor_complex128, c10::complex<double>(value.real(), value.imag()), &handle);
+  } else {
+    INTEROP_CALL(aoti_torch_scalar_to_tensor_float64, number.toDouble(), &handle);
+  }
+  return Tensor(handle);
+}
+
+// self - factor * other, where that is exact: the C interface has no sum, and takes the factor as a double.
+inline Tensor subtract(const Tensor& self, const Tensor& other, double factor) {
+  AtenTensorHandle handle = nullptr;
+  INTEROP_CALL(aoti_torch_aten_subtract_Tensor, self.get(), other.get(), factor, &handle);
+  return Tensor(handle);
+}
+
+// Whether a factor that is a double is taken for the operands' sum, and changes nothing but its value.
+inline bool takes_real_factor(const Tensor& self, const Tensor& other, const at::Scalar& factor) {
+  return !factor.isComplex() && !factor.isBoolean() && factor.type() != at::ScalarType::UInt64 &&
+         std::max(kind_of(self.scalar_type()), kind_of(other.scalar_type())) >= 2;
+}
+
+}  // namespace detail
+
+#define INTEROP_SUM(name, sign)                                                                             \
+  inline Tensor name(const Tensor& self, const Tensor& other, const at::Scalar& alpha) {                    \
+    if (detail::takes_real_factor(self, other, alpha)) {                                                    \
+      return detail::subtract(self, other, sign alpha.toDouble());                                          \
+    }                                                                                                       \
+    static constinit PythonOperator callee(                                                                 \
+        "aten::" #name, "Tensor", #name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"); \
+    return callee.call<Tensor>({"alpha"}, self, other, alpha);                                              \
+  }                                                                                                         \
+  inline Tensor name(const Tensor& self, const at::Scalar& other, const at::Scalar& alpha) {                \
+    if (detail::can_stand_for(other, self)) {                                                               \
+      const Tensor number = detail::of_no_dimensions(other);                                                \
+      if (detail::takes_real_factor(self, number, alpha)) {                                                 \
+        return detail::subtract(self, number, sign alpha.toDouble());                                       \
+      }                                                                                                     \
+    }                                                                                                       \
+    static constinit PythonOperator callee(                                                                 \
+        "aten::" #name, "Scalar", #name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor");    \
+    return callee.call<Tensor>({}, self, other, alpha);                                                     \
+  }
+INTEROP_SUM(add, -)
+INTEROP_SUM(sub, +)
+#undef INTEROP_SUM
+
+#define INTEROP_WITH_NUMBER(name)                                                                                     \
+  inline Tensor name(const Tensor& self, const Tensor& other) {                                                       \
+    static constinit Operator callee("aten::" #name, "Tensor", #name ".Tensor(Tensor self, Tensor other) -> Tensor"); \
+    return callee.call<Tensor>(self, other);                                                                          \
+  }                                                                                                                   \
+  inline Tensor name(const Tensor& self, const at::Scalar& other) {                                                   \
+    if (detail::can_stand_for(other, self)) {                                                                         \
+      return name(self, detail::of_no_dimensions(other));                                                             \
+    }                                                                                                                 \
+    static constinit PythonOperator callee(                                                                           \
+        "aten::" #name, "Scalar", #name ".Scalar(Tensor self, Scalar other) -> Tensor");                              \
+    return callee.call<Tensor>({}, self, other);                                                                      \
+  }
+INTEROP_WITH_NUMBER(mul)
+INTEROP_WITH_NUMBER(div)
+INTEROP_WITH_NUMBER(eq)
+INTEROP_WITH_NUMBER(ne)
+INTEROP_WITH_NUMBER(lt)
+INTEROP_WITH_NUMBER(le)
+INTEROP_WITH_NUMBER(gt)
+INTEROP_WITH_NUMBER(ge)
+#undef INTEROP_WITH_NUMBER
+
+}  // namespace interop::stable

@@ -1,0 +1,55 @@
+// A tensor over memory of the caller's.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "interop/stable/tensor.h"
+
+namespace interop::stable {
+
+using Deleter = void (*)(void* data, void* context);
+
+// `sizes` in elements of `dtype`. `deleter` is called once, when no tensor has the memory any more, on whatever thread
+// that is and without the GIL; null if the memory outlives all tensors. Contiguous, unless there are strides.
+inline Tensor from_blob(
+    void* data,
+    at::IntArrayRef sizes,
+    at::IntArrayRef strides,
+    at::ScalarType dtype,
+    const interop::Device& device,
+    Deleter deleter,
+    void* context) {
+  if (sizes.size() != strides.size()) {
+    raise(
+        Kind::value, "from_blob(): argument 'strides' must have one for each of the ", sizes.size(), " sizes, got ",
+        strides.size());
+  }
+  for (const int64_t size : sizes) {
+    if (size < 0) {
+      raise(Kind::value, "from_blob(): argument 'sizes' must not be negative, got ", size);
+    }
+  }
+  AtenTensorHandle handle = nullptr;
+  INTEROP_CALL(
+      torch_from_blob, data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), 0,
+      static_cast<int32_t>(dtype), static_cast<int32_t>(device.type()), device.index(), &handle,
+      static_cast<int32_t>(at::Layout::Strided), nullptr, 0, deleter, context);
+  return Tensor(handle);
+}
+
+inline Tensor from_blob(
+    void* data, at::IntArrayRef sizes, at::ScalarType dtype, Deleter deleter = nullptr, void* context = nullptr) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = stride;
+    if (__builtin_mul_overflow(stride, std::max<int64_t>(sizes[d], 1), &stride)) {
+      raise(Kind::value, "from_blob(): argument 'sizes' has more elements than an int64 can count");
+    }
+  }
+  return from_blob(data, sizes, strides, dtype, interop::Device(), deleter, context);
+}
+
+}  // namespace interop::stable

@@ -1,0 +1,311 @@
+// Values on the stack of torch's dispatcher: each is a word of 64 bits, which for a tensor, a list, a text and an
+// optional value is a handle that whoever takes the word owns.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ATen/core/List.h"
+#include "c10/util/ArrayRef.h"
+#include "c10/util/OptionalArrayRef.h"
+#include "interop/python_error.h"
+#include "interop/stable/tensor.h"
+
+namespace interop::stable {
+
+// A value of type T as a word, and back: specialised for each kind of type.
+template <class T>
+struct Word;
+
+// Numbers.
+template <class T>
+  requires std::is_arithmetic_v<T>
+struct Word<T> {
+  static StableIValue give(T value) noexcept {
+    StableIValue word = 0;
+    std::memcpy(&word, &value, sizeof(value));
+    return word;
+  }
+  static T take(StableIValue word) noexcept {
+    T value;
+    std::memcpy(&value, &word, sizeof(value));
+    return value;
+  }
+};
+// torch's enums, whose numbers are those of the C interface.
+template <class T>
+  requires std::is_enum_v<T>
+struct Word<T> {
+  static StableIValue give(T value) noexcept {
+    return Word<int32_t>::give(static_cast<int32_t>(value));
+  }
+  static T take(StableIValue word) noexcept {
+    return static_cast<T>(Word<int32_t>::take(word));
+  }
+};
+
+template <>
+struct Word<Tensor> {
+  static StableIValue give(const Tensor& tensor) {
+    AtenTensorHandle handle = tensor.new_handle();
+    if (!handle) {  // to torch, an undefined tensor is one, too
+      INTEROP_CALL(aoti_torch_new_uninitialized_tensor, &handle);
+    }
+    return reinterpret_cast<StableIValue>(handle);
+  }
+  static Tensor take(StableIValue word) noexcept {
+    return Tensor(reinterpret_cast<AtenTensorHandle>(word));
+  }
+};
+
+template <>
+struct Word<c10::Device> {
+  static StableIValue give(c10::Device device) noexcept {
+    const auto half = [](auto value) { return static_cast<uint32_t>(static_cast<int32_t>(value)); };
+    return static_cast<StableIValue>(half(device.type())) << 32 | half(device.index());
+  }
+  static c10::Device take(StableIValue word) {
+    return {static_cast<c10::DeviceType>(word >> 32), static_cast<c10::DeviceIndex>(static_cast<int32_t>(word))};
+  }
+};
+
+template <>
+struct Word<std::string_view> {
+  static StableIValue give(std::string_view text) {
+    StringHandle handle;
+    INTEROP_CALL(torch_new_string_handle, text.data(), text.size(), &handle);
+    return reinterpret_cast<StableIValue>(handle);
+  }
+};
+template <>
+struct Word<std::string> : Word<std::string_view> {
+  static std::string take(StableIValue word) {
+    const auto handle = reinterpret_cast<StringHandle>(word);
+    const char* data = nullptr;
+    size_t length = 0;
+    shim.torch_string_c_str(handle, &data);
+    shim.torch_string_length(handle, &length);
+    std::string text(data, length);
+    shim.torch_delete_string(handle);
+    return text;
+  }
+};
+
+// A list that is not handed over yet.
+class List {
+ public:
+  explicit List(size_t size) {
+    INTEROP_CALL(torch_new_list_reserve_size, size, &handle_);
+  }
+  static List taken(StableIValue word) noexcept {
+    return List(reinterpret_cast<StableListHandle>(word));
+  }
+  List(const List&) = delete;
+  List& operator=(const List&) = delete;
+  ~List() {
+    if (handle_) {
+      shim.torch_delete_list(handle_);
+    }
+  }
+  void push_back(StableIValue word) {
+    INTEROP_CALL(torch_list_push_back, handle_, word);
+  }
+  size_t size() const {
+    size_t result = 0;
+    INTEROP_CALL(torch_list_size, handle_, &result);
+    return result;
+  }
+  StableIValue operator[](size_t index) const {
+    StableIValue word = 0;
+    INTEROP_CALL(torch_list_get_item, handle_, index, &word);
+    return word;
+  }
+  StableIValue release() noexcept {
+    return reinterpret_cast<StableIValue>(std::exchange(handle_, nullptr));
+  }
+
+ private:
+  explicit List(StableListHandle handle) noexcept : handle_(handle) {}
+
+  StableListHandle handle_ = nullptr;
+};
+
+template <class T, class Values>
+StableIValue give_list(const Values& values) {
+  List list(values.size());
+  for (const auto& value : values) {
+    list.push_back(Word<T>::give(value));
+  }
+  return list.release();
+}
+
+template <class T>
+struct Word<at::ArrayRef<T>> {
+  static StableIValue give(at::ArrayRef<T> values) {
+    return give_list<T>(values);
+  }
+};
+template <class T>
+struct Word<std::vector<T>> {
+  static StableIValue give(const std::vector<T>& values) {
+    return give_list<T>(values);
+  }
+  static std::vector<T> take(StableIValue word) {
+    const List list = List::taken(word);
+    std::vector<T> values;
+    const size_t size = list.size();
+    values.reserve(size);
+    for (size_t i = 0; i < size; ++i) {
+      values.push_back(Word<T>::take(list[i]));
+    }
+    return values;
+  }
+};
+template <class T>
+struct Word<c10::List<T>> : Word<std::vector<T>> {};
+template <size_t N>
+struct Word<std::array<bool, N>> {
+  static StableIValue give(const std::array<bool, N>& values) {
+    return give_list<bool>(values);
+  }
+};
+
+// A word on the heap, or null. torch and we free each other's, with the operator of the one C++ library in the process:
+// torch's own headers do so as well, up to the functions for it that 2.13 has.
+template <class T>
+struct Word<std::optional<T>> {
+  static StableIValue give(const std::optional<T>& value) {
+    return value ? reinterpret_cast<StableIValue>(new StableIValue(Word<T>::give(*value))) : 0;
+  }
+  static std::optional<T> take(StableIValue word) {
+    auto* boxed = reinterpret_cast<StableIValue*>(word);
+    if (!boxed) {
+      return std::nullopt;
+    }
+    const StableIValue inner = *boxed;
+    delete boxed;
+    return Word<T>::take(inner);
+  }
+};
+template <class T>
+struct Word<at::OptionalArrayRef<T>> {
+  static StableIValue give(const at::OptionalArrayRef<T>& value) {
+    return Word<std::optional<at::ArrayRef<T>>>::give(value ? std::optional(*value) : std::nullopt);
+  }
+};
+
+// What a call leaves on the stack.
+template <class R>
+struct Results {
+  static constexpr size_t count = 1;
+  static R take(const StableIValue* stack) {
+    return Word<R>::take(stack[0]);
+  }
+};
+template <>
+struct Results<void> {
+  static constexpr size_t count = 0;
+  static void take(const StableIValue*) noexcept {}
+};
+template <class... R>
+struct Results<std::tuple<R...>> {
+  static constexpr size_t count = sizeof...(R);
+  static std::tuple<R...> take(const StableIValue* stack) {
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      return std::tuple<R...>{Word<R>::take(stack[i])...};
+    }(std::index_sequence_for<R...>());
+  }
+};
+
+// An operator of torch, called by its name: a `static constinit` one at each place that calls it.
+//
+// The dispatcher reads as many words from the stack as its schema has arguments. So before the first call the schema
+// that the caller was compiled for is compared with that of the torch that runs.
+class Operator {
+ public:
+  constexpr Operator(const char* name, const char* overload, const char* schema) noexcept
+      : name_(name), overload_(overload), schema_(schema) {}
+
+  // The arguments are all of the schema, in order.
+  template <class R, class... A>
+  R call(const A&... arguments) {
+    if (!checked_.load(std::memory_order_acquire)) [[unlikely]] {
+      check();
+    }
+    StableIValue stack[std::max({sizeof...(A), Results<R>::count, size_t{1}})];
+    size_t size = 0;
+    ((stack[size++] = Word<A>::give(arguments)), ...);
+    INTEROP_CALL(torch_call_dispatcher, name_, overload_, stack, target_version);
+    return Results<R>::take(stack);
+  }
+
+  void check();
+
+  const char* name() const noexcept {
+    return name_;
+  }
+  const char* overload() const noexcept {
+    return overload_;
+  }
+
+ private:
+  const char* name_;
+  const char* overload_;
+  const char* schema_;
+  std::atomic<bool> checked_ = false;
+};
+
+namespace detail {
+
+// The types of a schema's arguments and results as a text.
+inline std::string types_of(PyObject* schema) {
+  std::string text;
+  for (const char* part : {"arguments", "returns"}) {
+    const OwnedRef listed(checked(PyObject_GetAttrString(schema, part)));
+    const Py_ssize_t size = checked(PySequence_Size(listed.get()));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      const OwnedRef one(checked(PySequence_GetItem(listed.get(), i)));
+      const OwnedRef type(checked(PyObject_GetAttrString(one.get(), "type")));
+      text += text_of(type.get()) + ", ";
+    }
+    text += "-> ";
+  }
+  return text;
+}
+
+}  // namespace detail
+
+inline void Operator::check() {
+  const Gil gil;
+  const OwnedRef c_module(checked(PyObject_GetAttrString(torch_module, "_C")));
+  const std::string written = std::string(name_, std::strcspn(name_, ":") + 2) + schema_;
+  const OwnedRef expected(checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", written.c_str())));
+  const OwnedRef running(checked(PyObject_CallMethod(c_module.get(), "_get_schema", "ss", name_, overload_)));
+  if (detail::types_of(expected.get()) != detail::types_of(running.get())) {
+    raise(
+        Kind::runtime, "this module was compiled for the operator ", written,
+        ", which in the torch that is installed is ", detail::text_of(running.get()),
+        "; build it with that torch, or call the operator another way");
+  }
+  checked_.store(true, std::memory_order_release);
+}
+
+template <class Self>
+Tensor Metadata<Self>::contiguous(at::MemoryFormat memory_format) const {
+  static constinit Operator callee(
+      "aten::contiguous", "",
+      "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)");
+  return callee.call<Tensor>(Tensor(handle(), false), memory_format);
+}
+
+}  // namespace interop::stable

@@ -1,0 +1,234 @@
+// Operators that take or give a number of any type (Scalar), or a generator: torch's C interface carries neither. They
+// are called through Python: torch.ops.aten.NAME.OVERLOAD, with the GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "ATen/core/Generator.h"
+#include "c10/core/Scalar.h"
+#include "interop/exceptions.h"
+#include "interop/stable/ivalue.h"
+
+namespace interop::stable {
+
+// A value as a new Python object, and back. All of it with the GIL.
+inline PyObject* to_python(const Tensor& value) {
+  return wrap(value);
+}
+inline PyObject* to_python(bool value) {
+  return PyBool_FromLong(value);
+}
+inline PyObject* to_python(int64_t value) {
+  return PyLong_FromLongLong(value);
+}
+inline PyObject* to_python(double value) {
+  return PyFloat_FromDouble(value);
+}
+inline PyObject* to_python(std::string_view value) {
+  return PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()));
+}
+inline PyObject* to_python(const at::Scalar& value) {
+  if (value.isBoolean()) {
+    return to_python(value.toBool());
+  }
+  if (value.isComplex()) {
+    const auto number = value.to<std::complex<double>>();
+    return PyComplex_FromDoubles(number.real(), number.imag());
+  }
+  if (value.isFloatingPoint()) {
+    return to_python(value.toDouble());
+  }
+  return value.type() == at::ScalarType::UInt64 ? PyLong_FromUnsignedLongLong(value.toUInt64())
+                                                : to_python(value.toLong());
+}
+inline PyObject* torch_attribute(const char* name) {
+  return checked(PyObject_GetAttrString(torch_module, name));
+}
+inline PyObject* to_python(at::ScalarType value) {
+  return torch_attribute(c10::getDtypeNames(value).first.c_str());
+}
+inline PyObject* to_python(at::Layout value) {
+  constexpr const char* names[] = {"strided",    "sparse_coo", "sparse_csr", "_mkldnn",
+                                   "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
+  return torch_attribute(names[static_cast<int>(value)]);
+}
+inline PyObject* to_python(at::MemoryFormat value) {
+  constexpr const char* names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+  return torch_attribute(names[static_cast<int>(value)]);
+}
+inline PyObject* to_python(const c10::Device& value) {
+  return checked(PyObject_CallMethod(torch_module, "device", "s", value.str().c_str()));
+}
+inline PyObject* to_python(const at::Generator& value) {
+  return Py_NewRef(value.object() ? value.object() : Py_None);
+}
+template <class Values>
+PyObject* to_python_list(const Values& values);
+template <class T>
+PyObject* to_python(at::ArrayRef<T> values) {
+  return to_python_list(values);
+}
+template <size_t N>
+PyObject* to_python(const std::array<bool, N>& values) {
+  return to_python_list(values);
+}
+template <class T>
+PyObject* to_python(const std::optional<T>& value) {
+  return value ? to_python(*value) : Py_NewRef(Py_None);
+}
+template <class T>
+PyObject* to_python(const at::OptionalArrayRef<T>& value) {
+  return value ? to_python(*value) : Py_NewRef(Py_None);
+}
+template <class Values>
+PyObject* to_python_list(const Values& values) {
+  OwnedRef list(checked(PyList_New(0)));
+  for (const auto& value : values) {
+    const OwnedRef item(checked(to_python(value)));
+    checked(PyList_Append(list.get(), item.get()));
+  }
+  return list.release();
+}
+
+template <class R>
+struct FromPython;
+template <>
+struct FromPython<void> {
+  static void take(PyObject*) noexcept {}
+};
+template <>
+struct FromPython<Tensor> {
+  static Tensor take(PyObject* object) {
+    return object == Py_None ? Tensor() : unpack(object);
+  }
+};
+template <>
+struct FromPython<bool> {
+  static bool take(PyObject* object) {
+    return checked(PyObject_IsTrue(object)) == 1;
+  }
+};
+template <>
+struct FromPython<int64_t> {
+  static int64_t take(PyObject* object) {
+    return checked(PyLong_AsLongLong(object));
+  }
+};
+template <>
+struct FromPython<double> {
+  static double take(PyObject* object) {
+    return checked(PyFloat_AsDouble(object));
+  }
+};
+template <>
+struct FromPython<at::Scalar> {
+  static at::Scalar take(PyObject* object) {
+    if (PyBool_Check(object)) {
+      return object == Py_True;
+    }
+    if (PyFloat_Check(object)) {
+      return PyFloat_AsDouble(object);
+    }
+    if (PyComplex_Check(object)) {
+      return c10::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object));
+    }
+    int overflow = 0;
+    const long long value = checked(PyLong_AsLongLongAndOverflow(object, &overflow));
+    return overflow ? at::Scalar(checked(PyLong_AsUnsignedLongLong(object))) : at::Scalar(int64_t{value});
+  }
+};
+template <>
+struct FromPython<at::ScalarType> {
+  static at::ScalarType take(PyObject* object);
+};
+template <class T>
+struct FromPython<std::vector<T>> {
+  static std::vector<T> take(PyObject* object) {
+    std::vector<T> values;
+    const Py_ssize_t size = checked(PySequence_Size(object));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      const OwnedRef item(checked(PySequence_GetItem(object, i)));
+      values.push_back(FromPython<T>::take(item.get()));
+    }
+    return values;
+  }
+};
+template <class... R>
+struct FromPython<std::tuple<R...>> {
+  static std::tuple<R...> take(PyObject* object) {
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      // In braces, so that they are taken in order.
+      return std::tuple<R...>{FromPython<R>::take(OwnedRef(checked(PySequence_GetItem(object, i))).get())...};
+    }(std::index_sequence_for<R...>());
+  }
+};
+
+template <class T>
+PyObject* to_python(const c10::List<T>& values) {
+  return to_python_list(values);
+}
+
+// An operator as a Python function, which is looked up once for each place that calls it.
+class PythonOperator {
+ public:
+  constexpr PythonOperator(const char* name, const char* overload, const char* schema) noexcept
+      : operator_(name, overload, schema) {}
+
+  // Calls it with all arguments of its schema in order, of which the last have the `names` of keywords.
+  template <class R, class... A>
+  R call(std::initializer_list<const char*> names, const A&... arguments) {
+    const Gil gil;
+    const OwnedRef objects[] = {OwnedRef(checked(to_python(arguments)))..., OwnedRef()};
+    const size_t by_position = sizeof...(A) - names.size();
+    const OwnedRef positional(checked(PyTuple_New(static_cast<Py_ssize_t>(by_position))));
+    for (size_t i = 0; i < by_position; ++i) {
+      checked(PyTuple_SetItem(positional.get(), static_cast<Py_ssize_t>(i), Py_NewRef(objects[i].get())));
+    }
+    const OwnedRef keywords(checked(PyDict_New()));
+    size_t next = by_position;
+    for (const char* name : names) {
+      checked(PyDict_SetItemString(keywords.get(), name, objects[next++].get()));
+    }
+    const OwnedRef result(checked(PyObject_Call(function(), positional.get(), keywords.get())));
+    return FromPython<R>::take(result.get());
+  }
+
+ private:
+  PyObject* function() {
+    if (!function_) {
+      operator_.check();
+      const OwnedRef ops(torch_attribute("ops"));
+      const OwnedRef aten(checked(PyObject_GetAttrString(ops.get(), "aten")));
+      const OwnedRef packet(checked(PyObject_GetAttrString(aten.get(), operator_.name() + std::strlen("aten::"))));
+      const char* overload = operator_.overload();
+      function_ = checked(PyObject_GetAttrString(packet.get(), *overload ? overload : "default"));
+    }
+    return function_;
+  }
+
+  Operator operator_;
+  PyObject* function_ = nullptr;  // owned, as long as the process lives; the GIL guards it
+};
+
+// Of any element type, as tensor.item() of Python gives it. It takes the GIL.
+inline at::Scalar number_in(const Tensor& tensor) {
+  const Gil gil;
+  const OwnedRef object(wrap(tensor));
+  const OwnedRef number(checked(PyObject_CallMethod(object.get(), "item", nullptr)));
+  return FromPython<at::Scalar>::take(number.get());
+}
+
+template <class Self>
+template <class T>
+T Metadata<Self>::item() const {
+  return number_in(Tensor(handle(), false)).template to<T>();
+}
+
+}  // namespace interop::stable

@@ -1,0 +1,245 @@
+// torch's stable C interface, found in the running process.
+//
+// A module of this kind is linked to no library of torch: linked, it could not be loaded before torch is imported, and
+// below its floor the loader would name a symbol and no version. It asks for torch when it is imported, compares
+// versions, and takes the addresses of the functions from there.
+#pragma once
+
+#include <Python.h>
+
+#include <dlfcn.h>
+#include <torch/csrc/inductor/aoti_torch/generated/c_shim_aten.h>
+#include <torch/csrc/stable/c/shim.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "interop/owned_ref.h"
+
+#ifndef INTEROP_STABLE
+#error "torch.stable is for modules that are built with stable='X.Y': Extension(..., stable='2.11')"
+#endif
+
+// What every torch from the floor on has. X(name) for each function of the C interface that the headers call.
+#define INTEROP_SHIM(X)                     \
+  X(aoti_torch_aten_subtract_Tensor)        \
+  X(aoti_torch_create_device_guard)         \
+  X(aoti_torch_delete_device_guard)         \
+  X(aoti_torch_delete_library_object)       \
+  X(aoti_torch_delete_stream)               \
+  X(aoti_torch_delete_tensor_object)        \
+  X(aoti_torch_get_current_stream)          \
+  X(aoti_torch_get_device_index)            \
+  X(aoti_torch_get_device_type)             \
+  X(aoti_torch_get_dim)                     \
+  X(aoti_torch_get_dtype)                   \
+  X(aoti_torch_get_layout)                  \
+  X(aoti_torch_get_numel)                   \
+  X(aoti_torch_get_size)                    \
+  X(aoti_torch_get_sizes)                   \
+  X(aoti_torch_get_storage_offset)          \
+  X(aoti_torch_get_stride)                  \
+  X(aoti_torch_get_strides)                 \
+  X(aoti_torch_grad_mode_is_enabled)        \
+  X(aoti_torch_grad_mode_set_enabled)       \
+  X(aoti_torch_is_contiguous)               \
+  X(aoti_torch_is_defined)                  \
+  X(aoti_torch_library_def)                 \
+  X(aoti_torch_library_init_fragment)       \
+  X(aoti_torch_library_init_impl)           \
+  X(aoti_torch_new_tensor_handle)           \
+  X(aoti_torch_new_uninitialized_tensor)    \
+  X(aoti_torch_scalar_to_tensor_bool)       \
+  X(aoti_torch_scalar_to_tensor_complex128) \
+  X(aoti_torch_scalar_to_tensor_float64)    \
+  X(aoti_torch_scalar_to_tensor_int64)      \
+  X(torch_call_dispatcher)                  \
+  X(torch_delete_list)                      \
+  X(torch_delete_string)                    \
+  X(torch_from_blob)                        \
+  X(torch_get_const_data_ptr)               \
+  X(torch_get_mutable_data_ptr)             \
+  X(torch_get_num_threads)                  \
+  X(torch_get_thread_idx)                   \
+  X(torch_library_impl)                     \
+  X(torch_list_get_item)                    \
+  X(torch_list_push_back)                   \
+  X(torch_list_size)                        \
+  X(torch_new_list_reserve_size)            \
+  X(torch_new_string_handle)                \
+  X(torch_parallel_for)                     \
+  X(torch_parse_device_string)              \
+  X(torch_set_requires_grad)                \
+  X(torch_string_c_str)                     \
+  X(torch_string_length)
+
+// What a newer torch has, and an older one may do without: X(name, type). By the types, because the headers of the
+// floor do not declare them.
+#define INTEROP_SHIM_NEWER(X)                                                            \
+  X(torch_exception_get_what_without_backtrace, const char* (*)())                       \
+  X(torch_stream_native_handle, AOTITorchError (*)(StreamHandle stream, void** ret))     \
+  X(torch_tensor_from_pyobject, AOTITorchError (*)(void* object, AtenTensorHandle* ret)) \
+  X(torch_tensor_to_pyobject, AOTITorchError (*)(AtenTensorHandle self, void* type, void** ret))
+
+// Weak, so that the loader leaves null what it does not find. The references stay in the file for tools that read from
+// them which torch it needs.
+#define INTEROP_WEAK(name) extern "C" __attribute__((weak)) decltype(name) name;
+INTEROP_SHIM(INTEROP_WEAK)
+#undef INTEROP_WEAK
+
+namespace interop::stable {
+
+struct Shim {
+#define INTEROP_FIELD(name) decltype(&::name) name = &::name;
+  INTEROP_SHIM(INTEROP_FIELD)
+#undef INTEROP_FIELD
+#define INTEROP_FIELD(name, type) std::type_identity_t<type> name = nullptr;
+  INTEROP_SHIM_NEWER(INTEROP_FIELD)
+#undef INTEROP_FIELD
+};
+
+inline Shim shim;
+
+// Whether the word behind a Python tensor's head is its at::Tensor, so that .cdata needs no copy: found out at import.
+// INTEROP_BORROW=0 in the environment says no, for tests of the other way.
+inline bool borrows = false;
+
+// torch._C._aoti's two functions, for releases without torch_tensor_from_pyobject and torch_tensor_to_pyobject.
+inline PyObject* alloc_handle = nullptr;
+inline PyObject* steal_handle = nullptr;
+
+inline PyObject* tensor_type = nullptr;  // torch.Tensor
+inline PyObject* torch_module = nullptr;
+
+inline constexpr uint64_t target_version = TORCH_TARGET_VERSION;
+
+// In the file for tools that ask what a module needs.
+extern const char requirement[];
+__attribute__((used)) inline const char requirement[] = "torch-interop stable abi: torch>=" INTEROP_STABLE;
+
+// What a function of torch's C interface could not do, in torch's words.
+class ShimError : public std::exception {
+ public:
+  explicit ShimError(std::string text) : text_(std::move(text)) {}
+  const char* what() const noexcept override {
+    return text_.c_str();
+  }
+
+ private:
+  std::string text_;
+};
+
+// Cold, so that a call of the interface costs a test and a branch.
+[[noreturn]] __attribute__((noinline, cold)) inline void fail(const char* function) {
+  if (shim.torch_exception_get_what_without_backtrace) {
+    throw ShimError(shim.torch_exception_get_what_without_backtrace());
+  }
+  throw ShimError(
+      std::string(function) +
+      " failed; torch has written the reason to stderr, because its releases before 2.13 "
+      "cannot hand it on");
+}
+
+#define INTEROP_CALL(name, ...)                                        \
+  do {                                                                 \
+    if (::interop::stable::shim.name(__VA_ARGS__) != 0) [[unlikely]] { \
+      ::interop::stable::fail(#name);                                  \
+    }                                                                  \
+  } while (false)
+
+namespace detail {
+
+// Sets `symbol` from the library where the loader has not.
+template <class T>
+bool find(void* library, const char* name, T& symbol) {
+  if (!symbol) {
+    symbol = reinterpret_cast<T>(dlsym(library, name));
+  }
+  return symbol != nullptr;
+}
+
+// "2.13.0+cpu" as {2, 13}; {0, 0} for what is no version.
+inline std::pair<int, int> parse_version(const char* text) {
+  std::pair<int, int> version{};
+  return std::sscanf(text, "%d.%d", &version.first, &version.second) == 2 ? version : std::pair{0, 0};
+}
+
+inline std::string text_of(PyObject* object) {
+  const OwnedRef text(object ? PyObject_Str(object) : nullptr);
+  const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
+  PyErr_Clear();
+  return utf8 ? utf8 : "?";
+}
+
+}  // namespace detail
+
+bool find_layout();  // in interop/stable/tensor.h
+
+// Imports torch and fills `shim`: true, or false with an ImportError set. Needs the GIL. A second call does nothing.
+inline bool initialize() {
+  if (torch_module) {
+    return true;
+  }
+  const OwnedRef torch(PyImport_ImportModule("torch"));
+  if (!torch) {
+    return false;
+  }
+  const OwnedRef version(PyObject_GetAttrString(torch.get(), "__version__"));
+  const std::string running = detail::text_of(version.get());
+  const char* missing = nullptr;
+  if (detail::parse_version(running.c_str()) >= detail::parse_version(INTEROP_STABLE)) {
+    void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+#define INTEROP_FIND(name)                                  \
+  if (!library || !detail::find(library, #name, shim.name)) \
+    missing = #name;
+    INTEROP_SHIM(INTEROP_FIND)
+#undef INTEROP_FIND
+#define INTEROP_FIND(name, type) \
+  if (library)                   \
+    detail::find(library, #name, shim.name);
+    INTEROP_SHIM_NEWER(INTEROP_FIND)
+#undef INTEROP_FIND
+    if (library) {
+      dlclose(library);  // torch keeps it
+    }
+  } else {
+    missing = "";
+  }
+  if (missing) {
+    const std::string name = *missing ? std::string(", whose library has no ") + missing : std::string();
+    PyErr_Format(
+        PyExc_ImportError, "this module was built for torch >= %s, and torch %s is installed%s; upgrade torch",
+        INTEROP_STABLE, running.c_str(), name.c_str());
+    return false;
+  }
+  tensor_type = PyObject_GetAttrString(torch.get(), "Tensor");
+  const OwnedRef c_module(PyObject_GetAttrString(torch.get(), "_C"));
+  const OwnedRef aoti(c_module ? PyObject_GetAttrString(c_module.get(), "_aoti") : nullptr);
+  if (aoti) {
+    alloc_handle = PyObject_GetAttrString(aoti.get(), "unsafe_alloc_void_ptr_from_tensor");
+    steal_handle = PyObject_GetAttrString(aoti.get(), "alloc_tensor_by_stealing_from_void_ptr");
+  }
+  if (!tensor_type || ((!alloc_handle || !steal_handle) && !shim.torch_tensor_to_pyobject)) {
+    return false;  // with the error of the attribute that is missing
+  }
+  PyErr_Clear();
+  torch_module = Py_NewRef(torch.get());
+  if (!find_layout()) {
+    Py_CLEAR(torch_module);
+    return false;
+  }
+  return true;
+}
+
+// What Cython's PyInit_ function ends with.
+inline PyObject* init_module(PyModuleDef* definition) {
+  return initialize() ? (PyModuleDef_Init)(definition) : nullptr;
+}
+
+}  // namespace interop::stable
+
+// So that torch is there before a line of the module runs.
+#define PyModuleDef_Init(definition) ::interop::stable::init_module(definition)

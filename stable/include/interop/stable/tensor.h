@@ -1,0 +1,445 @@
+// at::Tensor over a handle of torch's C interface, the Python object behind it, and the way back.
+#pragma once
+
+#include <Python.h>
+
+#include <complex>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "c10/core/Device.h"
+#include "c10/core/Layout.h"
+#include "c10/core/MemoryFormat.h"
+#include "c10/core/ScalarType.h"
+#include "c10/core/TensorOptions.h"
+#include "c10/util/ArrayRef.h"
+#include "interop/device.h"
+#include "interop/gil.h"
+#include "interop/owned_ref.h"
+#include "interop/scalar_type_of.h"
+#include "interop/stable/errors.h"
+#include "interop/stable/shim.h"
+
+namespace interop::stable {
+
+class Tensor;
+
+// What the C interface says of a tensor, for whoever has a handle. All of it is as in ATen.
+template <class Self>
+class Metadata {
+ public:
+#define INTEROP_GETTER(type, name, function)   \
+  type name() const {                          \
+    type result;                               \
+    INTEROP_CALL(function, handle(), &result); \
+    return result;                             \
+  }
+  INTEROP_GETTER(int64_t, dim, aoti_torch_get_dim)
+  INTEROP_GETTER(int64_t, ndimension, aoti_torch_get_dim)
+  INTEROP_GETTER(int64_t, numel, aoti_torch_get_numel)
+  INTEROP_GETTER(int64_t, storage_offset, aoti_torch_get_storage_offset)
+  INTEROP_GETTER(bool, is_contiguous, aoti_torch_is_contiguous)
+#undef INTEROP_GETTER
+
+  int64_t size(int64_t dim) const {
+    int64_t result;
+    INTEROP_CALL(aoti_torch_get_size, handle(), dim, &result);
+    return result;
+  }
+  int64_t stride(int64_t dim) const {
+    int64_t result;
+    INTEROP_CALL(aoti_torch_get_stride, handle(), dim, &result);
+    return result;
+  }
+  // Borrowed from the tensor, until it is resized.
+  at::IntArrayRef sizes() const {
+    int64_t* result;
+    INTEROP_CALL(aoti_torch_get_sizes, handle(), &result);
+    return {result, static_cast<size_t>(dim())};
+  }
+  at::IntArrayRef strides() const {
+    int64_t* result;
+    INTEROP_CALL(aoti_torch_get_strides, handle(), &result);
+    return {result, static_cast<size_t>(dim())};
+  }
+  at::ScalarType scalar_type() const {
+    int32_t result;
+    INTEROP_CALL(aoti_torch_get_dtype, handle(), &result);
+    return static_cast<at::ScalarType>(result);
+  }
+  caffe2::TypeMeta dtype() const {
+    return caffe2::TypeMeta(scalar_type());
+  }
+  at::Layout layout() const {
+    int32_t result;
+    INTEROP_CALL(aoti_torch_get_layout, handle(), &result);
+    return static_cast<at::Layout>(result);
+  }
+  c10::DeviceType device_type() const {
+    int32_t result;
+    INTEROP_CALL(aoti_torch_get_device_type, handle(), &result);
+    return static_cast<c10::DeviceType>(result);
+  }
+  c10::DeviceIndex get_device() const {
+    int32_t result;
+    INTEROP_CALL(aoti_torch_get_device_index, handle(), &result);
+    return static_cast<c10::DeviceIndex>(result);
+  }
+  c10::Device device() const {
+    const c10::DeviceType type = device_type();
+    return {type, type == c10::DeviceType::CPU ? c10::DeviceIndex{-1} : get_device()};
+  }
+  at::TensorOptions options() const {
+    return at::TensorOptions(scalar_type()).layout(layout()).device(device());
+  }
+  size_t itemsize() const {
+    return c10::elementSize(scalar_type());
+  }
+  int64_t element_size() const {
+    return static_cast<int64_t>(itemsize());
+  }
+  size_t nbytes() const {
+    return static_cast<size_t>(numel()) * itemsize();
+  }
+  bool is_complex() const {
+    return c10::isComplexType(scalar_type());
+  }
+  bool is_floating_point() const {
+    return c10::isFloatingType(scalar_type());
+  }
+  bool is_cpu() const {
+    return device_type() == c10::DeviceType::CPU;
+  }
+  bool is_cuda() const {
+    return device_type() == c10::DeviceType::CUDA;
+  }
+  bool is_meta() const {
+    return device_type() == c10::DeviceType::Meta;
+  }
+  bool is_sparse() const {
+    return layout() == c10::Layout::Sparse;
+  }
+  bool is_sparse_csr() const {
+    return layout() == c10::Layout::SparseCsr;
+  }
+  bool is_mkldnn() const {
+    return layout() == c10::Layout::Mkldnn;
+  }
+  bool is_quantized() const {
+    return c10::isQIntType(scalar_type());
+  }
+
+  // The tensor itself if its memory is in order already, else a copy.
+  Tensor contiguous(at::MemoryFormat memory_format = at::MemoryFormat::Contiguous) const;
+
+  // The value of a tensor of one element. It waits for the device.
+  template <class T>
+  T item() const;
+
+  // Borrowed from the storage; nothing is converted.
+  const void* const_data_ptr() const {
+    const void* result;
+    INTEROP_CALL(torch_get_const_data_ptr, handle(), &result);
+    return result;
+  }
+  void* mutable_data_ptr() const {
+    void* result;
+    INTEROP_CALL(torch_get_mutable_data_ptr, handle(), &result);
+    return result;
+  }
+  void* data_ptr() const {
+    return mutable_data_ptr();
+  }
+  // A RuntimeError for another element type than that of the tensor, as in torch.
+  template <class T>
+  const T* const_data_ptr() const {
+    check_element<T>();
+    return static_cast<const T*>(const_data_ptr());
+  }
+  template <class T>
+  T* mutable_data_ptr() const {
+    check_element<T>();
+    return static_cast<T*>(mutable_data_ptr());
+  }
+  template <class T>
+  T* data_ptr() const {
+    return mutable_data_ptr<T>();
+  }
+
+ private:
+  AtenTensorHandle handle() const {
+    return static_cast<const Self*>(this)->get();
+  }
+  template <class T>
+  void check_element() const;
+};
+
+template <class Self>
+template <class T>
+void Metadata<Self>::check_element() const {
+  const at::ScalarType type = scalar_type();
+  if (type != scalar_type_of<T>()) [[unlikely]] {
+    raise(
+        Kind::runtime, "expected scalar type ", c10::toString(scalar_type_of<T>()), " but found ", c10::toString(type));
+  }
+}
+
+// A tensor, owned; null by default, which is an undefined one and costs nothing. A move leaves null.
+class Tensor : public Metadata<Tensor> {
+ public:
+  Tensor() noexcept = default;
+  // Takes the handle over, or borrows it for as long as its owner keeps it.
+  explicit Tensor(AtenTensorHandle handle, bool owned = true) noexcept : handle_(handle), owned_(owned) {}
+  Tensor(const Tensor& other) : handle_(other.new_handle()) {}
+  Tensor(Tensor&& other) : handle_(other.owned_ ? std::exchange(other.handle_, nullptr) : other.new_handle()) {}
+  Tensor& operator=(const Tensor& other) {
+    return *this = Tensor(other);
+  }
+  Tensor& operator=(Tensor&& other) {
+    Tensor taken(std::move(other));  // one that is borrowed becomes owned
+    std::swap(handle_, taken.handle_);
+    std::swap(owned_, taken.owned_);
+    return *this;
+  }
+  ~Tensor() {
+    if (owned_ && handle_) {
+      shim.aoti_torch_delete_tensor_object(handle_);
+    }
+  }
+
+  // For a function of the C interface that needs a tensor.
+  AtenTensorHandle get() const {
+    if (!handle_) [[unlikely]] {
+      raise(Kind::type, "the tensor is undefined (None)");
+    }
+    return handle_;
+  }
+  bool defined() const {
+    bool result = false;
+    if (handle_) {
+      INTEROP_CALL(aoti_torch_is_defined, handle_, &result);
+    }
+    return result;
+  }
+  void reset() {
+    *this = Tensor();
+  }
+  // Another reference to the same tensor, for who takes it over. Null stays null.
+  AtenTensorHandle new_handle() const {
+    AtenTensorHandle result = nullptr;
+    if (handle_) {
+      INTEROP_CALL(aoti_torch_new_tensor_handle, handle_, &result);
+    }
+    return result;
+  }
+  // The same tensor without a reference of its own.
+  Tensor borrowed() const noexcept {
+    return Tensor(handle_, false);
+  }
+
+  struct Pointer;
+  Pointer getIntrusivePtr() const;
+
+  const Tensor& set_requires_grad(bool requires_grad) const {
+    INTEROP_CALL(torch_set_requires_grad, get(), requires_grad);
+    return *this;
+  }
+  bool requires_grad() const;
+  bool is_same(const Tensor& other) const;
+
+ private:
+  AtenTensorHandle handle_ = nullptr;
+  bool owned_ = true;
+};
+
+// See interop/method.h.
+struct Tensor::Pointer {
+  Tensor tensor;
+};
+inline Tensor::Pointer Tensor::getIntrusivePtr() const {
+  return {borrowed()};
+}
+
+// ---- From Python and back. All of it needs the GIL, and takes it where it is not held.
+
+inline bool is_tensor(PyObject* object) noexcept {
+  return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor_type));
+}
+
+// The tensor of an object that is_tensor(), by torch's own functions: owned. They trust isinstance(), which objects can
+// lie to; so no other object may come here.
+inline Tensor official(PyObject* object) {
+  const Gil gil;
+  AtenTensorHandle handle = nullptr;
+  if (shim.torch_tensor_from_pyobject) {
+    INTEROP_CALL(torch_tensor_from_pyobject, object, &handle);
+    return Tensor(handle);
+  }
+  const OwnedRef arguments(PyTuple_Pack(1, object));
+  const OwnedRef capsule(arguments ? PyObject_Call(alloc_handle, arguments.get(), nullptr) : nullptr);
+  handle = capsule ? static_cast<AtenTensorHandle>(PyCapsule_GetPointer(capsule.get(), nullptr)) : nullptr;
+  if (!handle) {
+    PyErr_Clear();
+    raise(Kind::runtime, "torch cannot make a handle of the tensor");
+  }
+  return Tensor(handle);
+}
+
+// x.cdata: the place behind the head of a torch.Tensor, so that to Cython it is a field. Where the import has found
+// that the tensor itself lies there, its address is the handle, and nothing is copied. Otherwise each use asks torch.
+class TensorField : public Metadata<TensorField> {
+ public:
+  TensorField(const TensorField&) = delete;  // its address is what it means
+  TensorField& operator=(const TensorField&) = delete;
+
+  // Borrowed for an argument; a variable that it is assigned to owns a reference.
+  operator Tensor() const {
+    return borrows ? Tensor(address(), false) : official(object());
+  }
+  operator at::TensorOptions() const = delete;
+
+  // For Metadata: the handle is only used while the Python object lives.
+  AtenTensorHandle get() const {
+    if (borrows) [[likely]] {
+      return address();
+    }
+    return kept();
+  }
+  bool defined() const {
+    return Tensor(*this).defined();
+  }
+  Tensor::Pointer getIntrusivePtr() const {
+    return {Tensor(*this)};
+  }
+  bool requires_grad() const {
+    return Tensor(*this).requires_grad();
+  }
+  bool is_same(const Tensor& other) const {
+    return Tensor(*this).is_same(other);
+  }
+
+ private:
+  AtenTensorHandle address() const noexcept {
+    return reinterpret_cast<AtenTensorHandle>(const_cast<TensorField*>(this));
+  }
+  PyObject* object() const noexcept {
+    return reinterpret_cast<PyObject*>(reinterpret_cast<char*>(const_cast<TensorField*>(this)) - sizeof(PyObject));
+  }
+  // A handle that lasts until the next one of this thread: long enough for one question about the tensor.
+  AtenTensorHandle kept() const {
+    thread_local Tensor last;
+    last = official(object());
+    return last.get();
+  }
+};
+
+// A new reference to the torch.Tensor of a tensor: the object that it already has, else a new one; None if undefined.
+inline PyObject* wrap(const Tensor& tensor) {
+  if (!tensor.defined()) {
+    return Py_NewRef(Py_None);
+  }
+  if (shim.torch_tensor_to_pyobject) {
+    void* result = nullptr;
+    INTEROP_CALL(torch_tensor_to_pyobject, tensor.get(), nullptr, &result);
+    return static_cast<PyObject*>(result);
+  }
+  // Whatever its name says, this function copies what the handle refers to, and leaves the handle to us.
+  const OwnedRef capsule(PyCapsule_New(tensor.get(), nullptr, nullptr));
+  const OwnedRef arguments(capsule ? PyTuple_Pack(1, capsule.get()) : nullptr);
+  PyObject* result = arguments ? PyObject_Call(steal_handle, arguments.get(), nullptr) : nullptr;
+  if (!result) {
+    PyErr_Clear();
+    raise(Kind::runtime, "torch cannot make a Python object of the tensor");
+  }
+  return result;
+}
+
+inline std::string class_name(PyObject* object) {
+  const OwnedRef name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
+  return detail::text_of(name.get());
+}
+
+// The tensor of any object; a TypeError for what is not a torch.Tensor.
+inline Tensor unpack(PyObject* object) {
+  if (!is_tensor(object)) {
+    raise(
+        Kind::type, "argument 'obj' must be a torch.Tensor, got ", class_name(object),
+        "; make one with torch.as_tensor(obj) first");
+  }
+  return official(object);
+}
+
+inline bool Tensor::requires_grad() const {
+  const Gil gil;
+  const OwnedRef object(wrap(*this));
+  const OwnedRef value(PyObject_GetAttrString(object.get(), "requires_grad"));
+  return value && PyObject_IsTrue(value.get()) == 1;
+}
+
+// There is one Python object of each tensor.
+inline bool Tensor::is_same(const Tensor& other) const {
+  const Gil gil;
+  const OwnedRef mine(wrap(*this)), others(wrap(other));
+  return mine.get() == others.get();
+}
+
+// Whether two handles are to one tensor, by the word that they point to. Only for find_layout().
+inline bool same_word(const void* a, const void* b) noexcept {
+  return std::memcmp(a, b, sizeof(void*)) == 0;
+}
+
+// Finds out, with two live tensors, whether what lies behind an object's head is what torch's own handle points to.
+inline bool find_layout() {
+  const char* wish = std::getenv("INTEROP_BORROW");
+  if (wish && std::string_view(wish) == "0") {
+    return true;
+  }
+  try {
+    bool found = true;
+    for (int i = 0; i < 2; ++i) {
+      const OwnedRef tensor(PyObject_CallMethod(torch_module, "empty", "i", i));
+      if (!tensor) {
+        return false;
+      }
+      // A tensor is larger than a head and two words, so the place may be read.
+      const char* behind_head = reinterpret_cast<const char*>(tensor.get()) + sizeof(PyObject);
+      found = found && same_word(official(tensor.get()).get(), behind_head);
+    }
+    borrows = found;
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_ImportError, error.what());
+    return false;
+  }
+  return true;
+}
+
+}  // namespace interop::stable
+
+namespace c10 {
+using string_view = std::string_view;
+}
+
+namespace at {
+using namespace c10;
+using Tensor = interop::stable::Tensor;
+using TensorBase = interop::stable::Tensor;
+using TensorList = ArrayRef<Tensor>;
+using ITensorListRef = ArrayRef<Tensor>;
+}  // namespace at
+
+namespace interop {
+
+using stable::is_tensor;
+using stable::unpack;
+using stable::wrap;
+
+}  // namespace interop
+
+// What Cython takes for the struct behind torch.Tensor; it names it without a namespace.
+struct interop_THPVariable {
+  PyObject ob_base;
+  interop::stable::TensorField cdata;
+};

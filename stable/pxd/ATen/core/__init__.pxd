@@ -1,0 +1,1 @@
+# Mirrors of the headers in ATen/core.
