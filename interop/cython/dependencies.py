@@ -19,7 +19,7 @@ from Cython.Utils import detect_opened_file_encoding, find_root_package_dir
 
 from interop.cython.patches import replaced
 
-__all__ = ["Dependencies", "package_root", "read_source", "unforeseen"]
+__all__ = ["Dependencies", "package_root", "read_source", "unforeseen", "wrong_line"]
 
 
 class Dependencies(DependencyTree):
@@ -56,7 +56,7 @@ class _Context(Context):
         )
         if found or source_file_path is None:
             return found
-        raise _wrong_line(
+        raise wrong_line(
             f"there is no file {filename!r} to include, neither beside this one nor in the folders that are searched",
             source_file_path,
             rf"^[ \t]*include[ \t]+(?=['\"]{re.escape(filename)}['\"])",
@@ -94,11 +94,11 @@ def _refuse_unknown_encoding(path: str) -> None:
     try:
         "".encode(name)
     except LookupError as error:
-        raise _wrong_line(str(error), path, rf"coding[:=]\s*(?={re.escape(name)})") from None
+        raise wrong_line(str(error), path, rf"coding[:=]\s*(?={re.escape(name)})") from None
 
 
-def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
-    """An error at what follows the pattern `before`."""
+def wrong_line(message: str, path: str, before: str) -> SyntaxError:
+    """An error in the source `path`, at what follows the pattern `before`."""
     text = read_source(path)
     found = re.search(before, text, re.MULTILINE)
     line, column = 1, 1

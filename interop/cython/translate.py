@@ -20,6 +20,7 @@ from Cython.Compiler import Errors
 from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 
+from interop.cython.backend import check_backend
 from interop.cython.checks import checked
 from interop.cython.declarations import select
 from interop.cython.dependencies import Dependencies, unforeseen
@@ -135,6 +136,7 @@ def translate(
     include_path: Iterable[str] = (),
     directives: Mapping[str, Any] | None = None,
     cplus: bool = True,
+    stable: bool = False,
     echo: bool = False,
     whole_paths: bool = False,
     force: bool = True,
@@ -153,6 +155,8 @@ def translate(
         Folders with further ``.pxd`` files, and Cython's directives beside `DIRECTIVES`.
     cplus
         Whether it becomes C++ and not C.
+    stable
+        Whether it is for many releases of torch: it then cimports ``torch.stable``, and otherwise must not.
     echo
         Whether Cython prints its errors and warnings to stderr.
     whole_paths
@@ -183,6 +187,7 @@ def translate(
         while True:
             for one in source.read:
                 check_written("the path of a file that is read", os.path.abspath(one))
+            check_backend(source.read, source.of_user(), source.pxd, stable)
             selection = select(source.of_user(), source.pxd, Path(get_include()), declarations)
             translation = Translation(source.read, (str(selection.include), *_numpy_include(source.read)))
             # In #line directives a path stands as it is. Without them, errors of g++ are in lines of the C++.
