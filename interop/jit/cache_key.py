@@ -34,7 +34,7 @@ __all__ = [
 FORMAT = 4
 """Goes up when the layout of the cache changes."""
 
-BUILD = ("pxd", "include", "csrc", "build", "cython", "jit", "toolchain.py")
+BUILD = ("pxd", "include", "csrc", "build", "cython", "jit", "stable_abi.py", "toolchain.py")
 """The parts of this package that decide what a build makes of its inputs."""
 
 VARIABLES = (

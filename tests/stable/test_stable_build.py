@@ -19,6 +19,8 @@ from setuptools import Distribution
 import interop
 from interop import _core
 from interop.build import BuildExtension, Extension, TranslationError, cythonize
+from interop.jit.cache import root
+from interop.jit.cache_key import Target
 from interop.stable_abi import StableABI, of_macros, stable_abi
 from interop.toolchain import MINIMUM_STABLE
 
@@ -270,3 +272,56 @@ class TestTranslation:
         with pytest.raises(TranslationError, match=r"is for one release of torch, and this module for many") as raised:
             cythonize(Extension("mixed", ["mixed.pyx"], stable="2.11"))
         assert (raised.value.filename, raised.value.lineno) == ("mixed.pyx", 2)
+
+
+@pytest.mark.long
+class TestLoad:
+    SOURCE = """
+    cdef extern from *:
+        const char* INTEROP_STABLE
+    def oldest():
+        return INTEROP_STABLE.decode()
+    """
+
+    @pytest.fixture
+    def cache(self, tmp_path, monkeypatch):
+        """An empty cache."""
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / "cache"))
+
+    def test_one_file_and_nothing_precompiled(self, cache):
+        module = interop.load_inline(self.SOURCE, stable="2.11")
+        assert module.oldest() == "2.11"
+        folder = Path(module.__file__).parent
+        assert [path.name for path in folder.glob("*.so")] == [Path(module.__file__).name]
+        assert module.__file__.endswith(sysconfig.get_config_var("EXT_SUFFIX"))
+        assert {path.name for path in root().iterdir()}.isdisjoint({"headers", "support"})
+
+    def test_it_is_found_again(self, cache):
+        """For the same arguments alone."""
+        first = interop.load_inline(self.SOURCE, name="found_again", stable="2.11")
+        assert interop.load_inline(self.SOURCE, name="found_again", stable="2.11") is first
+        given = [{}, {"stable": "2.11"}, {"stable": "2.12"}, {"stable": "2.11", "py_limited_api": "cp311"}]
+        keys = {Target("found_again", ("m.pyx",), {"m.pyx": self.SOURCE}, options=options).key() for options in given}
+        assert len(keys) == len(given)
+
+    @needs_limited_api
+    def test_the_limited_api(self, cache):
+        module = interop.load_inline(self.SOURCE, stable="2.11", py_limited_api="cp311")
+        assert module.__file__.endswith(".abi3.so")
+        assert module.oldest() == "2.11"
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"stable": "2.9"}, r"stable must be .*, got '2\.9'"),
+            ({"py_limited_api": "cp311"}, "py_limited_api must be left out without stable"),
+            ({"stable": "2.11", "py_limited_api": "cp39"}, "py_limited_api must be .*, got 'cp39'"),
+        ],
+    )
+    def test_wrong_arguments(self, cache, options, message):
+        with pytest.raises(ValueError, match=message):
+            interop.load_inline(self.SOURCE, **options)
+
+    def test_the_other_backends_declarations(self, cache):
+        with pytest.raises(interop.jit.BuildError, match=r"cython_source:1:\d+: torch is for one release of torch"):
+            interop.load_inline("cimport torch\n", stable="2.11")
