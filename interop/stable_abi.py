@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from interop.toolchain import MINIMUM_STABLE, find_torch
 
-__all__ = ["MINIMUM_LIMITED_API", "StableABI", "of_macros", "stable_abi"]
+__all__ = ["MINIMUM_LIMITED_API", "StableABI", "of_macros", "release_of", "stable_abi"]
 
 MINIMUM_LIMITED_API = (3, 11)
 """The first release of CPython whose Limited API has buffers, which typed memoryviews need."""
@@ -64,9 +64,9 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
             )
         return None
     installed = find_torch()
-    newest = _release(installed.version) if installed else None
+    newest = release_of(installed.version) if installed else None
     asked = re.fullmatch(r"(\d+)\.(\d+)", stable) if isinstance(stable, str) else None
-    release = _release(stable) if asked and isinstance(stable, str) else None
+    release = release_of(stable) if asked and isinstance(stable, str) else None
     if release is None or release < MINIMUM_STABLE or (newest and release > newest):
         last = f" to {_dotted(newest)!r}, which is installed" if newest else ""
         raise ValueError(
@@ -95,7 +95,8 @@ def of_macros(macros: Iterable[tuple[str, str | None]]) -> StableABI | None:
     return StableABI(values[_TORCH], values.get(_PYTHON)) if _TORCH in values else None
 
 
-def _release(version: str) -> tuple[int, int]:
+def release_of(version: str) -> tuple[int, int]:
+    """The minor release of a version, for comparisons."""
     major, minor = version.split(".")[:2]
     return int(major), int(re.match(r"\d+", minor)[0])  # type: ignore[index]  # such as 15a0
 

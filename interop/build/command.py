@@ -17,7 +17,7 @@ from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
 from interop.processes import ended_with_us
-from interop.stable_abi import StableABI, of_macros
+from interop.stable_abi import StableABI, of_macros, release_of
 
 
 class BuildExtension(cpp_extension.BuildExtension):
@@ -132,7 +132,7 @@ def _require_torch(distribution: setuptools.Distribution, abis: list[StableABI])
     """Adds torch to what the project requires, if the project leaves that to its build."""
     if not abis or any(re.match(r"torch(?![\w.-])", text, re.IGNORECASE) for text in distribution.install_requires):
         return
-    newest = max((abi.torch for abi in abis), key=lambda release: tuple(map(int, release.split("."))))
+    newest = max((abi.torch for abi in abis), key=release_of)
     if not _leaves_dependencies_to_the_build(Path(distribution.src_root or "", "pyproject.toml")):
         print(f"interop: name 'torch>={newest}' among the dependencies in pyproject.toml", flush=True)
         return

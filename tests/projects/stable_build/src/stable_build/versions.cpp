@@ -5,6 +5,9 @@
 #include <dlfcn.h>
 #include <torch/csrc/stable/c/shim.h>
 
+// As the facade's headers note it for `python -m interop doctor`.
+[[gnu::used]] static const char note[] = "torch-interop stable abi: torch>=" INTEROP_STABLE ", " INTEROP_LIMITED_API;
+
 uint64_t target_of_the_other_source() {
   return TORCH_TARGET_VERSION;
 }
