@@ -9,7 +9,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from interop.cli import USAGE, CommandError, Parser
-from interop.toolchain import find_torch
+from interop.stable_abi import stable_abi
+from interop.toolchain import MINIMUM_STABLE, find_torch
 
 __all__ = ["main", "write_project"]
 
@@ -23,6 +24,15 @@ PLACEHOLDER = "your_project"
 
 TORCH = "your_torch"
 """Stands for what the project asks for of torch: see `interop.abi.names.torch_requirement`."""
+
+STABLE, LIMITED_API, PYTHON = "your_stable", "your_limited_api", "your_python"
+"""Stand for the arguments of a stable module, and for the oldest CPython that it runs with."""
+
+REQUIRES_PYTHON = '">=3.11"'
+"""Stands for that CPython in pyproject.toml, which would not be valid with another placeholder."""
+
+VECTORCALL = (3, 12)
+"""The first CPython whose Limited API has it. A call of a function that is made for an older costs twice as much."""
 
 RENAMED = {"gitignore": ".gitignore"}
 """Files that would mean something under their own name where the templates lie."""
@@ -57,10 +67,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("name", metavar="NAME", help="the name of the package")
     parser.add_argument("--cuda", action="store_true", help="with a CUDA kernel, behind an operator for torch.ops")
     parser.add_argument("--cmake", action="store_true", help="built by CMake with scikit-build-core, not by setuptools")
+    parser.add_argument(
+        "--stable",
+        metavar="TORCH",
+        nargs="?",
+        const=".".join(map(str, MINIMUM_STABLE)),
+        help="compiled once for this release of torch and later ones, %(const)s if it is not given, and many CPythons",
+    )
     options = parser.parse_args(arguments)
     if options.cuda and options.cmake:
         parser.error("the project with a CUDA kernel is built by setuptools: leave out --cuda or --cmake")
-    files = write_project(options.name, Path(), options.cuda, options.cmake)
+    if options.stable and (options.cuda or options.cmake):
+        parser.error(
+            "the project for many releases of torch has no CUDA and is built by setuptools: leave out the other"
+        )
+    files = write_project(options.name, Path(), options.cuda, options.cmake, options.stable)
     print("\n".join(map(str, files)))
     steps = [f"cd {options.name}", 'pip install --no-build-isolation ".[test]"', "python -m pytest"]
     if options.cmake:  # which need not be there, as what setuptools needs is
@@ -68,38 +89,61 @@ def main(arguments: list[str]) -> None:
     print("\n  ".join(["\nNext:", *steps]))
 
 
-def write_project(name: str, parent: Path, cuda: bool = False, cmake: bool = False) -> list[Path]:
+def write_project(
+    name: str, parent: Path, cuda: bool = False, cmake: bool = False, stable: str | None = None
+) -> list[Path]:
     """Write a project into the new folder `name` in `parent`, and return its files, relative to `parent`.
 
-    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake. `CommandError` if the name will not do, there
-    is such a folder already, or it cannot be written.
+    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake, and with `stable` it is for that release of
+    torch and later ones. `CommandError` if the name or the release will not do, there is such a folder already, or it
+    cannot be written.
     """
     _check_name(name)
+    values = {PLACEHOLDER: name, **_versions(stable)}
     folder = parent / name
     if folder.exists() or folder.is_symlink():
         raise CommandError(f"there is a {str(folder)!r} already: choose another name, or another folder to run this in")
     # The later ones replace files of the earlier ones.
-    layers = ["project", "cmake" if cmake else "setuptools", *(["cuda"] if cuda else [])]
+    layers = ["project", "cmake" if cmake else "setuptools"]
+    layers += [layer for layer, wanted in (("cuda", cuda), ("stable", stable)) if wanted]
     texts = {
         path.relative_to(TEMPLATES / layer): path.read_text(encoding="utf-8")
         for layer in layers
         for path in sorted((TEMPLATES / layer).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
-    torch = find_torch()
-    wanted = torch.requirement if torch else "torch"
     written = []
     try:
         for relative, text in sorted(texts.items()):
             target = folder / RENAMED.get(str(relative), str(relative).replace(PLACEHOLDER, name))
             target.parent.mkdir(parents=True, exist_ok=True)
-            filled = text.replace(PLACEHOLDER, name).replace(TORCH, wanted)
-            target.write_text(filled, encoding="utf-8")
+            for placeholder, value in values.items():
+                text = text.replace(placeholder, value)
+            target.write_text(text, encoding="utf-8")
             written.append(target.relative_to(parent))
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)  # no half of a project
         raise CommandError(f"cannot write {folder}: {error.strerror}") from error
     return written
+
+
+def _versions(stable: str | None) -> dict[str, str]:
+    """What stands in the project for the placeholders of releases."""
+    if stable is None:
+        torch = find_torch()
+        return {TORCH: torch.requirement if torch else "torch"}
+    oldest = min(VECTORCALL, sys.version_info[:2])
+    try:
+        stable_abi(stable, limited_api := f"cp{oldest[0]}{oldest[1]}")
+    except ValueError as error:
+        raise CommandError(f"--stable: {error}", USAGE) from error
+    return {
+        TORCH: f"torch>={stable}",
+        STABLE: stable,
+        LIMITED_API: limited_api,
+        PYTHON: f"{oldest[0]}.{oldest[1]}",
+        REQUIRES_PYTHON: f'">={oldest[0]}.{oldest[1]}"',
+    }
 
 
 def _check_name(name: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 __all__ = [
     "CXX_FLAGS",
     "CXX_STANDARD",
+    "MINIMUM_STABLE",
     "MINIMUM_TORCH",
     "Torch",
     "compiler",
@@ -26,6 +27,9 @@ __all__ = [
 
 MINIMUM_TORCH = (2, 10)
 """The first release whose THPVariable has a plain at::Tensor."""
+
+MINIMUM_STABLE = (2, 11)
+"""The first release whose C shim has what the stable backend needs."""
 
 CXX_STANDARD = 20
 

@@ -47,7 +47,7 @@ PACKAGE = Path(interop.__file__).parent
 HEADERS = (Path(interop.get_pxd_dir()), Path(interop.get_include()))
 TOOLS = (
     Path(get_source_dir(), "bootstrap.cpp"),
-    *(PACKAGE / part for part in ("abi", "build", "cython", "errors.py", "paths.py", "toolchain.py")),
+    *(PACKAGE / part for part in ("abi", "build", "cython", "errors.py", "paths.py", "stable_abi.py", "toolchain.py")),
 )
 """What makes modules out of sources; nothing else of the package has a part in that."""
 

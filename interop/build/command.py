@@ -1,10 +1,14 @@
 """`BuildExtension`: the command build_ext."""
 
 import os
+import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import setuptools
 import setuptools.errors
+from setuptools.command import egg_info
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
@@ -13,12 +17,17 @@ from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
 from interop.processes import ended_with_us
+from interop.stable_abi import StableABI, of_macros, release_of
 
 
 class BuildExtension(cpp_extension.BuildExtension):
     """torch's build_ext, which also cythonizes with our `cythonize` and adds the bootstrap to our extensions.
 
     It compiles ``.cu`` sources itself, as the environment variable INTEROP_CUDA says: see `interop.build.cuda`.
+
+    Of a project with stable modules it sees to the wheel: if all of its modules have a Limited API, the wheel's tag is
+    that of the newest, such as cp312-abi3; and it requires the newest torch that a module names, unless the project
+    itself says something of torch.
     """
 
     def finalize_options(self) -> None:
@@ -38,6 +47,9 @@ class BuildExtension(cpp_extension.BuildExtension):
                 placeholder(extension, str(self._state())) if extension in self._left_out else split(extension)
             )
         ]
+        abis = [of_macros(extension.define_macros) for extension in self.distribution.ext_modules]
+        _tag_wheel(self.distribution, abis)
+        _require_torch(self.distribution, [abi for abi in abis if abi])
         super().finalize_options()
 
     def build_extensions(self) -> None:
@@ -75,6 +87,11 @@ class BuildExtension(cpp_extension.BuildExtension):
             if path.name != native:
                 path.unlink()
 
+    def _add_compile_flag(self, extension: setuptools.Extension, flag: str) -> None:
+        # torch's, for the oldest CPython that torch supports, would come behind the one that was asked for.
+        if not flag.startswith("-DPy_LIMITED_API="):
+            super()._add_compile_flag(extension, flag)
+
     def _define_torch_extension_name(self, extension: setuptools.Extension) -> None:
         # TORCH_EXTENSION_NAME is for PyInit_, so it is the module's name and not the file's.
         name, extension.name = extension.name, getattr(extension, "module_name", extension.name)
@@ -102,3 +119,37 @@ def _translate(extension: setuptools.Extension) -> None:
         if name != "name" and not name.startswith("_"):  # setuptools has its own notes behind an underscore
             setattr(extension, name, value)
     extension.name = file_name
+
+
+def _tag_wheel(distribution: setuptools.Distribution, abis: list[StableABI | None]) -> None:
+    pythons = [int(abi.python[3:]) for abi in abis if abi and abi.python]
+    if pythons and len(pythons) == len(abis):
+        wheel: Any = distribution.get_command_obj("bdist_wheel")
+        wheel.py_limited_api = wheel.py_limited_api or f"cp3{max(pythons)}"
+
+
+def _require_torch(distribution: setuptools.Distribution, abis: list[StableABI]) -> None:
+    """Adds torch to what the project requires, if the project leaves that to its build."""
+    if not abis or any(re.match(r"torch(?![\w.-])", text, re.IGNORECASE) for text in distribution.install_requires):
+        return
+    newest = max((abi.torch for abi in abis), key=release_of)
+    if not _leaves_dependencies_to_the_build(Path(distribution.src_root or "", "pyproject.toml")):
+        print(f"interop: name 'torch>={newest}' among the dependencies in pyproject.toml", flush=True)
+        return
+    distribution.install_requires = [*distribution.install_requires, f"torch>={newest}"]
+    metadata: Any = distribution.metadata
+    metadata.install_requires = distribution.install_requires
+    command: Any = distribution.get_command_obj("egg_info", create=False)
+    # egg_info asks for our sources, and so for us, after it has written the metadata.
+    if command and command.egg_info and os.path.exists(os.path.join(command.egg_info, "PKG-INFO")):
+        for name, write in (("PKG-INFO", egg_info.write_pkg_info), ("requires.txt", egg_info.write_requirements)):
+            write(command, name, os.path.join(command.egg_info, name))
+
+
+def _leaves_dependencies_to_the_build(pyproject: Path) -> bool:
+    """Whether it does: what pyproject.toml says of dependencies, or that there are none, no build may change."""
+    try:
+        project = tomllib.loads(pyproject.read_text(encoding="utf-8")).get("project")
+    except OSError:
+        return True
+    return project is None or "dependencies" in project.get("dynamic", ())

@@ -10,9 +10,12 @@ import torch
 from torch.utils import cpp_extension
 
 from interop.abi.names import abi_name
+from interop.build.cuda import is_cuda
 from interop.build.flags import openmp_flags, with_default_flags
 from interop.cython.extensions import translate_extensions
-from interop.paths import get_include, get_source_dir
+from interop.paths import get_include, get_source_dir, get_stable_dir
+from interop.stable_abi import StableABI, stable_abi
+from interop.toolchain import find_torch
 
 BOOTSTRAP = os.path.join(get_source_dir(), "bootstrap.cpp")
 
@@ -21,7 +24,15 @@ class _Bootstrapped(setuptools.Extension):
     """An extension that gets a bootstrap. Cython keeps the class when it makes a new extension of one."""
 
 
-def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kwargs: Any) -> setuptools.Extension:  # noqa: N802
+def Extension(  # noqa: N802
+    name: str,
+    sources: Sequence[str],
+    *,
+    bootstrap: bool = True,
+    stable: str | None = None,
+    py_limited_api: str | None = None,
+    **kwargs: Any,
+) -> setuptools.Extension:
     """A `setuptools.Extension` for Cython or C++ that uses torch's tensors.
 
     Parameters
@@ -35,6 +46,14 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
     bootstrap
         Whether the module can be imported without ``import torch`` before it, and says which torch it was built for
         when that is not the running one. It then consists of two files, NAME and _NAME_torch_X_Y.
+    stable
+        The oldest release of torch that the module is to run with, such as ``"2.11"``. It then consists of one file
+        that is linked to no library of torch, and runs under that release and later ones. It needs neither a bootstrap
+        nor, at run time, this package. What it can cimport is in `torch.stable`, and by the same names in `torch` and
+        `ATen`.
+    py_limited_api
+        The oldest CPython that a stable module is to run with, such as ``"cp312"``. Its file, NAME.abi3.so, runs under
+        that one and later ones; without this it is for the CPython that builds it.
     **kwargs
         As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
         ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise; and, for g++ on Linux,
@@ -49,14 +68,32 @@ def Extension(name: str, sources: Sequence[str], *, bootstrap: bool = True, **kw
             f"sources must name one Cython file at most, got {', '.join(translated)}: each makes a module of its own, "
             "so give each an Extension"
         )
-    if kwargs.get("py_limited_api"):
-        raise ValueError("py_limited_api must be left out: torch's C++ interface is not part of Python's stable ABI")
+    abi = stable_abi(stable, py_limited_api)
+    if abi:
+        return _stable_extension(name, [os.fspath(source) for source in sources], abi, kwargs)
     kwargs["include_dirs"] = [get_include(), *kwargs.get("include_dirs", ())]
     kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), openmp_flags())
     extension = cpp_extension.CppExtension(name, [os.fspath(source) for source in sources], **kwargs)
     if bootstrap:
         extension.__class__ = _Bootstrapped
     return extension
+
+
+def _stable_extension(name: str, sources: list[str], abi: StableABI, kwargs: dict[str, Any]) -> setuptools.Extension:
+    cuda = [source for source in sources if is_cuda(source)]
+    if cuda:
+        raise ValueError(
+            f"sources must have no .cu files with stable, which does not support them yet, got {', '.join(cuda)}; "
+            "give them an Extension of their own, without stable"
+        )
+    torch_include = find_torch().include_dirs[0]  # type: ignore[union-attr]  # it is imported above
+    ours = [os.path.join(get_stable_dir(), "include"), get_include()]  # in this order: they have headers of one name
+    kwargs["include_dirs"] = [*ours, *kwargs.get("include_dirs", ()), torch_include]
+    kwargs["define_macros"] = [*abi.macros, *kwargs.get("define_macros", ())]
+    # What others would find of it, another torch or another module may have under the same name.
+    kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), ["-fvisibility=hidden"])
+    kwargs["language"] = "c++"
+    return setuptools.Extension(name, sources, py_limited_api=abi.python is not None, **kwargs)
 
 
 def check_name(name: str) -> None:

@@ -98,7 +98,7 @@ def _refuse_unknown_encoding(path: str) -> None:
 
 
 def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
-    """An error at what follows the pattern `before`."""
+    """An error in the source `path`, at what follows the pattern `before`."""
     text = read_source(path)
     found = re.search(before, text, re.MULTILINE)
     line, column = 1, 1

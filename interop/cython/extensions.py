@@ -16,6 +16,7 @@ from Cython.Compiler.Options import CompilationOptions, default_options
 from interop.cython.translate import Source, Translation, collected, translate
 from interop.paths import get_pxd_dir
 from interop.processes import end_with_parent
+from interop.stable_abi import of_macros
 
 __all__ = ["is_cython", "translate_extensions"]
 
@@ -66,6 +67,7 @@ def translate_extensions(
                     "include_path": [*include_path, *extension.include_dirs],
                     "directives": compiler_directives,
                     "force": force,
+                    "stable": of_macros(extension.define_macros) is not None,
                     "echo": not quiet,
                     # With line numbers of the .pyx in the C++, errors of g++ name them.
                     "emit_linenums": True,

@@ -74,6 +74,10 @@ _INSTEAD = [
             r"(?:Cannot convert|Indexing) 'tuple\d\[",
             "several results are taken by get0(r), get1(r) and so on, after: from interop cimport get0, get1",
         ),
+        (
+            r"'torch/stable(?:/\w+)?\.pxd' not found",
+            "torch.stable is for modules that are built with stable='2.11', the oldest torch that they are to run with",
+        ),
         (r"Cannot assign None to (?:const )?Tensor", "a C++ tensor that is not defined is at.Tensor()"),
     )
 ]

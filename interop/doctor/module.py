@@ -15,6 +15,7 @@ from interop.doctor.folder import hiding
 from interop.doctor.loader import Closure, Imported, closure, try_import
 from interop.doctor.symbols import in_words, probable_cause
 from interop.errors import Error
+from interop.stable_abi import StableABI, release_of
 from interop.toolchain import Torch, find_torch
 
 __all__ = ["examine_module"]
@@ -41,6 +42,7 @@ class Parts:
     abi: str | None  # the name of the ABI of torch that it was compiled for; None if that is noted nowhere
     wanted: str | None = None  # the name of the file that is missing, or of the second one
     just_in_time: bool = False  # whether `interop.load` has made it
+    stable: StableABI | None = None  # what it was compiled for instead, if for many releases of torch
 
     @property
     def rebuild(self) -> str:
@@ -123,7 +125,7 @@ def _parts_from(entry: Library) -> Parts:
     module = entry.constant(rb"module '(\w+)' cannot load its compiled half")
     abi = entry.constant(rb"(?<![\w.])(torch_\d\w*)(?=\0)")
     if module is None or abi is None:
-        return Parts(name, entry, entry, _noted(entry))
+        return Parts(name, entry, entry, _noted(entry), stable=_stable(entry))
     path = entry.path.with_name(f"_{module}_{abi}.{suffix}")
     return Parts(name, entry, _read(path) if os.path.isfile(path) else None, abi, path.name)
 
@@ -147,6 +149,13 @@ def _just_in_time_parts(library: Library) -> Parts:
 def _noted(library: Library) -> str | None:
     """The name of torch's ABI in what the declarations of torch.Tensor have left in a module."""
     return library.constant(rb"\binterop\.abi\.(torch_\d\w*)")
+
+
+def _stable(library: Library) -> StableABI | None:
+    """What stable/include/interop/stable/shim.h notes in a module: nothing else tells, for it is linked to no torch."""
+    note = rb"torch-interop stable abi: torch>="
+    torch = library.constant(note + rb"(\d+\.\d+)")
+    return StableABI(torch, library.constant(note + rb"[\d.]+, (cp3\d+)")) if torch else None
 
 
 def _entry_of(name: str, native: Library) -> Library | None:
@@ -193,6 +202,10 @@ def _python(parts: Parts) -> list[Finding]:
         accepted = ", ".join(importlib.machinery.EXTENSION_SUFFIXES)
         text = f"built {built}; this is {sys.version_info[0]}.{sys.version_info[1]}, which imports {accepted}"
         findings.append(problem("Python", text, f"with this Python, {parts.rebuild}"))
+    elif parts.stable and parts.stable.python and sys.version_info[:2] < (3, int(parts.stable.python[3:])):
+        running = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        text = f"built for CPython 3.{parts.stable.python[3:]} and later; this is {running}"
+        findings.append(problem("Python", text, f"with an older py_limited_api, {parts.rebuild}"))
     else:
         findings.append(ok("Python", f"a module for this one (.{suffix})"))
     if parts.name not in entry.entry_points:
@@ -221,6 +234,8 @@ def _torch(parts: Parts) -> list[Finding]:
     library = parts.native or parts.entry
     compilers = f", compiled by {', '.join(library.compilers)}" if library and library.compilers else ""
     running = find_torch()
+    if parts.stable:
+        return _stable_torch(parts.stable, running, compilers, parts.rebuild)
     if parts.abi is None:
         if not any(TORCHS.match(name) for name in (library.needed if library else ())):
             return [ok("torch", f"it uses none of torch's libraries{compilers}")]
@@ -231,6 +246,17 @@ def _torch(parts: Parts) -> list[Finding]:
         return [problem("torch", f"{built}, and there is none", "pip install torch")]
     if running.abi != parts.abi:
         return [problem("torch", f"{built}, but torch {running.version} is installed", parts.rebuild)]
+    return [ok("torch", built)]
+
+
+def _stable_torch(abi: StableABI, running: Torch | None, compilers: str, rebuild: str) -> list[Finding]:
+    oldest = abi.torch
+    built = f"stable, torch >= {oldest}{f', abi3 {abi.python}' if abi.python else ''}{compilers}"
+    if running is None:
+        return [problem("torch", f"{built}, and there is none", f"pip install 'torch>={oldest}'")]
+    if release_of(running.version) < release_of(oldest):
+        fix = f"pip install 'torch>={oldest}'; or, with an older release as stable, {rebuild}"
+        return [problem("torch", f"{built}, but torch {running.version} is installed", fix)]
     return [ok("torch", built)]
 
 

@@ -36,6 +36,7 @@ from interop.jit.diagnostics import (
     parse_output,
 )
 from interop.jit.manifest import is_fixed
+from interop.stable_abi import StableABI, stable_abi
 
 __all__ = ["build"]
 
@@ -73,6 +74,11 @@ class Build:
         """The files that the user wrote, or that hold texts of the user's."""
         return {*self.sources, *(str(self.folder / name) for name in self.target.texts)}
 
+    @property
+    def abi(self) -> StableABI | None:
+        """What it is compiled for, if that is more than the torch that runs."""
+        return stable_abi(self.target.options.get("stable"), self.target.options.get("py_limited_api"))
+
     def make_extension(self) -> setuptools.Extension:
         """The flags and sources, as for setuptools."""
         options = {k: v for k, v in self.target.options.items() if k not in ("compiler_directives", "annotate")}
@@ -93,6 +99,13 @@ class Translated:
     extension: setuptools.Extension
     generated: Generated | None
     read: frozenset[str]
+    precompiled: "Precompiled | None"  # None for a stable module, which has no part of it
+
+
+@dataclass(frozen=True)
+class Precompiled:
+    """What all modules for the torch that runs have in common."""
+
     header: Future[tuple[str, ...]]  # the flags for the precompiled header
     support: Future[Path]  # the folder of the bootstrap and the stub libraries
 
@@ -108,9 +121,9 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Linked:
-    """The name of the file to import, and the files that the linker read."""
+    """The files of a module, of which the first is imported, and the files that the linker read."""
 
-    module: str
+    files: tuple[str, ...]
     read: frozenset[str]
 
 
@@ -141,24 +154,27 @@ def build(
         raise _labelled(job, error) from None
     except setuptools.errors.BaseError as error:
         raise BuildError(target.name, str(error)) from None
-    return linked.module
+    return linked.files[0]
 
 
 def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Translated:
     """Translate the ``.pyx``, if there is one. What is precompiled stays in the cache as long as `stack`."""
     extension = job.make_extension()
-    prepared: list[tuple[Future[tuple[str, ...]], Future[Path]]] = []
+    prepared: list[Precompiled] = []
 
     def prepare() -> None:
         """Start what needs the flags alone; it goes on while Cython works."""
+        if job.abi:
+            return
         compiler = job.compiler(extension)
         header = pool.submit(stack.enter_context, precompiled.header(compiler, job.report))
-        prepared.append((header, pool.submit(stack.enter_context, precompiled.link_support(compiler))))
+        support = pool.submit(stack.enter_context, precompiled.link_support(compiler))
+        prepared.append(Precompiled(header, support))
 
     cython = list(filter(is_cython, job.sources))
     if not cython:
         prepare()
-        return Translated(extension, None, frozenset(), *prepared[0])
+        return Translated(extension, None, frozenset(), next(iter(prepared), None))
     source = cython[0]
 
     def start(distutils_info: Any) -> None:
@@ -175,21 +191,24 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
         include_path=[os.path.dirname(source), *extension.include_dirs],
         directives=job.target.options.get("compiler_directives"),
         whole_paths=True,
+        stable=job.abi is not None,
         started=start,
         annotate="default" if job.target.options.get("annotate") else None,
     )
     extension.include_dirs = [*translation.include_dirs, *extension.include_dirs]
     extension.sources = [str(cpp) if one == source else one for one in extension.sources]
     read = [source, *sorted(path for path in translation.read if path != source and not is_fixed(path))]
-    return Translated(extension, Generated(cpp, read), translation.read, *prepared[0])
+    return Translated(extension, Generated(cpp, read), translation.read, next(iter(prepared), None))
 
 
 def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Compiled:
     """Compile all sources, those of the user's only if they are not in the cache."""
     extension = copy.deepcopy(translated.extension)
     read = precompiled.compile_cuda_sources(extension, job.folder, job.report, job.verbose, job.force)
-    header = translated.header.result()
-    translated.support.result()  # if the bootstrap cannot be compiled, nothing else can
+    header: tuple[str, ...] = ()
+    if translated.precompiled:
+        header = translated.precompiled.header.result()
+        translated.precompiled.support.result()  # if the bootstrap cannot be compiled, nothing else can
     job.report("compiling")
     compiler = job.compiler(extension)
     # What the .pyx uses of ATen is chosen anew with each edit, and is not for others.
@@ -215,28 +234,33 @@ def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Co
 
 
 def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
-    """Link the two files of the module."""
+    """Link the two files of the module, or the one of a stable module."""
     job.report("linking")
     extension, name = compiled.extension, job.target.name
-    compiler, support = job.compiler(extension), translated.support.result()
-    folders = [f"-L{folder}" for folder in (support, *extension.library_dirs)]
+    compiler = job.compiler(extension)
+    support = translated.precompiled.support.result() if translated.precompiled else None
+    folders = [f"-L{folder}" for folder in (*([support] if support else []), *extension.library_dirs)]
     # The module runs here and now, so the user's libraries are where the linker has found them.
     users = [one for one in translated.extension.library_dirs if one not in cpp_extension.library_paths()]
     for folder in (*extension.runtime_library_dirs, *users):
         folders += ["-Xlinker", "-rpath", "-Xlinker", folder]
+    objects = [*compiled.objects, *extension.extra_objects]
+    libraries = [*(f"-l{library}" for library in extension.libraries), *extension.extra_link_args]
+    module = name + (job.abi.suffix if job.abi else sysconfig.get_config_var("EXT_SUFFIX"))
+    if support is None:
+        read = compiler.link(objects, job.folder / module, *folders, *libraries)
+        return Linked((module,), frozenset(read))
     read = compiler.link(
-        [*compiled.objects, *extension.extra_objects],
+        objects,
         job.folder / precompiled.NATIVE,
         *folders,
         "-Wl,--no-as-needed",  # the linker could not see what is needed of stub libraries
         f"-Wl,--defsym=PyInit_{precompiled.BOOTSTRAP_NAME}=PyInit_{name}",
-        *(f"-l{library}" for library in extension.libraries),
-        *extension.extra_link_args,
+        *libraries,
     )
-    module = name + sysconfig.get_config_var("EXT_SUFFIX")
     alias = f"-Wl,--defsym=PyInit_{name}=PyInit_{precompiled.BOOTSTRAP_NAME}"
     compiler.link([support / "bootstrap.o"], job.folder / module, alias)
-    return Linked(module, frozenset(read))
+    return Linked((module, precompiled.NATIVE), frozenset(read))
 
 
 def _write_manifest(job: Build, started: float, translated: Translated, compiled: Compiled, linked: Linked) -> None:
@@ -264,10 +288,10 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
     environment += [CUDA] if wants_cuda(translated.extension) else []
     manifest.write(
         job.folder,
-        linked.module,
+        linked.files[0],
         {path for path in read.union(linked.read, job.written, filter(os.path.exists, own)) if not is_fixed(path)},
         started,
-        made=[linked.module, precompiled.NATIVE, *(path.name for path in job.folder.glob("*.html"))],
+        made=[*linked.files, *(path.name for path in job.folder.glob("*.html"))],
         absent=absent,
         on_sys_path=manifest.found_on_sys_path(declarations, folders),
         environment=environment,

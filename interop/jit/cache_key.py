@@ -34,7 +34,7 @@ __all__ = [
 FORMAT = 4
 """Goes up when the layout of the cache changes."""
 
-BUILD = ("pxd", "include", "csrc", "build", "cython", "jit", "toolchain.py")
+BUILD = ("pxd", "include", "csrc", "build", "cython", "jit", "stable", "stable_abi.py", "toolchain.py")
 """The parts of this package that decide what a build makes of its inputs."""
 
 VARIABLES = (
@@ -101,6 +101,7 @@ def _package_digest(parts: tuple[str, ...]) -> str:
     places = {
         "pxd": paths.get_pxd_dir(),
         "include": paths.get_include(),
+        "stable": paths.get_stable_dir(),
         "csrc": os.path.join(paths.get_source_dir(), "bootstrap.cpp"),
     }
     files = []

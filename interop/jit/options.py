@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
+from interop.stable_abi import stable_abi
+
 __all__ = ["Options", "checked"]
 
 
@@ -19,6 +21,8 @@ class Options(TypedDict, total=False):
     extra_link_args: Sequence[str]
     compiler_directives: Mapping[str, object] | None
     annotate: bool
+    stable: str | None
+    py_limited_api: str | None
 
 
 COMPILERS = ("cxx", "nvcc")
@@ -58,6 +62,7 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
                     if not isinstance(key, str):
                         raise TypeError(f"the keys of {name} must be strings, such as 'boundscheck', got {key!r}")
             found[name] = value
+    stable_abi(found.get("stable"), found.get("py_limited_api"))  # raises if there is none
     return {name: value for name, value in found.items() if value}
 
 

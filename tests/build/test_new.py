@@ -18,7 +18,7 @@ from interop import __main__ as command_line
 from interop.abi import NAME
 from interop.abi.names import torch_requirement
 from interop.new import PLACEHOLDER, TEMPLATES, TORCH, write_project
-from interop.paths import get_cmake_dir
+from interop.paths import get_cmake_dir, get_pxd_dir
 
 VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -68,6 +68,11 @@ def with_cmake():
 
 
 @pytest.fixture(scope="module")
+def with_stable():
+    return installed("stable", stable="2.11")
+
+
+@pytest.fixture(scope="module")
 def with_cuda(toolkit):
     return installed("cuda", cuda=True)
 
@@ -79,7 +84,9 @@ def own_tests(work):
     return run(command, env=VARIABLES | {"PYTHONPATH": str(work / "site")}, cwd=work)
 
 
-@pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", pytest.param("with_cuda", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["with_setuptools", "with_cmake", pytest.param("with_cuda", marks=pytest.mark.slow), "with_stable"]
+)
 @pytest.mark.long
 def test_its_own_tests_pass(request, kind):
     output = own_tests(request.getfixturevalue(kind))
@@ -99,6 +106,25 @@ def test_what_is_installed(request, kind):
     assert {f"Requires-Dist: {torch_requirement(torch.__version__)}", "Requires-Dist: torch-interop"} <= set(
         metadata.read_text().splitlines()
     )
+
+
+@pytest.mark.long
+def test_what_is_installed_of_a_stable_one(with_stable):
+    """One file, what others cimport, and no need of this package."""
+    work = with_stable
+    python = min((3, 12), sys.version_info[:2])
+    (wheel,) = work.glob("*.whl")
+    assert f"-cp{python[0]}{python[1]}-abi3-" in wheel.name
+    package = work / "site" / "made_stable"
+    assert {path.name for path in package.iterdir()} >= {"ops.abi3.so", "ops.pxd"}
+    assert len(list(package.glob("*.so"))) == 1
+    (metadata,) = work.glob("site/*.dist-info/METADATA")
+    required = [line for line in metadata.read_text().splitlines() if line.startswith("Requires-")]
+    assert required == [
+        f"Requires-Python: >={python[0]}.{python[1]}",
+        "Requires-Dist: torch>=2.11",
+        'Requires-Dist: pytest; extra == "test"',
+    ]
 
 
 @pytest.mark.long
@@ -130,6 +156,38 @@ class TestCommand:
         assert out.endswith('Next:\n  cd my_cells\n  pip install --no-build-isolation ".[test]"\n  python -m pytest\n')
         texts = [(tmp_path / file).read_text() for file in files]
         assert not any(placeholder in text for placeholder in (PLACEHOLDER, TORCH) for text in texts)
+
+    @pytest.mark.parametrize(
+        ("given", "release"), [(["--stable"], "2.11"), (["--stable", "2.11"], "2.11"), (["--stable=2.12"], "2.12")]
+    )
+    def test_a_stable_one(self, new, tmp_path, given, release):
+        if tuple(map(int, release.split("."))) > tuple(map(int, torch.__version__.split(".")[:2])):
+            pytest.skip(f"torch {torch.__version__} is older")
+        assert new("cells", *given)[0] == 0
+        project = tomllib.loads((tmp_path / "cells" / "pyproject.toml").read_text())["project"]
+        assert project["dependencies"] == [f"torch>={release}"]
+        python = min((3, 12), sys.version_info[:2])
+        assert project["requires-python"] == f">={python[0]}.{python[1]}"
+        setup = (tmp_path / "cells" / "setup.py").read_text()
+        assert f'stable="{release}"' in setup
+        assert f'py_limited_api="cp{python[0]}{python[1]}"' in setup
+        texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [text for text in texts if "your_" in text]
+        assert not [text for text in texts if re.search(r"cimport (ATen|torch$)", text, re.MULTILINE)]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--stable", "2.9"], r"--stable: stable must be .* from '2\.11' to .*, got '2\.9'"),
+            (["--stable", "--cuda"], "has no CUDA and is built by setuptools"),
+            (["--stable", "--cmake"], "has no CUDA and is built by setuptools"),
+        ],
+    )
+    def test_a_stable_one_that_there_is_not(self, new, tmp_path, arguments, message):
+        status, _, error = new("cells", *arguments)
+        assert status == 2
+        assert re.search(message, error)
+        assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("kind", [[], ["--cmake"], ["--cuda"]], ids=str)
     def test_it_asks_for_the_torch_that_it_is_built_with(self, new, tmp_path, kind):

@@ -43,6 +43,9 @@ PyMODINIT_FUNC PyInit_{name}() {{
 }}
 """
 
+STABLE = '[[gnu::used]] static const char note[] = "torch-interop stable abi: torch>={}";'
+"""What csrc/include/interop/stable notes in a module."""
+
 
 @pytest.fixture
 def compile_module(tmp_path):
@@ -108,6 +111,15 @@ class TestModulesThatAreWell:
         run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libbetween.so", *link])
         between = compile_module("m", linked=[tmp_path / "libbetween.so"])
         assert found(between, Level.OK, run=False)["RPATH"].startswith(torchs)
+
+    def test_a_stable_module(self, compile_module):
+        """It names no library of torch, and no release but the oldest."""
+        path = compile_module(file="m.abi3.so", declarations=STABLE.format("2.11, cp311"))
+        findings = {finding.subject: finding.text for finding in examine_module(path)}
+        assert findings["torch"].startswith("stable, torch >= 2.11, abi3 cp311, compiled by GCC")
+        assert findings["import"] == "m can be imported, with no import of torch before it"
+        path = compile_module("n", declarations=STABLE.format("2.10"))
+        assert found(path, Level.OK, run=False)["torch"].startswith("stable, torch >= 2.10, compiled by")
 
     @pytest.mark.parametrize("flag", ["-O0", "-O2", "-O3", "-Os"])
     def test_both_files_of_a_module_of_ours(self, bootstrapped, flag):
@@ -413,6 +425,17 @@ class TestBrokenModules:
         path = tmp_path / "m.so"
         run(["cc", "-shared", "-x", "c", os.devnull, "-o", path])
         assert "none at all" in found(path)["import"]
+
+    def test_a_stable_module_for_newer_ones(self, compile_module):
+        path = compile_module(file="m.abi3.so", declarations=STABLE.format("2.99, cp399"))
+        wrong = found(path)
+        assert set(wrong) == {"Python", "torch"}
+        assert "stable, torch >= 2.99, abi3 cp399, compiled by GCC" in wrong["torch"]
+        assert f", but torch {torch.__version__} is installed -> pip install 'torch>=2.99'; or" in wrong["torch"]
+        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        assert wrong["Python"].startswith(
+            f"built for CPython 3.99 and later; this is {python} -> with an older py_limited"
+        )
 
     def test_another_kind_of_machine(self, compile_module):
         path = compile_module()

@@ -118,7 +118,13 @@ inline constexpr uint64_t target_version = TORCH_TARGET_VERSION;
 
 // In the file for tools that ask what a module needs.
 extern const char requirement[];
-__attribute__((used)) inline const char requirement[] = "torch-interop stable abi: torch>=" INTEROP_STABLE;
+#ifdef INTEROP_LIMITED_API
+#define INTEROP_PYTHON ", " INTEROP_LIMITED_API
+#else
+#define INTEROP_PYTHON ""
+#endif
+__attribute__((used)) inline const char requirement[] =
+    "torch-interop stable abi: torch>=" INTEROP_STABLE INTEROP_PYTHON;
 
 // What a function of torch's C interface could not do, in torch's words.
 class ShimError : public std::exception {

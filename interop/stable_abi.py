@@ -1,0 +1,109 @@
+"""What makes one file run under many releases of torch, and of CPython: macros that hold its code to their promises.
+
+Torch promises that the functions of its C shim stay, CPython that those of its Limited API do. Nothing here imports
+torch, which takes seconds.
+"""
+
+import importlib.machinery
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from interop.toolchain import MINIMUM_STABLE, find_torch
+
+__all__ = ["MINIMUM_LIMITED_API", "StableABI", "of_macros", "release_of", "stable_abi"]
+
+MINIMUM_LIMITED_API = (3, 11)
+"""The first release of CPython whose Limited API has buffers, which typed memoryviews need."""
+
+_TORCH, _PYTHON = "INTEROP_STABLE", "INTEROP_LIMITED_API"
+
+
+@dataclass(frozen=True)
+class StableABI:
+    """The oldest torch that a module runs with, and the oldest CPython: without the latter, only that of the build."""
+
+    torch: str  # such as "2.11"
+    python: str | None = None  # such as "cp312"
+
+    @property
+    def macros(self) -> list[tuple[str, str | None]]:
+        """Macros for the compiler. Those of torch turn what is promised later, or not at all, into errors."""
+        major, minor = map(int, self.torch.split("."))
+        found: list[tuple[str, str | None]] = [
+            ("TORCH_TARGET_VERSION", f"0x{major:02x}{minor:02x}{0:012x}"),
+            ("TORCH_STABLE_ONLY", None),
+            (_TORCH, f'"{self.torch}"'),
+        ]
+        if self.python:
+            found += [
+                ("Py_LIMITED_API", f"0x{3:02x}{int(self.python[3:]):02x}0000"),  # Cython sees this one
+                (_PYTHON, f'"{self.python}"'),
+            ]
+        return found
+
+    @property
+    def suffix(self) -> str:
+        """What the file names of such modules end with."""
+        suffixes = importlib.machinery.EXTENSION_SUFFIXES
+        return next(one for one in suffixes if one.startswith(".abi3")) if self.python else suffixes[0]
+
+
+def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | None:
+    """The ABI that these arguments of `interop.build.Extension` ask for; None without `stable`.
+
+    ValueError if an argument is none that can be built here.
+    """
+    if stable is None:
+        if py_limited_api:
+            raise ValueError(
+                f"py_limited_api must be left out without stable, got {py_limited_api!r}: torch's C++ interface is not "
+                "part of Python's stable ABI; with stable='2.11', say, the module uses torch's C shim instead"
+            )
+        return None
+    installed = find_torch()
+    newest = release_of(installed.version) if installed else None
+    asked = re.fullmatch(r"(\d+)\.(\d+)", stable) if isinstance(stable, str) else None
+    release = release_of(stable) if asked and isinstance(stable, str) else None
+    if release is None or release < MINIMUM_STABLE or (newest and release > newest):
+        last = f" to {_dotted(newest)!r}, which is installed" if newest else ""
+        raise ValueError(
+            "stable must be the oldest release of torch that the module is to run with, a string from "
+            f"{_dotted(MINIMUM_STABLE)!r}{last}, got {stable!r}"
+        )
+    if py_limited_api is None:
+        return StableABI(_dotted(release))
+    found = re.fullmatch(r"cp3(\d+)", py_limited_api) if isinstance(py_limited_api, str) else None
+    if found is None or not MINIMUM_LIMITED_API <= (3, int(found[1])) <= sys.version_info[:2]:
+        raise ValueError(
+            "py_limited_api must be the oldest CPython that the module is to run with, a string from "
+            f"{_tag(MINIMUM_LIMITED_API)!r} to {_tag(sys.version_info[:2])!r}, which runs, got {py_limited_api!r}"
+        )
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise ValueError(
+            f"py_limited_api must be left out, got {py_limited_api!r}: a free-threaded CPython, as this one is, has no "
+            "Limited API"
+        )
+    return StableABI(_dotted(release), _tag((3, int(found[1]))))
+
+
+def of_macros(macros: Iterable[tuple[str, str | None]]) -> StableABI | None:
+    """The ABI that an extension with these macros is compiled for; None if it is no stable one."""
+    values = {name: (value or "").strip('"') for name, value in macros}
+    return StableABI(values[_TORCH], values.get(_PYTHON)) if _TORCH in values else None
+
+
+def release_of(version: str) -> tuple[int, int]:
+    """The minor release of a version, for comparisons."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(re.match(r"\d+", minor)[0])  # type: ignore[index]  # such as 15a0
+
+
+def _dotted(release: tuple[int, int]) -> str:
+    return f"{release[0]}.{release[1]}"
+
+
+def _tag(release: tuple[int, int]) -> str:
+    return f"cp{release[0]}{release[1]}"

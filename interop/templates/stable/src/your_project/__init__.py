@@ -1,0 +1,5 @@
+"""Tensor functions, compiled."""
+
+from your_project.ops import swish
+
+__all__ = ["swish"]

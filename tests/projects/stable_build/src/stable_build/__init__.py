@@ -1,0 +1,1 @@
+"""A package whose wheel the tests look at."""

@@ -1,0 +1,322 @@
+"""Modules for many releases of torch: what the build makes of them, and what others' auditors say of the result."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+import setuptools
+import torch
+from conftest import BUILD, PROJECTS, built, fingerprint, run
+from elftools.elf.elffile import ELFFile
+from setuptools import Distribution
+
+import interop
+from interop import _core
+from interop.build import BuildExtension, Extension, TranslationError, cythonize
+from interop.jit.cache import root
+from interop.jit.cache_key import Target
+from interop.paths import get_stable_dir
+from interop.stable_abi import StableABI, of_macros, stable_abi
+from interop.toolchain import MINIMUM_STABLE
+
+RUNNING_TORCH = ".".join(torch.__version__.split(".")[:2])
+RUNNING_PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+TOOLS = Path(sys.executable).parent
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CPython has no Limited API")
+
+
+@pytest.fixture(scope="session")
+def wheel():
+    """The wheel of a project with one module, for torch 2.11 and CPython 3.11 on, beside a folder `site` with it."""
+    project = PROJECTS / "stable_build"
+    work = BUILD / "stable_build"
+    toml = (project / "pyproject.toml").read_text()
+    with built(work, fingerprint(project, extra=toml)) as missing:
+        if missing:
+            shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(project, work)
+            pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", work]
+            run([*pip, work])
+            (made,) = work.glob("*.whl")
+            zipfile.ZipFile(made).extractall(work / "site")
+    (made,) = work.glob("*.whl")
+    return made
+
+
+@pytest.fixture
+def module(wheel):
+    """The file of its module."""
+    (found,) = (wheel.parent / "site" / "stable_build").glob("*.so")
+    return found
+
+
+@pytest.fixture
+def in_folder(tmp_path, monkeypatch):
+    """An empty folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def finalized(*extensions, **arguments):
+    """A distribution with these extensions, as it is before anything is built."""
+    commands = {"build_ext": BuildExtension}
+    distribution = Distribution({"name": "project", "ext_modules": list(extensions), "cmdclass": commands, **arguments})
+    distribution.get_command_obj("build_ext").ensure_finalized()
+    return distribution
+
+
+def stable(name="m", sources=("m.pyx",), torch="2.11", python=None):
+    """An extension. What is for a torch or CPython newer than those here can be described, though not built."""
+    extension = Extension(name, list(sources), stable="2.11")
+    extension.define_macros = StableABI(torch, python).macros
+    extension.py_limited_api = python is not None
+    return extension
+
+
+def plain(name="n"):
+    return setuptools.Extension(name, ["n.c"])
+
+
+class TestArguments:
+    @pytest.mark.parametrize("value", ["2.10", "1.13", "2", "2.11.0", "2.99", "", "2.x", 2.11, (2, 11), True])
+    def test_releases_that_are_none(self, value):
+        accepted = rf"a string from '{MINIMUM_STABLE[0]}\.{MINIMUM_STABLE[1]}' to '{re.escape(RUNNING_TORCH)}'"
+        with pytest.raises(ValueError, match=rf"^stable must .*{accepted}, .*got {re.escape(repr(value))}$"):
+            Extension("m", ["m.pyx"], stable=value)
+
+    @pytest.mark.parametrize("value", ["cp310", "cp399", "3.11", "cp311t", "abi3", "", 311, True])
+    def test_pythons_that_are_none(self, value):
+        accepted = rf"a string from 'cp311' to '{RUNNING_PYTHON}'"
+        with pytest.raises(ValueError, match=rf"^py_limited_api must .*{accepted}, .*got {re.escape(repr(value))}$"):
+            Extension("m", ["m.pyx"], stable="2.11", py_limited_api=value)
+
+    def test_the_limited_api_alone(self):
+        with pytest.raises(ValueError, match="py_limited_api must be left out without stable, got 'cp311'"):
+            Extension("m", ["m.pyx"], py_limited_api="cp311")
+
+    def test_cuda(self):
+        with pytest.raises(ValueError, match=r"sources must have no \.cu files with stable, .* yet, got k\.cu"):
+            Extension("m", ["m.pyx", "k.cu"], stable="2.11")
+
+    @needs_limited_api
+    def test_the_bounds_are_accepted(self):
+        assert stable_abi(RUNNING_TORCH, RUNNING_PYTHON) == StableABI(RUNNING_TORCH, RUNNING_PYTHON)
+        assert stable_abi("2.11", "cp311") == StableABI("2.11", "cp311")
+
+    def test_what_is_compiled_and_linked(self, monkeypatch):
+        monkeypatch.delenv("CFLAGS", raising=False)
+        extension = Extension(
+            "m", ["m.pyx"], stable="2.11", include_dirs=["mine"], define_macros=[("A", "1")], extra_compile_args=["-O3"]
+        )
+        assert extension.extra_compile_args == ["-std=c++20", "-fvisibility=hidden", "-O2", "-O3"]
+        assert extension.include_dirs == [
+            str(Path(get_stable_dir(), "include")),
+            interop.get_include(),
+            "mine",
+            str(Path(torch.__file__).parent / "include"),
+        ]
+        assert extension.libraries == extension.library_dirs == []
+        assert ("A", "1") in extension.define_macros
+        assert of_macros(extension.define_macros) == StableABI("2.11")
+
+    def test_macros(self):
+        assert dict(StableABI("2.11", "cp312").macros) == {
+            "TORCH_TARGET_VERSION": "0x020b000000000000",
+            "TORCH_STABLE_ONLY": None,
+            "INTEROP_STABLE": '"2.11"',
+            "Py_LIMITED_API": "0x030c0000",
+            "INTEROP_LIMITED_API": '"cp312"',
+        }
+
+
+class TestDistribution:
+    def test_one_file(self):
+        """No bootstrap, and the ordinary suffix without the Limited API."""
+        command = finalized(stable("package.module")).get_command_obj("build_ext")
+        (extension,) = command.extensions
+        suffix = sysconfig.get_config_var("EXT_SUFFIX")
+        assert command.get_ext_filename(extension.name) == os.path.join("package", f"module{suffix}")
+
+    @needs_limited_api
+    def test_the_suffix_of_the_limited_api(self):
+        command = finalized(stable("package.module", python="cp312")).get_command_obj("build_ext")
+        assert command.get_ext_filename("package.module") == os.path.join("package", "module.abi3.so")
+
+    @pytest.mark.parametrize(
+        ("extensions", "tag"),
+        [
+            ([("a", "cp311"), ("b", "cp312")], "cp312"),
+            ([("a", "cp39"), ("b", "cp312")], "cp312"),  # no order of texts
+            ([("a", "cp312"), ("b", None)], False),
+            ([], False),
+        ],
+    )
+    def test_the_tag(self, extensions, tag):
+        distribution = finalized(*(stable(name, python=python) for name, python in extensions))
+        assert distribution.get_command_obj("bdist_wheel").py_limited_api == tag
+
+    def test_the_tag_of_a_mixed_project(self):
+        distribution = finalized(stable(python="cp312"), plain())
+        assert distribution.get_command_obj("bdist_wheel").py_limited_api is False
+
+    @pytest.mark.parametrize(
+        ("required", "result"),
+        [
+            ([], ["torch>=2.13"]),
+            (["numpy>=2"], ["numpy>=2", "torch>=2.13"]),
+            (["Torch!=2.12"], ["Torch!=2.12"]),
+            (["torch-interop", "torchvision"], ["torch-interop", "torchvision", "torch>=2.13"]),
+        ],
+    )
+    def test_torch_is_required(self, in_folder, required, result):
+        distribution = finalized(stable("a"), plain(), stable("b", torch="2.13"), install_requires=required)
+        assert distribution.install_requires == result
+
+    def test_torch_is_not_required_of_others(self, in_folder):
+        assert finalized(plain()).install_requires == []
+
+    def test_what_pyproject_says_stays(self, in_folder, capsys):
+        """A build must not change it, and nobody would see a metadata that lacks torch."""
+        (in_folder / "pyproject.toml").write_text("[project]\nname = 'project'\nversion = '1'\n")
+        assert finalized(stable()).install_requires == []
+        assert "name 'torch>=2.11' among the dependencies in pyproject.toml" in capsys.readouterr().out
+
+    def test_what_pyproject_leaves_open(self, in_folder):
+        (in_folder / "pyproject.toml").write_text("[project]\nname = 'project'\ndynamic = ['dependencies']\n")
+        assert finalized(stable()).install_requires == ["torch>=2.11"]
+
+
+@needs_limited_api
+@pytest.mark.long
+class TestWheel:
+    def test_tag_and_metadata(self, wheel):
+        assert re.fullmatch(r"stable_build-0\.1\.0-cp311-abi3-linux_\w+\.whl", wheel.name)
+        site = wheel.parent / "site"
+        metadata = (site / "stable_build-0.1.0.dist-info" / "METADATA").read_text()
+        assert re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE) == ["torch>=2.11"]
+        assert [path.name for path in (site / "stable_build").glob("*.so")] == ["ops.abi3.so"]
+
+    def test_what_it_is_compiled_with(self, wheel, bare):
+        """By Cython's C++, and a source of the user's own."""
+        said = eval(bare("from stable_build import ops; print(ops.compiled_with())", wheel.parent / "site"))
+        assert said == {
+            "target": "0x20b000000000000",
+            "other source": "0x20b000000000000",
+            "limited": True,
+            "python": "0x30b0000",
+            "texts": ["2.11", "cp311"],
+        }
+
+    def test_it_runs_without_this_package(self, wheel, bare):
+        code = """if 1:
+            import sys
+            sys.modules["interop"] = None
+            from stable_build import ops
+            assert "torch" not in sys.modules
+            import array, torch
+            print(ops.running(), ops.total(array.array("d", [1, 2, 3])))
+        """
+        version = sum(int(part) << shift for part, shift in zip(RUNNING_TORCH.split("."), (56, 48), strict=True))
+        assert bare(code, wheel.parent / "site") == f"{version:#x} 6.0\n"
+
+    def test_what_it_needs_and_offers(self, module):
+        """None of torch's libraries, no folder of this machine, and nothing to others but its entry point."""
+        with module.open("rb") as file:
+            elf = ELFFile(file)
+            dynamic = list(elf.get_section_by_name(".dynamic").iter_tags())
+            symbols = list(elf.get_section_by_name(".dynsym").iter_symbols())
+        tags = {tag.entry.d_tag for tag in dynamic}
+        needed = [tag.needed for tag in dynamic if tag.entry.d_tag == "DT_NEEDED"]
+        assert not [name for name in needed if re.match(r"lib(c10|torch|python)", name)]
+        assert not tags & {"DT_RPATH", "DT_RUNPATH"}
+        offered = [
+            symbol.name
+            for symbol in symbols
+            if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["bind"] == "STB_GLOBAL"
+        ]
+        assert offered == ["PyInit_ops"]
+
+    def test_abi3audit(self, wheel):
+        run([TOOLS / "abi3audit", "--strict", wheel])
+
+    def test_abi3audit_notices(self, module):
+        """The same file, for an older CPython than it is made for."""
+        command = [TOOLS / "abi3audit", "--strict", "--assume-minimum-abi3", "3.10", module]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 1
+        assert "1 ABI version mismatches" in re.sub(r"\s+", " ", done.stdout + done.stderr)
+
+    def test_torch_abi_audit(self, module):
+        output = run([TOOLS / "torch-abi-audit", "--check", "both", module])
+        assert re.search(r"CPython ABI: +abi3", output)
+
+    def test_torch_abi_audit_notices(self):
+        """A module that uses ATen."""
+        command = [TOOLS / "torch-abi-audit", "--check", "torch", _core.__file__]
+        assert subprocess.run(command, capture_output=True, timeout=100).returncode == 1
+
+
+class TestTranslation:
+    def test_a_module_for_one_release(self, in_folder):
+        (in_folder / "one.pyx").write_text("x = 1\ncimport torch.stable as st\n")
+        with pytest.raises(TranslationError, match="not found") as raised:
+            cythonize(Extension("one", ["one.pyx"]))
+        assert (raised.value.filename, raised.value.lineno) == ("one.pyx", 2)
+        assert "stable='2.11'" in raised.value.diagnostics[0].hint
+
+
+@pytest.mark.long
+class TestLoad:
+    SOURCE = """
+    cdef extern from *:
+        const char* INTEROP_STABLE
+    def oldest():
+        return INTEROP_STABLE.decode()
+    """
+
+    @pytest.fixture
+    def cache(self, tmp_path, monkeypatch):
+        """An empty cache."""
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / "cache"))
+
+    def test_one_file_and_nothing_precompiled(self, cache):
+        module = interop.load_inline(self.SOURCE, stable="2.11")
+        assert module.oldest() == "2.11"
+        folder = Path(module.__file__).parent
+        assert [path.name for path in folder.glob("*.so")] == [Path(module.__file__).name]
+        assert module.__file__.endswith(sysconfig.get_config_var("EXT_SUFFIX"))
+        assert {path.name for path in root().iterdir()}.isdisjoint({"headers", "support"})
+
+    def test_it_is_found_again(self, cache):
+        """For the same arguments alone."""
+        first = interop.load_inline(self.SOURCE, name="found_again", stable="2.11")
+        assert interop.load_inline(self.SOURCE, name="found_again", stable="2.11") is first
+        given = [{}, {"stable": "2.11"}, {"stable": "2.12"}, {"stable": "2.11", "py_limited_api": "cp311"}]
+        keys = {Target("found_again", ("m.pyx",), {"m.pyx": self.SOURCE}, options=options).key() for options in given}
+        assert len(keys) == len(given)
+
+    @needs_limited_api
+    def test_the_limited_api(self, cache):
+        module = interop.load_inline(self.SOURCE, stable="2.11", py_limited_api="cp311")
+        assert module.__file__.endswith(".abi3.so")
+        assert module.oldest() == "2.11"
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"stable": "2.9"}, r"stable must be .*, got '2\.9'"),
+            ({"py_limited_api": "cp311"}, "py_limited_api must be left out without stable"),
+            ({"stable": "2.11", "py_limited_api": "cp39"}, "py_limited_api must be .*, got 'cp39'"),
+        ],
+    )
+    def test_wrong_arguments(self, cache, options, message):
+        with pytest.raises(ValueError, match=message):
+            interop.load_inline(self.SOURCE, **options)
