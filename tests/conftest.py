@@ -19,7 +19,7 @@ import interop
 from experiments import FOLDER, load
 from interop.build.cuda import find_toolkit
 from interop.jit.cache import locked
-from interop.paths import get_source_dir
+from interop.paths import get_source_dir, get_stable_dir
 
 TESTS = Path(__file__).resolve().parent
 PROJECTS = TESTS / "projects"
@@ -44,7 +44,7 @@ BUILT = (  # what takes longest comes first
 """Those that are only there for their modules, and are built all together."""
 
 PACKAGE = Path(interop.__file__).parent
-HEADERS = (Path(interop.get_pxd_dir()), Path(interop.get_include()))
+HEADERS = (Path(interop.get_pxd_dir()), Path(interop.get_include()), Path(get_stable_dir()))
 TOOLS = (
     Path(get_source_dir(), "bootstrap.cpp"),
     *(PACKAGE / part for part in ("abi", "build", "cython", "errors.py", "paths.py", "stable_abi.py", "toolchain.py")),
@@ -314,10 +314,10 @@ def vectors(site):
     return import_from(site, "vectors")
 
 
-@pytest.fixture(scope="session")
-def call_forms(site):
-    """The module with every form of a call in tests/projects/call_forms/table.py."""
-    return import_from(site, "call_forms")
+@pytest.fixture(scope="session", params=["call_forms", "stable_call_forms"])
+def call_forms(site, request):
+    """The modules with every form of a call in tests/projects/call_forms/table.py, for one release and for many."""
+    return import_from(site, request.param)
 
 
 def import_from(site, name):

@@ -181,7 +181,7 @@ def _without(text: str) -> str:
 _LACKS = re.compile(
     r"from c10.core.Storage|    cppclass TensorIndex|    # One index of|        pass\n"
     r"| +(Tensor&?|cbool|void) (conj|toType|mutable_grad|grad|backward|retain_grad|retains_grad|set_data|data"
-    r"|tensor_data|variable_data|index|index_put_|operator\[\]|requires_grad_)\("
+    r"|tensor_data|variable_data|requires_grad_)\(| +Tensor&? index(_put_)?\(const vector\[TensorIndex\]"
 )
 
 

@@ -18,7 +18,7 @@ from interop import __main__ as command_line
 from interop.abi import NAME
 from interop.abi.names import torch_requirement
 from interop.new import PLACEHOLDER, TEMPLATES, TORCH, write_project
-from interop.paths import get_cmake_dir, get_pxd_dir
+from interop.paths import get_cmake_dir
 
 VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 

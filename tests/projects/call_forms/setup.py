@@ -9,9 +9,11 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from table import pyx  # noqa: E402
 
-source = HERE / "call_forms.pyx"
-if not source.exists() or source.read_text() != pyx():  # else it would be compiled again
-    source.write_text(pyx())
-# -O0, because its thousand calls would take a minute otherwise.
-module = Extension("call_forms", ["call_forms.pyx"], extra_compile_args=["-O0"])
-setup(name="call_forms", py_modules=[], ext_modules=[module], cmdclass={"build_ext": BuildExtension})
+modules = []
+for name, stable in (("call_forms", None), ("stable_call_forms", "2.11")):
+    source, text = HERE / f"{name}.pyx", pyx(stable=stable is not None)
+    if not source.exists() or source.read_text() != text:  # else it would be compiled again
+        source.write_text(text)
+    # -O0, because its thousand calls would take a minute otherwise.
+    modules.append(Extension(name, [source.name], stable=stable, extra_compile_args=["-O0"]))
+setup(name="call_forms", py_modules=[], ext_modules=modules, cmdclass={"build_ext": BuildExtension})

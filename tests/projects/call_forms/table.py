@@ -88,6 +88,11 @@ class CallForm:
     needs_gil: bool = False
     type: str = "at.Tensor"
 
+    @property
+    def stable(self) -> bool:
+        """Whether a module for many releases of torch has it: it has no indices of several kinds."""
+        return not any(word in self.cython for word in ("indices(", "Slice", "None_", "Ellipsis"))
+
 
 S = CallForm
 PAIR = "interop.tuple2[at.Tensor, at.Tensor]"
@@ -262,10 +267,12 @@ CALL_FORMS = [
 ]
 
 
-def pyx():
-    """The module with all call forms."""
+def pyx(stable=False):
+    """The module with all call forms, or with those of a module for many releases of torch."""
     functions = []
     for i, form in enumerate(CALL_FORMS):
+        if stable and not form.stable:
+            continue
         back = "torch.wrap(result)" if form.type == "at.Tensor" else "result"
         if form.type == PAIR:
             back = "(torch.wrap(interop.get0(result)), torch.wrap(interop.get1(result)))"

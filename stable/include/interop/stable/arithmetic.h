@@ -46,10 +46,12 @@ inline Tensor subtract(const Tensor& self, const Tensor& other, double factor) {
   return Tensor(handle);
 }
 
-// Whether a factor that is a double is taken for the operands' sum, and changes nothing but its value.
+// Whether a factor that is a double is taken for the operands' sum, and changes nothing but its value. Truth values are
+// not subtracted.
 inline bool takes_real_factor(const Tensor& self, const Tensor& other, const at::Scalar& factor) {
+  const int kinds[] = {kind_of(self.scalar_type()), kind_of(other.scalar_type())};
   return !factor.isComplex() && !factor.isBoolean() && factor.type() != at::ScalarType::UInt64 &&
-         std::max(kind_of(self.scalar_type()), kind_of(other.scalar_type())) >= 2;
+         std::max(kinds[0], kinds[1]) >= 2 && std::min(kinds[0], kinds[1]) > 0;
 }
 
 }  // namespace detail

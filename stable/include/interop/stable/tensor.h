@@ -135,6 +135,10 @@ class Metadata {
   // The tensor itself if its memory is in order already, else a copy.
   Tensor contiguous(at::MemoryFormat memory_format = at::MemoryFormat::Contiguous) const;
 
+  // t[i]: a view of one index in the first dimension, or a copy of those that a tensor lists.
+  Tensor operator[](int64_t index) const;
+  Tensor operator[](const Tensor& index) const;
+
   // The value of a tensor of one element. It waits for the device.
   template <class T>
   T item() const;
