@@ -37,6 +37,7 @@ BUILT = (  # what takes longest comes first
     "mirrors",
     "bridges",
     "memviews",
+    "stable",
     "dlpack",
     "vectors",
     "types",

@@ -29,6 +29,8 @@ INCLUDES = """\
 """
 
 STABLE_INCLUDES = """\
+#include <ATen/core/Reduction.h>
+
 #include "interop/convert.h"
 #include "interop/method.h"
 

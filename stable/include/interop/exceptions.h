@@ -20,8 +20,11 @@ namespace detail {
 // torch's C interface hands on an error's text and not its class. These texts torch raises with one class only.
 inline PyObject* class_of_text(std::string_view text) {
   static const std::pair<std::string_view, PyObject*> known[] = {
-      {"Dimension out of range (expected", PyExc_IndexError}, {"Dimension specified as ", PyExc_IndexError},
-      {"index out of range in self", PyExc_IndexError},       {"Could not run '", PyExc_NotImplementedError},
+      {" out of range (expected to be in range of ", PyExc_IndexError},
+      {": Expected reduction dim ", PyExc_IndexError},
+      {"Dimension specified as ", PyExc_IndexError},
+      {"index out of range in self", PyExc_IndexError},
+      {"Could not run '", PyExc_NotImplementedError},
       {" not implemented for '", PyExc_NotImplementedError},
   };
   for (const auto& [part, type] : known) {

@@ -7,6 +7,10 @@ two results differ, `results` holds what was found, `report` puts that into tabl
 `processes`.
 """
 
+import os
+
 from conftest import BUILD
 
-FOLDER = BUILD / "operators"  # for what is compiled, and the report
+# The oldest torch of modules for many releases, if such are compiled; else they are for the one that runs.
+STABLE = os.environ.get("INTEROP_OPDB_STABLE")
+FOLDER = BUILD / f"operators{'-stable' if STABLE else ''}"  # for what is compiled, and the report

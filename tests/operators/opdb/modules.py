@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torch.utils import cpp_extension
 
+from opdb import STABLE
 from opdb.shapes import Shape
 
 CHUNK = 200  # functions in a module
@@ -137,7 +138,7 @@ class _Module:
         self.name = folder.name
         self.shapes = shapes
         self.refused: dict[str, str] = {}
-        self.include_folders: list[str] = []
+        self.flags: list[str] = []
         self.stamp = folder / "built.json"
         self.wanted = [fingerprint, hashlib.sha256(self._text(()).encode()).hexdigest()]
         self.library = folder / f"{self.name}{sysconfig.get_config_var('EXT_SUFFIX')}"
@@ -181,20 +182,20 @@ class _Module:
         self._source().write_text(self._text(self.refused))
         program = (
             "from interop.build import Extension, cythonize\n"
-            f"module = Extension({self.name!r}, [{self._source().name!r}])\n"
+            f"module = Extension({self.name!r}, [{self._source().name!r}], stable={STABLE!r})\n"
             "(module,) = cythonize([module], emit_linenums=True, force=True, quiet=True)\n"
-            "print(*module.include_dirs, sep='\\n')"
+            "print(*(f'-I{folder}' for folder in module.include_dirs), sep='\\n')\n"
+            "print(*(f'-D{name}={value or 1}' for name, value in module.define_macros), sep='\\n')"
         )
         done = self._run([sys.executable, "-c", program])
-        self.include_folders = done.stdout.splitlines()
+        self.flags = done.stdout.splitlines()
         return self._errors(done, r":(\d+):\d+: (?!warning)(.*)")
 
     def _compile(self) -> dict[str, str]:
-        folders = [*self.include_folders, sysconfig.get_path("include")]
-        command = ["c++", "-std=c++20", "-O0", "-w", "-fPIC", "-shared", "-fmax-errors=200"]
-        command += [f"-I{folder}" for folder in folders]
+        command = ["c++", "-std=c++20", "-O0", "-w", "-fPIC", "-shared", "-fmax-errors=200", "-fvisibility=hidden"]
+        command += [*filter(None, self.flags), f"-I{sysconfig.get_path('include')}"]
         libraries = [f"-L{folder}" for folder in cpp_extension.library_paths()]
-        libraries += [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
+        libraries += [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python") if not STABLE]
         source = self._source().with_suffix(".cpp").name
         done = self._run([*command, source, "-o", self.library.name, *libraries])
         # Where a template of ours is to blame, "required from here" names the line, and the error comes after it.

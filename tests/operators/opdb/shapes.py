@@ -14,6 +14,7 @@ import torch
 from torch._ops import OpOverload
 
 from interop.codegen.surface import read
+from opdb import STABLE
 from opdb.capture import Call
 
 OPTIONS = ("dtype", "layout", "device", "pin_memory")
@@ -52,10 +53,10 @@ class Shape:
 @functools.cache
 def surface() -> tuple[set[str], set[str], dict[str, str]]:
     """The overloads that are declared as functions, as methods, and why others are not."""
-    declared = read()
+    declared = read(for_stable=STABLE is not None)
     functions = {_overload(declaration.schema) for declaration in declared.functions}
     methods = {_overload(declaration.schema) for declaration in declared.methods}
-    by_hand = {_overload(schema) for schema in declared.by_hand}
+    by_hand = set() if STABLE else {_overload(schema) for schema in declared.by_hand}
     return functions | by_hand, methods | by_hand, {_overload(s): reason for s, reason in declared.left_out.items()}
 
 

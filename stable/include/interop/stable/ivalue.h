@@ -185,6 +185,11 @@ struct Word<std::array<bool, N>> {
 template <class T>
 struct Word<std::optional<T>> {
   static StableIValue give(const std::optional<T>& value) {
+    if constexpr (std::is_same_v<T, Tensor>) {
+      if (value && value->is_null()) {
+        return 0;  // as ATen does, who wants a tensor or none
+      }
+    }
     return value ? reinterpret_cast<StableIValue>(new StableIValue(Word<T>::give(*value))) : 0;
   }
   static std::optional<T> take(StableIValue word) {

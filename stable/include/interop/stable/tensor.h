@@ -228,6 +228,9 @@ class Tensor : public Metadata<Tensor> {
     }
     return result;
   }
+  bool is_null() const noexcept {
+    return handle_ == nullptr;
+  }
   void reset() {
     *this = Tensor();
   }

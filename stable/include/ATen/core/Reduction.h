@@ -1,0 +1,8 @@
+// How a loss is reduced: the numbers that ATen's functions take.
+#pragma once
+
+namespace at::Reduction {
+
+enum Reduction { None, Mean, Sum, END };
+
+}  // namespace at::Reduction

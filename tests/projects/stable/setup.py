@@ -1,0 +1,13 @@
+from setuptools import setup
+
+from interop.build import BuildExtension, Extension
+
+# As they are shipped: for torch 2.11 and CPython 3.11, and all that came later.
+setup(
+    name="stable",
+    ext_modules=[
+        Extension(name, [f"{name}.pyx"], stable="2.11", py_limited_api="cp311")
+        for name in ("stable_tensors", "stable_operators")
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)

@@ -1,0 +1,83 @@
+"""Operators that are registered once, for many releases of torch: tests/stable/checks.py calls them."""
+
+cimport ATen as at
+from libc.stdint cimport int32_t, int64_t
+from libcpp.optional cimport optional
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+from torch.library cimport define, impl, register_autograd
+
+import torch as pytorch
+
+
+cdef at.Tensor scaled_mm(const at.Tensor& a, const at.Tensor& b, double s) except * nogil:
+    if s < 0:
+        with gil:
+            raise ValueError("s must not be negative")
+    return at.mul(at.mm(a, b), s)
+
+
+cdef at.Tensor scaled_mm_meta(const at.Tensor& a, const at.Tensor& b, double s) except * nogil:
+    return at.mm(a, b)
+
+
+def scaled_mm_setup(ctx, inputs, output):
+    a, b, ctx.s = inputs
+    ctx.save_for_backward(a, b)
+
+
+def scaled_mm_backward(ctx, grad):
+    a, b = ctx.saved_tensors
+    mm = pytorch.ops.stable_operators.scaled_mm
+    return mm(grad, b.t(), ctx.s), mm(a.t(), grad, ctx.s), None
+
+
+define("stable_operators::scaled_mm", "(Tensor a, Tensor b, float s=1.0) -> Tensor")
+impl("stable_operators::scaled_mm", "CPU", scaled_mm)
+impl("stable_operators::scaled_mm", "Meta", scaled_mm_meta)
+register_autograd("stable_operators::scaled_mm", scaled_mm_backward, scaled_mm_setup)
+
+
+cdef (at.Tensor, int64_t) all_types(
+        const vector[at.Tensor]& xs, optional[double] s, const string& name, bint flag, const vector[int64_t]& dims,
+        const optional[at.Tensor]& y, at.ScalarType dtype, int32_t small) except * nogil:
+    cdef at.Tensor total = at.zeros_like(xs[0])
+    cdef size_t i
+    for i in range(xs.size()):
+        total = at.add(total, xs[i])
+    if y.has_value():
+        total = at.add(total, y.value())
+    if flag:
+        total = at.neg(total)
+    return total.to(dtype), <int64_t>(dims.size() + name.size()) + (<int64_t>s.value() if s.has_value() else small)
+
+
+define(
+    "stable_operators::all_types",
+    "(Tensor[] xs, float? s, str name, bool flag, int[] dims, Tensor? y, ScalarType dtype, int small) -> (Tensor, int)",
+)
+impl("stable_operators::all_types", "CompositeExplicitAutograd", all_types)
+
+
+cdef void add_one(at.Tensor& x) except * nogil:
+    x.add_(1)
+
+
+define("stable_operators::add_one", "(Tensor(a!) x) -> ()")
+impl("stable_operators::add_one", "cpu", add_one)
+
+
+def wrong_number_of_parameters():
+    impl("stable_operators::scaled_mm", "CUDA", add_one)
+
+
+cdef void of_a_number(int64_t x) except * nogil:
+    pass
+
+
+def wrong_type_of_a_parameter():
+    impl("stable_operators::add_one", "CUDA", of_a_number)
+
+
+def wrong_name():
+    impl("add_one", "CUDA", add_one)

@@ -1,0 +1,237 @@
+"""What a module for many releases of torch can do with tensors: tests/stable/checks.py calls it."""
+
+cimport ATen as at
+cimport torch
+cimport torch.stable as st
+from c10.core.DeviceGuard cimport DeviceGuard
+from interop cimport get0, get1
+from interop.stream cimport current_native_stream
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libcpp.vector cimport vector
+
+
+cdef extern from "interop/stable/shim.h" namespace "interop::stable":
+    bint borrows
+
+
+def is_borrowing():
+    return borrows
+
+
+# -- Python objects
+
+
+def numel(st.Tensor x not None):
+    return x.cdata.numel()
+
+
+def numel_of_any(x):
+    cdef st.Handle a = st.unpack(x)
+    return a.numel()
+
+
+def same(st.Tensor x not None):
+    return st.wrap(x.cdata)
+
+
+def kept(st.Tensor x not None):
+    cdef st.Handle a = x.cdata, b = a, c
+    c = b
+    a = st.Handle()
+    return st.wrap(c)
+
+
+def undefined():
+    cdef st.Handle a
+    return a.defined(), st.wrap(a)
+
+
+def numel_of_undefined():
+    cdef st.Handle a
+    return a.numel()
+
+
+cdef class Cell:
+    cdef st.Tensor weight
+    cdef st.Handle state
+
+    def __init__(self, st.Tensor weight not None):
+        self.weight = weight
+
+    cpdef forward(self, st.Tensor x):
+        cdef st.Handle a = x.cdata, w = self.weight.cdata
+        with nogil:
+            self.state = st.relu(st.linear(a, w))
+        return st.wrap(self.state)
+
+
+# -- What a tensor says of itself
+
+
+def metadata(st.Tensor x not None):
+    cdef st.Handle a = x.cdata
+    of_field = (x.cdata.dim(), x.cdata.numel(), x.cdata.sizes().vec(), x.cdata.is_contiguous(), x.cdata.nbytes())
+    of_handle = (a.dim(), a.numel(), a.sizes().vec(), a.is_contiguous(), a.nbytes())
+    assert of_field == of_handle
+    return {
+        "shape": a.sizes().vec(), "stride": a.strides().vec(), "ndim": a.dim(), "numel": a.numel(),
+        "storage_offset": a.storage_offset(), "is_contiguous": a.is_contiguous(),
+        "dtype": st.wrap_dtype(a.scalar_type()), "device": st.wrap_device(a.device()),
+        "layout": st.wrap_layout(a.layout()), "requires_grad": a.requires_grad(),
+        "itemsize": a.itemsize(), "nbytes": a.nbytes(), "is_meta": a.is_meta(),
+        "is_floating_point": a.is_floating_point(), "is_complex": a.is_complex(), "is_same": a.is_same(a),
+    }
+
+
+def size(st.Tensor x not None, int64_t d):
+    return x.cdata.size(d), x.cdata.stride(d)
+
+
+def addresses(st.Tensor x not None):
+    return <size_t>x.cdata.mutable_data_ptr(), <size_t>x.cdata.const_data_ptr()
+
+
+def address_of_doubles(st.Tensor x not None):
+    return <size_t>x.cdata.const_data_ptr[double]()
+
+
+def item(st.Tensor x not None):
+    return x.cdata.item[double]()
+
+
+# -- ATen, by the same names as in a module for one release
+
+
+def relu(torch.Tensor x not None):
+    return torch.wrap(at.relu(x.cdata))
+
+
+def without_the_gil(torch.Tensor x not None):
+    cdef at.Tensor a = x.cdata, y
+    with nogil:
+        y = at.mul(a, at.add(a, a))
+    return torch.wrap(y)
+
+
+def sums(torch.Tensor x not None):
+    return [torch.wrap(at.sum(x.cdata, (0, 1), True)), torch.wrap(x.cdata.sum(0)), torch.wrap(at.sum(x.cdata))]
+
+
+def biggest(torch.Tensor x not None, int64_t dim):
+    r = at.max(x.cdata, dim)
+    return torch.wrap(get0(r)), torch.wrap(get1(r))
+
+
+def zeros(shape, options):
+    return torch.wrap(at.zeros(shape, options))
+
+
+def linear(torch.Tensor x not None, torch.Tensor w not None, torch.Tensor b=None):
+    if b is None:
+        return torch.wrap(at.linear(x.cdata, w.cdata, None))
+    return torch.wrap(at.linear(x.cdata, w.cdata, b.cdata))
+
+
+def change(torch.Tensor x not None):
+    x.cdata.add_(1)
+    x.cdata.relu_()
+    return torch.wrap(x.cdata)
+
+
+def cat(tensors):
+    return torch.wrap(at.cat(tensors, 0))
+
+
+def split(torch.Tensor x not None):
+    cdef vector[at.Tensor] parts = at.split(x.cdata, 2, 0)
+    return [torch.wrap(part) for part in parts]
+
+
+def index(torch.Tensor x not None, torch.Tensor i not None):
+    cdef at.Tensor a = x.cdata, b = i.cdata
+    return torch.wrap(a[0]), torch.wrap(a[b])
+
+
+def without_gradients(torch.Tensor x not None):
+    cdef st.NoGradGuard _guard = st.NoGradGuard()
+    return torch.wrap(x.cdata * x.cdata)
+
+
+def arithmetic(torch.Tensor x not None, torch.Tensor y not None):
+    cdef at.Tensor a = x.cdata, b = y.cdata
+    return [
+        torch.wrap(a + b), torch.wrap(a - b), torch.wrap(a * b), torch.wrap(a + 2), torch.wrap(a - 1.5),
+        torch.wrap(a * 2), torch.wrap(2 * a), torch.wrap(1 - a), torch.wrap(1.5 + a),
+    ]
+
+
+# -- Loops and memory
+
+
+cdef void double_part(int64_t begin, int64_t end, st.floating* data) noexcept nogil:
+    cdef int64_t i
+    for i in range(begin, end):
+        data[i] *= 2
+
+
+def double_(st.Tensor x not None):
+    cdef st.Handle a = x.cdata
+    part = st.dispatch_part(a.scalar_type(), b"double_", double_part[float], double_part[double])
+    st.parallel_for(0, a.numel(), 1000, part, a.mutable_data_ptr())
+    return x
+
+
+cdef void failing_part(int64_t begin, int64_t end, void* data) noexcept nogil:
+    with gil:
+        raise KeyError("from a thread")
+
+
+def fail_in_a_loop():
+    st.parallel_for(0, 100000, 10, failing_part, NULL)
+
+
+def total(st.Tensor x not None):
+    cdef st.Handle a = x.cdata.contiguous()
+    cdef double[::1] values = <double[:a.numel()]> a.mutable_data_ptr[double]()
+    cdef double s = 0
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        s += values[i]
+    return s
+
+
+cdef int deleted
+
+
+cdef void delete(void* data, void* context) noexcept nogil:
+    (<int*>context)[0] += 1
+    free(data)
+
+
+def counted_up(int64_t n):
+    cdef double* data = <double*>malloc(max(n, 1) * sizeof(double))
+    cdef int64_t i
+    for i in range(n):
+        data[i] = i
+    return st.wrap(st.from_blob(data, (n,), st.kDouble, delete, &deleted))
+
+
+def blob_of_sizes(sizes):
+    cdef double data[1]
+    cdef vector[int64_t] listed = sizes
+    return st.wrap(st.from_blob(data, listed, st.kDouble))
+
+
+def deletions():
+    return deleted
+
+
+def on_its_device(st.Tensor x not None):
+    cdef DeviceGuard _guard = DeviceGuard(x.cdata.device())
+    return <size_t>current_native_stream(x.cdata.device())
+
+
+def squares(n):
+    for i in range(n):
+        yield i * i

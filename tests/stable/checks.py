@@ -1,0 +1,240 @@
+"""``python checks.py FOLDER``: what the modules of tests/projects/stable in FOLDER do under the torch that runs.
+
+It needs nothing but torch, so that the very same files can be tried in any environment. Prints a line of JSON.
+"""
+
+import json
+import os
+import platform
+import resource
+import sys
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def raises(kind, part=""):
+    """Something that must raise this kind of error, with this text in it."""
+    try:
+        yield
+    except Exception as error:
+        if type(error) not in (kind if isinstance(kind, tuple) else (kind,)) or part not in str(error):
+            raise
+    else:
+        raise AssertionError(f"no {kind} was raised")
+
+
+class Liar:
+    """It says of itself that it is a tensor, which isinstance() believes."""
+
+    __class__ = torch.Tensor
+
+
+def has_texts():
+    """Whether this torch hands on the text of an error."""
+    return tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)
+
+
+def check_python_objects(m, o):
+    x = torch.randn(3, 4)
+    assert m.numel(x) == m.numel_of_any(x) == 12
+    assert m.same(x) is x
+    assert m.kept(x) is x
+    parameter = torch.nn.Parameter(x)
+    assert m.same(parameter) is parameter
+    assert m.undefined() == (False, None)
+    for wrong in (None, 3, "x", [x], Liar()):
+        with raises(TypeError, "torch.Tensor"):
+            m.numel(wrong)
+        with raises(TypeError, "torch.Tensor"):
+            m.numel_of_any(wrong)
+    with raises(TypeError, "undefined"):
+        m.numel_of_undefined()
+    with raises(TypeError):
+        m.Cell(3)
+    cell = m.Cell(torch.randn(5, 4))
+    assert cell.forward(x).shape == (3, 5)
+
+
+def check_metadata(m, o):
+    tensors = [
+        torch.zeros(()),
+        torch.zeros(0, 3),
+        torch.arange(24).reshape(2, 3, 4).transpose(0, 2)[1:],
+        torch.ones(2, dtype=torch.complex64),
+        torch.ones(2, dtype=torch.bfloat16, requires_grad=True),
+        torch.zeros(2, 3, device="meta"),
+        torch.ones(2, 2).to_sparse(),
+        *(torch.ones(1).to(getattr(torch, name)) for name in ("bool", "uint8", "int8", "int16", "int32", "float16")),
+        *(torch.ones(1).to(getattr(torch, name)) for name in ("uint16", "uint32", "uint64", "float8_e4m3fn")),
+    ]
+    for x in tensors:
+        if x.layout != torch.strided:
+            assert m.numel(x) == x.numel()
+            continue
+        found = m.metadata(x)
+        assert found.pop("is_same")
+        assert tuple(found.pop("shape")) == x.shape
+        assert tuple(found.pop("stride")) == x.stride()
+        for name, value in found.items():
+            expected = getattr(x, name)
+            assert value == (expected() if callable(expected) else expected), (name, value, x)
+        if not x.is_meta:
+            assert m.addresses(x) == (x.data_ptr(), x.data_ptr())
+    x = torch.ones(2, 3)
+    assert m.size(x, -1) == (3, 1)
+    with raises(IndexError if has_texts() else RuntimeError):
+        m.size(x, 2)
+    with raises(RuntimeError, "expected scalar type Double but found Float"):
+        m.address_of_doubles(x)
+    assert m.item(torch.tensor(3)) == 3
+
+
+def check_aten(m, o):
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    assert m.relu(x).equal(x.relu())
+    assert m.without_the_gil(x).equal(x * (x + x))
+    assert all(a.equal(b) for a, b in zip(m.sums(x), (x.sum((0, 1), True), x.sum(0), x.sum()), strict=True))
+    assert all(a.equal(b) for a, b in zip(m.biggest(x, 1), x.max(1), strict=True))
+    for options in (torch.float64, "cpu", None, torch.device("meta"), int):
+        expected = torch.zeros(2, 3, **({"device": options} if isinstance(options, (str, torch.device)) else {}))
+        expected = torch.zeros(2, 3, dtype=options) if options in (torch.float64, int) else expected
+        came = m.zeros((2, 3), options)
+        assert (came.shape, came.dtype, came.device) == (expected.shape, expected.dtype, expected.device)
+    w, b = torch.randn(5, 4, requires_grad=True), torch.randn(5)
+    assert m.linear(x, w).equal(torch.nn.functional.linear(x, w))
+    assert m.linear(x, w, b).equal(torch.nn.functional.linear(x, w, b))
+    m.linear(x, w).sum().backward()
+    assert w.grad is not None
+    z = x.clone()
+    assert m.change(z) is z
+    assert z.equal((x + 1).relu())
+    assert m.cat([x, y]).equal(torch.cat([x, y]))
+    assert [part.shape for part in m.split(torch.zeros(5, 2))] == [(2, 2), (2, 2), (1, 2)]
+    i = torch.tensor([2, 0])
+    assert all(a.equal(b) for a, b in zip(m.index(x, i), (x[0], x[i]), strict=True))
+    assert not m.without_gradients(w).requires_grad
+    assert torch.is_grad_enabled()
+    for a in (x, x.double(), x.half(), torch.arange(4), torch.tensor(2), torch.tensor(2.5), x.to(torch.complex64)):
+        for c in (a, a[..., None].squeeze(-1) + 1):
+            expected = (a + c, a - c, a * c, a + 2, a - 1.5, a * 2, 2 * a, 1 - a, 1.5 + a)
+            for mine, its in zip(m.arithmetic(a, c), expected, strict=True):
+                assert mine.dtype == its.dtype
+                assert mine.equal(its), (a, c, mine, its)
+    with raises(IndexError if has_texts() else RuntimeError):
+        m.biggest(x, 7)
+    with raises(TypeError, "must be a sequence of int, got dict"):
+        m.zeros({}, None)
+    assert list(m.squares(4)) == [0, 1, 4, 9]
+
+
+def check_loops_and_memory(m, o):
+    for dtype in (torch.float32, torch.float64):
+        x = torch.randn(200, 300, dtype=dtype)
+        y = x.clone()
+        assert m.double_(y) is y
+        assert y.equal(x * 2)
+    with raises(NotImplementedError, "\"double_\" not implemented for 'Half', only for Float, Double"):
+        m.double_(torch.ones(2).half())
+    with raises(KeyError, "from a thread"):
+        m.fail_in_a_loop()
+    assert m.total(torch.arange(5.0).double()) == 10
+    before = m.deletions()
+    blob = m.counted_up(5)
+    part = blob[1:]
+    del blob
+    assert part.tolist() == [1, 2, 3, 4]
+    assert m.deletions() == before
+    del part
+    assert m.deletions() == before + 1
+    for sizes in ((-1,), (2**40, 2**40)):
+        with raises(ValueError, "from_blob(): argument 'sizes'"):
+            m.blob_of_sizes(sizes)
+    assert m.on_its_device(torch.ones(2)) == 0
+
+
+def check_operators(m, o):
+    mm = torch.ops.stable_operators.scaled_mm
+    a = torch.randn(3, 4, dtype=torch.double, requires_grad=True)
+    b = torch.randn(4, 5, dtype=torch.double, requires_grad=True)
+    torch.testing.assert_close(mm(a, b, 2.0), 2 * (a @ b))
+    assert torch.autograd.gradcheck(lambda a, b: mm(a, b, 2.0), (a, b))
+    results = torch.library.opcheck(mm.default, (a, b, 2.0))
+    assert set(results.values()) == {"SUCCESS"}, results
+    compiled = torch.compile(lambda a, b: mm(a, b, 3.0) + 1, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(a, b), 3 * (a @ b) + 1)
+    exported = torch.export.export(Model(), (a.detach(), b.detach())).module()
+    torch.testing.assert_close(exported(a, b), 2 * (a @ b))
+    with raises((ValueError, RuntimeError), "s must not be negative"):  # torch 2.15 has no ValueError left of it
+        mm(a, b, -1.0)
+    all_types = torch.ops.stable_operators.all_types
+    x = torch.ones(3)
+    total, number = all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0)
+    assert total.equal(torch.full((3,), -3.0, dtype=torch.float64))
+    assert number == 7
+    total, number = all_types([x], None, "", False, [], None, torch.int32, -5)
+    assert total.equal(torch.ones(3, dtype=torch.int32))
+    assert number == -5
+    with raises((ValueError, RuntimeError), "does not fit into the kernel's C type"):
+        all_types([x], None, "", False, [], None, torch.int32, 2**40)
+    torch.ops.stable_operators.add_one(x)
+    assert x.equal(torch.full((3,), 2.0))
+    with raises(TypeError, "the schema has 3 arguments, and the kernel 1 parameters"):
+        o.wrong_number_of_parameters()
+    with raises(TypeError, "argument 1 is Tensor in the schema, and int in the kernel"):
+        o.wrong_type_of_a_parameter()
+    with raises(ValueError, "argument 'name' must be 'namespace::name', got 'add_one'"):
+        o.wrong_name()
+
+
+class Model(torch.nn.Module):
+    def forward(self, a, b):
+        return torch.ops.stable_operators.scaled_mm(a, b, 2.0)
+
+
+CHECKS = [value for name, value in sorted(globals().items()) if name.startswith("check_")]
+
+
+def check_growth(m, o, calls):
+    """References and memory after many calls."""
+    x, y = torch.randn(3, 4), torch.randn(4, 5)
+    before = sys.getrefcount(x)
+    memory = 0
+    for i in range(calls):
+        if i == calls // 5:
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        m.numel(x), m.same(x), m.kept(x), m.relu(x), m.sums(x), m.cat([x, x])
+        torch.ops.stable_operators.scaled_mm(x, y, 2.0)
+        torch.ops.stable_operators.all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0)
+    assert sys.getrefcount(x) == before
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+    assert grown < 2000, f"{grown} KiB"
+
+
+def main(folder, calls=0):
+    sys.path.insert(0, folder)
+    import stable_operators as operators
+    import stable_tensors as tensors
+
+    wanted = os.environ.get("INTEROP_BORROW") != "0"
+    assert tensors.is_borrowing() == wanted, "the layout of torch.Tensor is not the one that is borrowed from"
+    for check in CHECKS:
+        check(tensors, operators)
+    if calls:
+        check_growth(tensors, operators, calls)
+    print(
+        json.dumps(
+            {
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+                "checks": len(CHECKS),
+                "borrows": bool(tensors.is_borrowing()),
+                "calls": calls,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)

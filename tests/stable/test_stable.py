@@ -1,0 +1,103 @@
+"""Modules for many releases of torch, under the torch that runs; `make matrix` tries the same files under others."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import checks
+import pytest
+import torch
+from conftest import import_from
+from elftools.elf.elffile import ELFFile
+
+from interop.paths import get_stable_dir
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture(scope="session")
+def modules(site):
+    return import_from(site, "stable_tensors"), import_from(site, "stable_operators")
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
+def test_under_this_torch(modules, check):
+    check(*modules)
+
+
+def run(site, *arguments, **variables):
+    command = [sys.executable, "-P", checks.__file__, site, *arguments]
+    environment = os.environ | variables
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, cwd="/")
+
+
+@pytest.mark.long
+def test_torchs_own_way_from_an_object_to_its_tensor(site, modules):
+    """Where the layout of torch.Tensor is not the one that was found when this was written."""
+    done = run(site, INTEROP_BORROW="0")
+    assert done.returncode == 0, done.stderr
+    assert '"borrows": false' in done.stdout
+
+
+@pytest.mark.long
+def test_many_calls(site, modules):
+    done = run(site, "20000")
+    assert done.returncode == 0, done.stderr
+
+
+FAKE_TORCH = """\
+__version__ = {version!r}
+class Tensor: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("2.9.1", "was built for torch >= 2.11, and torch 2.9.1 is installed; upgrade torch"),
+        ("2.11.0", "and torch 2.11.0 is installed, whose library has no "),
+        ("nonsense", "and torch nonsense is installed"),
+    ],
+)
+@pytest.mark.long
+def test_a_torch_that_does_not_do(site, modules, tmp_path, version, message):
+    """Which is found out by its version, and by what its library has."""
+    (tmp_path / "torch.py").write_text(FAKE_TORCH.format(version=version))
+    command = [sys.executable, "-c", "import stable_tensors"]
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{site}"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, cwd="/")
+    assert done.returncode == 1
+    assert "ImportError: this module" in done.stderr
+    assert message in done.stderr
+
+
+def library(site):
+    (path,) = Path(site).glob("stable_tensors*.so")
+    return path
+
+
+def test_it_is_linked_to_no_torch(site, modules):
+    with library(site).open("rb") as file:
+        needed = [tag.needed for tag in ELFFile(file).get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
+    assert not [name for name in needed if "torch" in name or "c10" in name]
+
+
+def test_what_is_required_is_in_the_oldest_torch_and_what_is_newer_is_not():
+    """By the list of an auditor, which has it from torch's sources."""
+    versions = pytest.importorskip("torch_abi_audit.torch_versions").stable_shim_versions()
+    header = Path(get_stable_dir(), "include", "interop", "stable", "shim.h").read_text()
+    required = re.findall(r"^ +X\((\w+)\)", header, re.MULTILINE)
+    newer = re.findall(r"^ +X\((\w+), ", header, re.MULTILINE)
+    assert len(required) > 30
+    assert len(newer) >= 3
+    assert [name for name in required if versions[name] > (2, 11, 0)] == []
+    assert [name for name in newer if versions.get(name, (9, 0, 0)) <= (2, 11, 0)] == []
+
+
+def test_numbers_of_element_types(modules):
+    """The enum in the headers is the C interface's, whose functions say which number stands for which dtype."""
+    for name in ("float32", "float64", "int64", "bool", "complex64", "bfloat16", "uint16", "float8_e5m2"):
+        x = torch.empty(0, dtype=getattr(torch, name))
+        assert modules[0].metadata(x)["dtype"] is x.dtype
