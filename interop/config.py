@@ -11,8 +11,9 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-from interop.cli import CommandError, Parser, run
-from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_dir
+from interop.cli import USAGE, CommandError, Parser, run
+from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_dir, get_stable_dir
+from interop.stable_abi import VISIBILITY, StableABI, stable_abi
 from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
 
 __all__ = ["config", "main", "script"]
@@ -42,11 +43,17 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
     )
     for name, text in _OPTIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
+    parser.add_argument("--stable", metavar="TORCH", help="for modules for this release of torch and later ones")
+    parser.add_argument("--py-limited-api", metavar="TAG", help="and for this CPython and later ones, such as cp312")
     options = vars(parser.parse_args(arguments))
     chosen = [name for name in _OPTIONS if options[name]]
     if not chosen:
         parser.error(f"an option is missing; there are: {', '.join(f'--{name}' for name in _OPTIONS)}")
-    values = config()
+    try:
+        abi = stable_abi(options["stable"], options["py_limited_api"])
+    except ValueError as error:
+        raise CommandError(str(error), USAGE) from error
+    values = config(abi)
     if "json" in chosen:
         print(json.dumps(values, indent=1))
         return
@@ -73,8 +80,8 @@ def _script() -> int:
     return 0
 
 
-def config() -> dict[str, Any]:
-    """What modules are compiled and linked with.
+def config(abi: StableABI | None = None) -> dict[str, Any]:
+    """What modules are compiled and linked with, those for this torch or those with a stable ABI.
 
     Returns
     -------
@@ -94,11 +101,12 @@ def config() -> dict[str, Any]:
     made = _build_info(torch)
     try:
         pxd, include, cmake, source = get_pxd_dir(), get_include(), get_cmake_dir(), get_source_dir()
+        stable = get_stable_dir()
     except FileNotFoundError as error:
         raise CommandError(str(error)) from error
     # A virtual environment has headers of its own, greenlet's for example, beside those of its Python.
     python = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
-    return {
+    values = {
         "version": made["VERSION"],
         "torch": torch.version,
         "abi": torch.abi,
@@ -112,6 +120,16 @@ def config() -> dict[str, Any]:
         "libraries": list(LIBRARIES),
         "suffix": EXTENSION_SUFFIXES[0],
     }
+    if abi:
+        macros = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in abi.macros]
+        values |= {
+            "include_dirs": [str(Path(stable, "include")), include, torch.include_dirs[0], *python],
+            "cflags": [*CXX_FLAGS, VISIBILITY, *macros],
+            "library_dirs": [],
+            "libraries": [],
+            "suffix": abi.suffix,
+        }
+    return values
 
 
 def _build_info(torch: Torch) -> dict[str, str]:

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 
 from interop.toolchain import MINIMUM_STABLE, find_torch
 
-__all__ = ["MINIMUM_LIMITED_API", "StableABI", "of_macros", "release_of", "stable_abi"]
+__all__ = ["MINIMUM_LIMITED_API", "VISIBILITY", "StableABI", "of_macros", "release_of", "stable_abi"]
 
 MINIMUM_LIMITED_API = (3, 11)
 """The first release of CPython whose Limited API has buffers, which typed memoryviews need."""
+
+VISIBILITY = "-fvisibility=hidden"
+"""The flag for the compiler. What others found of a module, another one or a torch may have under the same name."""
 
 _TORCH, _PYTHON = "INTEROP_STABLE", "INTEROP_LIMITED_API"
 

@@ -14,7 +14,7 @@ from interop.build.cuda import is_cuda
 from interop.build.flags import openmp_flags, with_default_flags
 from interop.cython.extensions import translate_extensions
 from interop.paths import get_include, get_source_dir, get_stable_dir
-from interop.stable_abi import StableABI, stable_abi
+from interop.stable_abi import VISIBILITY, StableABI, stable_abi
 from interop.toolchain import find_torch
 
 BOOTSTRAP = os.path.join(get_source_dir(), "bootstrap.cpp")
@@ -90,8 +90,7 @@ def _stable_extension(name: str, sources: list[str], abi: StableABI, kwargs: dic
     ours = [os.path.join(get_stable_dir(), "include"), get_include()]  # in this order: they have headers of one name
     kwargs["include_dirs"] = [*ours, *kwargs.get("include_dirs", ()), torch_include]
     kwargs["define_macros"] = [*abi.macros, *kwargs.get("define_macros", ())]
-    # What others would find of it, another torch or another module may have under the same name.
-    kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), ["-fvisibility=hidden"])
+    kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), [VISIBILITY])
     kwargs["language"] = "c++"
     return setuptools.Extension(name, sources, py_limited_api=abi.python is not None, **kwargs)
 

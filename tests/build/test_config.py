@@ -21,10 +21,17 @@ from interop.abi import NAME
 from interop.build import Extension
 from interop.config import config
 from interop.paths import get_cmake_dir, get_source_dir
+from interop.stable_abi import stable_abi
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 PROJECT = PROJECTS / "cmake"
+STABLE_PROJECT = PROJECTS / "stable_build" / "src" / "stable_build"
 GUARD = "cimport torch\n\ndef f():\n    cdef torch.NoGradGuard guard\n"
+
+
+needs_limited_api = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="a free-threaded CPython has no Limited API"
+)
 
 
 @pytest.fixture
@@ -60,6 +67,34 @@ class TestConfig:
         assert shlex.split(out)[0] == f"-I{interop.get_include()}"
         assert command("config", "--libs")[1] == "-lc10 -ltorch -ltorch_cpu -ltorch_python\n"
         assert json.loads(command("config", "--json")[1]) == config()
+
+    @pytest.mark.parametrize("arguments", [("2.11",), pytest.param(("2.11", "cp311"), marks=needs_limited_api)])
+    def test_stable(self, monkeypatch, arguments):
+        """What stable extensions are built with, as for the others."""
+        monkeypatch.setenv("CFLAGS", "-O1")
+        abi = stable_abi(*arguments)
+        extension = Extension("m", ["m.pyx"], **dict(zip(("stable", "py_limited_api"), arguments, strict=False)))
+        values = config(abi)
+        macros = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
+        assert values["cflags"] == [*extension.extra_compile_args, *macros]
+        assert values["include_dirs"][:3] == extension.include_dirs
+        assert values["libraries"] == values["library_dirs"] == []
+        assert values["suffix"] == abi.suffix
+
+    @needs_limited_api
+    def test_stable_options(self, command):
+        options = ["--stable", "2.11", "--py-limited-api", "cp311"]
+        assert command("config", "--suffix", *options) == (0, ".abi3.so\n", "")
+        assert "-DPy_LIMITED_API=0x030b0000" in shlex.split(command("config", "--cflags", *options)[1])
+        assert command("config", "--libs", *options)[1] == "\n"
+
+    def test_wrong_stable_options(self, command):
+        status, _, error = command("config", "--cflags", "--stable", "2.9")
+        assert status == 2
+        assert re.fullmatch(r"error: stable must be .* from '2\.11' to .*, got '2\.9'\n", error)
+        status, _, error = command("config", "--cflags", "--py-limited-api", "cp311")
+        assert status == 2
+        assert "py_limited_api must be left out without stable" in error
 
     def test_wrong_options(self, command):
         status, _, error = command("config")
@@ -198,6 +233,14 @@ class TestCythonize:
         assert error.endswith("guard = torch.NoGradGuard()\n")
         assert "m.pyx:4: 'guard' is declared but never assigned" in error
 
+    def test_stable(self, translate, tmp_path):
+        """It includes other headers of the same names, as the flags of `config --stable` do."""
+        text = "cimport ATen as at\ndef f(): at.exp(at.zeros((2,)))\n"
+        for options in ([], ["--stable"]):
+            assert translate("m.pyx", text, *options) == (0, "", "")
+            header = (tmp_path / "headers" / "interop" / "functions.h").read_text()
+            assert ("interop/stable/" in header) is bool(options)
+
     def test_wrong_arguments(self, translate, command):
         status, _, error = command("cythonize", "no.pyx", "--output", "o.cpp", "--headers", "h")
         assert (status, error) == (2, "error: SOURCE.pyx must be a file, and there is no 'no.pyx'\n")
@@ -241,6 +284,28 @@ def cmake_project():
         if missing:
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(PROJECT, folder / "source")
+            cmake.configure(folder / "source")
+            cmake.build()
+            cmake("--install", cmake.folder, "--prefix", folder / "installed")
+    return cmake
+
+
+@pytest.fixture(scope="module")
+def stable_cmake_project():
+    """A project with a stable module, built by CMake and installed."""
+    folder = BUILD / "stable_cmake"
+    cmake = Cmake(folder / "build")
+    text = (
+        "cmake_minimum_required(VERSION 3.20)\nproject(stable_cmake LANGUAGES CXX)\nfind_package(interop REQUIRED)\n"
+        "interop_add_cython_module(ops ops.pyx versions.cpp MODULE package.ops STABLE 2.11 LIMITED_API cp311)\n"
+        "interop_install_module(ops DESTINATION package)\n"
+    )
+    ours = [text, *(path.read_bytes() for path in sorted(Path(get_cmake_dir()).rglob("*.cmake")))]
+    with built(folder, fingerprint(STABLE_PROJECT, PACKAGE / "config.py", extra=ours)) as missing:
+        if missing:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(STABLE_PROJECT, folder / "source")
+            (folder / "source" / "CMakeLists.txt").write_text(text)
             cmake.configure(folder / "source")
             cmake.build()
             cmake("--install", cmake.folder, "--prefix", folder / "installed")
@@ -301,6 +366,20 @@ class TestCmake:
         assert failed.returncode
         assert "cells.pyx:4: 'guard' is declared but never assigned" in failed.stdout + failed.stderr
 
+    @needs_limited_api
+    @pytest.mark.long
+    def test_a_stable_module(self, bare, stable_cmake_project):
+        """One file, compiled as setuptools compiles it, and linked to no library of torch."""
+        installed = stable_cmake_project.folder.parent / "installed"
+        assert [path.name for path in installed.rglob("*.so")] == ["ops.abi3.so"]
+        said = eval(bare("from package import ops; print(ops.compiled_with())", installed))
+        assert said["target"] == said["other source"] == "0x20b000000000000"
+        assert (said["limited"], said["python"], said["texts"]) == (True, "0x30b0000", ["2.11", "cp311"])
+        rules = (stable_cmake_project.folder / "build.ninja").read_text()
+        assert "libtorch" not in rules
+        assert "-fvisibility=hidden" in rules
+        assert "no work to do" in stable_cmake_project.build()
+
     def test_another_python(self, tmp_path):
         python = tmp_path / "python3"  # this one, in which interop is not installed
         python.write_text(f'#!/bin/sh\ncase "$*" in *interop*) set -- -I -S "$@";; esac\nexec {sys.executable} "$@"\n')
@@ -320,6 +399,11 @@ class TestCmake:
             ),
             ("interop_add_cython_module(a-b a.pyx)", "MODULE must be a module's dotted name, got a-b"),
             ("interop_install_module(cells)", "DESTINATION is missing"),
+            ("interop_add_cython_module(cells a.pyx STABLE 2.9)", "STABLE and LIMITED_API: error: stable must be"),
+            (
+                "interop_add_cython_module(cells a.pyx LIMITED_API cp311)",
+                "py_limited_api must be left out without stable",
+            ),
         ],
     )
     def test_wrong_calls(self, tmp_path, call, message):

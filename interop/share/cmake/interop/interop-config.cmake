@@ -32,16 +32,22 @@ endif()
 foreach(_interop_key version torch abi pxd include bootstrap suffix)
   string(JSON interop_${_interop_key} GET "${_interop_json}" ${_interop_key})
 endforeach()
-foreach(_interop_key include_dirs cflags library_dirs libraries)
-  set(interop_${_interop_key})
-  string(JSON _interop_length LENGTH "${_interop_json}" ${_interop_key})
-  math(EXPR _interop_last "${_interop_length} - 1")
-  if(_interop_length GREATER 0)
-    foreach(_interop_index RANGE ${_interop_last})
-      string(JSON _interop_value GET "${_interop_json}" ${_interop_key} ${_interop_index})
-      list(APPEND interop_${_interop_key} "${_interop_value}")
+# Sets `result` to the list that a JSON object has under a key.
+function(_interop_list json key result)
+  set(values)
+  string(JSON length LENGTH "${json}" ${key})
+  math(EXPR last "${length} - 1")
+  if(length GREATER 0)
+    foreach(index RANGE ${last})
+      string(JSON value GET "${json}" ${key} ${index})
+      list(APPEND values "${value}")
     endforeach()
   endif()
+  set(${result} "${values}" PARENT_SCOPE)
+endfunction()
+
+foreach(_interop_key include_dirs cflags library_dirs libraries)
+  _interop_list("${_interop_json}" ${_interop_key} interop_${_interop_key})
 endforeach()
 
 if(NOT TARGET interop::interop)
@@ -62,13 +68,16 @@ if(NOT TARGET interop::interop)
   endforeach()
 endif()
 
-# interop_add_cython_module(<target> <source>... [MODULE <dotted.name>])
+# interop_add_cython_module(<target> <source>... [MODULE <dotted.name>] [STABLE <torch> [LIMITED_API <tag>]])
 #
 # A module of Python from a .pyx, from C++ sources, or both. <target> is also the module's name, unless MODULE gives
 # another, as it must for a module in a package. As with interop.build.Extension it consists of two files: <target>, and
 # <target>_bootstrap, which imports torch and compares versions before it loads the other.
+#
+# With STABLE, as in STABLE 2.11, it is one file, linked to no library of torch, which runs with that release of torch and
+# later ones; with LIMITED_API, as in LIMITED_API cp312, also with that CPython and later ones.
 function(interop_add_cython_module target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE;STABLE;LIMITED_API" "")
   if(NOT arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "interop_add_cython_module(${target}): the sources are missing, such as ${target}.pyx")
   endif()
@@ -88,11 +97,17 @@ function(interop_add_cython_module target)
     message(FATAL_ERROR "interop_add_cython_module(${target}): a module has one .pyx, got ${cython}; add a module for each")
   endif()
 
+  set(is_stable FALSE)
+  if(arg_STABLE OR arg_LIMITED_API)
+    set(is_stable TRUE)
+    _interop_stable("${target}" "${arg_STABLE}" "${arg_LIMITED_API}" stable)
+  endif()
+
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.interop")
   set(sources)
   foreach(source ${arg_UNPARSED_ARGUMENTS})
     if(source MATCHES "\\.pyx$")
-      _interop_translate("${source}" "${arg_MODULE}" "${folder}" translated)
+      _interop_translate("${source}" "${arg_MODULE}" "${folder}" ${is_stable} translated)
       list(APPEND sources "${translated}")
     else()
       list(APPEND sources "${source}")
@@ -102,9 +117,21 @@ function(interop_add_cython_module target)
   add_library(${target} MODULE ${sources})
   # Before all others: the headers that were cut down to what the sources use.
   target_include_directories(${target} BEFORE PRIVATE "${folder}/include" "${CMAKE_CURRENT_SOURCE_DIR}")
-  target_link_libraries(${target} PRIVATE interop::interop Python::Module)
+  target_link_libraries(${target} PRIVATE Python::Module)
   # Without a build type CMake does not optimise at all.
   target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:>,$<COMPILE_LANGUAGE:CXX>>:-O2>")
+  if(is_stable)
+    _interop_list("${stable}" include_dirs include_dirs)
+    _interop_list("${stable}" cflags flags)
+    string(JSON suffix GET "${stable}" suffix)
+    list(FILTER flags EXCLUDE REGEX "^-std=") # cxx_std_20 says it, and lets a target ask for more
+    target_include_directories(${target} PRIVATE ${include_dirs})
+    target_compile_features(${target} PRIVATE cxx_std_20)
+    target_compile_options(${target} PRIVATE ${flags})
+    set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${suffix}")
+    return()
+  endif()
+  target_link_libraries(${target} PRIVATE interop::interop)
   set(native "_${name}_${interop_abi}")
   set_target_properties(
     ${target}
@@ -125,17 +152,41 @@ function(interop_add_cython_module target)
   add_dependencies(${target} ${target}_bootstrap)
 endfunction()
 
-# interop_install_module(<target> DESTINATION <folder>): both files of a module.
+# interop_install_module(<target> DESTINATION <folder>): both files of a module, or the one of a stable module.
 function(interop_install_module target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESTINATION" "")
   if(NOT arg_DESTINATION)
     message(FATAL_ERROR "interop_install_module(${target}): DESTINATION is missing: the package's folder, or \".\"")
   endif()
-  install(TARGETS ${target} ${target}_bootstrap LIBRARY DESTINATION "${arg_DESTINATION}")
+  set(targets ${target})
+  if(TARGET ${target}_bootstrap)
+    list(APPEND targets ${target}_bootstrap)
+  endif()
+  install(TARGETS ${targets} LIBRARY DESTINATION "${arg_DESTINATION}")
+endfunction()
+
+# Sets `result` to what a stable module is compiled with, in JSON.
+function(_interop_stable target torch python result)
+  set(arguments)
+  if(torch)
+    list(APPEND arguments --stable "${torch}")
+  endif()
+  if(python)
+    list(APPEND arguments --py-limited-api "${python}")
+  endif()
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -P -m interop config --json ${arguments}
+    OUTPUT_VARIABLE json
+    ERROR_VARIABLE error
+    RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "interop_add_cython_module(${target}): STABLE and LIMITED_API: ${error}")
+  endif()
+  set(${result} "${json}" PARENT_SCOPE)
 endfunction()
 
 # Sets `result` to the C++ file that a rule makes of a .pyx.
-function(_interop_translate source module folder result)
+function(_interop_translate source module folder is_stable result)
   get_filename_component(source "${source}" ABSOLUTE)
   get_filename_component(stem "${source}" NAME_WE)
   set(output "${folder}/${stem}.cpp")
@@ -144,9 +195,11 @@ function(_interop_translate source module folder result)
     OUTPUT "${output}"
     COMMAND "${Python_EXECUTABLE}" -P -m interop cythonize "${source}" --output "${output}" --headers "${folder}/include"
             --module "${module}" --include "${CMAKE_CURRENT_SOURCE_DIR}" --depfile "${folder}/${stem}.d"
+            $<$<BOOL:${is_stable}>:--stable>
     DEPENDS "${source}"
     DEPFILE "${folder}/${stem}.d"
     COMMENT "Translating ${stem}.pyx to C++"
+    COMMAND_EXPAND_LISTS # of nothing, where it is not stable
     VERBATIM)
   set(${result} "${output}" PARENT_SCOPE)
 endfunction()
