@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "interop/exceptions.h"
+#include "interop/free_threading.h"
 #include "interop/gil.h"
 #include "interop/owned_ref.h"
 #include "interop/python_types.h"
@@ -206,19 +207,20 @@ inline bool is_list(PyObject* obj) noexcept {
          (PySequence_Check(obj) && !is_text(obj) && !PyByteArray_Check(obj) && !is_tensor(obj));
 }
 
-// The first element, borrowed; null if there is none, or obj is neither list nor tuple.
-inline PyObject* first_of(PyObject* obj) noexcept {
-  if (PyTuple_Check(obj)) {
-    return PyTuple_GET_SIZE(obj) > 0 ? PyTuple_GET_ITEM(obj, 0) : nullptr;
+// The first element; null if there is none, or obj is neither list nor tuple.
+inline SharedRef first_of(PyObject* obj) noexcept {
+  if (PyList_Check(obj)) {
+    return list_item(obj, 0);
   }
-  return PyList_Check(obj) && PyList_GET_SIZE(obj) > 0 ? PyList_GET_ITEM(obj, 0) : nullptr;
+  return shared_ref(PyTuple_Check(obj) && PyTuple_GET_SIZE(obj) > 0 ? PyTuple_GET_ITEM(obj, 0) : nullptr);
 }
 
 // The elements of obj, each read by `read(element, argument)`.
 template <class T, class Read>
 c10::SmallVector<T, 6> to_list(PyObject* obj, Argument argument, const char* accepted, Read read) {
   require(is_list(obj), obj, argument, accepted);
-  const OwnedRef items(checked(PySequence_Fast(obj, "not a sequence")));
+  // Without a GIL, of a list a copy, which other threads do not change.
+  const OwnedRef items(checked(free_threaded ? PySequence_Tuple(obj) : PySequence_Fast(obj, "not a sequence")));
   c10::SmallVector<T, 6> values;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     // Owned, because what `read` calls could change the list.
