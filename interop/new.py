@@ -24,6 +24,9 @@ PLACEHOLDER = "your_project"
 TORCH = "your_torch"
 """Stands for what the project asks for of torch: see `interop.abi.names.torch_requirement`."""
 
+FREE_THREADED = "# cython: freethreading_compatible=True\n"
+"""The line for a source of Cython whose module needs no GIL."""
+
 RENAMED = {"gitignore": ".gitignore"}
 """Files that would mean something under their own name where the templates lie."""
 
@@ -57,10 +60,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("name", metavar="NAME", help="the name of the package")
     parser.add_argument("--cuda", action="store_true", help="with a CUDA kernel, behind an operator for torch.ops")
     parser.add_argument("--cmake", action="store_true", help="built by CMake with scikit-build-core, not by setuptools")
+    parser.add_argument(
+        "--free-threaded", action="store_true", help="whose modules say that they need no GIL, for a Python without"
+    )
     options = parser.parse_args(arguments)
     if options.cuda and options.cmake:
         parser.error("the project with a CUDA kernel is built by setuptools: leave out --cuda or --cmake")
-    files = write_project(options.name, Path(), options.cuda, options.cmake)
+    files = write_project(options.name, Path(), options.cuda, options.cmake, options.free_threaded)
     print("\n".join(map(str, files)))
     steps = [f"cd {options.name}", 'pip install --no-build-isolation ".[test]"', "python -m pytest"]
     if options.cmake:  # which need not be there, as what setuptools needs is
@@ -68,11 +74,13 @@ def main(arguments: list[str]) -> None:
     print("\n  ".join(["\nNext:", *steps]))
 
 
-def write_project(name: str, parent: Path, cuda: bool = False, cmake: bool = False) -> list[Path]:
+def write_project(
+    name: str, parent: Path, cuda: bool = False, cmake: bool = False, free_threaded: bool = False
+) -> list[Path]:
     """Write a project into the new folder `name` in `parent`, and return its files, relative to `parent`.
 
-    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake. `CommandError` if the name will not do, there
-    is such a folder already, or it cannot be written.
+    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake, with `free_threaded` its modules say that they
+    need no GIL. `CommandError` if the name will not do, there is such a folder already, or it cannot be written.
     """
     _check_name(name)
     folder = parent / name
@@ -94,6 +102,8 @@ def write_project(name: str, parent: Path, cuda: bool = False, cmake: bool = Fal
             target = folder / RENAMED.get(str(relative), str(relative).replace(PLACEHOLDER, name))
             target.parent.mkdir(parents=True, exist_ok=True)
             filled = text.replace(PLACEHOLDER, name).replace(TORCH, wanted)
+            if free_threaded and relative.suffix == ".pyx":
+                filled = FREE_THREADED + filled
             target.write_text(filled, encoding="utf-8")
             written.append(target.relative_to(parent))
     except OSError as error:

@@ -64,7 +64,7 @@ def translate_extensions(
                     "cplus": cplus,
                     "declarations": Path(build_dir or "build", "interop-pxd").resolve(),
                     "include_path": [*include_path, *extension.include_dirs],
-                    "directives": compiler_directives,
+                    "directives": getattr(extension, "directives", {}) | dict(compiler_directives or {}),
                     "force": force,
                     "echo": not quiet,
                     # With line numbers of the .pyx in the C++, errors of g++ name them.

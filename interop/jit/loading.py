@@ -57,6 +57,8 @@ def load(
         Cython's, beside those of `interop.build.DIRECTIVES`.
     annotate
         Write Cython's report of the lines that use Python, an HTML file, beside the module's file.
+    free_threaded
+        As for `interop.build.Extension`: the module says that it needs no GIL.
     force
         Build it even if nothing has changed.
     verbose
@@ -114,7 +116,7 @@ def load_inline(
         place of the earlier one: in `sys.modules`, and where it registers operators.
     force, verbose, **options
         As for `load`: include_dirs, define_macros, libraries, library_dirs, extra_compile_args, extra_link_args,
-        compiler_directives and annotate.
+        compiler_directives, annotate and free_threaded.
 
     Returns
     -------
@@ -144,7 +146,7 @@ def _show_options(function: Any) -> None:
     """Makes help() and editors show the options one by one, and not ``**options``."""
     signature = inspect.signature(function)
     shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    defaults = {"compiler_directives": None, "annotate": False}
+    defaults = {"compiler_directives": None, "annotate": False, "free_threaded": False}
     for name, kind in Options.__annotations__.items():
         default = defaults.get(name, ())
         shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))

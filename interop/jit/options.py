@@ -19,6 +19,7 @@ class Options(TypedDict, total=False):
     extra_link_args: Sequence[str]
     compiler_directives: Mapping[str, object] | None
     annotate: bool
+    free_threaded: bool
 
 
 COMPILERS = ("cxx", "nvcc")
