@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
 import types
 from pathlib import Path
 
@@ -98,7 +99,8 @@ def torch_dependent() -> dict:
 
         def initialize_options(self):
             super().initialize_options()
-            self.build_temp = str(ROOT / "build" / f"temp.{sys.implementation.cache_tag}-torch-{torch.__version__}")
+            abi = sysconfig.get_config_var("SOABI")  # which tells a Python without a GIL from one with
+            self.build_temp = str(ROOT / "build" / f"temp.{abi}-torch-{torch.__version__}")
 
     major, minor = re.match(r"(\d+)\.(\d+)", torch.__version__).groups()
     options = {

@@ -18,6 +18,15 @@ ContextBase::~ContextBase() {
   drop_state();
 }
 
+std::unique_lock<std::mutex> ContextBase::locked(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) {
+    const NoGil released;  // who has it may run a hook, which is Python
+    lock.lock();
+  }
+  return lock;
+}
+
 void ContextBase::drop_state() noexcept {
   if (state_.object) {
     state_.destroy(state_.object);
@@ -26,7 +35,7 @@ void ContextBase::drop_state() noexcept {
 }
 
 void* ContextBase::state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) {
-  const std::lock_guard lock(state_mutex_);
+  const std::unique_lock lock = locked(state_mutex_);
   TORCH_CHECK_TYPE(
       !state_.object || *state_.type == type, "ctx.state: this context has a state of the type ",
       state_.type ? spelled(*state_.type) : "", " already, and was asked for one of ", spelled(type));
@@ -105,7 +114,7 @@ at::Tensor FunctionNode::saved_tensor(int64_t index) {
   if (in_forward_) {
     return to_save_[index];
   }
-  const std::unique_lock lock = locked();
+  const std::unique_lock lock = locked(mutex_);
   return saved_[index].unpack(getptr());
 }
 
@@ -263,17 +272,8 @@ variable_list FunctionNode::by_edge(Tensors& results) const {
   return result;
 }
 
-std::unique_lock<std::mutex> FunctionNode::locked() {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) {
-    const NoGil released;  // who has it may run a hook, which is Python
-    lock.lock();
-  }
-  return lock;
-}
-
 void FunctionNode::release_variables() {
-  const std::unique_lock lock = locked();
+  const std::unique_lock lock = locked(mutex_);
   for (torch::autograd::SavedVariable& saved : saved_) {
     saved.reset_data();
   }

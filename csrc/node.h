@@ -48,6 +48,9 @@ class ContextBase : public Context {
  protected:
   void* state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) override;
   void drop_state() noexcept;
+  // Two backward passes may meet. `mutex_` of a node holds off one that frees the saved tensors while another takes
+  // them.
+  static std::unique_lock<std::mutex> locked(std::mutex& mutex);
 
   // Owned, until forward has ended: a raw pointer to a tensor that is gone may be that of another one.
   std::vector<at::Tensor> dirty_, non_differentiable_;
@@ -58,7 +61,7 @@ class ContextBase : public Context {
     void* object = nullptr;
     void (*destroy)(void*) = nullptr;
   };
-  std::mutex state_mutex_;  // two backward passes may meet
+  std::mutex state_mutex_;
   State state_;
 };
 
@@ -108,8 +111,6 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
     size_t begin, end, gradients;
   };
 
-  // Holds off a backward pass that frees the saved tensors while another one takes them.
-  std::unique_lock<std::mutex> locked();
   torch::autograd::variable_list by_edge(Tensors& results) const;
 
   std::shared_ptr<const Definition> definition_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "interop/error_in_flight.h"
+#include "interop/free_threading.h"
 #include "interop/owned_ref.h"
 
 namespace interop::registry {
@@ -24,6 +25,9 @@ std::map<std::string, std::vector<Registration>>& modules() {
   static auto* found = new std::map<std::string, std::vector<Registration>>();
   return *found;
 }
+
+// For modules(). Neither the dispatcher nor Python is called while it is held.
+Mutex mutex;
 
 // As torch.library does it: torch.ops keeps what it has looked up, which would outlive the operator.
 void forget_in_python(const std::string& operator_name) {
@@ -56,7 +60,10 @@ void begin(const Module& module) {
   }
   // Out of the register before anything runs that could look into it: Python code, and what it lets run.
   std::vector<Registration> old;
-  old.swap(modules()[module.name]);
+  {
+    const Lock lock(mutex);
+    old.swap(modules()[module.name]);
+  }
   std::vector<std::string> defined;
   for (const Registration& one : old) {
     if (one.key.empty()) {
@@ -76,10 +83,12 @@ void add(
     const std::string& operator_name,
     const std::string& key,
     c10::RegistrationHandleRAII handle) {
+  const Lock lock(mutex);
   modules()[module.name].push_back({operator_name, key, std::move(handle)});
 }
 
 const std::string* owner(const std::string& operator_name, const std::string& key) {
+  const Lock lock(mutex);
   for (const auto& [module, all] : modules()) {
     for (const Registration& one : all) {
       if (one.operator_name == operator_name && one.key == key) {

@@ -1,4 +1,5 @@
-// Who has registered what, so that a module that is executed anew replaces what it registered. The GIL is the lock.
+// Who has registered what, so that a module that is executed anew replaces what it registered. Any thread may call,
+// with the GIL where there is one.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

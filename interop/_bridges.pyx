@@ -1,3 +1,4 @@
+# cython: freethreading_compatible=True
 """The converters that are compiled: see the names of the same functions in `interop`."""
 
 cdef extern from "bridges/python.h" namespace "interop::bridges::python":

@@ -1,3 +1,4 @@
+# cython: freethreading_compatible=True
 """The compiled half of interop: what this build was made with, and what modules register with."""
 
 cdef extern from *:

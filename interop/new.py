@@ -34,6 +34,9 @@ REQUIRES_PYTHON = '">=3.11"'
 VECTORCALL = (3, 12)
 """The first CPython whose Limited API has it. A call of a function that is made for an older costs twice as much."""
 
+FREE_THREADED = "# cython: freethreading_compatible=True\n"
+"""The line for a source of Cython whose module needs no GIL."""
+
 RENAMED = {"gitignore": ".gitignore"}
 """Files that would mean something under their own name where the templates lie."""
 
@@ -74,6 +77,9 @@ def main(arguments: list[str]) -> None:
         const=".".join(map(str, MINIMUM_STABLE)),
         help="compiled once for this release of torch and later ones, %(const)s if it is not given, and many CPythons",
     )
+    parser.add_argument(
+        "--free-threaded", action="store_true", help="whose modules say that they need no GIL, for a Python without"
+    )
     options = parser.parse_args(arguments)
     if options.cuda and options.cmake:
         parser.error("the project with a CUDA kernel is built by setuptools: leave out --cuda or --cmake")
@@ -81,7 +87,7 @@ def main(arguments: list[str]) -> None:
         parser.error(
             "the project for many releases of torch has no CUDA and is built by setuptools: leave out the other"
         )
-    files = write_project(options.name, Path(), options.cuda, options.cmake, options.stable)
+    files = write_project(options.name, Path(), options.cuda, options.cmake, options.free_threaded, options.stable)
     print("\n".join(map(str, files)))
     steps = [f"cd {options.name}", 'pip install --no-build-isolation ".[test]"', "python -m pytest"]
     if options.cmake:  # which need not be there, as what setuptools needs is
@@ -90,13 +96,18 @@ def main(arguments: list[str]) -> None:
 
 
 def write_project(
-    name: str, parent: Path, cuda: bool = False, cmake: bool = False, stable: str | None = None
+    name: str,
+    parent: Path,
+    cuda: bool = False,
+    cmake: bool = False,
+    free_threaded: bool = False,
+    stable: str | None = None,
 ) -> list[Path]:
     """Write a project into the new folder `name` in `parent`, and return its files, relative to `parent`.
 
-    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake, and with `stable` it is for that release of
-    torch and later ones. `CommandError` if the name or the release will not do, there is such a folder already, or it
-    cannot be written.
+    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake, with `free_threaded` its modules say that they
+    need no GIL, and with `stable` it is for that release of torch and later ones. `CommandError` if the name or the
+    release will not do, there is such a folder already, or it cannot be written.
     """
     _check_name(name)
     values = {PLACEHOLDER: name, **_versions(stable)}
@@ -119,6 +130,8 @@ def write_project(
             target.parent.mkdir(parents=True, exist_ok=True)
             for placeholder, value in values.items():
                 text = text.replace(placeholder, value)
+            if free_threaded and relative.suffix == ".pyx":
+                text = FREE_THREADED + text
             target.write_text(text, encoding="utf-8")
             written.append(target.relative_to(parent))
     except OSError as error:

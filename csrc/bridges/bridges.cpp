@@ -3,6 +3,7 @@
 
 #include "converters.h"
 #include "memory.h"
+#include "names.h"
 #include "python.h"
 
 namespace interop::bridges {
@@ -53,7 +54,8 @@ class Compiled final : public Bridges {
 
 PyObject* python::make_capsule() noexcept {
   static Compiled compiled;
-  if (Owner<Hold>::ready() < 0 || ready_buffers() < 0 || ready_dlpack() < 0 || ready_cuda_array() < 0) {
+  if (names::ready() < 0 || Owner<Hold>::ready() < 0 || ready_buffers() < 0 || ready_dlpack() < 0 ||
+      ready_cuda_array() < 0) {
     return nullptr;
   }
   return PyCapsule_New(static_cast<Bridges*>(&compiled), Bridges::attribute, nullptr);

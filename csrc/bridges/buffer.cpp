@@ -11,6 +11,7 @@
 #include <c10/util/StringUtil.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -26,9 +27,11 @@
 #include "interop/bridges/format.h"
 #include "interop/error_in_flight.h"
 #include "interop/exceptions.h"
+#include "interop/free_threading.h"
 #include "interop/owned_ref.h"
 #include "interop/tensor.h"
 #include "memory.h"
+#include "names.h"
 
 namespace interop::bridges {
 
@@ -316,12 +319,13 @@ TensorBuffer* cast(PyObject* self) noexcept {
   return reinterpret_cast<TensorBuffer*>(self);
 }
 
-// The last one that died, with room for `kept_dim` dimensions: most live for one call. With the GIL.
+// The last one that died, with room for `kept_dim` dimensions: most live for one call. With the GIL; a Python without
+// one has memory of its own for each thread, which is as fast.
 constexpr int kept_dim = 4;
 TensorBuffer* kept = nullptr;
 
 TensorBuffer* allocate(int ndim, PyTypeObject* type) {
-  if (kept && ndim <= kept_dim) {
+  if (!free_threaded && kept && ndim <= kept_dim) {
     TensorBuffer* buffer = std::exchange(kept, nullptr);
     return reinterpret_cast<TensorBuffer*>(PyObject_InitVar(reinterpret_cast<PyVarObject*>(buffer), type, kept_dim));
   }
@@ -335,7 +339,7 @@ void dealloc(PyObject* self) noexcept {
   }
   buffer->hold.~Hold();
   buffer->version.~VariableVersion();
-  if (!kept && Py_SIZE(self) == kept_dim) {
+  if (!free_threaded && !kept && Py_SIZE(self) == kept_dim) {
     kept = buffer;
   } else {
     PyObject_Free(self);
@@ -548,7 +552,7 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor)
   return buffer;
 }
 
-Protocol setting = Protocol::off;
+std::atomic<Protocol> setting{Protocol::off};
 
 // memoryview asks for all that there is, and does not say whether anybody will write. It lives as long as its consumer,
 // NumPy for one, needs the memory.
@@ -586,7 +590,7 @@ int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
   if (!may_write || !version.enabled()) {
     return 0;
   }
-  if (setting == Protocol::asked) {
+  if (setting.load(std::memory_order_relaxed) == Protocol::asked) {
     tensor.unsafeGetTensorImpl()->bump_version();
   } else if (
       (!version.unique() || tensor.use_count() > 1) && buffer->nbytes <= most_watched &&
@@ -635,8 +639,8 @@ bool is_overridden(PyTypeObject* type) noexcept {
     return false;
   }
   for (PyObject* name : ordinary_names) {
-    PyObject* found = of_type(type, name);
-    if (found != of_type(ordinary, name) && found != no_torch_function) {
+    const SharedRef found = type_attribute(type, name);
+    if (found.get() != type_attribute(ordinary, name).get() && found.get() != no_torch_function) {
       return true;
     }
   }
@@ -649,8 +653,8 @@ bool is_seen_by_mode() {
   if (!at::impl::torch_function_mode_enabled()) [[likely]] {
     return false;
   }
-  static PyObject* const name = PyUnicode_InternFromString("torch.utils._device");
-  const OwnedRef module(PyImport_GetModule(name));  // where nobody has imported it, there is no such mode
+  const OwnedRef module(
+      PyImport_GetModule(names::torch_utils_device));  // where nobody has imported it, there is no such mode
   if (!module && PyErr_Occurred()) {
     throw PythonError();
   }
@@ -767,15 +771,16 @@ int set_slots(bool enable) noexcept {
 }  // namespace
 
 Protocol protocol() noexcept {
-  return setting;
+  return setting.load(std::memory_order_relaxed);
 }
 
 int set_protocol(Protocol wanted) noexcept {
   const bool enable = wanted != Protocol::off;
-  if (enable != (setting != Protocol::off) && set_slots(enable) < 0) {
+  // One at a time: interop/buffer_protocol.py holds a lock.
+  if (enable != (protocol() != Protocol::off) && set_slots(enable) < 0) {
     return -1;
   }
-  setting = wanted;
+  setting.store(wanted, std::memory_order_relaxed);
   return 0;
 }
 

@@ -87,11 +87,6 @@ auto guarded(F f) noexcept {
   }
 }
 
-// An attribute of a type, borrowed; null, and no error, if it has none.
-inline PyObject* of_type(PyTypeObject* type, PyObject* name) noexcept {
-  return _PyType_Lookup(type, name);
-}
-
 // Of the object that Python calls `tensor`, borrowed.
 inline const at::Tensor& tensor_of(PyObject* object) {
   if (!is_tensor(object)) [[unlikely]] {

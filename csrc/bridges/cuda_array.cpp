@@ -18,6 +18,7 @@
 #include "import.h"
 #include "interop/bridges/dtypes.h"
 #include "interop/device_guard.h"
+#include "interop/free_threading.h"
 #include "interop/owned_ref.h"
 #include "memory.h"
 
@@ -33,8 +34,8 @@ using Numbers = c10::SmallVector<int64_t, 8>;
 
 // Null where the entry is missing or None. The dictionary is the caller's, who may change it meanwhile.
 OwnedRef entry(PyObject* interface, const char* name) noexcept {
-  PyObject* found = PyDict_GetItemString(interface, name);
-  return OwnedRef(found == Py_None ? nullptr : Py_XNewRef(found));
+  const SharedRef found = dict_item(interface, name);
+  return OwnedRef(found.get() == Py_None ? nullptr : Py_XNewRef(found.get()));
 }
 
 [[noreturn]] void refuse(const char* name, const char* accepted, const OwnedRef& given) {
@@ -239,10 +240,7 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
   const at::DimVector strides(tensor.strides());
   const bool contiguous = tensor.is_contiguous();
   void* data = tensor.numel() == 0 ? nullptr : exported.data;  // "For zero-size arrays, use 0 here"
-  OwnedRef owner = exported.data ? Hold::of(*exported.storage).into_object() : OwnedRef();
-  if (exported.data) {
-    pin_for_good(*exported.storage);
-  }
+  OwnedRef owner = exported.data ? Hold::of(*exported.storage, Resizing::never).into_object() : OwnedRef();
   // clang-format off: a key and its value a line. The strides of a C-contiguous layout are None.
   OwnedRef interface(checked(Py_BuildValue(
       "{s:N,s:s,s:(KO),s:i,s:N,s:L}",

@@ -25,11 +25,13 @@
 #include "interop/device_guard.h"
 #include "interop/error_in_flight.h"
 #include "interop/exceptions.h"
+#include "interop/free_threading.h"
 #include "interop/gil.h"
 #include "interop/owned_ref.h"
 #include "interop/stream.h"
 #include "interop/tensor.h"
 #include "memory.h"
+#include "names.h"
 
 namespace interop::bridges {
 
@@ -183,10 +185,7 @@ Managed* new_managed(const at::Tensor& tensor, bool read_only, bool copied) {
       "argument 'tensor' must have memory that can be written to, got one whose elements share memory, or that is over "
       "read-only memory, which a capsule of DLPack 0 cannot say; pass max_version=(1, 0), or copy it with .clone()");
   const auto ndim = static_cast<size_t>(described.description.ndim);
-  Hold hold = described.exported.data ? Hold::of(*described.exported.storage) : Hold();
-  if (described.exported.data) {
-    pin_for_good(*described.exported.storage);
-  }
+  Hold hold = described.exported.data ? Hold::of(*described.exported.storage, Resizing::never) : Hold();
   void* raw = ::operator new(sizeof(ManagedExport<Managed>) + 2 * ndim * sizeof(int64_t));
   auto* made = new (raw) ManagedExport<Managed>{.managed = {}, .hold = std::move(hold)};
   Managed& managed = made->managed;
@@ -396,16 +395,31 @@ at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport&
   });
 }
 
-// Consumes a capsule. Until it is certain that nothing is wrong with it, it stays as it is.
+// What is in a capsule, which counts as used from here on; null if it has another name. Of several threads that take
+// the same capsule, one gets it.
 template <class Managed>
-at::Tensor consume(PyObject* capsule, const DlpackImport& wanted) {
-  auto* managed = static_cast<Managed*>(checked(PyCapsule_GetPointer(capsule, Traits<Managed>::name)));
-  check_version(*managed);
-  if (managed->dl_tensor.device.device_type != kDLCPU) {
-    torch_device(managed->dl_tensor.device);  // may begin CUDA by Python code, which can use the capsule
-    checked(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
+Managed* claim(PyObject* capsule) {
+  const CriticalSection section(capsule);
+  if (!PyCapsule_IsValid(capsule, Traits<Managed>::name)) {
+    return nullptr;
   }
-  return take_over(managed, wanted, [capsule] { checked(PyCapsule_SetName(capsule, Traits<Managed>::used)); });
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Traits<Managed>::name));
+  checked(PyCapsule_SetName(capsule, Traits<Managed>::used));
+  return managed;
+}
+
+// Consumes what was claimed of a capsule. If something is wrong with it, the capsule is as it was.
+template <class Managed>
+at::Tensor consume(PyObject* capsule, Managed* managed, const DlpackImport& wanted) {
+  bool taken = false;
+  try {
+    return take_over(managed, wanted, [&] { taken = true; });
+  } catch (...) {
+    if (!taken) {
+      PyCapsule_SetName(capsule, Traits<Managed>::name);
+    }
+    throw;
+  }
 }
 
 // For a message, which must be UTF-8.
@@ -419,11 +433,11 @@ std::string printable(std::string text) {
 }
 
 at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
-  if (PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::name)) {
-    return consume<DLManagedTensorVersioned>(capsule, wanted);
+  if (auto* managed = claim<DLManagedTensorVersioned>(capsule)) {
+    return consume(capsule, managed, wanted);
   }
-  if (PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::name)) {
-    return consume<DLManagedTensor>(capsule, wanted);
+  if (auto* managed = claim<DLManagedTensor>(capsule)) {
+    return consume(capsule, managed, wanted);
   }
   const char* name = PyCapsule_GetName(capsule);
   PyErr_Clear();
@@ -445,8 +459,7 @@ at::Tensor tensor_of_managed(DLManagedTensorVersioned* managed, const DlpackImpo
 
 namespace {
 
-// Made by ready_dlpack(): static variables of functions are not for objects whose making may collect garbage, because
-// the lock of their initialisation is held meanwhile.
+// Made by ready_dlpack(): see names.h.
 PyObject* our_version = nullptr;
 PyObject* only_max_version = nullptr;
 
@@ -470,25 +483,23 @@ at::Tensor tensor_of_plain_array(PyObject* array, const DlpackImport& wanted) {
 }
 
 // Whether a class that inherits `table` has a __dlpack__ of its own, which knows more than the table of its parent.
-bool has_another_method(PyTypeObject* type, PyObject* attribute, PyObject* table) {
-  static PyObject* const method = interned("__dlpack__");
+bool has_another_method(PyTypeObject* type, PyObject* table) {
   PyTypeObject* parent = type;
-  while (parent->tp_base && of_type(parent->tp_base, attribute) == table) {
+  while (parent->tp_base && type_attribute(parent->tp_base, names::exchange_api).get() == table) {
     parent = parent->tp_base;
   }
-  return parent != type && of_type(parent, method) != of_type(type, method);
+  return parent != type && type_attribute(parent, names::dlpack).get() != type_attribute(type, names::dlpack).get();
 }
 
 // The newest table that we can read, or null. It is looked up on the type, and "if the current major version is larger
 // [...], the consumer may walk" to older tables (DLPackExchangeAPIHeader).
 const DLPackExchangeAPI* exchange_api_of(PyTypeObject* type) {
-  static PyObject* const attribute = interned("__dlpack_c_exchange_api__");
-  PyObject* capsule = of_type(type, attribute);
-  if (!capsule || !PyCapsule_IsValid(capsule, "dlpack_exchange_api") || has_another_method(type, attribute, capsule))
+  const SharedRef capsule = type_attribute(type, names::exchange_api);
+  if (!capsule || !PyCapsule_IsValid(capsule.get(), "dlpack_exchange_api") || has_another_method(type, capsule.get()))
       [[likely]] {
     return nullptr;
   }
-  auto* header = static_cast<DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  auto* header = static_cast<DLPackExchangeAPIHeader*>(PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api"));
   while (header && header->version.major != DLPACK_MAJOR_VERSION) {
     header = header->prev_api;
   }
@@ -535,10 +546,10 @@ bool has_attribute(PyObject* object, PyObject* name) {
 
 // What __dlpack_device__() says.
 DLDevice device_of_object(PyObject* object) {
-  static PyObject* const method = interned("__dlpack_device__");
-  const OwnedRef pair(PyObject_VectorcallMethod(method, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  const OwnedRef pair(
+      PyObject_VectorcallMethod(names::dlpack_device, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
   if (!pair) {
-    if (PyErr_ExceptionMatches(PyExc_AttributeError) && !has_attribute(object, method)) {
+    if (PyErr_ExceptionMatches(PyExc_AttributeError) && !has_attribute(object, names::dlpack_device)) {
       PyErr_Format(
           PyExc_TypeError,
           "argument 'obj' must be a DLPack capsule, a torch.Tensor or an object with the methods __dlpack__ and "
@@ -604,7 +615,6 @@ bool is_cuda(const DLDevice& device) noexcept {
 
 // What __dlpack__() returns. Producers of before DLPack 1 do not know all keywords, and raise TypeError.
 OwnedRef capsule_of_object(PyObject* object, const DLDevice& from, const DlpackImport& wanted) {
-  static PyObject* const method = interned("__dlpack__");
   const bool reachable = is_cpu(from) || (is_cuda(from) && interop::detail::find_devices(c10::kCUDA));
   Keywords keywords;
   keywords.add(Keywords::max_version, Py_NewRef(our_version));
@@ -622,14 +632,14 @@ OwnedRef capsule_of_object(PyObject* object, const DLDevice& from, const DlpackI
   if (wanted.copy && (!*wanted.copy || !reachable)) {
     keywords.add("copy", Py_NewRef(*wanted.copy ? Py_True : Py_False));
   }
-  OwnedRef capsule(keywords.call(object, method));
+  OwnedRef capsule(keywords.call(object, names::dlpack));
   if (!capsule && reachable && PyErr_ExceptionMatches(PyExc_TypeError)) {
     PyErr_Clear();
     Keywords old;
     if (stream) {
       old.add("stream", Py_NewRef(stream.get()));
     }
-    capsule = OwnedRef(old.call(object, method));
+    capsule = OwnedRef(old.call(object, names::dlpack));
   }
   checked(capsule.get());
   return capsule;
@@ -674,9 +684,9 @@ at::Tensor tensor_of_dlpack(PyObject* object, const DlpackImport& wanted) {
   }
   if (is_tensor(object)) {
     // A subclass may have a way of its own.
-    static PyObject* const method = interned("__dlpack__");
     auto* tensor_type = reinterpret_cast<PyTypeObject*>(THPVariableClass);
-    if (Py_TYPE(object) == tensor_type || of_type(Py_TYPE(object), method) == of_type(tensor_type, method)) {
+    if (Py_TYPE(object) == tensor_type ||
+        type_attribute(Py_TYPE(object), names::dlpack).get() == type_attribute(tensor_type, names::dlpack).get()) {
       return alias(reinterpret_cast<THPVariable*>(object)->cdata, wanted);
     }
   } else if (const DLPackExchangeAPI* api = exchange_api_of(Py_TYPE(object))) {

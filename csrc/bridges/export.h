@@ -114,6 +114,7 @@ inline Exported check_export(
       extent.inside, ArgumentName{argument}, " must lie within its storage of ", storage->nbytes(),
       " bytes, got sizes ", tensor.sizes(), ", strides ", tensor.strides(), " and offset ", tensor.storage_offset(),
       "; its storage was resized");
+  const detail::StorageLock lock(*storage);
   char* data = static_cast<char*>(storage->mutable_data());
   TORCH_CHECK_VALUE(
       data != nullptr || tensor.numel() == 0, ArgumentName{argument},
@@ -121,7 +122,7 @@ inline Exported check_export(
   if (data) {
     data += tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
   }
-  return {storage, data, access != Access::read && !extent.overlaps && !is_read_only(*storage)};
+  return {storage, data, access != Access::read && !extent.overlaps && !detail::is_read_only(*storage)};
 }
 
 }  // namespace interop::bridges

@@ -13,13 +13,38 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <atomic>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
+#include "interop/free_threading.h"
 #include "owner.h"
 
 namespace interop::bridges {
 
 namespace detail {
+
+// Who looks at the owner of a storage's memory, or exchanges it, holds this. There are some such locks for all
+// storages, each in a cache line of its own, so that threads with storages of their own seldom meet.
+class StorageLock {
+#ifdef Py_GIL_DISABLED
+ public:
+  explicit StorageLock(const c10::StorageImpl& storage) noexcept
+      : lock_(locks_[(reinterpret_cast<uintptr_t>(&storage) >> 6) % std::size(locks_)].mutex) {}
+
+ private:
+  struct alignas(64) Alone {
+    Mutex mutex;
+  };
+  static inline Alone locks_[256];
+
+  const Lock lock_;
+#else
+ public:
+  explicit StorageLock(const c10::StorageImpl&) noexcept {}
+  ~StorageLock() {}  // or it would be an unused variable
+#endif
+};
 
 // The deleter of memory that torch took from others: torch.from_numpy, frombuffer and from_dlpack, at::from_blob.
 inline c10::DeleterFnPtr deleter_of_others() {
@@ -52,7 +77,7 @@ class Shared {
     return memory.get_deleter() == &drop ? static_cast<Shared*>(memory.get_context()) : nullptr;
   }
 
-  // The same, put there if it can be. Needs the GIL, so that it happens once.
+  // The same, put there if it can be. Needs the GIL, or the StorageLock, so that it happens once.
   //
   // Other threads may be reading the pointer to the data; it is the same before, after and meanwhile.
   static Shared* find_or_make(c10::StorageImpl& storage) {
@@ -92,13 +117,25 @@ class Shared {
   c10::DeleterFnPtr deleter_;
 };
 
-// Forbids to resize the storage, for good, as torch does it for its ndarrays. It must never be allowed again: torch
-// does not count who relies on it.
-inline void pin_for_good(c10::StorageImpl& storage) {
+namespace detail {
+
+inline void pin(c10::StorageImpl& storage) {
   if (storage.resizable()) {
     storage.set_resizable(false);
   }
 }
+
+}  // namespace detail
+
+// Forbids to resize the storage, for good, as torch does it for its ndarrays. It must never be allowed again: torch
+// does not count who relies on it.
+inline void pin_for_good(c10::StorageImpl& storage) {
+  const detail::StorageLock lock(storage);
+  detail::pin(storage);
+}
+
+// Whether the storage that memory is taken from may be resized from then on: see pin_for_good().
+enum class Resizing { as_before, never };
 
 // Keeps memory alive: by its count of owners, by its Python owner, or else by its storage, which is then pinned. In the
 // first two cases it stays alive also when the storage gets other memory.
@@ -111,7 +148,11 @@ class Hold {
   Hold() noexcept = default;
 
   // Of the memory that `storage` has now. Needs the GIL.
-  static Hold of(c10::StorageImpl& storage) {
+  static Hold of(c10::StorageImpl& storage, Resizing resizing = Resizing::as_before) {
+    const detail::StorageLock lock(storage);
+    if (resizing == Resizing::never) {
+      detail::pin(storage);
+    }
     const c10::DataPtr& memory = storage._mutable_data_ptr_no_checks();
     const c10::DeleterFnPtr deleter = memory.get_deleter();
     if (deleter == &drop_owner || deleter == &drop_read_only_owner) {
@@ -125,7 +166,7 @@ class Hold {
       shared->keep();
       return Hold(shared, &Shared::drop);
     }
-    pin_for_good(storage);
+    detail::pin(storage);
     c10::raw::intrusive_ptr::incref(&storage);
     return Hold(&storage, &drop_storage);
   }
@@ -191,9 +232,18 @@ inline c10::DataPtr Hold::into_data_ptr(void* data, c10::Device device, bool rea
   return {data, std::exchange(what_, nullptr), drop_, device};
 }
 
-// Whether the memory came from an owner that does not want it to be written to.
+namespace detail {
+
 inline bool is_read_only(c10::StorageImpl& storage) noexcept {
   return storage._mutable_data_ptr_no_checks().get_deleter() == &drop_read_only_owner;
+}
+
+}  // namespace detail
+
+// Whether the memory came from an owner that does not want it to be written to.
+inline bool is_read_only(c10::StorageImpl& storage) noexcept {
+  const detail::StorageLock lock(storage);
+  return detail::is_read_only(storage);
 }
 
 }  // namespace interop::bridges

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,9 +14,11 @@
 #include "export.h"
 #include "import.h"
 #include "interop/check.h"
+#include "interop/free_threading.h"
 #include "interop/owned_ref.h"
 #include "interop/tensor.h"
 #include "memory.h"
+#include "names.h"
 
 namespace interop::bridges {
 
@@ -23,9 +26,32 @@ namespace {
 
 static_assert(sizeof(npy_intp) == sizeof(int64_t) && NPY_MAXDIMS == max_dim);
 
+#ifdef Py_GIL_DISABLED
+// NumPy's table of functions is found in several steps, and others must not see the first of them.
+std::atomic<bool> numpy_is_loaded{false};
+Mutex loading_numpy;
+bool is_numpy_loaded() noexcept {
+  return numpy_is_loaded.load(std::memory_order_acquire);
+}
+void load_numpy() {
+  // All that can run Python code comes before the lock.
+  const OwnedRef module(checked(PyImport_ImportModule("numpy._core._multiarray_umath")));
+  const Lock lock(loading_numpy);
+  checked(_import_array());
+  numpy_is_loaded.store(true, std::memory_order_release);
+}
+#else
+bool is_numpy_loaded() noexcept {
+  return PyArray_API != nullptr;
+}
+void load_numpy() {
+  checked(_import_array());
+}
+#endif
+
 void need_numpy() {
-  if (PyArray_API == nullptr) [[unlikely]] {
-    checked(_import_array());
+  if (!is_numpy_loaded()) [[unlikely]] {
+    load_numpy();
   }
 }
 
@@ -69,26 +95,30 @@ std::string text_of(PyObject* object) {
 }
 
 // NumPy's dtypes for bfloat16 and the 8-bit floats are those that the package ml_dtypes adds.
-std::array<PyObject*, dtypes.size()> ml_types{};  // by the rows of the table; owned, for good
+std::array<std::atomic<PyObject*>, dtypes.size()> ml_types{};  // by the rows of the table; owned, for good
 
 // The scalar type of a row, borrowed, or null: not looked for again once it was found.
 PyObject* find_ml_type(size_t row, PyObject* module) {
-  if (!ml_types[row] && dtypes[row].ml_name) {
-    ml_types[row] = PyObject_GetAttrString(module, dtypes[row].ml_name);
-    PyErr_Clear();  // an old release, which lacks it
+  PyObject* known = ml_types[row].load(std::memory_order_acquire);
+  if (known || !dtypes[row].ml_name) {
+    return known;
   }
-  return ml_types[row];
+  OwnedRef found(PyObject_GetAttrString(module, dtypes[row].ml_name));
+  PyErr_Clear();  // an old release, which lacks it
+  // Another thread may have been faster.
+  return ml_types[row].compare_exchange_strong(known, found.get()) ? found.release() : known;
 }
 
 // The row of a scalar type of ml_dtypes, or null for any other type.
 const Dtype* find_ml_dtype(PyObject* type) {
   // Whoever has an array of such a dtype has imported the package.
-  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "ml_dtypes");
+  const OwnedRef module(PyImport_GetModule(names::ml_dtypes));
   if (!module || !type) {
+    PyErr_Clear();
     return nullptr;
   }
   for (size_t row = 0; row < dtypes.size(); ++row) {
-    if (dtypes[row].ml_name && find_ml_type(row, module) == type) {
+    if (dtypes[row].ml_name && find_ml_type(row, module.get()) == type) {
       return &dtypes[row];
     }
   }
@@ -98,18 +128,19 @@ const Dtype* find_ml_dtype(PyObject* type) {
 // The scalar type of a row with a name, borrowed. TypeError, about `tensor`, if ml_dtypes is not there or lacks it.
 PyObject* ml_dtype_type(const Dtype& dtype, const at::Tensor& tensor) {
   const size_t row = &dtype - dtypes.data();
-  if (!ml_types[row]) {
-    if (const OwnedRef module(PyImport_ImportModule("ml_dtypes")); module) {
-      find_ml_type(row, module.get());
+  PyObject* type = ml_types[row].load(std::memory_order_acquire);
+  if (!type) {
+    if (const OwnedRef module(PyImport_Import(names::ml_dtypes)); module) {
+      type = find_ml_type(row, module.get());
     }
     PyErr_Clear();
   }
   TORCH_CHECK_TYPE(
-      ml_types[row], "argument 'tensor' has dtype ", interop::detail::dtype_name(tensor.scalar_type()),
+      type, "argument 'tensor' has dtype ", interop::detail::dtype_name(tensor.scalar_type()),
       ", which NumPy has through ml_dtypes.", dtype.ml_name,
       " only; run: pip install ml_dtypes, or take its bits with .view(torch.", dtype.size == 1 ? "uint8" : "uint16",
       "), or convert it with .to(torch.float32)");
-  return ml_types[row];
+  return type;
 }
 
 // What to do about an array of a dtype that has no tensor.
@@ -183,7 +214,7 @@ at::Tensor plain(const at::Tensor& tensor) {
 }  // namespace
 
 bool is_array(PyObject* object) {
-  if (PyArray_API == nullptr) [[unlikely]] {
+  if (!is_numpy_loaded()) [[unlikely]] {
     // NumPy is not loaded for what is no array of it.
     if (Py_TYPE(object)->tp_name != std::string_view("numpy.ndarray")) {
       return false;
@@ -194,8 +225,7 @@ bool is_array(PyObject* object) {
 }
 
 void check_unmasked(PyObject* object, const char* argument) {
-  static PyObject* const name = PyUnicode_InternFromString("numpy.ma");
-  const OwnedRef module(PyImport_GetModule(name));  // where nobody has imported it, there are none
+  const OwnedRef module(PyImport_GetModule(names::numpy_ma));  // where nobody has imported it, there are none
   if (!module) {
     if (PyErr_Occurred()) {
       throw PythonError();
@@ -269,8 +299,7 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
       exported.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr)));
   auto* result = reinterpret_cast<PyArrayObject*>(array.get());
   if (exported.data) {  // else NumPy has allocated what it needs for no elements
-    checked(PyArray_SetBaseObject(result, Hold::of(*exported.storage).into_object().release()));
-    pin_for_good(*exported.storage);
+    checked(PyArray_SetBaseObject(result, Hold::of(*exported.storage, Resizing::never).into_object().release()));
   } else if (!exported.writable) {
     PyArray_CLEARFLAGS(result, NPY_ARRAY_WRITEABLE);
   }

@@ -18,6 +18,7 @@
 #include "interop/owned_ref.h"
 #include "interop/python_types.h"
 #include "interop/tensor.h"
+#include "names.h"
 
 namespace interop::bridges {
 
@@ -25,8 +26,7 @@ namespace {
 
 // "raise", "share" or "copy".
 OnReadonly on_readonly_of(PyObject* text) {
-  static PyObject* const raise = PyUnicode_InternFromString("raise");
-  if (text == raise) [[likely]] {
+  if (text == names::raise) [[likely]] {
     return OnReadonly::raise;
   }
   const char* characters = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;

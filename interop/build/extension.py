@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import setuptools
 import torch
@@ -20,8 +20,19 @@ from interop.toolchain import find_torch
 BOOTSTRAP = os.path.join(get_source_dir(), "bootstrap.cpp")
 
 
+# Classes, because Cython keeps that, and no attribute, when it makes a new extension of one.
 class _Bootstrapped(setuptools.Extension):
-    """An extension that gets a bootstrap. Cython keeps the class when it makes a new extension of one."""
+    """An extension that gets a bootstrap."""
+
+
+class _FreeThreaded(setuptools.Extension):
+    """An extension that is translated with these directives."""
+
+    directives: ClassVar[dict[str, Any]] = {"freethreading_compatible": True}
+
+
+class _BootstrappedFreeThreaded(_Bootstrapped, _FreeThreaded):
+    """Both."""
 
 
 def Extension(  # noqa: N802
@@ -31,6 +42,7 @@ def Extension(  # noqa: N802
     bootstrap: bool = True,
     stable: str | None = None,
     py_limited_api: str | None = None,
+    free_threaded: bool = False,
     **kwargs: Any,
 ) -> setuptools.Extension:
     """A `setuptools.Extension` for Cython or C++ that uses torch's tensors.
@@ -54,6 +66,10 @@ def Extension(  # noqa: N802
     py_limited_api
         The oldest CPython that a stable module is to run with, such as ``"cp312"``. Its file, NAME.abi3.so, runs under
         that one and later ones; without this it is for the CPython that builds it.
+    free_threaded
+        Whether the module says that it needs no GIL: Cython's directive ``freethreading_compatible``. Else a Python
+        without a GIL turns it on when the module is imported. It is a promise, which Cython does not check, that what
+        threads of the module's users share is guarded. With a GIL it means nothing.
     **kwargs
         As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
         ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise; and, for g++ on Linux,
@@ -68,14 +84,24 @@ def Extension(  # noqa: N802
             f"sources must name one Cython file at most, got {', '.join(translated)}: each makes a module of its own, "
             "so give each an Extension"
         )
+    if free_threaded and not translated:
+        raise ValueError(
+            "free_threaded is for a module with a Cython source; one of C++ alone says it itself: "
+            "PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED)"
+        )
     abi = stable_abi(stable, py_limited_api)
     if abi:
-        return _stable_extension(name, [os.fspath(source) for source in sources], abi, kwargs)
+        extension = _stable_extension(name, [os.fspath(source) for source in sources], abi, kwargs)
+        if free_threaded:
+            extension.__class__ = _FreeThreaded
+        return extension
     kwargs["include_dirs"] = [get_include(), *kwargs.get("include_dirs", ())]
     kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), openmp_flags())
     extension = cpp_extension.CppExtension(name, [os.fspath(source) for source in sources], **kwargs)
-    if bootstrap:
-        extension.__class__ = _Bootstrapped
+    if bootstrap or free_threaded:
+        extension.__class__ = (
+            _BootstrappedFreeThreaded if bootstrap and free_threaded else _Bootstrapped if bootstrap else _FreeThreaded
+        )
     return extension
 
 
@@ -175,7 +201,8 @@ def split(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
     bootstrap.native_name = package + dot + f"_{module}_{abi}"
     extension.module_name = extension.name
     extension.name = bootstrap.native_name
-    extension.__class__ = setuptools.Extension  # an editable install finalizes the command twice
+    # No more a bootstrapped one: an editable install finalizes the command twice.
+    extension.__class__ = _FreeThreaded if isinstance(extension, _FreeThreaded) else setuptools.Extension
     yield bootstrap
     yield extension
 

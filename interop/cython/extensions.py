@@ -65,7 +65,7 @@ def translate_extensions(
                     "cplus": cplus,
                     "declarations": Path(build_dir or "build", "interop-pxd").resolve(),
                     "include_path": [*include_path, *extension.include_dirs],
-                    "directives": compiler_directives,
+                    "directives": getattr(extension, "directives", {}) | dict(compiler_directives or {}),
                     "force": force,
                     "stable": of_macros(extension.define_macros) is not None,
                     "echo": not quiet,

@@ -189,7 +189,7 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
         cpp,
         declarations=job.folder / "declarations",
         include_path=[os.path.dirname(source), *extension.include_dirs],
-        directives=job.target.options.get("compiler_directives"),
+        directives=getattr(extension, "directives", {}) | dict(job.target.options.get("compiler_directives") or {}),
         whole_paths=True,
         stable=job.abi is not None,
         started=start,

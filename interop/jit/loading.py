@@ -60,6 +60,8 @@ def load(
     stable, py_limited_api
         As for `interop.build.Extension`: the module is one file, which runs under other releases of torch, and of
         CPython, as well. To load one here is for trying what will be built for others.
+    free_threaded
+        As for `interop.build.Extension`: the module says that it needs no GIL.
     force
         Build it even if nothing has changed.
     verbose
@@ -117,7 +119,7 @@ def load_inline(
         place of the earlier one: in `sys.modules`, and where it registers operators.
     force, verbose, **options
         As for `load`: include_dirs, define_macros, libraries, library_dirs, extra_compile_args, extra_link_args,
-        compiler_directives, annotate, stable and py_limited_api.
+        compiler_directives, annotate, stable, py_limited_api and free_threaded.
 
     Returns
     -------
@@ -147,7 +149,8 @@ def _show_options(function: Any) -> None:
     """Makes help() and editors show the options one by one, and not ``**options``."""
     signature = inspect.signature(function)
     shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    defaults = {"compiler_directives": None, "annotate": False, "stable": None, "py_limited_api": None}
+    defaults: dict[str, Any] = {"compiler_directives": None, "annotate": False, "free_threaded": False}
+    defaults |= {"stable": None, "py_limited_api": None}
     for name, kind in Options.__annotations__.items():
         default = defaults.get(name, ())
         shown.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind))

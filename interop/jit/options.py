@@ -23,6 +23,7 @@ class Options(TypedDict, total=False):
     annotate: bool
     stable: str | None
     py_limited_api: str | None
+    free_threaded: bool
 
 
 COMPILERS = ("cxx", "nvcc")

@@ -179,6 +179,24 @@ class TestCythonize:
         cythonize([Extension("m", ["m.pyx"])], compiler_directives={"nonecheck": False})
         assert "object has no attribute" not in (project / "m.cpp").read_text()
 
+    @pytest.mark.parametrize("free_threaded", [True, False])
+    @pytest.mark.parametrize("bootstrap", [True, False])
+    def test_whether_a_module_needs_no_gil(self, project, free_threaded, bootstrap):
+        """Also of what a pattern stands for, and of the half of a module that BuildExtension translates."""
+        said = f"__Pyx_FREETHREADING_COMPATIBLE Py_MOD_GIL_{'NOT_' if free_threaded else ''}USED\n"
+        options = {"bootstrap": bootstrap, "free_threaded": free_threaded}
+        for name in ("*", "m"):
+            (project / "m.pyx").write_text(f"x = {len(name + str(options))}\n")
+            cythonize(Extension(name, ["m.pyx"], **options))
+            assert said in (project / "m.cpp").read_text()
+            (project / "m.cpp").unlink()
+        cythonize(finalized(Extension("m", ["m.pyx"], **options))[-1])
+        assert said in (project / "m.cpp").read_text()
+
+    def test_a_module_of_cpp_says_itself_that_it_needs_no_gil(self):
+        with pytest.raises(ValueError, match=r"free_threaded is .* PyUnstable_Module_SetGIL"):
+            Extension("m", ["m.cpp"], free_threaded=True)
+
 
 class TestSelection:
     """Cython is told of the functions alone that a source, or a file that it cimports or includes, can mean."""

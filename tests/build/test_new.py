@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from interop import __main__ as command_line
 from interop.abi import NAME
 from interop.abi.names import torch_requirement
-from interop.new import PLACEHOLDER, TEMPLATES, TORCH, write_project
+from interop.new import FREE_THREADED, PLACEHOLDER, TEMPLATES, TORCH, write_project
 from interop.paths import get_cmake_dir
 
 VARIABLES = os.environ | {"INTEROP_CUDA": "compile", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -233,6 +233,17 @@ class TestCommand:
         assert (tmp_path / "a" / "CMakeLists.txt").is_file()
         assert not (tmp_path / "a" / "setup.py").exists()
         assert (tmp_path / "b" / "src" / "b" / "softclip.cu").is_file()
+
+    @pytest.mark.parametrize("kind", [[], ["--cmake"], ["--cuda"]], ids=str)
+    def test_free_threaded(self, new, tmp_path, kind):
+        """Each module says it in its source, whatever builds it."""
+        assert new("cells", "--free-threaded", *kind)[0] == new("others", *kind)[0] == 0
+        said, other = (
+            [path.read_text().startswith(FREE_THREADED) for path in (tmp_path / name).rglob("*.pyx")]
+            for name in ("cells", "others")
+        )
+        assert said == [True] * len(said)
+        assert other == [False] * len(said)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

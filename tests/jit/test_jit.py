@@ -442,6 +442,12 @@ class TestInline:
         report = Path(module.__file__).with_name("annotated.html").read_text()
         assert "def f(x): return x + 1" in re.sub("<[^>]*>", "", report)
 
+    @pytest.mark.parametrize("free_threaded", [True, False])
+    def test_whether_it_needs_no_gil(self, free_threaded):
+        module = interop.load_inline("x = 1\n", name="without_gil", free_threaded=free_threaded)
+        cpp = Path(module.__file__).with_name("without_gil.cpp").read_text()
+        assert f"__Pyx_FREETHREADING_COMPATIBLE Py_MOD_GIL_{'NOT_' if free_threaded else ''}USED\n" in cpp
+
     def test_an_import_that_fails_leaves_nothing(self):
         with pytest.raises(ZeroDivisionError):
             interop.load_inline("x = 1 / 0\n", name="failing_import")

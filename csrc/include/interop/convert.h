@@ -318,8 +318,8 @@ struct Convert<at::ArrayRef<T>> {
     if (!python::is_list(obj)) {
       return of_numbers ? std::min(impossible, Convert<T>::of_object(obj) + 2) : impossible;
     }
-    PyObject* first = python::first_of(obj);
-    return first ? Convert<T>::of_object(first) : 1;
+    const SharedRef first = python::first_of(obj);
+    return first ? Convert<T>::of_object(first.get()) : 1;
   }
 
   template <class A>

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "interop/exceptions.h"
+#include "interop/free_threading.h"
 #include "interop/gil.h"
 #include "interop/owned_ref.h"
 #include "interop/python_types.h"
@@ -204,19 +205,19 @@ inline bool is_list(PyObject* obj) noexcept {
          (PySequence_Check(obj) && !is_text(obj) && !PyByteArray_Check(obj) && !is_tensor(obj));
 }
 
-// The first element, borrowed; null if there is none, or obj is neither list nor tuple.
-inline PyObject* first_of(PyObject* obj) noexcept {
-  if (PyTuple_Check(obj)) {
-    return PyTuple_Size(obj) > 0 ? PyTuple_GetItem(obj, 0) : nullptr;
+// The first element; null if there is none, or obj is neither list nor tuple.
+inline SharedRef first_of(PyObject* obj) noexcept {
+  if (PyList_Check(obj)) {
+    return list_item(obj, 0);
   }
-  return PyList_Check(obj) && PyList_Size(obj) > 0 ? PyList_GetItem(obj, 0) : nullptr;
+  return shared_ref(PyTuple_Check(obj) && PyTuple_Size(obj) > 0 ? PyTuple_GetItem(obj, 0) : nullptr);
 }
 
 // The elements of obj, each read by `read(element, argument)`.
 template <class T, class Read>
 c10::SmallVector<T, 6> to_list(PyObject* obj, Argument argument, const char* accepted, Read read) {
   require(is_list(obj), obj, argument, accepted);
-  const OwnedRef items(checked(PySequence_Tuple(obj)));  // what `read` calls could change a list
+  const OwnedRef items(checked(PySequence_Tuple(obj)));  // what `read` calls, and other threads, could change a list
   c10::SmallVector<T, 6> values;
   for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i) {
     values.push_back(read(PyTuple_GetItem(items.get(), i), argument));

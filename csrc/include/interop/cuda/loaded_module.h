@@ -12,6 +12,7 @@
 
 #include "interop/cuda/driver.h"
 #include "interop/exceptions.h"
+#include "interop/free_threading.h"
 #include "interop/gil.h"
 #include "interop/owned_ref.h"
 
@@ -139,11 +140,12 @@ constexpr const char* loaded_module_attribute = "_loaded_module_1";
 // Nothing if the module has none yet.
 inline std::shared_ptr<LoadedModule> find_loaded_module(PyObject* module) {
   const OwnedRef dict = attribute(module, "__dict__");
-  PyObject* capsule = PyDict_GetItemString(dict.get(), loaded_module_attribute);
+  const SharedRef capsule = dict_item(dict.get(), loaded_module_attribute);
   if (!capsule) {
     return nullptr;
   }
-  return *static_cast<std::shared_ptr<LoadedModule>*>(checked(PyCapsule_GetPointer(capsule, loaded_module_attribute)));
+  return *static_cast<std::shared_ptr<LoadedModule>*>(
+      checked(PyCapsule_GetPointer(capsule.get(), loaded_module_attribute)));
 }
 
 // The LoadedModule of an interop.cuda.Module, loaded now if need be. With the GIL, which is given up meanwhile.

@@ -1,0 +1,134 @@
+// What guards data in a Python without a GIL. In one with a GIL, which guards it, all of this is nothing.
+#pragma once
+
+#include <Python.h>
+
+#include "interop/owned_ref.h"
+
+namespace interop {
+
+#ifdef Py_GIL_DISABLED
+
+inline constexpr bool free_threaded = true;
+
+// Who waits for it gives up its thread state meanwhile, so nobody who stops all threads waits for it in turn. Hold it
+// for a few statements, and not while Python code can run: that may come here again.
+class Mutex {
+ public:
+  void lock() noexcept {
+    PyMutex_Lock(&mutex_);
+  }
+  void unlock() noexcept {
+    PyMutex_Unlock(&mutex_);
+  }
+
+ private:
+  PyMutex mutex_{};
+};
+
+// As Py_BEGIN_CRITICAL_SECTION, for a scope of C++: Python's own functions that change `object` wait for its end. It is
+// given up while this thread waits for another lock, or gives up its thread state.
+class CriticalSection {
+ public:
+  explicit CriticalSection(PyObject* object) noexcept {
+    PyCriticalSection_Begin(&section_, object);
+  }
+  ~CriticalSection() {
+    PyCriticalSection_End(&section_);
+  }
+  CriticalSection(const CriticalSection&) = delete;
+  CriticalSection& operator=(const CriticalSection&) = delete;
+
+ private:
+  PyCriticalSection section_;
+};
+
+// A reference out of something that another thread may change: owned.
+using SharedRef = OwnedRef;
+
+inline SharedRef shared_ref(PyObject* borrowed) noexcept {
+  return SharedRef(Py_XNewRef(borrowed));
+}
+// These three are null, and set no error, where there is no such thing.
+inline SharedRef type_attribute(PyTypeObject* type, PyObject* name) noexcept {
+  return SharedRef(_PyType_LookupRef(type, name));
+}
+inline SharedRef list_item(PyObject* list, Py_ssize_t index) noexcept {
+  SharedRef found(PyList_GetItemRef(list, index));
+  if (!found) {
+    PyErr_Clear();
+  }
+  return found;
+}
+inline SharedRef dict_item(PyObject* dict, const char* key) noexcept {
+  PyObject* found = nullptr;
+  if (PyDict_GetItemStringRef(dict, key, &found) < 0) {
+    PyErr_Clear();
+  }
+  return SharedRef(found);
+}
+
+#else
+
+inline constexpr bool free_threaded = false;
+
+struct Mutex {
+  void lock() noexcept {}
+  void unlock() noexcept {}
+};
+
+struct CriticalSection {
+  explicit CriticalSection(PyObject*) noexcept {}
+  ~CriticalSection() {}  // or it would be an unused variable
+};
+
+// A reference out of something that another thread may change: borrowed, and valid until Python code can run.
+class SharedRef {
+ public:
+  explicit SharedRef(PyObject* object) noexcept : object_(object) {}
+
+  explicit operator bool() const noexcept {
+    return object_ != nullptr;
+  }
+  PyObject* get() const noexcept {
+    return object_;
+  }
+
+ private:
+  PyObject* object_;
+};
+
+inline SharedRef shared_ref(PyObject* borrowed) noexcept {
+  return SharedRef(borrowed);
+}
+#ifndef Py_LIMITED_API
+inline SharedRef type_attribute(PyTypeObject* type, PyObject* name) noexcept {
+  return SharedRef(_PyType_Lookup(type, name));
+}
+#endif
+inline SharedRef list_item(PyObject* list, Py_ssize_t index) noexcept {
+  return SharedRef(index < PyList_Size(list) ? PyList_GetItem(list, index) : nullptr);
+}
+inline SharedRef dict_item(PyObject* dict, const char* key) noexcept {
+  return SharedRef(PyDict_GetItemString(dict, key));
+}
+
+#endif
+
+// Holds a Mutex for as long as it lives.
+class Lock {
+ public:
+  explicit Lock(Mutex& mutex) noexcept : mutex_(mutex) {
+    mutex_.lock();
+  }
+  ~Lock() {
+    mutex_.unlock();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+}  // namespace interop

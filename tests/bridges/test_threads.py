@@ -1,0 +1,54 @@
+"""Many threads in the converters and in modules of Cython, with a GIL and without."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from conftest import BUILD
+
+HAMMER = Path(__file__).with_name("hammer.py")
+WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+SECONDS = 1 if WITHOUT_GIL else 0.1
+"""For each job. `python tests/bridges/hammer.py --seconds 60` is for a change of what threads share."""
+
+IMPORTS = """
+import sys
+import numpy, torch
+before = sys._is_gil_enabled()
+import interop, interop.build, interop.cuda, interop._core, interop._bridges
+interop.to_numpy(torch.ones(3))
+assert interop.load_inline("def one(): return 1", free_threaded=True).one() == 1
+after = sys._is_gil_enabled()
+interop.load_inline("def two(): return 2")
+print(before, after, sys._is_gil_enabled())
+"""
+
+
+def python(*arguments, **environment):
+    """What a process prints. It fails if that crashes, hangs, or says that something was wrong."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=os.environ | {"INTEROP_CACHE_DIR": str(BUILD / "jit")} | environment,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(700)
+def test_eight_threads_hammer_each_function():
+    said = python(HAMMER, f"--seconds={SECONDS}")
+    print(said)  # with the seed
+    assert said.endswith(f"GIL: {not WITHOUT_GIL}\n")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not WITHOUT_GIL, reason="this Python has a GIL, which nothing turns on")
+def test_the_gil_stays_off_but_for_a_module_that_wants_it():
+    assert python("-W", "ignore", "-c", IMPORTS).split() == ["False", "False", "True"]
