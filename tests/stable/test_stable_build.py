@@ -325,6 +325,11 @@ class TestLoad:
         assert module.__file__.endswith(".abi3.so")
         assert module.oldest() == "2.11"
 
+    def test_a_cell_of_a_notebook(self, notebook):
+        cell = "def oldest(): return INTEROP_STABLE.decode()\n"
+        notebook.run(f"%%torch_cython --stable 2.11\ncdef extern from *:\n    const char* INTEROP_STABLE\n{cell}")
+        assert notebook.run("oldest()") == "'2.11'"
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
