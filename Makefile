@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 
 .PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb \
-	fuzz soak coverage matrix wheel clean
+	fuzz soak coverage matrix one-binary wheel clean
 
 demo: $(READY)
 	$(PY) -m interop experiments lltm
@@ -76,6 +76,12 @@ STACKS := --help
 matrix: $(READY)
 	$(PY) -m pip install --quiet uv==0.13.9
 	$(PY) tools/matrix.py $(STACKS)
+
+# The same files under the torch and CPython of each interpreter.
+PYTHONS := --help
+
+one-binary: $(READY)
+	$(PY) tools/one_binary.py $(PYTHONS)
 
 wheel: $(READY)
 	$(PY) -m build --no-isolation

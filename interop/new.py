@@ -32,7 +32,7 @@ REQUIRES_PYTHON = '">=3.11"'
 """Stands for that CPython in pyproject.toml, which would not be valid with another placeholder."""
 
 VECTORCALL = (3, 12)
-"""The first CPython whose Limited API has it. A call of a function that is made for an older costs twice as much."""
+"""The first CPython whose Limited API has it. A call of what is made for an older one costs more."""
 
 FREE_THREADED = "# cython: freethreading_compatible=True\n"
 """The line for a source of Cython whose module needs no GIL."""

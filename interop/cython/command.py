@@ -27,9 +27,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--headers", metavar="DIR", required=True, help="headers for it, before all others: -IDIR")
     parser.add_argument("--module", metavar="NAME", help="the module's full name; that of the source, if not given")
     parser.add_argument("--include", metavar="DIR", action="append", default=[], help="search for .pxd files here too")
-    parser.add_argument(
-        "--stable", action="store_true", help="for a module that runs with many releases of torch: see config"
-    )
+    parser.add_argument("--stable", action="store_true", help="for many releases of torch, as config has flags for")
     parser.add_argument("--depfile", metavar="FILE", help="what the C++ file depends on, as make and ninja read it")
     options = parser.parse_args(arguments)
     source = Path(options.source)

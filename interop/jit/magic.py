@@ -13,6 +13,7 @@ from IPython.display import HTML, display
 
 from interop.jit.diagnostics import BuildError
 from interop.jit.loading import module_of_text
+from interop.jit.options import checked
 
 __all__ = ["TorchCythonMagics", "load_ipython_extension", "unload_ipython_extension"]
 
@@ -46,6 +47,7 @@ class TorchCythonMagics(Magics):
         *("-n", "--name"),
         help="the module's name; a cell that registers operators needs one, to take the place of its earlier state",
     )
+    @argument("--stable", metavar="TORCH", help="for this release of torch and later ones, such as 2.11")
     @argument("-h", "--help", action="store_true", help="show this, and compile nothing")
     @cell_magic
     def torch_cython(self, line: str, cell: str) -> None:
@@ -58,6 +60,8 @@ class TorchCythonMagics(Magics):
         options: dict[str, object] = {"extra_compile_args": flags} if flags else {}
         if given.annotate:
             options["annotate"] = True
+        if given.stable:
+            options |= checked("%%torch_cython", {"stable": given.stable})
         text = "\n" + cell  # the magic's own line counts as well, as in the numbers that a notebook shows
         try:
             module = module_of_text(

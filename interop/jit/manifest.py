@@ -24,7 +24,7 @@ from interop.cython import versions
 from interop.errors import Error
 from interop.jit.cache import root
 from interop.jit.cache_key import file_digest, file_states, machine_environment
-from interop.paths import get_include, get_pxd_dir
+from interop.paths import get_include, get_pxd_dir, get_stable_dir
 
 __all__ = [
     *("DamagedError", "Manifest", "absent_libraries", "absent_shadowing", "find", "found_on_sys_path", "is_fixed"),
@@ -236,7 +236,8 @@ def _fixed_folders(cache: str) -> tuple[str, ...]:
     cython, torch_headers = versions.folder(), Path(torch.__file__).parent / "include"
     folders: list[str | Path] = [
         *(torch_headers / "torch" / "csrc" / "api" / "include", torch_headers, torch_headers.parent),
-        *(cython / "Includes", cython, sysconfig.get_path("include"), cache, get_include(), get_pxd_dir()),
+        *(cython / "Includes", cython, sysconfig.get_path("include")),
+        *(cache, get_include(), get_pxd_dir(), get_stable_dir()),
         *("/usr/include", "/usr/lib", "/lib", "/lib64"),
     ]
     return tuple(os.path.join(folder, "") for folder in folders)

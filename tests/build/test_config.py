@@ -297,7 +297,7 @@ def stable_cmake_project():
     cmake = Cmake(folder / "build")
     text = (
         "cmake_minimum_required(VERSION 3.20)\nproject(stable_cmake LANGUAGES CXX)\nfind_package(interop REQUIRED)\n"
-        "interop_add_cython_module(ops ops.pyx versions.cpp MODULE package.ops STABLE 2.11 LIMITED_API cp311)\n"
+        "interop_add_cython_module(ops ops.pyx target.cpp MODULE package.ops STABLE 2.11 LIMITED_API cp311)\n"
         "interop_install_module(ops DESTINATION package)\n"
     )
     ours = [text, *(path.read_bytes() for path in sorted(Path(get_cmake_dir()).rglob("*.cmake")))]

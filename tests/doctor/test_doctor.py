@@ -44,7 +44,7 @@ PyMODINIT_FUNC PyInit_{name}() {{
 """
 
 STABLE = '[[gnu::used]] static const char note[] = "torch-interop stable abi: torch>={}";'
-"""What csrc/include/interop/stable notes in a module."""
+"""What stable/include/interop/stable/shim.h notes in a module."""
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_arguments(notebook):
         '%%torch_cython {}\ncdef extern from *:\n    int VALUE "__OPTIMIZE__ * NUMBER"\n'
         "def f(): return VALUE, __name__\n"
     )
-    said = notebook.run(cell.format("--verbose -n named -c=-DNUMBER=3 --compile-args '-O1 -fno-math-errno'"))
+    said = notebook.run(cell.format("--verbose -f -n named -c=-DNUMBER=3 --compile-args '-O1 -fno-math-errno'"))
     assert "-DNUMBER=3 -O1 -fno-math-errno" in said
     assert notebook.run("f()") == "(3, 'named')"
     first = notebook.run("import sys; sys.modules['named'].__file__")

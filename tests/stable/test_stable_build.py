@@ -19,6 +19,8 @@ from setuptools import Distribution
 import interop
 from interop import _core
 from interop.build import BuildExtension, Extension, TranslationError, cythonize
+from interop.doctor.finding import Level
+from interop.doctor.module import examine_module
 from interop.jit.cache import root
 from interop.jit.cache_key import Target
 from interop.paths import get_stable_dir
@@ -219,13 +221,14 @@ class TestWheel:
         code = """if 1:
             import sys
             sys.modules["interop"] = None
-            from stable_build import ops
             assert "torch" not in sys.modules
-            import array, torch
-            print(ops.running(), ops.total(array.array("d", [1, 2, 3])))
+            from stable_build import ops
+            import array
+            x = sys.modules["torch"].ones(3, requires_grad=True)
+            ops.twice(x).sum().backward()
+            print(x.grad.tolist(), ops.total(array.array("d", [1, 2, 3])))
         """
-        version = sum(int(part) << shift for part, shift in zip(RUNNING_TORCH.split("."), (56, 48), strict=True))
-        assert bare(code, wheel.parent / "site") == f"{version:#x} 6.0\n"
+        assert bare(code, wheel.parent / "site") == "[2.0, 2.0, 2.0] 6.0\n"
 
     def test_what_it_needs_and_offers(self, module):
         """None of torch's libraries, no folder of this machine, and nothing to others but its entry point."""
@@ -256,7 +259,15 @@ class TestWheel:
 
     def test_torch_abi_audit(self, module):
         output = run([TOOLS / "torch-abi-audit", "--check", "both", module])
+        assert re.search(r"Torch ABI: +STABLE", output)
+        assert re.search(r"Min torch: +2\.11\.0", output)
         assert re.search(r"CPython ABI: +abi3", output)
+
+    def test_the_doctor_recognises_it(self, module):
+        findings = {finding.subject: finding for finding in examine_module(module)}
+        assert {finding.level for finding in findings.values()} == {Level.OK}
+        assert findings["torch"].text.startswith("stable, torch >= 2.11, abi3 cp311, compiled by")
+        assert findings["import"].text == "stable_build.ops can be imported, with no import of torch before it"
 
     def test_torch_abi_audit_notices(self):
         """A module that uses ATen."""
@@ -276,10 +287,14 @@ class TestTranslation:
 @pytest.mark.long
 class TestLoad:
     SOURCE = """
+    cimport ATen as at
+    cimport torch
     cdef extern from *:
         const char* INTEROP_STABLE
     def oldest():
         return INTEROP_STABLE.decode()
+    def twice(torch.Tensor x not None):
+        return torch.wrap(at.add(x.cdata, x.cdata))
     """
 
     @pytest.fixture
@@ -290,6 +305,7 @@ class TestLoad:
     def test_one_file_and_nothing_precompiled(self, cache):
         module = interop.load_inline(self.SOURCE, stable="2.11")
         assert module.oldest() == "2.11"
+        assert module.twice(torch.ones(2)).tolist() == [2, 2]
         folder = Path(module.__file__).parent
         assert [path.name for path in folder.glob("*.so")] == [Path(module.__file__).name]
         assert module.__file__.endswith(sysconfig.get_config_var("EXT_SUFFIX"))
@@ -308,6 +324,11 @@ class TestLoad:
         module = interop.load_inline(self.SOURCE, stable="2.11", py_limited_api="cp311")
         assert module.__file__.endswith(".abi3.so")
         assert module.oldest() == "2.11"
+
+    def test_a_cell_of_a_notebook(self, notebook):
+        cell = "def oldest(): return INTEROP_STABLE.decode()\n"
+        notebook.run(f"%%torch_cython --stable 2.11\ncdef extern from *:\n    const char* INTEROP_STABLE\n{cell}")
+        assert notebook.run("oldest()") == "'2.11'"
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -6,7 +6,7 @@ setup(
     ext_modules=[
         Extension(
             "stable_build.ops",
-            ["src/stable_build/ops.pyx", "src/stable_build/versions.cpp"],
+            ["src/stable_build/ops.pyx", "src/stable_build/target.cpp"],
             stable="2.11",
             py_limited_api="cp311",
         )

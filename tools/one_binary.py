@@ -1,0 +1,102 @@
+"""``make one-binary PYTHONS="PYTHON..."``: run the same files, compiled once, under other releases of torch and CPython.
+
+The modules of tests/projects/stable are compiled here, for torch 2.11 and CPython 3.11 on. Each PYTHON is an interpreter
+of an environment that has torch, and need have nothing else; it runs tests/stable/checks.py over these very files, with
+tensors borrowed from Python's objects and by torch's own way, and then calls them a million times. What came of it is a
+line of docs/one-binary.jsonl for each, and a row of docs/stable-guide.md.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from marked import with_section
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "one-binary.jsonl"
+PAGE = ROOT / "docs" / "stable-guide.md"
+BEGIN = "<!-- stacks of one binary: written by tools/one_binary.py -->"
+END = "<!-- end of stacks of one binary -->"
+FOLDER = ROOT / "build" / "one-binary"
+CHECKS = ROOT / "tests" / "stable" / "checks.py"
+CALLS = 1_000_000
+
+
+def build(folder: Path) -> str:
+    """Compile the modules into an empty folder; the hash of their files."""
+    shutil.rmtree(folder, ignore_errors=True)
+    work = folder / "work"
+    shutil.copytree(ROOT / "tests" / "projects" / "stable", work)
+    environment = {name: value for name, value in os.environ.items() if name not in ("CFLAGS", "CXXFLAGS")}
+    command = [sys.executable, ROOT / "tests" / "build_projects.py", folder / "site", work]
+    subprocess.run(command, check=True, env=environment)
+    digest = hashlib.sha256()
+    for path in sorted((folder / "site").glob("*.so")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def run(python: str, site: Path, calls: int) -> dict[str, Any]:
+    """What the checks say under an interpreter: of torch's own way first, then of borrowed tensors."""
+    found: dict[str, Any] = {}
+    for borrow in ("0", "1"):
+        command = [python, "-P", str(CHECKS), str(site), str(calls if borrow == "1" else 0)]
+        environment = os.environ | {"INTEROP_BORROW": borrow}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
+        if done.returncode:
+            raise SystemExit(f"{python} with INTEROP_BORROW={borrow}:\n{done.stdout}{done.stderr}")
+        found = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def section(lines: list[dict[str, Any]]) -> str:
+    """The table of what ran."""
+    rows = sorted(
+        lines, key=lambda line: [int(part) for part in re.findall(r"\d+", f"{line['torch']} {line['python']}")]
+    )
+    table = [f"| {line['torch']} | {line['python']} | {line['checks']} | {line['calls']} |" for line in rows]
+    first = lines[0]
+    built = f"Built with torch {first['built with']['torch']} and CPython {first['built with']['python']}"
+    return "\n".join(
+        [
+            f"{built} at {first['commit']}, run on {first['date']}; SHA-256 of the files: `{first['sha256'][:16]}`.",
+            "",
+            "| torch | CPython | checks | calls of each function |",
+            "|---|---|--:|--:|",
+            *table,
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("pythons", nargs="+", metavar="PYTHON", help="an interpreter with torch")
+    parser.add_argument("--calls", type=int, default=CALLS, help="how often to call all of it; %(default)s by default")
+    options = parser.parse_args()
+    import torch
+
+    digest = build(FOLDER)
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    here = {"torch": torch.__version__, "python": platform.python_version()}
+    lines = []
+    for python in options.pythons:
+        # Links are left as they are: a virtual environment goes by where its interpreter lies.
+        found = run(os.path.abspath(shutil.which(python) or python), FOLDER / "site", options.calls)
+        found |= {"sha256": digest, "built with": here, "date": str(datetime.now(UTC).date()), "commit": commit}
+        print(json.dumps(found), flush=True)
+        lines.append(json.dumps(found) + "\n")
+    RESULTS.write_text("".join(lines))  # of one file: what another did says nothing of this one
+    PAGE.write_text(with_section(PAGE.read_text(), BEGIN, END, section([json.loads(line) for line in lines])))
+
+
+if __name__ == "__main__":
+    main()
