@@ -1,9 +1,9 @@
-"""``make one-binary PYTHONS="PYTHON..."``: run the same files, compiled once, under other releases of torch and CPython.
+"""``make one-binary PYTHONS="PYTHON..."``: run the same files, compiled once, under other torches and CPythons.
 
-The modules of tests/projects/stable are compiled here, for torch 2.11 and CPython 3.11 on. Each PYTHON is an interpreter
-of an environment that has torch, and need have nothing else; it runs tests/stable/checks.py over these very files, with
-tensors borrowed from Python's objects and by torch's own way, and then calls them a million times. What came of it is a
-line of docs/one-binary.jsonl for each, and a row of docs/stable-guide.md.
+The modules of tests/projects/stable are compiled here, for torch 2.11 and CPython 3.11 on. Each PYTHON is an
+interpreter of an environment that has torch, and need have nothing else; it runs tests/stable/checks.py over these very
+files, with tensors borrowed from Python's objects and by torch's own way, and then calls them many times. What came of
+it is a line of docs/one-binary.jsonl for each, and a row of docs/stable-guide.md.
 """
 
 import argparse
