@@ -310,14 +310,14 @@ Tensor Metadata<Self>::contiguous(at::MemoryFormat memory_format) const {
   static constinit Operator callee(
       "aten::contiguous", "",
       "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)");
-  return callee.call<Tensor>(Tensor(handle(), false), memory_format);
+  return callee.call<Tensor>(tensor(), memory_format);
 }
 
 template <class Self>
 Tensor Metadata<Self>::operator[](int64_t index) const {
   static constinit Operator callee(
       "aten::select", "int", "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)");
-  return callee.call<Tensor>(Tensor(handle(), false), int64_t{0}, index);
+  return callee.call<Tensor>(tensor(), int64_t{0}, index);
 }
 
 template <class Self>
@@ -325,7 +325,7 @@ Tensor Metadata<Self>::operator[](const Tensor& index) const {
   static constinit Operator callee("aten::index", "Tensor", "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor");
   c10::List<std::optional<Tensor>> indices;
   indices.push_back(index);
-  return callee.call<Tensor>(Tensor(handle(), false), indices);
+  return callee.call<Tensor>(tensor(), indices);
 }
 
 }  // namespace interop::stable

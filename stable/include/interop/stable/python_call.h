@@ -228,7 +228,7 @@ inline at::Scalar number_in(const Tensor& tensor) {
 template <class Self>
 template <class T>
 T Metadata<Self>::item() const {
-  return number_in(Tensor(handle(), false)).template to<T>();
+  return number_in(tensor()).template to<T>();
 }
 
 }  // namespace interop::stable

@@ -31,11 +31,11 @@ class Tensor;
 template <class Self>
 class Metadata {
  public:
-#define INTEROP_GETTER(type, name, function)   \
-  type name() const {                          \
-    type result;                               \
-    INTEROP_CALL(function, handle(), &result); \
-    return result;                             \
+#define INTEROP_GETTER(type, name, function)         \
+  type name() const {                                \
+    type result;                                     \
+    INTEROP_CALL(function, tensor().get(), &result); \
+    return result;                                   \
   }
   INTEROP_GETTER(int64_t, dim, aoti_torch_get_dim)
   INTEROP_GETTER(int64_t, ndimension, aoti_torch_get_dim)
@@ -46,28 +46,28 @@ class Metadata {
 
   int64_t size(int64_t dim) const {
     int64_t result;
-    INTEROP_CALL(aoti_torch_get_size, handle(), dim, &result);
+    INTEROP_CALL(aoti_torch_get_size, tensor().get(), dim, &result);
     return result;
   }
   int64_t stride(int64_t dim) const {
     int64_t result;
-    INTEROP_CALL(aoti_torch_get_stride, handle(), dim, &result);
+    INTEROP_CALL(aoti_torch_get_stride, tensor().get(), dim, &result);
     return result;
   }
   // Borrowed from the tensor, until it is resized.
   at::IntArrayRef sizes() const {
     int64_t* result;
-    INTEROP_CALL(aoti_torch_get_sizes, handle(), &result);
+    INTEROP_CALL(aoti_torch_get_sizes, tensor().get(), &result);
     return {result, static_cast<size_t>(dim())};
   }
   at::IntArrayRef strides() const {
     int64_t* result;
-    INTEROP_CALL(aoti_torch_get_strides, handle(), &result);
+    INTEROP_CALL(aoti_torch_get_strides, tensor().get(), &result);
     return {result, static_cast<size_t>(dim())};
   }
   at::ScalarType scalar_type() const {
     int32_t result;
-    INTEROP_CALL(aoti_torch_get_dtype, handle(), &result);
+    INTEROP_CALL(aoti_torch_get_dtype, tensor().get(), &result);
     return static_cast<at::ScalarType>(result);
   }
   caffe2::TypeMeta dtype() const {
@@ -75,17 +75,17 @@ class Metadata {
   }
   at::Layout layout() const {
     int32_t result;
-    INTEROP_CALL(aoti_torch_get_layout, handle(), &result);
+    INTEROP_CALL(aoti_torch_get_layout, tensor().get(), &result);
     return static_cast<at::Layout>(result);
   }
   c10::DeviceType device_type() const {
     int32_t result;
-    INTEROP_CALL(aoti_torch_get_device_type, handle(), &result);
+    INTEROP_CALL(aoti_torch_get_device_type, tensor().get(), &result);
     return static_cast<c10::DeviceType>(result);
   }
   c10::DeviceIndex get_device() const {
     int32_t result;
-    INTEROP_CALL(aoti_torch_get_device_index, handle(), &result);
+    INTEROP_CALL(aoti_torch_get_device_index, tensor().get(), &result);
     return static_cast<c10::DeviceIndex>(result);
   }
   c10::Device device() const {
@@ -146,12 +146,12 @@ class Metadata {
   // Borrowed from the storage; nothing is converted.
   const void* const_data_ptr() const {
     const void* result;
-    INTEROP_CALL(torch_get_const_data_ptr, handle(), &result);
+    INTEROP_CALL(torch_get_const_data_ptr, tensor().get(), &result);
     return result;
   }
   void* mutable_data_ptr() const {
     void* result;
-    INTEROP_CALL(torch_get_mutable_data_ptr, handle(), &result);
+    INTEROP_CALL(torch_get_mutable_data_ptr, tensor().get(), &result);
     return result;
   }
   void* data_ptr() const {
@@ -174,8 +174,9 @@ class Metadata {
   }
 
  private:
-  AtenTensorHandle handle() const {
-    return static_cast<const Self*>(this)->get();
+  // The tensor itself, or what borrows it for the expression that asks.
+  decltype(auto) tensor() const {
+    return static_cast<const Self*>(this)->as_tensor();
   }
   template <class T>
   void check_element() const;
@@ -227,6 +228,9 @@ class Tensor : public Metadata<Tensor> {
       INTEROP_CALL(aoti_torch_is_defined, handle_, &result);
     }
     return result;
+  }
+  const Tensor& as_tensor() const noexcept {
+    return *this;
   }
   bool is_null() const noexcept {
     return handle_ == nullptr;
@@ -308,12 +312,8 @@ class TensorField : public Metadata<TensorField> {
   }
   operator at::TensorOptions() const = delete;
 
-  // For Metadata: the handle is only used while the Python object lives.
-  AtenTensorHandle get() const {
-    if (borrows) [[likely]] {
-      return address();
-    }
-    return kept();
+  Tensor as_tensor() const {
+    return *this;
   }
   bool defined() const {
     return Tensor(*this).defined();
@@ -334,12 +334,6 @@ class TensorField : public Metadata<TensorField> {
   }
   PyObject* object() const noexcept {
     return reinterpret_cast<PyObject*>(reinterpret_cast<char*>(const_cast<TensorField*>(this)) - sizeof(PyObject));
-  }
-  // A handle that lasts until the next one of this thread: long enough for one question about the tensor.
-  AtenTensorHandle kept() const {
-    thread_local Tensor last;
-    last = official(object());
-    return last.get();
   }
 };
 
