@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,15 @@ BY_TORCH = ("cuda-", "nvidia-")
 
 FOR_GPUS = ("triton",)
 """What torch requires and needs on a GPU alone; it is large, and each release wants another."""
+
+COMPILERS = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+"""Environment variables that choose a compiler and its flags."""
+
+OF_CALLER = ("PYTHON", "PYTEST_", "INTEROP_", "VIRTUAL_ENV")
+"""How other environment variables begin that would change what is tested."""
+
+WHOLE = (0, 1)
+"""Exit statuses of pytest when it has run all tests; the other ones say that it was stopped, or had none to run."""
 
 VERSIONS = """
 import json, platform, sys, sysconfig
@@ -76,6 +86,10 @@ class Stack:
             if name not in names or not value or name in found:
                 raise ValueError(f"stack {text!r}: expected {', '.join(f'{n}=...' for n in names)}, got {part!r}")
             found[name] = value
+        try:
+            shlex.split(found.get("cxx", ""))
+        except ValueError as error:
+            raise ValueError(f"stack {text!r}: cxx must be a command as a shell reads it, got {error}") from error
         return cls(**found)
 
     @property
@@ -116,12 +130,13 @@ class Environment:
         self.folder = store / "stacks" / stack.folder
         self.checkout = self.folder / "checkout"
         self.python = self.folder / "venv" / "bin" / "python"
-        self.cxx = stack.cxx or "c++"
+        self.cxx = shlex.split(stack.cxx or "c++")
 
     def variables(self) -> dict[str, str]:
-        """The environment variables of its commands: with its compiler, and nothing of the environment of this tool."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON") and k != "VIRTUAL_ENV"}
-        compilers = {"CXX": self.cxx, "CC": self.cxx.replace("clang++", "clang").replace("g++", "gcc")}
+        """The environment variables of its commands: with its compiler, and not with its caller's."""
+        kept = {k: v for k, v in os.environ.items() if k not in COMPILERS and not k.startswith(OF_CALLER)}
+        cxx = shlex.join(self.cxx)
+        compilers = {"CXX": cxx, "CC": cxx.replace("clang++", "clang").replace("g++", "gcc")}
         return {
             **kept,
             **(compilers if self.stack.cxx else {}),
@@ -133,7 +148,10 @@ class Environment:
     def run(self, *command: str | Path) -> str:
         """Run a command and return what it prints."""
         words = [str(word) for word in command]
-        done = subprocess.run(words, env=self.variables(), capture_output=True, text=True)
+        try:
+            done = subprocess.run(words, env=self.variables(), capture_output=True, text=True)
+        except OSError as error:
+            raise FailedError(f"{shlex.join(words)} does not run: {error}") from error
         if done.returncode:
             raise FailedError(f"{' '.join(words)}\nexit status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -156,7 +174,7 @@ class Environment:
 
     def versions(self) -> Line:
         """What is in it, by its own words."""
-        compiler = self.run(self.cxx, "--version").splitlines()[0]
+        compiler = self.run(*self.cxx, "--version").splitlines()[0]
         return {**json.loads(self.run(self.python, "-c", VERSIONS)), "compiler": compiler}
 
     def test(self, arguments: list[str]) -> Line:
@@ -165,15 +183,15 @@ class Environment:
         options = ["--numprocesses=logical", "--maxprocesses=8", "--dist=loadfile", "--no-loadscope-reorder"]
         options += ["--timeout=900", f"--junit-xml={report}", *arguments]
         with log.open("w") as file:
-            subprocess.run(
+            status = subprocess.run(
                 [self.python, "-m", "pytest", *options],
                 cwd=self.checkout,
                 env=self.variables(),
                 stdout=file,
                 stderr=subprocess.STDOUT,
-            )
-        if not report.exists():
-            raise FailedError(f"pytest has not come to its end:\n{log.read_text()}")
+            ).returncode
+        if status not in WHOLE or not report.exists():
+            raise FailedError(f"pytest has not run all tests; exit status {status}:\n{log.read_text()}")
         return counts(report.read_text(encoding="utf-8"))
 
 

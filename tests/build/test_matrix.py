@@ -4,6 +4,7 @@ import importlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import TESTS
@@ -43,6 +44,70 @@ def test_requirements_are_those_of_the_tests(matrix):
     assert all("==" in line for line in pinned)
     assert {"torch", "numpy", "cython", "pytest"} <= set(names)
     assert len(names) == len(set(names))
+
+
+def test_a_command_without_a_closing_quote_is_no_compiler(matrix):
+    with pytest.raises(ValueError, match="cxx must be a command as a shell reads it, got No closing quotation"):
+        matrix.Stack.parse("cxx=ccache 'g++")
+
+
+@pytest.fixture
+def environment(matrix, tmp_path):
+    """Gives the environment of a stack, in the place of which this one is taken, with an empty checkout."""
+
+    def make(**asked):
+        result = matrix.Environment(matrix.Stack(**asked), tmp_path)
+        result.checkout.mkdir(parents=True)
+        result.python = Path(sys.executable)
+        return result
+
+    return make
+
+
+CALLERS = {
+    "CXX": "no-such-compiler",
+    "CC": "no-such-compiler",
+    "CXXFLAGS": "-O3",
+    "INTEROP_CACHE_DIR": "elsewhere",
+    "INTEROP_CUDA": "0",
+    "PYTEST_ADDOPTS": "-x",
+    "PYTHONPATH": "elsewhere",
+    "VIRTUAL_ENV": "elsewhere",
+}
+
+
+def test_a_stack_has_nothing_of_its_caller(environment, monkeypatch):
+    for name, value in CALLERS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.invalid")
+    stacks = environment(torch="2.13.0"), environment(cxx="ccache clang++-19")
+    default, chosen = (stack.variables() for stack in stacks)
+    assert not default.keys() & CALLERS.keys()
+    assert default["PIP_INDEX_URL"] == "https://mirror.invalid"  # how this machine reaches the network
+    assert (chosen["CXX"], chosen["CC"]) == ("ccache clang++-19", "ccache clang-19")
+
+
+def test_the_compiler_is_the_one_that_is_used(matrix, environment, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setattr(matrix, "VERSIONS", "print({})")  # it would import torch each time
+    expected = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    assert environment().versions()["compiler"] == expected
+    assert environment(cxx="env LC_ALL=C c++").versions()["compiler"] == expected
+    with pytest.raises(matrix.FailedError, match=r"^no-such-compiler --version does not run: .*No such file"):
+        environment(cxx="no-such-compiler").versions()
+
+
+def test_a_run_that_was_stopped_is_no_result(matrix, environment):
+    stack = environment()
+    (stack.checkout / "test_all.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")
+    line = stack.test([])
+    assert (line["passed"], line["failed"]) == (1, 1)
+    for arguments, status in {("--no-such-option",): 4, ("-k", "nothing"): 5}.items():
+        with pytest.raises(matrix.FailedError, match=f"pytest has not run all tests; exit status {status}:"):
+            stack.test([*arguments])
+    (stack.checkout / "conftest.py").write_text("def pytest_sessionstart(): raise KeyboardInterrupt\n")
+    with pytest.raises(matrix.FailedError, match="exit status 2:"):
+        stack.test([])
 
 
 def test_a_line_has_what_pytest_says(matrix, tmp_path):

@@ -76,7 +76,8 @@ def elves(folder: Path) -> Callable[[bytes], None]:
     from interop.doctor import elf, loader
     from interop.doctor.module import examine_module
 
-    loaded = functools.cache(loader._load)  # in a process of its own, which takes longer than all else
+    # In a process of its own, which takes longer than all else. There is no end of names in inputs.
+    loaded = functools.lru_cache(maxsize=1000)(loader._load)
     loader._load = lambda names: loaded(tuple(names))  # type: ignore[arg-type]
     numbers = itertools.count()
 
