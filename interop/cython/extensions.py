@@ -48,8 +48,10 @@ def translate_extensions(
         for pattern in [source for extension in extensions for source in extension.sources if is_cython(source)]:
             for path in glob.glob(pattern, recursive=True):
                 Source(path, folders)  # says where an included file is missing, which create_extension_list does not
+        # Without aliases, Cython adds what an extension has to what it keeps of the source, and so to the next one of
+        # that source, in a later call as well: libraries of torch to a module that must have none.
         found, _ = create_extension_list(
-            list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases, quiet=quiet
+            list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases or {}, quiet=quiet
         )
     tasks = []
     for extension in found:

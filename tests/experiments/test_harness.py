@@ -1,11 +1,12 @@
 """What the experiments have in common: the driver, with an experiment that measures nothing; tables."""
 
 import json
+import sysconfig
 from types import SimpleNamespace
 
 import pytest
 
-from experiments.harness import driver, results
+from experiments.harness import building, driver, results
 from experiments.harness.calls import summary
 from experiments.harness.tables import Table, table_of_calls
 from interop.cli import CommandError
@@ -90,8 +91,28 @@ class TestDriver:
         report = SimpleNamespace(section=lambda machine, result: f"{machine}: {result}")
         assert results.section(report, "here", {}) == "here: {}"
 
+    def test_what_is_of_no_machine_ends_the_results(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(results, "FOLDER", tmp_path)
+        readme = f"# Empty\n{results.BEGIN.format(name='empty')}\n{results.END}\nrest\n"
+        report = SimpleNamespace(ending=lambda: "of all")
+        for _ in range(2):  # of a page that has it, too
+            readme = results.with_section("empty", readme, report)
+            assert readme.split("\n\n")[1:] == ["Nothing is recorded yet.", "of all", f"{results.END}\nrest\n"]
+
     def test_results_of_a_gpu_are_called_like_it(self):
         assert results.destination("lltm-cuda", True, "NVIDIA H100 80GB HBM3").name == "nvidia-h100-80gb-hbm3.json"
+
+
+def test_a_module_for_many_cpythons_is_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(building, "BUILD", tmp_path)
+    lib = tmp_path / "empty" / "lib"
+    lib.mkdir(parents=True)
+    ordinary = building.native_path("empty", "m")
+    assert ordinary.name == "m" + sysconfig.get_config_var("EXT_SUFFIX")  # where it would lie
+    (lib / "m.abi3.so").touch()
+    assert building.native_path("empty", "m") == lib / "m.abi3.so"
+    ordinary.touch()
+    assert building.native_path("empty", "m") == ordinary
 
 
 class TestTables:

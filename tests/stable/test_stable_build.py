@@ -283,6 +283,17 @@ class TestTranslation:
         assert (raised.value.filename, raised.value.lineno) == ("one.pyx", 2)
         assert "stable='2.11'" in raised.value.diagnostics[0].hint
 
+    def test_one_source_for_one_release_and_for_many(self, in_folder):
+        """In one process, in which Cython keeps what it has found out about a source."""
+        (in_folder / "both.pyx").write_text("x = 1\n")
+        options = [{}, {"stable": "2.11"}, {"stable": "2.11", "extra_link_args": ["-s"]}]
+        for number in (0, 1, 2, 0):
+            extension = Extension("both", ["both.pyx"], **options[number])
+            expected = {key: list(getattr(extension, key)) for key in ("define_macros", "libraries", "extra_link_args")}
+            expected["extra_compile_args"] = list(extension.extra_compile_args)
+            (translated,) = cythonize(extension, build_dir=str(number))
+            assert {key: getattr(translated, key) for key in expected} == expected
+
 
 @pytest.mark.long
 class TestLoad:

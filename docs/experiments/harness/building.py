@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from types import ModuleType
 
@@ -119,8 +118,9 @@ def native(name: str, module: str) -> ModuleType:
 
 
 def native_path(name: str, module: str) -> Path:
-    """The file of a compiled module of the experiment `name`."""
-    return BUILD / name / "lib" / (module + sysconfig.get_config_var("EXT_SUFFIX"))
+    """The file of a compiled module of the experiment `name`; it may have been compiled for many CPythons."""
+    paths = [BUILD / name / "lib" / (module + suffix) for suffix in importlib.machinery.EXTENSION_SUFFIXES]
+    return next((path for path in paths if path.exists()), paths[0])
 
 
 def _stamp(name: str) -> Path:
@@ -143,7 +143,8 @@ def _fingerprint(folder: Path) -> str:
     text = setup.read_text(encoding="utf-8") if setup.exists() else ""
     settings += [f"{package} {tool_version(package)}" for package in TOOLS if package in text]
     digest = hashlib.sha256(repr(settings).encode())
-    places = [folder, paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), CHECKOUT / "interop"]
+    ours = [paths.get_pxd_dir(), paths.get_include(), paths.get_source_dir(), paths.get_stable_dir()]
+    places = [folder, *ours, CHECKOUT / "interop"]
     for place in map(Path, places):
         for path in sorted(place.rglob("*")):
             compiled = path.suffix in {".pyx", ".pxd", ".h", ".cpp", ".cu", ".cuh"}

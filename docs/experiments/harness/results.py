@@ -91,14 +91,18 @@ def refresh_readme(name: str, report: ModuleType) -> None:
 
 
 def with_section(name: str, readme: str, report: ModuleType) -> str:
-    """The text `readme` with its results replaced by those that are recorded: the `section` of each."""
+    """The text `readme` with its results replaced by those that are recorded: the `section` of each.
+
+    Behind them stands what ``ending()`` of the experiment's report.py gives, where there is one: results of no machine.
+    """
     begin = BEGIN.format(name=name)
     if begin not in readme or END not in readme:
         raise CommandError(f"the README.md of experiment {name} needs the lines {begin!r} and {END!r}")
     before, _, rest = readme.partition(begin)
     after = rest.partition(END)[2]
     sections = [section(report, machine, result).strip() for machine, result in read_recorded(name).items()]
-    return "\n\n".join([before + begin, *(sections or ["Nothing is recorded yet."]), END]) + after
+    ending = report.ending() if hasattr(report, "ending") else ""
+    return paragraphs(before + begin, *(sections or ["Nothing is recorded yet."]), ending, END) + after
 
 
 def section(report: ModuleType, machine: str, result: dict) -> str:
