@@ -8,6 +8,7 @@ import os
 import platform
 import resource
 import sys
+import warnings
 from contextlib import contextmanager
 
 import torch
@@ -114,6 +115,16 @@ def check_aten(m, o):
     assert [part.shape for part in m.split(torch.zeros(5, 2))] == [(2, 2), (2, 2), (1, 2)]
     i = torch.tensor([2, 0])
     assert all(a.equal(b) for a, b in zip(m.index(x, i), (x[0], x[i]), strict=True))
+    expected = (x**2, torch.where(x > 0, x, y), x % y, x + y)
+    assert all(mine.equal(its) for mine, its in zip(m.of_fields(x, y), expected, strict=True))
+    assert m.result_type(torch.ones(2, dtype=torch.int32)) is torch.result_type(torch.ones(2, dtype=torch.int32), 2.5)
+    assert m.undefined_requires_grad() is False
+    with raises((RuntimeError, ValueError), "At least one of 'min' or 'max' must not be None"):
+        m.fail_in_torch_on_a_thread(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such tensors are in beta state
+        sparse = torch.eye(3).to_sparse_csr()
+    assert m.arithmetic_of_sparse(sparse).to_dense().equal(2 * torch.eye(3))
     assert not m.without_gradients(w).requires_grad
     assert torch.is_grad_enabled()
     for a in (x, x.double(), x.half(), torch.arange(4), torch.tensor(2), torch.tensor(2.5), x.to(torch.complex64)):
@@ -178,6 +189,16 @@ def check_operators(m, o):
     assert number == -5
     with raises((ValueError, RuntimeError), "does not fit into the kernel's C type"):
         all_types([x], None, "", False, [], None, torch.int32, 2**40)
+    folded = torch.ops.stable_operators.folded
+    assert (folded([1, 2, 3, 4], None), folded([1, 2], [3]), folded([], [])) == (1234, 123, 0)
+    narrowed = torch.ops.stable_operators.narrowed
+    assert narrowed(1, x, [1.5, 2.0], [3, -4], 5) == 8.5
+    for wrong in ((2**40, x, [], [], None), (1, x, [], [2**40], None), (1, x, [], [], 2**40)):
+        with raises((ValueError, RuntimeError), "does not fit into the kernel's C type"):
+            narrowed(*wrong)
+    assert torch.ops.stable_operators.has_bit(256) is True
+    with raises(TypeError, "the kernel does not return what the schema says"):
+        o.wrong_results()
     torch.ops.stable_operators.add_one(x)
     assert x.equal(torch.full((3,), 2.0))
     with raises(TypeError, "the schema has 3 arguments, and the kernel 1 parameters"):
@@ -207,6 +228,11 @@ def check_growth(m, o, calls):
         m.numel(x), m.same(x), m.kept(x), m.relu(x), m.sums(x), m.cat([x, x])
         torch.ops.stable_operators.scaled_mm(x, y, 2.0)
         torch.ops.stable_operators.all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0)
+        if i % 10 == 0:
+            with raises((ValueError, RuntimeError), "does not fit"):
+                torch.ops.stable_operators.narrowed(2**40, x, [], [1], None)
+    for _ in range(20 * calls):  # so that a handle that is lost each time, of 32 bytes, is seen
+        m.kept(x)
     assert sys.getrefcount(x) == before
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
     assert grown < 2000, f"{grown} KiB"

@@ -12,6 +12,7 @@
 #include "interop/error_in_flight.h"
 #include "interop/gil.h"
 #include "interop/owned_ref.h"
+#include "interop/python_error.h"
 
 namespace interop {
 
@@ -48,6 +49,18 @@ class Raised : public std::exception {
  private:
   OwnedRef exception_;
 };
+
+// Runs `f` with the GIL. A Python error that it throws is carried on: the GIL's end may end a thread's state, and with
+// it the error that is set.
+template <class F>
+decltype(auto) in_python(F f) {
+  const Gil gil;
+  try {
+    return f();
+  } catch (const PythonError&) {
+    throw Raised();
+  }
+}
 
 // One call of a function written in Cython: made before it, asked by check() after it. It takes the GIL only when there
 // is an error.
@@ -117,6 +130,9 @@ class Callback {
   // made during a call lasts as long as the call: see PyGILState_Release below.
   static void release(PyGILState_STATE state) noexcept {
     Callback* call = innermost_;
+    if (call && PyErr_Occurred()) {
+      call->noted_ = true;
+    }
     if (call && !call->thread_ && state == PyGILState_UNLOCKED) {
       call->state_ = state;
       call->attached_ = true;
@@ -138,12 +154,8 @@ class Callback {
   }
 
   bool error_is_set() const noexcept {
-#ifdef Py_LIMITED_API  // which shows nothing of a thread's state
-    if (!thread_) {
-      return false;
-    }
-    const Gil gil;
-    return PyErr_Occurred() != nullptr;
+#ifdef Py_LIMITED_API  // which shows nothing of a thread's state: what was set without the GIL, release() has noted
+    return thread_ && (noted_ || (gil_is_held() && PyErr_Occurred()));
 #elif PY_VERSION_HEX >= 0x030C0000
     return thread_ && thread_->current_exception;
 #else
@@ -178,6 +190,7 @@ class Callback {
   std::optional<Raised> caught_;   // by write_unraisable
   std::optional<Raised> earlier_;  // was set when the call began
   bool attached_ = false;
+  bool noted_ = false;  // an error at the end of `with gil`
   PyGILState_STATE state_;
 
   static inline thread_local Callback* innermost_ = nullptr;

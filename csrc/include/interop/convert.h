@@ -90,7 +90,7 @@ struct Convert<at::Scalar> {
                             : Arithmetic<A> || is_complex<A>                     ? 1
                             : std::is_convertible_v<A, at::Scalar> && !Object<A> ? 2
                                                                                  : impossible;
-  static int of_object(PyObject* obj) noexcept {
+  static int of_object(PyObject* obj) {
     return python::is_number(obj) ? 0 : python::is_number_in_a_tensor(obj) ? 2 : impossible;
   }
   template <class A>
@@ -137,7 +137,7 @@ struct Convert<int64_t> {
   static constexpr int of = std::is_same_v<A, bool> ? 2
                             : IntegralOrEnum<A>     ? 0
                                                     : impossible;
-  static int of_object(PyObject* obj) noexcept {
+  static int of_object(PyObject* obj) {
     if (PyBool_Check(obj) || !PyIndex_Check(obj)) {
       return impossible;
     }
@@ -427,7 +427,7 @@ struct Convert<at::OptionalArrayRef<T>> : Convert<std::optional<at::ArrayRef<T>>
 // The names that the generated header uses.
 
 template <class P, class A>
-constexpr int cost(const A& a) noexcept {
+constexpr int cost(const A& a) {
   if constexpr (Object<A>) {
     const Gil gil;
     return Convert<P>::of_object(reinterpret_cast<PyObject*>(a));
@@ -451,8 +451,11 @@ template <class P, class A>
 decltype(auto) as(const A& a, const char* function, const char* name) {
   static_assert(possible<P, A>, "an argument of type A is not what this parameter, of type P, takes");
   if constexpr (Object<A>) {
-    const Gil gil;
-    return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});
+    return in_python([&]() -> decltype(auto) {
+      return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});
+    });
+  } else if constexpr (TensorPlace<A>) {
+    return P(a.as_tensor());
   } else {
     return Convert<P>::from(unwrap_reference(a), Argument{function, name});
   }
@@ -497,10 +500,12 @@ std::string name_of(const A& a) {
 template <bool any_possible, class... A>
 [[noreturn]] void no_overload(const char* function, const char* accepted, const A&... given) {
   static_assert(any_possible, "no overload of this function takes arguments of these types");
-  const Gil gil;
-  std::string types;
-  ((types += (types.empty() ? "" : ", ") + detail::name_of(unwrap_reference(given))), ...);
-  raise_error(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
+  in_python([&] {
+    std::string types;
+    ((types += (types.empty() ? "" : ", ") + detail::name_of(unwrap_reference(given))), ...);
+    raise_error(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
+  });
+  __builtin_unreachable();
 }
 
 }  // namespace interop

@@ -4,6 +4,10 @@
 #include <Python.h>
 #include <unistd.h>
 
+#ifdef Py_LIMITED_API
+#include <dlfcn.h>
+#endif
+
 namespace interop {
 
 // Where the GIL is held already, this costs a few nanoseconds.
@@ -34,10 +38,20 @@ class Gil {
   PyGILState_STATE state_;
 };
 
+// Without waiting for it. The Limited API leaves the function out, and every CPython has it.
+inline bool gil_is_held() noexcept {
+#ifdef Py_LIMITED_API
+  static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  return check();
+#else
+  return PyGILState_Check();
+#endif
+}
+
 // Gives up the GIL where it is held. Whoever waits for other threads that may want it must not keep it.
 class NoGil {
  public:
-  NoGil() noexcept : state_(is_held() ? PyEval_SaveThread() : nullptr) {}
+  NoGil() noexcept : state_(gil_is_held() ? PyEval_SaveThread() : nullptr) {}
   ~NoGil() {
     if (state_) {
       PyEval_RestoreThread(state_);
@@ -47,16 +61,6 @@ class NoGil {
   NoGil& operator=(const NoGil&) = delete;
 
  private:
-  static bool is_held() noexcept {
-#ifdef Py_LIMITED_API  // which has no PyGILState_Check(), but this says what the state was
-    const PyGILState_STATE before = PyGILState_Ensure();
-    PyGILState_Release(before);
-    return before == PyGILState_LOCKED;
-#else
-    return PyGILState_Check();
-#endif
-  }
-
   PyThreadState* state_;
 };
 

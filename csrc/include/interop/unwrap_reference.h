@@ -13,11 +13,20 @@ concept CythonReference = requires(A& a) {
   *a.operator&();
 };
 
+// What stands for a tensor where it lies, without being one.
+template <class A>
+concept TensorPlace = requires(const A& a) { a.as_tensor(); } && !std::is_copy_constructible_v<A>;
+
 namespace detail {
 
 template <class A>
 struct UnwrapReference {
   using type = A;
+};
+
+template <TensorPlace A>
+struct UnwrapReference<A> {
+  using type = std::remove_cvref_t<decltype(std::declval<const A&>().as_tensor())>;
 };
 
 template <CythonReference A>
@@ -32,11 +41,13 @@ template <class A>
 using unwrap_reference_t = typename detail::UnwrapReference<A>::type;
 
 template <class A>
-const auto& unwrap_reference(const A& a) noexcept {
+decltype(auto) unwrap_reference(const A& a) {
   if constexpr (CythonReference<A>) {
-    return *const_cast<A&>(a).operator&();
+    return std::as_const(*const_cast<A&>(a).operator&());
+  } else if constexpr (TensorPlace<A>) {
+    return a.as_tensor();
   } else {
-    return a;
+    return (a);
   }
 }
 

@@ -66,7 +66,8 @@ std::tuple<Tensor, Tensor> backward(
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("numel", [](const Tensor& x) { return x.numel(); });
   m.def("relu", [](const Tensor& x) { return at::relu(x); });
-  m.def("linear", [](const Tensor& x, const Tensor& weight, const Tensor& bias) { return at::linear(x, weight, bias); });
+  m.def(
+      "linear", [](const Tensor& x, const Tensor& weight, const Tensor& bias) { return at::linear(x, weight, bias); });
   m.def("segment_sum", segment_sum);
   m.def("forward", forward);
   m.def("backward", backward);

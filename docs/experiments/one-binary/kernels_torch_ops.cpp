@@ -65,8 +65,7 @@ std::tuple<Tensor, Tensor> backward(Tensor grad_h, Tensor grad_c, Tensor activat
       a.dim() == 2 && after.dim() == 2 && a.size(0) == after.size(0) && a.size(1) == 3 * after.size(1),
       "activated must have the sizes (batch, 3 * state), and new_c (batch, state)");
   STD_TORCH_CHECK(
-      of_h.numel() == after.numel() && of_c.numel() == after.numel(),
-      "grad_h and grad_c must have the sizes of new_c");
+      of_h.numel() == after.numel() && of_c.numel() == after.numel(), "grad_h and grad_c must have the sizes of new_c");
   const int64_t batch = after.size(0), state = after.size(1);
   Tensor d_gates = torch::stable::new_empty(after, {batch, 3 * state});
   Tensor d_c = torch::stable::new_empty(after, {batch, state});

@@ -16,8 +16,7 @@ inline bool are_offsets(const int64_t* offsets, int64_t segments, int64_t rows) 
   return segments >= 0 && offsets[0] == 0 && offsets[segments] == rows;
 }
 
-inline void sum_segments(
-    const float* values, const int64_t* offsets, int64_t segments, int64_t width, float* sums) {
+inline void sum_segments(const float* values, const int64_t* offsets, int64_t segments, int64_t width, float* sums) {
   for (int64_t segment = 0; segment < segments; ++segment) {
     for (int64_t column = 0; column < width; ++column) {
       sums[segment * width + column] = 0;

@@ -70,6 +70,10 @@ struct Dispatched<at::IntArrayRef> {
   using type = std::vector<int64_t>;
 };
 template <class T>
+struct Dispatched<std::vector<T>> {
+  using type = std::vector<typename Dispatched<T>::type>;
+};
+template <class T>
 struct Dispatched<std::optional<T>> {
   using type = std::optional<typename Dispatched<T>::type>;
 };
@@ -110,26 +114,76 @@ struct SchemaType<std::vector<T>> {
 template <>
 struct SchemaType<at::IntArrayRef> : SchemaType<std::vector<int64_t>> {};
 
-// The value of a word as a kernel's parameter, which checks that a smaller integer holds it.
+// A value of the dispatcher's as a kernel's parameter; smaller integers are checked. What is a view, views `value`.
 template <class T>
-T narrowed(dispatched_t<T> value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    if (!std::in_range<T>(value)) {
-      raise(Kind::value, "the number ", value, " does not fit into the kernel's C type: declare it int64_t");
+struct Narrow {
+  static T make(dispatched_t<T>& value) {
+    if constexpr (std::is_same_v<T, dispatched_t<T>>) {
+      return std::move(value);
+    } else if constexpr (std::is_integral_v<T>) {
+      if (!std::in_range<T>(value)) {
+        raise(Kind::value, "the number ", value, " does not fit into the kernel's C type: declare it int64_t");
+      }
+      return static_cast<T>(value);
+    } else {
+      return T(value);
     }
-    return static_cast<T>(value);
-  } else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, interop::Device>) {
-    return T(value);
-  } else {
-    return value;
   }
+};
+template <class T>
+struct Narrow<std::optional<T>> {
+  static std::optional<T> make(dispatched_t<std::optional<T>>& value) {
+    return value ? std::optional<T>(Narrow<T>::make(*value)) : std::nullopt;
+  }
+};
+template <class T>
+struct Narrow<std::vector<T>> {
+  static std::vector<T> make(dispatched_t<std::vector<T>>& values) {
+    if constexpr (std::is_same_v<std::vector<T>, dispatched_t<std::vector<T>>>) {
+      return std::move(values);
+    } else {
+      std::vector<T> narrowed;
+      for (auto&& value : values) {
+        dispatched_t<T> one = value;
+        narrowed.push_back(Narrow<T>::make(one));
+      }
+      return narrowed;
+    }
+  }
+};
+
+// The other way: what a kernel returns, as the dispatcher's value.
+template <class T>
+dispatched_t<T> widened(T&& value) {
+  if constexpr (std::is_same_v<T, dispatched_t<T>>) {
+    return std::move(value);
+  } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(int64_t)) {
+    if (!std::in_range<int64_t>(value)) {
+      raise(Kind::value, "the kernel's result ", value, " does not fit into an int64");
+    }
+    return static_cast<int64_t>(value);
+  } else if constexpr (requires { value.begin(); }) {
+    return dispatched_t<T>(value.begin(), value.end());
+  } else {
+    return static_cast<dispatched_t<T>>(value);
+  }
+}
+
+// One result as a word. A C int stands for int or bool, of which torch reads one byte.
+template <class T>
+StableIValue give_result(T&& value, bool is_bool) {
+  if constexpr (std::is_same_v<T, int>) {
+    if (is_bool) {
+      return Word<bool>::give(value != 0);
+    }
+  }
+  return Word<dispatched_t<T>>::give(widened<T>(std::move(value)));
 }
 
 template <class R>
 struct KernelResult {
-  static constexpr size_t count = 1;
-  static void give(StableIValue* stack, R&& value) {
-    stack[0] = Word<dispatched_t<R>>::give(static_cast<dispatched_t<R>>(std::move(value)));
+  static void give(StableIValue* stack, R&& value, const std::vector<bool>& is_bool) {
+    stack[0] = give_result<R>(std::move(value), is_bool[0]);
   }
   static bool fits(const std::vector<std::string>& types) {
     return types.size() == 1 && SchemaType<R>::fits(types[0]);
@@ -137,25 +191,26 @@ struct KernelResult {
 };
 template <CTuple R>
 struct KernelResult<R> {
-  static constexpr size_t count =
-      decltype(interop::detail::with_fields(std::declval<const R&>(), []<class... F>(const F&...) {
-        return std::integral_constant<size_t, sizeof...(F)>();
-      }))::value;
-  static void give(StableIValue* stack, R&& value) {
+  static void give(StableIValue* stack, R&& value, const std::vector<bool>& is_bool) {
     interop::detail::with_fields(value, [&]<class... F>(const F&... field) {
-      ((*stack++ = Word<dispatched_t<F>>::give(static_cast<dispatched_t<F>>(field))), ...);
+      size_t i = 0;
+      ((stack[i] = give_result<F>(F(field), is_bool[i]), ++i), ...);
     });
   }
   static bool fits(const std::vector<std::string>& types) {
-    return types.size() == count;
+    // Its fields are known to with_fields() alone, which calls a function: of types, this one is never run.
+    using Fits = decltype(interop::detail::with_fields(
+        std::declval<const R&>(), []<class... F>(const F&...) { return std::type_identity<std::tuple<F...>>(); }));
+    return KernelResult<typename Fits::type>::fits(types);
   }
 };
 template <class... F>
 struct KernelResult<std::tuple<F...>> {
-  static void give(StableIValue* stack, std::tuple<F...>&& value) {
+  static void give(StableIValue* stack, std::tuple<F...>&& value, const std::vector<bool>& is_bool) {
     std::apply(
         [&](const auto&... field) {
-          ((*stack++ = Word<dispatched_t<std::remove_cvref_t<decltype(field)>>>::give(field)), ...);
+          size_t i = 0;
+          ((stack[i] = give_result<F>(F(field), is_bool[i]), ++i), ...);
         },
         value);
   }
@@ -204,23 +259,21 @@ template <auto function, class R, class... P>
 struct Kernel<function, R (*)(P...)> {
   static void call(StableIValue* stack, uint64_t, uint64_t) {
     try {
-      // In the order of the stack, whose words are ours.
+      // All words first, because they are ours, and what follows may throw; in braces, in the order of the stack.
       size_t next = 0;
-      std::tuple<std::remove_cvref_t<P>...> arguments{
-          narrowed<std::remove_cvref_t<P>>(taken<dispatched_t<P>>(stack, next))...};
-      Callback callback;
-      std::apply(
-          [&](auto&... argument) {
-            if constexpr (std::is_void_v<R>) {
-              function(argument...);
-              callback.check();
-            } else {
-              R result = function(argument...);
-              callback.check();
-              KernelResult<R>::give(stack, std::move(result));
-            }
-          },
-          arguments);
+      std::tuple<dispatched_t<P>...> values{Word<dispatched_t<P>>::take(stack[next++])...};
+      [&]<size_t... i>(std::index_sequence<i...>) {
+        std::tuple<std::remove_cvref_t<P>...> arguments{Narrow<std::remove_cvref_t<P>>::make(std::get<i>(values))...};
+        Callback callback;
+        if constexpr (std::is_void_v<R>) {
+          function(std::get<i>(arguments)...);
+          callback.check();
+        } else {
+          R result = function(std::get<i>(arguments)...);
+          callback.check();
+          KernelResult<R>::give(stack, std::move(result), is_bool);
+        }
+      }(std::index_sequence_for<P...>());
     } catch (const std::bad_alloc&) {
       throw;
     } catch (...) {
@@ -242,13 +295,15 @@ struct Kernel<function, R (*)(P...)> {
     } else {
       check_result(name, KernelResult<R>::fits(results));
     }
+    is_bool.clear();
+    for (const std::string& type : results) {
+      is_bool.push_back(type == "bool");
+    }
   }
 
  private:
-  template <class T>
-  static T taken(StableIValue* stack, size_t& next) {
-    return Word<T>::take(stack[next++]);
-  }
+  inline static std::vector<bool> is_bool;  // of each result, by the schema
+
   template <class T>
   static void check_one(const std::string& name, size_t i, const std::string& type) {
     if (!SchemaType<T>::fits(type)) {
@@ -264,7 +319,7 @@ struct Kernel<function, R (*)(P...)> {
   }
 };
 
-// What has been registered, for as long as the process lives, or until a module that is executed again registers anew.
+// What has been registered, by module, for as long as the process lives, or until that module is executed again.
 class Registrations {
  public:
   // A namespace and a name, of "namespace::name".
@@ -276,47 +331,37 @@ class Registrations {
     return {name.substr(0, colons), name.substr(colons + 2)};
   }
 
-  static TorchLibraryHandle fragment(const std::string& space) {
-    TorchLibraryHandle handle = nullptr;
-    INTEROP_CALL(aoti_torch_library_init_fragment, kept(space), __FILE__, __LINE__, &handle);
-    return handle;
+  // Ends what this module registered when it was executed before.
+  static void end(const std::string& entry, const std::string& name) {
+    if (!PyDict_GetItemString(all(), entry.c_str())) {
+      return;
+    }
+    checked(PyDict_DelItemString(all(), entry.c_str()));
+    // torch.ops keeps what it has looked up, which would call what is gone.
+    const OwnedRef library(torch_attribute("library"));
+    const OwnedRef done(PyObject_CallMethod(library.get(), "_clear_torch_ops_cache", "([s])", name.c_str()));
+    PyErr_Clear();
   }
-  static TorchLibraryHandle implementation(const std::string& space, const std::string& key) {
-    TorchLibraryHandle handle = nullptr;
-    INTEROP_CALL(aoti_torch_library_init_impl, kept(space), kept(key), __FILE__, __LINE__, &handle);
-    return handle;
-  }
-
-  // Ends what was registered for an operator, by this module or by one that it replaces.
-  static void end(const std::string& name) {
-    const OwnedRef none(Py_NewRef(Py_None));
-    checked(PyDict_SetItemString(all(), name.c_str(), none.get()));
-  }
-  static void keep(const std::string& name, TorchLibraryHandle handle) {
+  static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
     const OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {
       shim.aoti_torch_delete_library_object(static_cast<TorchLibraryHandle>(PyCapsule_GetPointer(one, nullptr)));
     })));
-    keep(name, capsule.get());
+    checked(PyDict_SetItemString(all(), entry.c_str(), capsule.get()));
+    return handle;
   }
-  static void keep(const std::string& name, PyObject* object) {
-    PyObject* dict = all();
-    OwnedRef list(Py_XNewRef(PyDict_GetItemString(dict, name.c_str())));
-    if (!list || list.get() == Py_None) {
-      list = OwnedRef(checked(PyList_New(0)));
-      checked(PyDict_SetItemString(dict, name.c_str(), list.get()));
-    }
-    checked(PyList_Append(list.get(), object));
+  static void keep(const std::string& entry, PyObject* object) {
+    checked(PyDict_SetItemString(all(), entry.c_str(), object));
   }
-
- private:
   // torch keeps the pointer to a text that it is given.
   static const char* kept(const std::string& text) {
     return (new std::string(text))->c_str();
   }
+
+ private:
   // Of the process, so that a module that was built anew finds it.
   static PyObject* all() {
     PyObject* state = checked(PyInterpreterState_GetDict(PyInterpreterState_Get()));
-    constexpr const char* key = "torch-interop: operators of stable modules";
+    constexpr const char* key = "torch-interop 0.1: operators of stable modules";
     if (!PyDict_GetItemString(state, key)) {
       const OwnedRef dict(checked(PyDict_New()));
       checked(PyDict_SetItemString(state, key, dict.get()));
@@ -325,30 +370,18 @@ class Registrations {
   }
 };
 
-inline void define(const std::string& name, const std::string& schema, std::initializer_list<const char*> tags = {}) {
+inline void define(const std::string& module, const std::string& name, const std::string& schema) {
   const auto [space, operator_name] = Registrations::split(name);
-  Registrations::end(name);
-  const std::string text = operator_name + schema;
-  if (tags.size() == 0) {
-    const TorchLibraryHandle handle = Registrations::fragment(space);
-    Registrations::keep(name, handle);
-    INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
-    return;
-  }
-  // Through Python, because the C interface has tags from torch 2.12 on.
-  const OwnedRef library(torch_attribute("library"));
-  const OwnedRef listed(checked(PyList_New(0)));
-  const OwnedRef tag_type(torch_attribute("Tag"));
-  for (const char* tag : tags) {
-    const OwnedRef one(checked(PyObject_GetAttrString(tag_type.get(), tag)));
-    checked(PyList_Append(listed.get(), one.get()));
-  }
-  const OwnedRef fragment(checked(PyObject_CallMethod(library.get(), "Library", "ss", space.c_str(), "FRAGMENT")));
-  const OwnedRef method(checked(PyObject_GetAttrString(fragment.get(), "define")));
-  const OwnedRef positional(checked(Py_BuildValue("(s)", text.c_str())));
-  const OwnedRef keywords(checked(Py_BuildValue("{sO}", "tags", listed.get())));
-  const OwnedRef done(checked(PyObject_Call(method.get(), positional.get(), keywords.get())));
-  Registrations::keep(name, fragment.get());
+  const std::string text = operator_name + schema, entry = module + " defines " + name;
+  const OwnedRef c_module(torch_attribute("_C"));
+  // What is wrong with it is said before the older one is gone.
+  const OwnedRef parsed(
+      checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", (space + "::" + text).c_str())));
+  Registrations::end(entry, name);
+  TorchLibraryHandle handle = nullptr;
+  INTEROP_CALL(aoti_torch_library_init_fragment, Registrations::kept(space), "torch-interop", 0, &handle);
+  Registrations::keep(entry, handle);
+  INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
 }
 
 // The names of torch's dispatch keys for the names that Python has for devices.
@@ -370,8 +403,11 @@ inline std::string dispatch_key(const std::string& key) {
 
 // The types of a schema's arguments, or of its results.
 inline std::vector<std::string> schema_types(const std::string& name, const char* part) {
+  const size_t dot = name.find('.', name.find("::"));
+  const std::string plain = name.substr(0, dot), overload = dot == name.npos ? "" : name.substr(dot + 1);
   const OwnedRef c_module(torch_attribute("_C"));
-  const OwnedRef schema(checked(PyObject_CallMethod(c_module.get(), "_get_schema", "ss", name.c_str(), "")));
+  const OwnedRef schema(
+      checked(PyObject_CallMethod(c_module.get(), "_get_schema", "ss", plain.c_str(), overload.c_str())));
   const OwnedRef listed(checked(PyObject_GetAttrString(schema.get(), part)));
   std::vector<std::string> types;
   const Py_ssize_t size = checked(PySequence_Size(listed.get()));
@@ -384,11 +420,16 @@ inline std::vector<std::string> schema_types(const std::string& name, const char
 }
 
 template <auto function>
-void impl(const std::string& name, const std::string& key) {
+void impl(const std::string& module, const std::string& name, const std::string& key) {
   const auto [space, operator_name] = Registrations::split(name);
   Kernel<function>::check(name, schema_types(name, "arguments"), schema_types(name, "returns"));
-  const TorchLibraryHandle handle = Registrations::implementation(space, dispatch_key(key));
-  Registrations::keep(name, handle);
+  const std::string dispatched = dispatch_key(key), entry = module + " implements " + name + " for " + dispatched;
+  Registrations::end(entry, name);
+  TorchLibraryHandle handle = nullptr;
+  INTEROP_CALL(
+      aoti_torch_library_init_impl, Registrations::kept(space), Registrations::kept(dispatched), "torch-interop", 0,
+      &handle);
+  Registrations::keep(entry, handle);
   INTEROP_CALL(torch_library_impl, handle, operator_name.c_str(), &Kernel<function>::call, target_version);
 }
 
@@ -403,5 +444,7 @@ inline void register_autograd(const std::string& name, PyObject* backward, PyObj
 
 }  // namespace interop::stable
 
-// Macros, because a template sees of a function that Cython hands it no more than its type.
-#define INTEROP_STABLE_IMPL(name, key, kernel) ::interop::stable::impl<kernel>(name, key)
+// Macros, because a template sees of a function that Cython hands it no more than its type, and for the name of the
+// module, which Cython defines after it has included its headers.
+#define INTEROP_STABLE_DEFINE(name, schema) ::interop::stable::define(__Pyx_MODULE_NAME, name, schema)
+#define INTEROP_STABLE_IMPL(name, key, kernel) ::interop::stable::impl<kernel>(__Pyx_MODULE_NAME, name, key)

@@ -50,16 +50,7 @@ inline bool is_generator(PyObject* object) noexcept {
   return detail::is_of(object, "Generator");
 }
 
-inline at::ScalarType dtype_of(PyObject* object) {
-  const std::string name = stable::detail::text_of(object);  // torch.float32
-  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
-    const auto type = static_cast<at::ScalarType>(i);
-    if (name == "torch." + c10::getDtypeNames(type).first) {
-      return type;
-    }
-  }
-  stable::raise(stable::Kind::type, name, " is a dtype that the torch that this module was built with does not have");
-}
+using stable::dtype_of;
 inline at::Device device_of(PyObject* object) {
   return at::Device(stable::detail::text_of(object));
 }

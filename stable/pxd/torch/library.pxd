@@ -10,7 +10,7 @@ from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/library.h" namespace "interop::stable":
     # Makes the operator torch.ops.NAMESPACE.NAME: define("demo::mul", "(Tensor a, float s) -> Tensor").
-    void define(const string& name, const string& schema) except +translate_exception
+    void define "INTEROP_STABLE_DEFINE"(const string& name, const string& schema) except +translate_exception
     # Gives it a kernel for a dispatch key ("CPU", "Meta", "CompositeImplicitAutograd", ...) or a device ("cpu", ...).
     void impl "INTEROP_STABLE_IMPL"(const string& name, const string& key, ...) except +translate_exception
     # Gives it a gradient, as torch.library.register_autograd does: `backward(ctx, *grads)` and `setup_context(ctx,

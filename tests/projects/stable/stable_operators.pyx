@@ -59,6 +59,58 @@ define(
 impl("stable_operators::all_types", "CompositeExplicitAutograd", all_types)
 
 
+cdef int64_t folded(at.IntArrayRef dims, optional[at.IntArrayRef] more) except * nogil:
+    cdef int64_t total = 0
+    cdef at.IntArrayRef others
+    cdef size_t i
+    if more.has_value():
+        others = more.value()
+    for i in range(dims.size()):
+        total = 10 * total + dims[i]
+    for i in range(others.size()):
+        total = 10 * total + others[i]
+    return total
+
+
+define("stable_operators::folded", "(int[] dims, int[]? more) -> int")
+impl("stable_operators::folded", "CompositeExplicitAutograd", folded)
+
+
+cdef double narrowed(
+        int32_t n, const at.Tensor& x, const vector[float]& floats, const vector[int32_t]& ints,
+        optional[int32_t] m) except * nogil:
+    cdef double total = n
+    cdef size_t i
+    for i in range(floats.size()):
+        total += floats[i]
+    for i in range(ints.size()):
+        total += ints[i]
+    return total + m.value_or(0)
+
+
+define("stable_operators::narrowed", "(int n, Tensor x, float[] floats, int[] ints, int? m) -> float")
+impl("stable_operators::narrowed", "CompositeExplicitAutograd", narrowed)
+
+
+cdef bint has_bit(int64_t n) except * nogil:
+    return n & 256
+
+
+define("stable_operators::has_bit.of_int", "(int n) -> bool")
+impl("stable_operators::has_bit.of_int", "CompositeExplicitAutograd", has_bit)
+
+
+cdef (int64_t, at.Tensor) swapped(const at.Tensor& x) except * nogil:
+    return 1, x
+
+
+define("stable_operators::swapped", "(Tensor x) -> (Tensor, int)")
+
+
+def wrong_results():
+    impl("stable_operators::swapped", "CPU", swapped)
+
+
 cdef void add_one(at.Tensor& x) except * nogil:
     x.add_(1)
 

@@ -153,9 +153,40 @@ def index(torch.Tensor x not None, torch.Tensor i not None):
     return torch.wrap(a[0]), torch.wrap(a[b])
 
 
+def of_fields(torch.Tensor x not None, torch.Tensor y not None):
+    """Calls that have several first parameters, among which a tensor that lies in a Python object has to be found."""
+    return [
+        torch.wrap(at.pow(x.cdata, 2.0)), torch.wrap(at.where(at.gt(x.cdata, 0), x.cdata, y.cdata)),
+        torch.wrap(at.remainder(x.cdata, y.cdata)), torch.wrap(x.cdata + y.cdata),
+    ]
+
+
+def result_type(torch.Tensor x not None):
+    return torch.wrap_dtype(at.result_type(x.cdata, 2.5))
+
+
+def undefined_requires_grad():
+    cdef at.Tensor a
+    return a.requires_grad()
+
+
+cdef void clamp_of_nothing(int64_t begin, int64_t end, void* data) except * nogil:
+    if begin > 0:
+        at.clamp((<at.Tensor*>data)[0], None, None)
+
+
+def fail_in_torch_on_a_thread(torch.Tensor x not None):
+    cdef at.Tensor a = x.cdata
+    at.parallel_for(0, 100000, 10, clamp_of_nothing, &a)
+
+
 def without_gradients(torch.Tensor x not None):
     cdef st.NoGradGuard _guard = st.NoGradGuard()
     return torch.wrap(x.cdata * x.cdata)
+
+
+def arithmetic_of_sparse(torch.Tensor x not None):
+    return torch.wrap(at.add(x.cdata, x.cdata))
 
 
 def arithmetic(torch.Tensor x not None, torch.Tensor y not None):

@@ -50,8 +50,11 @@ inline Tensor subtract(const Tensor& self, const Tensor& other, double factor) {
 // not subtracted.
 inline bool takes_real_factor(const Tensor& self, const Tensor& other, const at::Scalar& factor) {
   const int kinds[] = {kind_of(self.scalar_type()), kind_of(other.scalar_type())};
-  return !factor.isComplex() && !factor.isBoolean() && factor.type() != at::ScalarType::UInt64 &&
-         std::max(kinds[0], kinds[1]) >= 2 && std::min(kinds[0], kinds[1]) > 0;
+  const bool plain = self.layout() == at::Layout::Strided && other.layout() == at::Layout::Strided &&
+                     !self.is_quantized() && !other.is_quantized();
+  return plain && !factor.isComplex() && !factor.isBoolean() && !factor.equal(0.0) &&
+         factor.type() != at::ScalarType::UInt64 && std::max(kinds[0], kinds[1]) >= 2 &&
+         std::min(kinds[0], kinds[1]) > 0;
 }
 
 }  // namespace detail

@@ -291,17 +291,18 @@ inline std::string types_of(PyObject* schema) {
 }  // namespace detail
 
 inline void Operator::check() {
-  const Gil gil;
-  const OwnedRef c_module(checked(PyObject_GetAttrString(torch_module, "_C")));
-  const std::string written = std::string(name_, std::strcspn(name_, ":") + 2) + schema_;
-  const OwnedRef expected(checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", written.c_str())));
-  const OwnedRef running(checked(PyObject_CallMethod(c_module.get(), "_get_schema", "ss", name_, overload_)));
-  if (detail::types_of(expected.get()) != detail::types_of(running.get())) {
-    raise(
-        Kind::runtime, "this module was compiled for the operator ", written,
-        ", which in the torch that is installed is ", detail::text_of(running.get()),
-        "; build it with that torch, or call the operator another way");
-  }
+  in_python([&] {
+    const OwnedRef c_module(checked(PyObject_GetAttrString(torch_module, "_C")));
+    const std::string written = std::string(name_, std::strcspn(name_, ":") + 2) + schema_;
+    const OwnedRef expected(checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", written.c_str())));
+    const OwnedRef running(checked(PyObject_CallMethod(c_module.get(), "_get_schema", "ss", name_, overload_)));
+    if (detail::types_of(expected.get()) != detail::types_of(running.get())) {
+      raise(
+          Kind::runtime, "this module was compiled for the operator ", written,
+          ", which in the torch that is installed is ", detail::text_of(running.get()),
+          "; build it with that torch, or call the operator another way");
+    }
+  });
   checked_.store(true, std::memory_order_release);
 }
 

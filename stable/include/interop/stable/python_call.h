@@ -97,6 +97,17 @@ PyObject* to_python_list(const Values& values) {
   return list.release();
 }
 
+inline at::ScalarType dtype_of(PyObject* object) {
+  const std::string name = detail::text_of(object);  // torch.float32
+  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
+    const auto type = static_cast<at::ScalarType>(i);
+    if (name == "torch." + c10::getDtypeNames(type).first) {
+      return type;
+    }
+  }
+  raise(Kind::type, name, " is no dtype that this module knows");
+}
+
 template <class R>
 struct FromPython;
 template <>
@@ -146,7 +157,10 @@ struct FromPython<at::Scalar> {
 };
 template <>
 struct FromPython<at::ScalarType> {
-  static at::ScalarType take(PyObject* object);
+  // A torch.dtype, or its number.
+  static at::ScalarType take(PyObject* object) {
+    return PyLong_Check(object) ? static_cast<at::ScalarType>(checked(PyLong_AsLong(object))) : dtype_of(object);
+  }
 };
 template <class T>
 struct FromPython<std::vector<T>> {
@@ -184,7 +198,12 @@ class PythonOperator {
   // Calls it with all arguments of its schema in order, of which the last have the `names` of keywords.
   template <class R, class... A>
   R call(std::initializer_list<const char*> names, const A&... arguments) {
-    const Gil gil;
+    return in_python([&] { return call_function<R>(names, arguments...); });
+  }
+
+ private:
+  template <class R, class... A>
+  R call_function(std::initializer_list<const char*> names, const A&... arguments) {
     const OwnedRef objects[] = {OwnedRef(checked(to_python(arguments)))..., OwnedRef()};
     const size_t by_position = sizeof...(A) - names.size();
     const OwnedRef positional(checked(PyTuple_New(static_cast<Py_ssize_t>(by_position))));
@@ -196,11 +215,18 @@ class PythonOperator {
     for (const char* name : names) {
       checked(PyDict_SetItemString(keywords.get(), name, objects[next++].get()));
     }
-    const OwnedRef result(checked(PyObject_Call(function(), positional.get(), keywords.get())));
-    return FromPython<R>::take(result.get());
+    // ATen's own functions ask no __torch_function__.
+    const OwnedRef c_module(torch_attribute("_C"));
+    const OwnedRef disabled(checked(PyObject_CallMethod(c_module.get(), "DisableTorchFunction", nullptr)));
+    const OwnedRef entered(checked(PyObject_CallMethod(disabled.get(), "__enter__", nullptr)));
+    const OwnedRef result(PyObject_Call(function(), positional.get(), keywords.get()));
+    {
+      const ErrorInFlight error;
+      const OwnedRef left(PyObject_CallMethod(disabled.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+    }
+    return FromPython<R>::take(checked(result.get()));
   }
 
- private:
   PyObject* function() {
     if (!function_) {
       operator_.check();
@@ -219,10 +245,11 @@ class PythonOperator {
 
 // Of any element type, as tensor.item() of Python gives it. It takes the GIL.
 inline at::Scalar number_in(const Tensor& tensor) {
-  const Gil gil;
-  const OwnedRef object(wrap(tensor));
-  const OwnedRef number(checked(PyObject_CallMethod(object.get(), "item", nullptr)));
-  return FromPython<at::Scalar>::take(number.get());
+  return in_python([&] {
+    const OwnedRef object(wrap(tensor));
+    const OwnedRef number(checked(PyObject_CallMethod(object.get(), "item", nullptr)));
+    return FromPython<at::Scalar>::take(number.get());
+  });
 }
 
 template <class Self>

@@ -16,6 +16,7 @@
 #include "c10/core/ScalarType.h"
 #include "c10/core/TensorOptions.h"
 #include "c10/util/ArrayRef.h"
+#include "interop/callback.h"
 #include "interop/device.h"
 #include "interop/gil.h"
 #include "interop/owned_ref.h"
@@ -374,10 +375,14 @@ inline Tensor unpack(PyObject* object) {
 }
 
 inline bool Tensor::requires_grad() const {
-  const Gil gil;
-  const OwnedRef object(wrap(*this));
-  const OwnedRef value(PyObject_GetAttrString(object.get(), "requires_grad"));
-  return value && PyObject_IsTrue(value.get()) == 1;
+  if (!defined()) {
+    return false;
+  }
+  return in_python([&] {
+    const OwnedRef object(wrap(*this));
+    const OwnedRef value(checked(PyObject_GetAttrString(object.get(), "requires_grad")));
+    return PyObject_IsTrue(value.get()) == 1;
+  });
 }
 
 // There is one Python object of each tensor.
