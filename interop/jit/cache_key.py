@@ -112,7 +112,8 @@ def _package_digest(parts: tuple[str, ...]) -> str:
             files += [os.path.join(folder, name) for name in names if name.endswith((".pxd", ".h", ".cuh", ".py"))]
     digest = hashlib.sha256()
     for path in sorted(files):
-        with open(path, "rb") as file:
+        # No buffer, which a whole file does not need: without a GIL, to close it spins on a lock.
+        with open(path, "rb", buffering=0) as file:
             digest.update(path.encode() + file.read())
     return digest.hexdigest()
 
