@@ -134,7 +134,8 @@ class WithCast final : public c10::OperatorKernel {
       if (value.isTensor()) {
         value = at::autocast::cached_cast(dtype, value.toTensor(), device_);
       } else if (value.isTensorList()) {
-        value = at::autocast::cached_cast(dtype, value.toTensorVector(), device_);
+        // As a TensorList: a vector would go to the template that hands back what is no tensor.
+        value = at::autocast::cached_cast(dtype, at::TensorList(value.toTensorVector()), device_);
       } else if (value.isOptionalTensorList()) {
         c10::List<std::optional<at::Tensor>> list;
         for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {

@@ -214,9 +214,13 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
   }
   saved_.reserve(to_save_.size());
   for (const at::Tensor& tensor : to_save_) {
-    // A kept output must not keep this node, which keeps it.
-    const bool is_output = tensor.defined() && tensor.grad_fn() == self;
-    saved_.emplace_back(tensor, is_output);
+    // A kept output must not keep this node, which keeps it. From a view that was changed in place, the way here leads
+    // through its base.
+    const bool is_changed_view =
+        tensor.defined() && tensor.is_view() && !tensor.is_leaf() &&
+        std::any_of(dirty_.begin(), dirty_.end(), [&](const at::Tensor& changed) { return changed.is_same(tensor); });
+    const bool is_output = is_changed_view || (tensor.defined() && tensor.grad_fn() == self);
+    saved_.emplace_back(tensor, is_output, is_changed_view);
   }
   to_save_.clear();
   // An output that was changed in place keeps this node, which must not keep it.

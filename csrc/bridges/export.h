@@ -59,7 +59,7 @@ struct Extent {
 };
 
 inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcept {
-  if (tensor.is_contiguous()) {
+  if (tensor.is_contiguous()) {  // as those without elements are
     int64_t last;
     const bool overflows = __builtin_add_overflow(tensor.storage_offset(), tensor.numel(), &last) ||
                            __builtin_mul_overflow(last, static_cast<int64_t>(tensor.itemsize()), &last);
@@ -71,9 +71,6 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
   bool overflows = last < 0;
   bool overlaps = false;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 0) {
-      return {true, false};
-    }
     int64_t reach;
     overflows |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
     overflows |= __builtin_add_overflow(last, reach, &last);

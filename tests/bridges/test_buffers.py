@@ -43,7 +43,8 @@ FORMATS = {  # native formats, and what they are
     **dict.fromkeys(["f", "=f", "f:name:"], torch.float32),
     **dict.fromkeys(["d", "^d", " d "], torch.float64),
 }
-REFUSED_FORMATS = {  # and the reason that is given
+REFUSED_FORMATS = {
+    "(4611686018427387904,4)f": "too large",  # and the reason that is given
     ">i": "byte order",
     "!d": "byte order",
     "g": "long double",
@@ -237,6 +238,13 @@ def test_dtype_shape_and_offset():
     assert interop.from_buffer(structs, dtype=torch.float32, shape=(-1, 2)).shape == (3, 2)
 
 
+def released():
+    """An exporter that raises."""
+    view = memoryview(b"ab")
+    view.release()
+    return view
+
+
 WRONG = {
     "a list": ({"obj": [1]}, TypeError, ["'obj'", "buffer protocol", "list"]),
     "read-only": ({"obj": b"abc"}, ValueError, ["read-only", "'copy'", "'share'"]),
@@ -260,6 +268,8 @@ WRONG = {
     "does not divide": ({"obj": memory(8), "shape": (3, -1)}, ValueError, ["divide"]),
     "65 axes": ({"obj": memory(8), "shape": [1] * 65}, ValueError, ["64", "65"]),
     "shape a string": ({"obj": memory(8), "shape": "ab"}, TypeError, ["'shape'", "str"]),
+    "shape an object": ({"obj": memory(8), "shape": memory}, TypeError, ["'shape'", "function"]),
+    "released": ({"obj": released()}, ValueError, ["released"]),
     "dtype of NumPy": ({"obj": memory(8), "dtype": np.float32}, TypeError, ["'dtype'", "torch.dtype"]),
     "quantized": ({"obj": memory(8), "dtype": torch.qint8}, TypeError, ["'dtype'", "QInt8", "uint8"]),
     "not contiguous": ({"obj": memoryview(memory())[::2], "dtype": torch.int16}, ValueError, ["contiguous"]),
@@ -459,6 +469,9 @@ def test_exports_that_are_refused():
     ]:
         refuses(interop.as_memoryview, make(), kind, words)
         refuses(interop.TensorBuffer, make(), kind, words)
+    for call in (interop.TensorBuffer, lambda: interop.TensorBuffer(torch.ones(2), True)):
+        with pytest.raises(TypeError, match=r"TensorBuffer\(\)"):
+            call()
     refuses(interop.from_buffer, torch.ones(2), TypeError, ["interop.as_memoryview"])
     refuses(interop.from_numpy, torch.ones(2), TypeError, ["a tensor already", "interop.to_numpy"])
     view = interop.as_memoryview(torch.ones(2, requires_grad=True), readonly=True)
@@ -844,6 +857,8 @@ def test_the_protocol_on_tensors(tmp_path):
             memoryview(torch.ones(2, dtype=torch.bfloat16))
         with pytest.raises(BufferError, match="meta"):
             memoryview(torch.ones(2, device="meta"))
+        with pytest.raises(BufferError, match="unknown dtype and sizes"):
+            memoryview(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]))
         with pytest.raises(RuntimeError, match="requires grad"):
             np.asarray(torch.ones(2, requires_grad=True))
         outliving = memoryview(tensor)

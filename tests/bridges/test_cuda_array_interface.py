@@ -104,6 +104,18 @@ def test_objects_without_the_interface():
         interop.from_cuda_array_interface(Failing())
 
 
+def test_functions_in_cython_refuse_the_same(bridged):
+    for of_python, of_cython, given in (
+        (interop.from_cuda_array_interface, bridged.of_cuda_array, interface(data=(4098, False))),
+        (interop.to_cuda_array_interface, bridged.as_cuda_array, torch.ones(2)),
+    ):
+        with pytest.raises((TypeError, ValueError)) as expected:
+            of_python(given)
+        with pytest.raises(expected.type) as raised:
+            of_cython(given)
+        assert str(raised.value) == str(expected.value)
+
+
 @without_cuda
 def test_without_cuda_all_that_is_right_is_refused():
     for changes in ({}, {"shape": (0,), "data": (0, False)}, {"stream": None}, {"version": 2, "stream": 0}):

@@ -1,5 +1,6 @@
 """interop.from_dlpack and interop.to_dlpack: what they share, own, say and refuse, against NumPy, torch and ctypes."""
 
+import ctypes
 import gc
 import sys
 import threading
@@ -202,7 +203,7 @@ def test_anything_is_refused_or_right(axes, dtype, offset):
 
 
 def test_capsules_of_something_else():
-    for name in (b"dltensors", b"", b"used_dltensor"):
+    for name in (b"dltensors", b"", b"\xff\n", b"used_dltensor"):
         made = Capsule(np.ones(3), name=name)
         kind = ValueError if name.startswith(b"used") else TypeError
         with pytest.raises(kind, match=r"argument 'obj' must be a capsule"):
@@ -214,6 +215,18 @@ def test_a_deleter_may_be_missing():
     for kind in (Legacy, Versioned):
         made = Capsule(np.arange(3), kind, deleter=False)
         assert interop.from_dlpack(made.capsule).tolist() == [0, 1, 2]
+
+
+def test_a_deleter_that_leaves_an_error(monkeypatch):
+    """A function of C, for which nobody looks: the error goes where Python's own unraisable ones go."""
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda given: unraisable.append(given.exc_type))
+    failing = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, structs.DELETER)
+    made = Capsule(np.arange(3), deleter=False, change=lambda managed: setattr(managed, "deleter", failing))
+    tensor = interop.from_dlpack(made.capsule)
+    assert tensor.tolist() == [0, 1, 2]
+    del tensor
+    assert unraisable == [MemoryError]
 
 
 def test_rank_64():
@@ -266,6 +279,15 @@ def test_producers_are_asked_to_bring_what_torch_cannot(where):
     producer = Producer(Capsule(np.arange(3.0)).capsule, (where, 0))
     assert interop.from_dlpack(producer, device="cpu").tolist() == [0, 1, 2]
     assert producer.calls == [{"max_version": (1, 3), "dl_device": (1, 0)}]
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(4, "OpenCL"), (7, "Vulkan"), (8, "Metal"), (10, "ROCm"), (14, "oneAPI"), (15, "WebGPU"), (99, "unknown")],
+)
+def test_devices_that_torch_cannot_use_have_names(number, name):
+    with pytest.raises(BufferError, match=rf"a device of DLPack's type {number} \({name}\); "):
+        interop.from_dlpack(Producer(Capsule(np.arange(3.0)).capsule, (number, 0)))
 
 
 def test_errors_of_producers_come_through():
@@ -526,6 +548,7 @@ def test_capsules_end_on_threads_of_cpp(dlpacked):
     array = np.ones(3)
     tensor, before = torch.from_numpy(array), sys.getrefcount(array)
     dlpacked.end(tensor)
+    dlpacked.end(interop.from_numpy(array))  # without an owner of torch's between
     dlpacked.end(torch.ones(3))
     assert sys.getrefcount(array) == before
 

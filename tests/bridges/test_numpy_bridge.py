@@ -196,6 +196,12 @@ def test_a_dtype_of_ml_dtypes_that_torch_lacks():
         interop.from_numpy(np.zeros(3, ml_dtypes.int4))
 
 
+def test_a_dtype_that_torch_lacks_where_there_is_no_ml_dtypes(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ml_dtypes", raising=False)
+    with pytest.raises(TypeError, match=r"'array' must have a dtype that torch has, got datetime64\[s\]"):
+        interop.from_numpy(np.zeros(2, "M8[s]"))
+
+
 def test_without_ml_dtypes_there_are_the_bits(bare):
     code = """
 import sys, torch, interop

@@ -225,6 +225,11 @@ def test_column_sums(emulated, dtype, rows, columns):
     torch.testing.assert_close(sums.double(), matrix.double().sum(0), rtol=TOLERANCE[dtype], atol=8 * TOLERANCE[dtype])
 
 
+def test_another_number_of_inputs_is_an_error(emulated):
+    """The codes that Launch.check() knows."""
+    assert [emulated.swish_of(torch.ones(2), inputs) for inputs in (0, 2)] == [-2, -3]
+
+
 def test_another_dtype_has_no_kernel(emulated):
     x = torch.zeros(2, 3, dtype=torch.int32)
     assert emulated.join(x, x, torch.zeros(2, 6, dtype=torch.int32)) == -1

@@ -302,6 +302,7 @@ def test_arguments_that_do_not_fit():
         ("_Z1kf", "of_int", 1, "must be float, got a whole number of 4 bytes"),
         ("_Z1ki", "of_int64", 1, "must be int, got a whole number of 8 bytes; .*<int>x"),
         ("_Z1kb", "of_int", 1, "must be bool, got a whole number of 4 bytes"),
+        ("_Z1kf", "pointer", 64, "must be float, got a pointer"),
         ("_Z1kPf", "of_int64", 1, r"must be float\*, got a whole number of 8 bytes"),
         ("_Z1kf", "of_tensor", floats, "must be float, got a tensor of torch.float32"),
         ("_Z1k6float4", "of_tensor", floats, "must be float4, got a tensor of torch.float32"),
@@ -343,6 +344,8 @@ def test_sizes_of_arguments_where_the_name_tells_nothing():
         call = getattr(launcher, method)
         with pytest.raises(TypeError, match=message):
             call() if argument is None else call(argument)
+    with pytest.raises(TypeError, match="must have 4 bytes, got a struct of 8 bytes"):
+        launcher.struct(1.0, 2)
     # They are remembered.
     driver.takes()
     launcher.of_int(1)

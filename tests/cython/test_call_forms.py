@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -59,18 +60,24 @@ class TestPythonObjects:
         assert call_forms.sum(x, 0).equal(x.sum(0))
         assert call_forms.sum(x, torch.double).equal(x.sum(dtype=torch.double))
 
+    def test_truth_values(self, call_forms):
+        x = torch.randn(2, 3)
+        for unbiased in (True, False, np.True_):
+            assert call_forms.std(x, unbiased).equal(x.std(unbiased=bool(unbiased)))
+        assert call_forms.std(x, [0]).equal(x.std([0]))
+
     def test_lists_of_tensors(self, call_forms):
         tensors = [torch.randn(2), torch.nn.Parameter(torch.randn(3))]
         assert call_forms.cat(tensors).equal(torch.cat(tensors))
         assert call_forms.cat(tuple(tensors)).equal(torch.cat(tensors))
 
-    @pytest.mark.parametrize("options", [torch.float16, float, bool, int, complex, torch.device("meta"), "meta", None])
+    @pytest.mark.parametrize(
+        "options",
+        [torch.float16, float, bool, int, complex, torch.device("meta"), "meta", None, torch.strided],
+    )
     def test_options(self, call_forms, options):
-        expected = (
-            torch.zeros(1, device=options)
-            if isinstance(options, (str, torch.device))
-            else torch.zeros(1, dtype=options)
-        )
+        names = {str: "device", torch.device: "device", torch.layout: "layout"}
+        expected = torch.zeros(1, **{names.get(type(options), "dtype"): options})
         came = call_forms.to_options(options)
         assert (came.dtype, came.device) == (expected.dtype, expected.device)
 
@@ -125,6 +132,7 @@ class TestPythonObjects:
             ("cat", ([torch.ones(2), 3],), TypeError, "argument 'tensors' must be a torch.Tensor, got int"),
             ("cat", (torch.ones(2),), TypeError, "argument 'tensors' must be a sequence of torch.Tensor, got Tensor"),
             ("full", ((2,), "x", None), TypeError, "argument 'fill_value' must be a number, got str"),
+            ("std", (torch.ones(2), "yes"), TypeError, r"at.std\(\): got \(Tensor, str\), accepted are"),
             ("full", ((2,), 1, 2), TypeError, "argument 'options' must be a torch.dtype, torch.device"),
             ("to_options", ("nonsense",), RuntimeError, "nonsense"),
             (

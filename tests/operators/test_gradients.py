@@ -337,6 +337,52 @@ class TestLifetime:
         gradients.counted(x.detach())  # without a graph it ends with the call
         assert gradients.counted_alive() == before
 
+    @pytest.mark.parametrize("view", [False, True])
+    def test_a_node_that_keeps_what_it_changed_ends(self, gradients, view):
+        """What a view that was changed in place leads to, through its base, is the node as well."""
+        before = gradients.counted_alive()
+        x = draw(3, 3)
+        y = x * 1
+        z = gradients.exp_(y[0] if view else y)
+        assert gradients.counted_alive() == before + 1
+        y.sum().backward()
+        expected = torch.ones_like(x)
+        expected[0 if view else slice(None)] = z.detach()
+        assert torch.allclose(x.grad, expected)
+        y = x * 1
+        z = gradients.exp_(y[0] if view else y)  # without a backward pass, which would drop what is kept
+        del y, z
+        gc.collect()
+        assert gradients.counted_alive() == before
+
+    def test_results_in_a_list(self):
+        x = draw(3)
+        first, second = OPS.halves(x)
+        assert torch.equal(first, x / 2)
+        (first * 3 + second).sum().backward()
+        assert torch.equal(x.grad, torch.full_like(x, 1))
+
+    def test_what_a_context_says_in_forward(self, gradients):
+        gradients.asked.clear()
+        x = draw(3)
+        for take in (False, True):
+            y = gradients.asking(x, take)
+            assert torch.equal(y, x * 2)
+            assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.full_like(x, 2))
+        assert torch.equal(gradients.asking(x.detach(), False), x * 2)
+        assert gradients.asked == [(True, 1), (True, 1), (False, 0)]
+        with pytest.raises(RuntimeError, match="nothing is kept when no input requires a gradient"):
+            gradients.asking(x.detach(), True)
+        gradients.asked.clear()
+
+    def test_a_tensor_for_one_that_may_be_missing(self, gradients):
+        x, shift = draw(2), draw(2)
+        (y,) = gradients.shifted_by([x], shift)
+        assert torch.equal(y, x + shift)
+        y.sum().backward()
+        assert shift.grad.tolist() == [1, 1]
+        assert torch.equal(gradients.shifted_by([x], None)[0], x)
+
     def test_the_engine_may_be_called_in_backward(self, gradients):
         """Also on a graph that leads through the same node."""
         x = draw(3)

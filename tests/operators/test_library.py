@@ -161,6 +161,15 @@ class TestChanges:
                 call(out)
             assert torch.equal(out, torch.full((3,), 4.0))
 
+    def test_a_gradient_that_would_be_lost_in_a_list_with_gaps(self):
+        library = torch.library.Library("interop_test", "FRAGMENT")
+        library.impl("add_gaps_", lambda x, ys: [x.add_(y) for y in ys if y is not None] and None, "CPU")
+        x, y = torch.zeros(3), torch.ones(3, requires_grad=True)
+        with pytest.raises(RuntimeError, match="changes its argument 'x', and has no gradient for 'ys'"):
+            OPS.add_gaps_(x, [None, y])
+        OPS.add_gaps_(x, [None, y.detach(), y.detach()])
+        assert x.tolist() == [2, 2, 2]
+
     def test_inference_mode(self):
         with torch.inference_mode():
             x = torch.zeros(2)
@@ -308,6 +317,7 @@ REFUSED = {
     "int and bint": (TypeError, "argument 2 'flag' is bool .*; declare it bint, and a whole number beside it int64_t"),
     "gradients": (TypeError, "the operator takes 1 arguments, and backward returns 2 gradients"),
     "gradients of results": (TypeError, "the operator returns 1 tensor, and backward takes the gradients of 2 outputs"),
+    "type that no kernel has": (TypeError, r"argument 2 'c' is complex in the schema, and float in the kernel\. The"),
     "setup_context": (TypeError, "setup_context takes .* argument 2 is Tensor in the schema, and float in the kernel"),
     "gradient of a change": (RuntimeError, "changes or returns an argument"),
     "gradient of an implicit kernel": (RuntimeError, "has a kernel for CompositeImplicitAutograd"),

@@ -1,8 +1,11 @@
 """Operations made of one scalar function do what torch's do, for every dtype, shape and layout, on its threads."""
 
+import os
+import sys
+
 import pytest
 import torch
-from conftest import import_from
+from conftest import import_from, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
@@ -30,6 +33,25 @@ def compiles(test):
 @pytest.fixture(scope="session")
 def operations(site):
     return import_from(site, "operations")
+
+
+LENGTHS = (1, 7, 8, 9, 64, 100)
+RESULTS = """
+import sys, torch, operations
+inputs, file = torch.load(sys.argv[1]), sys.argv[2]
+torch.save([operations.binary(a, b) for a, b in inputs], file)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+def test_each_instruction_set(site, tmp_path, capability):
+    inputs = [(values((n,), dtype), values((n,), dtype)) for dtype in DTYPES for n in LENGTHS]
+    torch.save(inputs, tmp_path / "inputs")
+    environment = os.environ | {"ATEN_CPU_CAPABILITY": capability, "PYTHONPATH": str(site)}
+    run([sys.executable, "-P", "-c", RESULTS, tmp_path / "inputs", tmp_path / "results"], env=environment)
+    for (a, b), result in zip(inputs, torch.load(tmp_path / "results"), strict=True):
+        check_same(result, a * 2 + b)
 
 
 @pytest.fixture(autouse=True)

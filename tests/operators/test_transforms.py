@@ -218,6 +218,17 @@ class TestAutocast:
         with torch.autocast("cpu", dtype=torch.bfloat16):
             assert OPS.scaled_mm(a, b, 2.0).dtype == torch.float64
 
+    def test_lists(self):
+        a, b = matrices()
+        index = torch.tensor([1])
+        library = torch.library.Library("interop_test", "FRAGMENT")
+        library.impl("gaps", lambda xs: [x.clone() for x in xs if x is not None], "CPU")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            tensors = OPS.tensors([a, index, b], b)
+            gaps = OPS.gaps([a, None, index])
+        torch.testing.assert_close(tensors, [a.bfloat16(), index, b.bfloat16(), b.bfloat16()], rtol=0, atol=0)
+        torch.testing.assert_close(gaps, [a.bfloat16(), index], rtol=0, atol=0)
+
     def test_off(self):
         a, b = matrices()
         with torch.autocast("cpu", dtype=torch.bfloat16), torch.autocast("cpu", enabled=False):

@@ -4,7 +4,9 @@
 
 cimport ATen as at
 cimport torch
-from interop.bridges cimport OnReadonly, as_memoryview, from_buffer, from_numpy, to_numpy
+from interop.bridges cimport (
+    OnReadonly, as_memoryview, from_buffer, from_cuda_array_interface, from_numpy, to_cuda_array_interface, to_numpy,
+)
 
 ctypedef fused Element:
     signed char
@@ -40,6 +42,14 @@ def viewed(torch.Tensor tensor not None):
 
 def buffered(obj):
     return torch.wrap(from_buffer(obj)), torch.wrap(from_buffer(obj, at.kByte, (2, 2), 1, OnReadonly.share))
+
+
+def of_cuda_array(obj):
+    return torch.wrap(from_cuda_array_interface(obj))
+
+
+def as_cuda_array(torch.Tensor tensor not None):
+    return to_cuda_array_interface(tensor.cdata)
 
 
 def shift(Element[:, :] values, Element by):

@@ -30,6 +30,7 @@ def any_of(name, *arguments):
 def zeros(shape): return torch.wrap(at.zeros(shape))
 def add(torch.Tensor x not None, other): return torch.wrap(at.add(x.cdata, other))
 def sum(torch.Tensor x not None, dims): return torch.wrap(at.sum(x.cdata, dims))
+def std(torch.Tensor x not None, unbiased_or_dim): return torch.wrap(at.std(x.cdata, unbiased_or_dim))
 def clamp(torch.Tensor x not None, low, high): return torch.wrap(at.clamp(x.cdata, low, high))
 def full(shape, value, options): return torch.wrap(at.full(shape, value, options))
 def cat(tensors): return torch.wrap(at.cat(tensors, 0))

@@ -12,6 +12,7 @@ cdef extern from "emulated_kernels.h" nogil:
         const at.Tensor& out, const at.Tensor& x, const at.Tensor& y) except +translate_exception
     at.Tensor emulated_multiply_add(
         const at.Tensor& x, const at.Tensor& y, const at.Tensor& z, cbool wide) except +translate_exception
+    int emulated_swish_of(const at.Tensor& x, int64_t inputs) except +translate_exception
     int64_t _quotient "quotient"(int64_t dividend, int64_t divisor) noexcept
 
 cdef extern from "cell_cuda.h" nogil:
@@ -38,6 +39,10 @@ cdef extern from "cell_cuda.h" nogil:
 
 def swish(torch.Tensor x not None, double beta, cbool wide=False):
     return torch.wrap(emulated_swish(x.cdata, beta, wide))
+
+
+def swish_of(torch.Tensor x not None, int64_t inputs):
+    return emulated_swish_of(x.cdata, inputs)
 
 
 def hypotenuse(torch.Tensor x not None, torch.Tensor y not None, cbool wide=False):

@@ -40,6 +40,15 @@ at::Tensor emulated_hypotenuse_into(const at::Tensor& out, const at::Tensor& x, 
   return prepared.output();
 }
 
+int emulated_swish_of(const at::Tensor& x, int64_t inputs) {
+  Elementwise prepared;
+  if (inputs == 2) {
+    prepared =
+        Elementwise::prepared(at::Tensor(), Elementwise::RequiredDevice::any, Elementwise::Integers::to_floating, x, x);
+  }
+  return interop::cuda::elementwise(interop::cuda::Floating(), prepared, Swish{1}, nullptr);
+}
+
 int64_t quotient(int64_t dividend, int64_t divisor) {
   return interop::cuda::Divisor::of(static_cast<uint32_t>(divisor)).quotient(static_cast<uint32_t>(dividend));
 }

@@ -151,6 +151,10 @@ cdef at.Tensor three(const at.Tensor& a, const at.Tensor& b, int64_t s) except *
     return a.clone()
 
 
+cdef at.Tensor of_number(const at.Tensor& x, double c) except * nogil:
+    return x.clone()
+
+
 cdef at.Tensor flagged(const at.Tensor& x, bint flag, int number) except * nogil:
     return x.clone()
 
@@ -169,6 +173,7 @@ cdef void setup_wrong(Context& ctx, const at.Tensor& x, double y) except * nogil
 
 define("interop_test::given", "(Tensor x) -> Tensor")
 define("interop_test::given3", "(Tensor a, Tensor b, float s) -> Tensor")
+define("interop_test::given_complex", "(Tensor x, complex c) -> Tensor")
 define("interop_test::given_flag", "(Tensor x, bool flag, int number) -> Tensor")
 define("interop_test::given_change", "(Tensor(a!) x) -> ()")
 define("interop_test::given_implicit", "(Tensor x) -> Tensor")
@@ -212,6 +217,8 @@ def refused(what):
         register_autograd("interop_test::given", two_gradients)
     elif what == "gradients of results":
         register_autograd("interop_test::given", of_two)
+    elif what == "type that no kernel has":
+        impl("interop_test::given_complex", "CPU", of_number)
     elif what == "setup_context":
         register_autograd("interop_test::given", good_backward, setup_wrong)
     elif what == "gradient of a change":

@@ -3,7 +3,7 @@ cimport ATen as at
 cimport torch
 from interop cimport get0, get1, get2, get3, tuple2, tuple4
 from libc.stdint cimport int64_t
-from libcpp.optional cimport optional
+from libcpp.optional cimport nullopt, optional
 from libcpp.vector cimport vector
 from torch.autograd cimport AutoDispatchBelowAutograd, Context, Function
 from torch.library cimport Operator, Tag, define, impl
@@ -220,6 +220,18 @@ def shifted(list xs, shift):
     return [torch.wrap(one) for one in result]
 
 
+def shifted_by(list xs, torch.Tensor shift):
+    """The same with a shift that is a tensor, or C++'s word for none, where forward takes an optional one."""
+    cdef vector[at.Tensor] tensors, result
+    for x in xs:
+        tensors.push_back(torch.unpack(x))
+    if shift is None:
+        result = shifted_function.apply(tensors, nullopt)
+    else:
+        result = shifted_function.apply(tensors, shift.cdata)
+    return [torch.wrap(one) for one in result]
+
+
 # Keeps a tensor that it made itself.
 
 cdef at.Tensor silu_forward(Context& ctx, const at.Tensor& x) except * nogil:
@@ -271,6 +283,29 @@ impl("interop_test::sine", "CompositeExplicitAutograd", sine)
 impl("interop_test::sine", "Autograd", sine_autograd)
 
 
+# Asks its context in forward, and keeps nothing.
+
+cdef at.Tensor asking_forward(Context& ctx, const at.Tensor& x, bint take) except * nogil:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(x)
+    with gil:
+        asked.append((ctx.needs_input_grad(0), ctx.saved_tensors()))
+    return at.mul(ctx.saved_tensor(0) if take else x, 2)
+
+
+cdef (at.Tensor, at.Tensor) asking_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef at.Tensor none
+    return at.mul(grad, 2), none
+
+
+cdef Function[at.Tensor] asking_function
+asking_function.define("Asking", asking_forward, asking_backward)
+
+
+def asking(torch.Tensor x not None, bint take):
+    return torch.wrap(asking_function.apply(x.cdata, take))
+
+
 # A state that is counted, and a backward that calls the engine on its own node, once.
 
 cdef extern from *:
@@ -314,3 +349,21 @@ def counted(torch.Tensor x not None):
 
 def counted_alive():
     return counted_now()
+
+
+# Changes its input in place, and keeps it.
+
+cdef at.Tensor exp_in_place_forward(Context& ctx, at.Tensor& x) except * nogil:
+    ctx.state[Counted]()
+    x.exp_()
+    ctx.mark_dirty(x)
+    ctx.save_for_backward(x)
+    return x
+
+
+cdef Function[at.Tensor] exp_in_place_function
+exp_in_place_function.define("ExpInPlace", exp_in_place_forward, exp_backward)
+
+
+def exp_(torch.Tensor x not None):
+    return torch.wrap(exp_in_place_function.apply(x.cdata))

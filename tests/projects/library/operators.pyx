@@ -302,6 +302,34 @@ define("interop_test::folded", "(Tensor[] xs, Tensor x, float? s, Tensor? y, int
 impl("interop_test::folded", "CompositeImplicit", folded)
 
 
+# A list of results, with a gradient, and lists of tensors that may be missing, whose kernels are Python's. Autocast
+# casts what is in lists, too.
+
+cdef vector[at.Tensor] halves(const at.Tensor& x) except * nogil:
+    cdef vector[at.Tensor] result
+    result.push_back(at.mul(x, 0.5))
+    result.push_back(at.mul(x, -0.5))
+    return result
+
+
+cdef void halves_setup(Context& ctx, const at.Tensor& x, const vector[at.Tensor]& result) except * nogil:
+    pass
+
+
+cdef at.Tensor halves_backward(Context& ctx, const vector[at.Tensor]& grads) except * nogil:
+    return at.mul(at.sub(grads.at(0), grads.at(1)), 0.5)
+
+
+define("interop_test::halves", "(Tensor x) -> Tensor[]")
+impl("interop_test::halves", "CompositeExplicit", halves)
+register_autograd("interop_test::halves", halves_backward, halves_setup)
+
+register_autocast("interop_test::tensors", "cpu")
+define("interop_test::gaps", "(Tensor?[] xs) -> Tensor[]")
+define("interop_test::add_gaps_", "(Tensor(a!) x, Tensor?[] ys) -> ()")
+register_autocast("interop_test::gaps", "cpu")
+
+
 # Several results, one of them an integer, and a kernel that reads data: the gradient needs an operator of its own.
 
 cdef (at.Tensor, at.Tensor) largest(const at.Tensor& x) except * nogil:

@@ -156,7 +156,7 @@ def event(torch.device where not None):
     second.wait(e)
     e.block(second)
     e.synchronize()
-    later.record(first)
+    later.recordOnce(first)
     later.record(first)
     later.record(first)
     return said + [

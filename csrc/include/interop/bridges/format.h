@@ -31,9 +31,6 @@ class FormatReader {
     if (!format_.reason && count_ != 1) {
       fail(count_ == 0 ? "it has no elements" : "it has several fields");
     }
-    if (!format_.reason && structs_ > 0) {
-      fail("it is a struct");
-    }
     if (format_.reason) {
       format_.dtype = nullptr;
     }
@@ -239,7 +236,6 @@ class FormatReader {
         if (next() != '{') {
           return broken();
         }
-        ++structs_;
         fields(depth + 1);
         if (next() != '}') {
           return broken();
@@ -272,7 +268,6 @@ class FormatReader {
   const std::string_view whole_ = text_;
   Format format_;
   int count_ = 0;
-  int structs_ = 0;
   bool native_sizes_ = true;
   bool swapped_ = false;
 };
