@@ -3,6 +3,7 @@
 It needs nothing but torch, so that the very same files can be tried in any environment. Prints a line of JSON.
 """
 
+import gc
 import json
 import os
 import platform
@@ -233,6 +234,7 @@ def check_growth(m, o, calls):
                 torch.ops.stable_operators.narrowed(2**40, x, [], [1], None)
     for _ in range(20 * calls):  # so that a handle that is lost each time, of 32 bytes, is seen
         m.kept(x)
+    gc.collect()  # tracebacks hold frames, whose arguments are these tensors
     assert sys.getrefcount(x) == before
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
     assert grown < 2000, f"{grown} KiB"

@@ -62,9 +62,9 @@ cdef float sigmoid(float x) noexcept nogil:
 cdef void forward_rows(
     int64_t batch, int64_t state, const float* gates, const float* c, float* activated, float* new_h, float* new_c
 ) noexcept nogil:
-    cdef int64_t row, k
+    cdef int64_t _row, k
     cdef float i, o, z, s
-    for row in range(batch):
+    for _row in range(batch):
         for k in range(state):
             i = sigmoid(gates[k])
             o = sigmoid(gates[state + k])
@@ -101,9 +101,9 @@ cdef void backward_rows(
     int64_t batch, int64_t state, const float* grad_h, const float* grad_c, const float* activated,
     const float* new_c, float* d_gates, float* d_c
 ) noexcept nogil:
-    cdef int64_t row, k
+    cdef int64_t _row, k
     cdef float i, o, z, t, d, one = 1
-    for row in range(batch):
+    for _row in range(batch):
         for k in range(state):
             i = activated[k]
             o = activated[state + k]
