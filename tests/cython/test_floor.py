@@ -16,7 +16,8 @@ from interop.build import Extension, cythonize
 folder, *sources = sys.argv[1:]
 for path in sources:
     name = path.rpartition("/")[2].removesuffix(".pyx")
-    module = Extension(name, [path], bootstrap=False, include_dirs=["csrc", path.rpartition("/")[0]])
+    stable = "2.11" if "/stable/" in path else None
+    module = Extension(name, [path], bootstrap=False, stable=stable, include_dirs=["csrc", path.rpartition("/")[0]])
     cythonize(module, build_dir=folder, force=True)
 import Cython
 print(Cython.__version__)

@@ -446,7 +446,9 @@ class TestInline:
     def test_whether_it_needs_no_gil(self, free_threaded):
         module = interop.load_inline("x = 1\n", name="without_gil", free_threaded=free_threaded)
         cpp = Path(module.__file__).with_name("without_gil.cpp").read_text()
-        assert f"__Pyx_FREETHREADING_COMPATIBLE Py_MOD_GIL_{'NOT_' if free_threaded else ''}USED\n" in cpp
+        # What the module says of itself, after what it says if a macro is defined; Cython 3.1 has no macro for it.
+        said = re.findall(r"(?:FREETHREADING_COMPATIBLE |SetGIL\(__pyx_m, )Py_MOD_GIL_(NOT_)?USED", cpp)
+        assert bool(said[-1]) is free_threaded
 
     def test_an_import_that_fails_leaves_nothing(self):
         with pytest.raises(ZeroDivisionError):
