@@ -9,6 +9,10 @@
 
 #include "loops.h"
 
+#ifndef STABLE_TORCH_ERROR_CODE_CHECK  // before torch 2.13
+#define STABLE_TORCH_ERROR_CODE_CHECK TORCH_ERROR_CODE_CHECK
+#endif
+
 namespace {
 
 using torch::stable::Tensor;
