@@ -57,6 +57,7 @@ _python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_voi
 _python.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 NAMES = {Legacy: b"dltensor", Versioned: b"dltensor_versioned"}
+USED = {Legacy: b"used_dltensor", Versioned: b"used_dltensor_versioned"}
 _kept = []
 
 
@@ -76,6 +77,13 @@ def inside(capsule):
     found = kind.from_address(_python.PyCapsule_GetPointer(capsule, name))
     found.capsule = capsule
     return found
+
+
+def take(capsule):
+    """The struct in a capsule, which is used from now on. The caller is to call its deleter."""
+    managed = inside(capsule)
+    _python.PyCapsule_SetName(capsule, USED[type(managed)])
+    return managed
 
 
 class Capsule:

@@ -543,14 +543,27 @@ def test_deleters_run_on_threads_of_autograd():
     assert x.grad.tolist() == [2, 2, 2]
 
 
-def test_capsules_end_on_threads_of_cpp(dlpacked):
-    """The deleter of what we export, without the GIL, of memory with an owner in Python."""
+def test_capsules_end_without_the_gil(dlpacked):
+    """The deleter of what we export, of memory with an owner in Python."""
     array = np.ones(3)
     tensor, before = torch.from_numpy(array), sys.getrefcount(array)
     dlpacked.end(tensor)
-    dlpacked.end(interop.from_numpy(array))  # without an owner of torch's between
     dlpacked.end(torch.ones(3))
     assert sys.getrefcount(array) == before
+
+
+def test_memory_ends_on_a_thread_that_python_does_not_know():
+    array = np.ones(3).view(checks.Owner)
+    alive = weakref.ref(array)
+    capsule = interop.to_dlpack(interop.from_numpy(array), max_version=(1, 0))
+    managed = structs.take(capsule)
+    del array
+    assert alive() is not None
+    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    deleter = ctypes.cast(managed.deleter, ctypes.c_void_p)
+    assert c.pthread_create(ctypes.byref(thread), None, deleter, ctypes.byref(managed)) == 0
+    assert c.pthread_join(thread, None) == 0
+    assert alive() is None
 
 
 def test_an_exception_in_flight_survives_the_deleter():

@@ -105,6 +105,7 @@ class TestRoundTrip:
         assert result.numel() == value.numel()
         assert copy.deepcopy(result) == value
 
+    @pytest.mark.unchecked(by="leaks", reason="torch's comparison of two streams loses a reference to True")
     @pytest.mark.parametrize("value", STREAMS, ids=str)
     @pytest.mark.parametrize("kind", [torch.Stream, Stream])
     def test_stream(self, pytypes, value, kind):
