@@ -57,7 +57,8 @@ class TestPythonObjects:
         assert call_forms.clamp(x, None, 0.1).equal(x.clamp(max=0.1))
         assert call_forms.clamp(x, x - 1, None).equal(x.clamp(min=x - 1))
         assert call_forms.sum(x, None).equal(x.sum())
-        assert call_forms.sum(x, 0).equal(x.sum(0))
+        for dims in (0, (0,), [0], ()):
+            assert call_forms.sum(x, dims).equal(x.sum(dims))
         assert call_forms.sum(x, torch.double).equal(x.sum(dtype=torch.double))
 
     def test_truth_values(self, call_forms):
@@ -80,6 +81,9 @@ class TestPythonObjects:
         expected = torch.zeros(1, **{names.get(type(options), "dtype"): options})
         came = call_forms.to_options(options)
         assert (came.dtype, came.device) == (expected.dtype, expected.device)
+
+    def test_a_memory_format(self, call_forms):
+        assert call_forms.to_options(torch.contiguous_format).equal(torch.zeros(1))
 
     def test_tensors_as_numbers(self, call_forms):
         """As in torch: those of no dimensions, that require no grad."""
@@ -132,6 +136,7 @@ class TestPythonObjects:
             ("cat", ([torch.ones(2), 3],), TypeError, "argument 'tensors' must be a torch.Tensor, got int"),
             ("cat", (torch.ones(2),), TypeError, "argument 'tensors' must be a sequence of torch.Tensor, got Tensor"),
             ("full", ((2,), "x", None), TypeError, "argument 'fill_value' must be a number, got str"),
+            ("std_of_columns", (torch.ones(2), "yes"), TypeError, r"got \(Tensor, int\[\], str\), accepted are"),
             ("std", (torch.ones(2), "yes"), TypeError, r"at.std\(\): got \(Tensor, str\), accepted are"),
             ("full", ((2,), 1, 2), TypeError, "argument 'options' must be a torch.dtype, torch.device"),
             ("to_options", ("nonsense",), RuntimeError, "nonsense"),

@@ -200,7 +200,7 @@ ERRORS = {
     6: (StopIteration, re.compile("5$")),
     7: (SystemExit, re.compile("3$")),
 }
-WAYS = ["star", "plus", "noexcept", "void", "number"]
+WAYS = ["star", "plus", "noexcept", "traced", "void", "number"]
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 # Kernels and gradients that raise, and registrations that must be refused.
 cimport ATen as at
+cimport cython
 cimport torch
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetString
 from interop cimport tensors, tuple2
@@ -68,6 +69,15 @@ cdef at.Tensor fail_noexcept(const at.Tensor& x, int64_t what) noexcept nogil:
     return x.clone()
 
 
+@cython.unraisable_tracebacks(True)
+cdef at.Tensor fail_traced(const at.Tensor& x, int64_t what) noexcept nogil:
+    if what < 0:
+        return at.mm(x, x)
+    with gil:
+        raise_it(what)
+    return x.clone()
+
+
 cdef void fail_void(at.Tensor& x, int64_t what) except * nogil:
     if what < 0:
         at.mm(x, x)
@@ -110,6 +120,8 @@ define("interop_test::fail_plus", "(Tensor x, int what) -> Tensor")
 impl("interop_test::fail_plus", "CompositeExplicitAutograd", fail_plus)
 define("interop_test::fail_noexcept", "(Tensor x, int what) -> Tensor")
 impl("interop_test::fail_noexcept", "CompositeExplicitAutograd", fail_noexcept)
+define("interop_test::fail_traced", "(Tensor x, int what) -> Tensor")
+impl("interop_test::fail_traced", "CompositeExplicitAutograd", fail_traced)
 define("interop_test::fail_void", "(Tensor(a!) x, int what) -> ()")
 impl("interop_test::fail_void", "CompositeExplicitAutograd", fail_void)
 define("interop_test::fail_number", "(Tensor x, int what) -> int")
