@@ -530,11 +530,14 @@ def test_driver_that_is_too_old(bare, nvrtc_site, tmp_path):
 
 
 def test_driver_that_finds_no_device(bare, nvrtc_site, fake_driver):
-    code = BARE + """
+    code = (
+        BARE
+        + """
 (ctypes.c_char * 64).in_dll(driver, "fake_failing").value = b"cuInit"
 ctypes.c_int.in_dll(driver, "fake_error").value = 1
 launches.Launcher(kernel)
 """
+    )
     error = bare(code.format(driver=str(fake_driver)), nvrtc_site, check=False).stderr
     assert "AcceleratorError: NVIDIA's driver cannot be used: invalid argument (CUDA_ERROR_INVALID_VALUE, 1)" in error
 
