@@ -182,6 +182,7 @@ class TestReductions:
 
 class TestPrange:
     def test_uses_the_threads_of_torch(self, loops):
+        torch.set_num_threads(2)
         assert loops.prange_threads(4, 2).tolist() == [0, 0, 1, 1]
         assert loops.prange_threads(4, 0).tolist() == [0, 0, 1, 1]
         torch.set_num_threads(1)

@@ -271,11 +271,11 @@ def checked(torch.Tensor x not None):
     return torch.wrap(result)
 
 
-objects = [1]
+objects = [1, None]
 
 
 cdef inline float _with_gil(float x) noexcept with gil:
-    objects.append(x)
+    objects[1] = x
     return x + objects[0]
 
 
