@@ -151,8 +151,8 @@ print("done")
 
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("layers", [40, 60, 5000])
-def test_a_chain_whose_first_owner_is_dropped_without_the_gil(bare, layers, backward):
-    assert bare(CHAINS_WITHOUT_THE_GIL.format(layers=layers, backward=backward)) == "done\n"
+def test_a_chain_whose_first_owner_is_dropped_without_the_gil(forked, layers, backward):
+    assert forked(CHAINS_WITHOUT_THE_GIL.format(layers=layers, backward=backward)) == "done\n"
 
 
 def test_what_a_finalizer_drops_is_gone_at_once():
@@ -297,7 +297,7 @@ def test_a_cycle_through_the_memory_is_not_collected():
     "dropped",
     ["interop.as_memoryview(tensor)", "memoryview(tensor)", "interop.TensorBuffer(tensor)", "interop.to_numpy(tensor)"],
 )
-def test_daemon_threads_at_the_end_of_the_interpreter(bare, dropped):
+def test_daemon_threads_at_the_end_of_the_interpreter(forked, dropped):
     """They make and drop views until the end, and while it comes."""
     code = f"""
 import threading, time, torch, interop
@@ -311,11 +311,11 @@ for _ in range(3):
 time.sleep(0.1)
 print("done")
 """
-    done = bare(code, check=False)
+    done = forked(code, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
-def test_what_daemon_threads_own_at_the_end_of_the_interpreter(bare):
+def test_what_daemon_threads_own_at_the_end_of_the_interpreter(forked):
     """Tensors, arrays and views that are on the stacks of threads which never run again."""
     code = """
 import threading, numpy as np, torch, interop
@@ -330,11 +330,11 @@ threading.Thread(target=wait, daemon=True).start()
 ready.wait()
 print("done")
 """
-    done = bare(code, check=False)
+    done = forked(code, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
-def test_destructors_at_the_end_of_the_interpreter(bare):
+def test_destructors_at_the_end_of_the_interpreter(forked):
     """Objects that die last convert once more, and own what the module state has given up."""
     code = """
 import sys, numpy as np, torch, interop
@@ -351,11 +351,11 @@ cycle.itself = cycle
 kept = Last()
 print("done")
 """
-    done = bare(code, check=False)
+    done = forked(code, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
-def test_a_forked_child_uses_and_drops_what_was_shared(bare):
+def test_a_forked_child_uses_and_drops_what_was_shared(forked):
     """Memory is the child's own from then on. It computes on one thread: those of libgomp do not survive a fork."""
     code = """
 import gc, os, numpy as np, torch, interop
@@ -380,7 +380,7 @@ if child == 0:
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print(status, array[0], len(data), shown.tolist() == kept.tolist())
 """
-    assert bare(code) == "7 0.0 8 True\n"
+    assert forked(code) == "7 0.0 8 True\n"
 
 
 def test_versions_are_not_counted_by_what_only_shares():

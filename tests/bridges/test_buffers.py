@@ -1026,7 +1026,7 @@ class TestBufferInPython:
             assert sys.getallocatedblocks() - blocks < 100
 
 
-def test_exports_at_the_end_of_the_interpreter(bare):
+def test_exports_at_the_end_of_the_interpreter(forked):
     code = """
 import atexit, torch, interop
 interop.enable_buffer_protocol()
@@ -1037,7 +1037,7 @@ views = [interop.as_memoryview(held), memoryview(torch.ones(3))]
 atexit.register(lambda: bytes(views[0]))
 print("done")
 """
-    assert bare(code) == "done\n"
+    assert forked(code) == "done\n"
 
 
 class _Described:

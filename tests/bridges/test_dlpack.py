@@ -594,7 +594,7 @@ def test_writes_and_the_version():
 
 
 @pytest.mark.parametrize("how", ["globals", "a daemon thread", "an exit function", "a leaked storage"])
-def test_the_end_of_the_interpreter(bare, how):
+def test_the_end_of_the_interpreter(forked, how):
     code = """
 import sys, threading, time, atexit, numpy as np, torch, interop
 tensor = interop.from_dlpack(np.ones(1000))
@@ -611,7 +611,7 @@ print("done")
         "an exit function": "atexit.register(lambda: interop.from_dlpack(kept))",
         "a leaked storage": "import ctypes; ctypes.pythonapi.Py_IncRef(ctypes.py_object(tensor.untyped_storage()))",
     }
-    done = bare(code.replace("HOW", lines[how]), check=False)
+    done = forked(code.replace("HOW", lines[how]), check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
@@ -668,7 +668,7 @@ def test_descriptions_in_cython(dlpacked):
     assert dlpacked.described(frozen, True)[0] == frozen.data_ptr()
 
 
-def test_the_first_use_of_the_functions_by_two_threads(bare, dlpacked):
+def test_the_first_use_of_the_functions_by_two_threads(forked, dlpacked):
     """The converters are imported then, and the GIL is given up meanwhile: no lock may be held."""
     code = """
 import faulthandler, sys, threading
@@ -687,7 +687,7 @@ for thread in threads:
     thread.join()
 print("both")
 """
-    assert bare(code, Path(dlpacked.__file__).parent) == "both\n"
+    assert forked(code, Path(dlpacked.__file__).parent) == "both\n"
 
 
 def test_managed_tensors_in_cython(dlpacked):

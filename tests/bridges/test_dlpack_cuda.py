@@ -184,11 +184,11 @@ def test_streams_wait_on_a_gpu(number):
 
 
 @on_gpu
-def test_cuda_is_begun_by_what_comes_first(bare):
+def test_cuda_is_begun_by_what_comes_first(forked):
     """Memory of others may be the first that torch sees of CUDA."""
     pytest.importorskip("cupy", reason="CuPy is not installed")
     code = "import cupy, torch, interop; t = interop.from_dlpack(cupy.arange(3)); t += 1; print(t.tolist())"
-    assert bare(code) == "[1, 2, 3]\n"
+    assert forked(code) == "[1, 2, 3]\n"
 
 
 @on_gpu

@@ -463,7 +463,7 @@ def test_an_exception_in_flight_survives_the_owner():
 
 
 @pytest.mark.parametrize("how", ["a global", "a daemon thread", "an exit function", "a leaked storage"])
-def test_the_end_of_the_interpreter(bare, how):
+def test_the_end_of_the_interpreter(forked, how):
     """A thread that drops tensors just then is torch's: its destructor asks for the GIL again, and aborts."""
     code = """
 import sys, threading, time, atexit, numpy as np, torch, interop
@@ -481,7 +481,7 @@ print("done")
         "an exit function": "atexit.register(lambda: interop.from_numpy(array))",
         "a leaked storage": "import ctypes; ctypes.pythonapi.Py_IncRef(ctypes.py_object(tensor.untyped_storage()))",
     }
-    done = bare(code.replace("HOW", lines[how]), check=False)
+    done = forked(code.replace("HOW", lines[how]), check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 

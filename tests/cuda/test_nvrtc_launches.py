@@ -498,7 +498,7 @@ def test_code_that_a_graph_has_captured_stays():
     assert (driver.loads, driver.unloads) == (2, 1)
 
 
-BARE = """
+BEFORE = """
 import ctypes, sys
 driver = ctypes.CDLL({driver!r}) if {driver!r} else None
 import torch, launches, fakes
@@ -510,44 +510,44 @@ kernel = Module(Image(b"code", ("plain_c",)), ("", "mine.cu", "sm_90", (), ()))[
 
 
 @pytest.mark.native
-def test_python_ends_while_kernels_are_loaded(bare, nvrtc_site, fake_driver):
-    code = BARE + "kept = launches.Launcher(kernel); kept.nothing(); sys.kept = [kept, kernel]; print('end')"
-    assert bare(code.format(driver=str(fake_driver)), nvrtc_site).strip() == "end"
+def test_python_ends_while_kernels_are_loaded(forked, nvrtc_site, fake_driver):
+    code = BEFORE + "kept = launches.Launcher(kernel); kept.nothing(); sys.kept = [kept, kernel]; print('end')"
+    assert forked(code.format(driver=str(fake_driver)), nvrtc_site).strip() == "end"
 
 
-def test_driver_that_does_not_tell_sizes(bare, nvrtc_site, tmp_path):
+def test_driver_that_does_not_tell_sizes(forked, nvrtc_site, tmp_path):
     path = build_driver(tmp_path, "-DWITHOUT_PARAMETERS")
-    code = BARE + "launches.Launcher(kernel).of_int(1); print(ctypes.c_int.in_dll(driver, 'fake_launches').value)"
-    assert bare(code.format(driver=str(path)), nvrtc_site).strip() == "1"
+    code = BEFORE + "launches.Launcher(kernel).of_int(1); print(ctypes.c_int.in_dll(driver, 'fake_launches').value)"
+    assert forked(code.format(driver=str(path)), nvrtc_site).strip() == "1"
 
 
-def test_driver_that_is_too_old(bare, nvrtc_site, tmp_path):
+def test_driver_that_is_too_old(forked, nvrtc_site, tmp_path):
     path = build_driver(tmp_path, "-DcuLibraryLoadData=cuNothing")
-    code = BARE + "launches.Launcher(kernel)"
-    error = bare(code.format(driver=str(path)), nvrtc_site, check=False).stderr
+    code = BEFORE + "launches.Launcher(kernel)"
+    error = forked(code.format(driver=str(path)), nvrtc_site, check=False).stderr
     assert "AcceleratorError: CUDA kernels that are compiled at run time need a driver for CUDA 12.0 or newer" in error
     assert "has no cuLibraryLoadData" in error
 
 
-def test_driver_that_finds_no_device(bare, nvrtc_site, fake_driver):
+def test_driver_that_finds_no_device(forked, nvrtc_site, fake_driver):
     code = (
-        BARE
+        BEFORE
         + """
 (ctypes.c_char * 64).in_dll(driver, "fake_failing").value = b"cuInit"
 ctypes.c_int.in_dll(driver, "fake_error").value = 1
 launches.Launcher(kernel)
 """
     )
-    error = bare(code.format(driver=str(fake_driver)), nvrtc_site, check=False).stderr
+    error = forked(code.format(driver=str(fake_driver)), nvrtc_site, check=False).stderr
     assert "AcceleratorError: NVIDIA's driver cannot be used: invalid argument (CUDA_ERROR_INVALID_VALUE, 1)" in error
 
 
-def test_without_a_driver(bare, nvrtc_site):
+def test_without_a_driver(forked, nvrtc_site):
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
         pass
     else:
         pytest.skip("this machine has a driver")
-    error = bare((BARE + "launches.Launcher(kernel)").format(driver=""), nvrtc_site, check=False).stderr
+    error = forked((BEFORE + "launches.Launcher(kernel)").format(driver=""), nvrtc_site, check=False).stderr
     assert "AcceleratorError: CUDA kernels need NVIDIA's driver, and libcuda.so.1 does not load: libcuda.so.1:" in error

@@ -106,7 +106,7 @@ def cuda_mirrors(site):
 
 
 @pytest.fixture
-def fake(bare, site):
+def fake(forked, site):
     """Runs code in a new process that has eight devices, with `streams`, `cuda`, `state()` and `raises()` at hand."""
     before = """
         import torch, fake_devices, streams, cuda_mirrors as cuda, pytest
@@ -123,7 +123,7 @@ def fake(bare, site):
         UNCHANGED = ("cuda:0", {})
         assert state() == UNCHANGED
     """
-    return lambda code: bare(textwrap.dedent(before) + textwrap.dedent(code), site)
+    return lambda code: forked(textwrap.dedent(before) + textwrap.dedent(code), site)
 
 
 # What is there
@@ -186,9 +186,9 @@ def test_devices_of_another_type_are_missing(streams):
 
 
 @without_cuda
-def test_the_stand_in_for_fake_tensors_is_no_device(bare, site):
+def test_the_stand_in_for_fake_tensors_is_no_device(forked, site):
     """FakeTensorMode leaves eight devices behind, where torch is built with CUDA and finds none."""
-    bare(
+    forked(
         """if 1:
         import torch, pytest, fake_devices, streams, cuda_mirrors
         if torch.version.cuda:

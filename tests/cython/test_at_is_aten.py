@@ -1,5 +1,6 @@
 """`at` has the names that C++ has in `at`, a path is that of the header that it mirrors, and ours are in `interop`."""
 
+import builtins
 import hashlib
 import re
 import subprocess
@@ -12,7 +13,7 @@ from torch.utils.cpp_extension import include_paths
 
 import interop
 from interop.codegen.surface import RESERVED
-from interop.cython.declared_names import scopes
+from interop.cython.declared_names import names_in, scopes
 
 PXD = Path(interop.get_pxd_dir())
 TORCH = next(Path(folder) for folder in include_paths() if Path(folder, "ATen").is_dir())
@@ -99,6 +100,13 @@ def test_every_name_of_at_is_one_of_aten():
         "ATen/TensorIterator.h",
     ]
     assert missing_in_cpp(names, ["at", "at::indexing"], headers) == set()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
+def test_what_a_hint_may_suggest_are_the_names_that_cython_finds(module):
+    found = entries(module).keys() - vars(builtins).keys() - {"_aten"}
+    assert names_in(str(PXD), module) - vars(builtins).keys() == found
 
 
 def test_a_name_that_cpp_does_not_have_is_found_out():

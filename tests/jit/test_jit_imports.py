@@ -1,7 +1,5 @@
 """Imports of modules that are compiled when a program runs: beside other imports, after fork, and once more."""
 
-import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -46,21 +44,12 @@ SLOW = "import meeting\nmeeting.module.set()\nassert meeting.finish.wait(60)\nva
 
 
 @pytest.fixture
-def limited(tmp_path):
+def limited(tmp_path, forked):
     """Runs code in a new process, which a deadlock does not outlive."""
 
     def run(code):
         (tmp_path / "meeting.py").write_text(MEETING)
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)],
-            capture_output=True,
-            text=True,
-            timeout=100,
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        )
-        assert not done.returncode, done.stderr
-        return done.stdout
+        return forked(textwrap.dedent(code), tmp_path)
 
     return run
 
