@@ -17,10 +17,9 @@ from conftest import BUILD, PROJECTS, TESTS, built, digest_of, run
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = TESTS.parent
-# What is built against the wheel, and a use of it: what test_consumer.py imports, and a project for each compiled part
-# of the package. The others include headers that the wheel has as well; those are compared by their names.
-OF_WHEEL = {
-    "consumer": "import consumer",
+# Modules that were compiled with the checkout, whose declarations and headers are those of the wheel to the byte, and a
+# use of each with the wheel: one for each compiled part of the package.
+WITH_WHEEL = {
     "mirrors": "import mirrors",
     "plain_cxx": "import plain",
     "library": "import operators, torch; torch.ops.interop_test.scaled_mm",
@@ -88,14 +87,16 @@ def distributions(flags_of_a_user):
 
 
 def test_the_wheel_has_every_declaration_and_header(distributions):
-    with zipfile.ZipFile(distributions["wheel"]) as wheel:
-        names = set(wheel.namelist())
-    wanted = {f"interop/{name}" for name in tracked("pxd") | GENERATED}
-    wanted |= {f"interop/{name.removeprefix('csrc/')}" for name in tracked("csrc/include")}
-    wanted |= {"interop/include/interop/functions.h", "interop/csrc/bootstrap.cpp", "interop/_build_info.py"}
+    same = {f"interop/{name}": ROOT / name for name in tracked("pxd", "stable/pxd") | GENERATED}
+    same |= {f"interop/{name.removeprefix('csrc/')}": ROOT / name for name in tracked("csrc/include", "stable/include")}
+    same["interop/include/interop/functions.h"] = ROOT / "csrc" / "include" / "interop" / "functions.h"
+    wanted = same.keys() | {"interop/csrc/bootstrap.cpp", "interop/_build_info.py"}
     wanted |= {name for name in tracked("interop") if name.endswith((".py", ".pyi", "py.typed", ".cmake"))}
     wanted |= tracked("interop/templates")
-    assert wanted <= names, wanted - names
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        names = set(wheel.namelist())
+        assert wanted <= names, wanted - names
+        assert [name for name, path in same.items() if wheel.read(name) != path.read_bytes()] == []
     compiled = {name.split(".")[0] for name in names if name.endswith(".so")}
     assert compiled == {"interop/_core", "interop/_bridges"}
 
@@ -129,7 +130,7 @@ def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
     assert names & (GENERATED | {"interop/_build_info.py", "csrc/include/interop/functions.h"}) == set()
 
 
-def test_the_wheel_in_a_fresh_environment(distributions):
+def test_the_wheel_in_a_fresh_environment(distributions, site):
     """A new environment sees this one's packages, but not the checkout; it installs the wheel and runs the consumer."""
     environment = BUILD / "fresh"
     shutil.rmtree(environment, ignore_errors=True)
@@ -143,20 +144,18 @@ def test_the_wheel_in_a_fresh_environment(distributions):
     found = run([python, "-P", "-c", "import interop; print(interop.__file__)"]).strip()
     assert found.startswith(packages)
     variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "INTEROP_TEST_SITE")}
-    site = BUILD / "fresh-site"
-    shutil.rmtree(site, ignore_errors=True)
-    copies = {name: BUILD / "work" / f"{name}-of-wheel" for name in OF_WHEEL}
-    for name, copy in copies.items():
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(PROJECTS / name, copy)
-    pip = [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", site]
-    run([*pip, copies.pop("consumer")], env=variables)
-    # Of the others it counts that they are built, which is quicker all at once and without the optimizer.
-    run([python, "-P", TESTS / "build_projects.py", site, *copies.values()], env=variables | {"CFLAGS": "-O0 -g0"})
-    for use in OF_WHEEL.values():
-        run([python, "-P", "-c", use], env=variables | {"PYTHONPATH": str(site)})
+    own = BUILD / "fresh-site"
+    shutil.rmtree(own, ignore_errors=True)
+    shutil.copytree(site, own, ignore=shutil.ignore_patterns("*consumer*"))
+    copy = BUILD / "work" / "consumer-of-wheel"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(PROJECTS / "consumer", copy)
+    pip = [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", own]
+    run([*pip, copy], env=variables)
+    for use in WITH_WHEEL.values():
+        run([python, "-P", "-c", use], env=variables | {"PYTHONPATH": str(own)})
     tests = [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS / "cython" / "test_consumer.py"]
-    output = run(tests, env=variables | {"INTEROP_TEST_SITE": str(site)}, cwd=BUILD)
+    output = run(tests, env=variables | {"INTEROP_TEST_SITE": str(own)}, cwd=BUILD)
     assert " passed" in output
     assert "failed" not in output
 

@@ -324,7 +324,8 @@ class TestDamage:
             assert nvrtc.read("kernel") is None
 
     @pytest.mark.long
-    def test_a_warning_that_is_an_error(self, place):
+    @pytest.mark.usefixtures("place", "own_cache")
+    def test_a_warning_that_is_an_error(self):
         """The module has been made anew all the same."""
         text = "x = 1\n"
         path = Path(interop.load_inline(text, name="damaged").__file__)

@@ -19,10 +19,15 @@ PLOT = "Seconds of each load"
 def tables(result: dict) -> list[Table]:
     """The table of times."""
     lines = []
-    for what, label in LABELS.items():
+    for what, label in _labels(result).items():
         ours, theirs = (result["times"][what][way]["median"] for way in COLOURS)
         lines.append([label, _time(ours), _time(theirs), f"{ours / theirs:.2f}"])
     return [Table(("loading a module", "interop.load", "cpp_extension.load", "ratio"), lines)]
+
+
+def _labels(result: dict) -> dict[str, str]:
+    """Those of the situations that were measured."""
+    return {what: label for what, label in LABELS.items() if what in result["times"]}
 
 
 def _time(seconds: float) -> str:
@@ -50,12 +55,12 @@ def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
     figure = plots.figure(8, 3.4)
     axes = figure.subplots()
-    height = 0.38
+    labels, height = _labels(result), 0.38
     for index, way in enumerate(COLOURS):
-        times = [result["times"][what][way] for what in LABELS]
+        times = [result["times"][what][way] for what in labels]
         medians = [time["median"] for time in times]
         bars = axes.barh(
-            [line + (index - 0.5) * height for line in range(len(LABELS))],
+            [line + (index - 0.5) * height for line in range(len(labels))],
             medians,
             height,
             color=COLOURS[way],
@@ -65,7 +70,7 @@ def draw(result: dict, path: Path) -> None:
             capsize=3,
         )
         axes.bar_label(bars, [_time(value) for value in medians], padding=6, fontsize=9)
-    axes.set_yticks(range(len(LABELS)), list(LABELS.values()))
+    axes.set_yticks(range(len(labels)), list(labels.values()))
     axes.invert_yaxis()
     axes.set_xlabel("seconds, median and quartiles")
     axes.margins(x=0.1)
