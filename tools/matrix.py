@@ -180,7 +180,7 @@ class Environment:
     def test(self, arguments: list[str]) -> Line:
         """Run the tests; what pytest prints is in tests.log."""
         report, log = self.folder / "tests.xml", self.folder / "tests.log"
-        options = ["--numprocesses=logical", "--maxprocesses=8", "--dist=loadfile", "--no-loadscope-reorder"]
+        options = [f"--numprocesses={min(os.cpu_count() or 1, 8) + 1}", "--dist=loadfile", "--no-loadscope-reorder"]
         options += ["--timeout=900", f"--junit-xml={report}", *arguments]
         with log.open("w") as file:
             status = subprocess.run(

@@ -95,7 +95,7 @@ class TestExtension:
             Extension("m", sources)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 class TestBuildExtension:
     def test_a_project_in_place(self, project):
         """Modules in a package, of several sources, found by a pattern; imported from where the sources are."""

@@ -100,14 +100,14 @@ def test_the_compiler_is_the_one_that_is_used(matrix, environment, monkeypatch):
 def test_a_run_that_was_stopped_is_no_result(matrix, environment):
     stack = environment()
     (stack.checkout / "test_all.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")
-    line = stack.test([])
+    line = stack.test(["-n0"])
     assert (line["passed"], line["failed"]) == (1, 1)
     for arguments, status in {("--no-such-option",): 4, ("-k", "nothing"): 5}.items():
         with pytest.raises(matrix.FailedError, match=f"pytest has not run all tests; exit status {status}:"):
-            stack.test([*arguments])
+            stack.test(["-n0", *arguments])
     (stack.checkout / "conftest.py").write_text("def pytest_sessionstart(): raise KeyboardInterrupt\n")
     with pytest.raises(matrix.FailedError, match="exit status 2:"):
-        stack.test([])
+        stack.test(["-n0"])
 
 
 def test_a_line_has_what_pytest_says(matrix, tmp_path):

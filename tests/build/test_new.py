@@ -84,10 +84,8 @@ def own_tests(work):
     return run(command, env=VARIABLES | {"PYTHONPATH": str(work / "site")}, cwd=work)
 
 
-@pytest.mark.parametrize(
-    "kind", ["with_setuptools", "with_cmake", pytest.param("with_cuda", marks=pytest.mark.slow), "with_stable"]
-)
-@pytest.mark.long
+@pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", "with_cuda", "with_stable"])
+@pytest.mark.slow
 def test_its_own_tests_pass(request, kind):
     output = own_tests(request.getfixturevalue(kind))
     assert " passed" in output
@@ -95,6 +93,7 @@ def test_its_own_tests_pass(request, kind):
 
 
 @pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake"])
+@pytest.mark.slow
 def test_what_is_installed(request, kind):
     """Both files of the module, and what others cimport; nothing else than the package."""
     site = request.getfixturevalue(kind) / "site"
@@ -108,7 +107,7 @@ def test_what_is_installed(request, kind):
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_installed_of_a_stable_one(with_stable):
     """One file, what others cimport, and no need of this package."""
     work = with_stable
@@ -127,7 +126,7 @@ def test_what_is_installed_of_a_stable_one(with_stable):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_tests_notice(with_setuptools, tmp_path):
     """A project whose function is wrong fails."""
     work = shutil.copytree(with_setuptools, tmp_path / "work")

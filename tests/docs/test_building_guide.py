@@ -57,7 +57,7 @@ def test_files(tmp_path):
     assert made == stable.replace("cp312", f"cp3{min(12, sys.version_info[1])}")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_on_a_command_line(shell, tmp_path):
     """And the doctor has nothing to say against it, but warns that it wants torch to be imported before."""
     *_, build, doctor = blocks("sh")

@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import pytest
 from conftest import BUILD, TESTS, install_project
 from doc_blocks import of
 
@@ -13,6 +14,7 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_example_builds_and_runs(bare):
     (pyx,) = blocks("cython")
     setup, use = blocks("python")
