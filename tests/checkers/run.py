@@ -27,7 +27,10 @@ import torch
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 ROOT = TESTS.parent
-OF_BUILDS = ("abi", "build", "codegen", "cython", "errors.py", "paths.py", "private.py", "processes.py", "toolchain.py")
+OF_BUILDS = (
+    *("abi", "build", "codegen", "cython"),
+    *("errors.py", "paths.py", "private.py", "processes.py", "stable_abi.py", "toolchain.py"),
+)
 """The parts of interop that builds use."""
 BUILD = ROOT / "build" / "checkers"
 FAULTS = HERE / "faults"
@@ -411,7 +414,7 @@ def build_tools(variant: Variant) -> Path:
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    for part in (*OF_BUILDS, "csrc", "include", "pxd"):
+    for part in (*OF_BUILDS, "csrc", "include", "pxd", "stable"):
         (package / part).symlink_to(variant.site / "interop" / part)
     return package.parent
 
@@ -419,7 +422,7 @@ def build_tools(variant: Variant) -> Path:
 def sources(project: Path) -> list[Path]:
     """The files that a project is built from, without what a build made of them."""
     if project == ROOT:
-        top = ["setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "csrc", "interop", "pxd"]
+        top = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "csrc", "interop", "pxd", "stable")
         places = [ROOT / name for name in top]
     else:
         places = [project]

@@ -213,7 +213,7 @@ def under_valgrind(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = ["valgrind", "--tool=memcheck", "--leak-check=no", "--xml=yes", f"--xml-file={report}"]
-        command += ["--num-callers=40", "--error-limit=no", "--fair-sched=yes"]
+        command += ["--num-callers=40", "--error-limit=no", "--fair-sched=yes", "--child-silent-after-fork=yes"]
         status = subprocess.run(
             [*command, sys.executable, __file__, *arguments],
             env=os.environ | {"PYTHONMALLOC": "malloc", UNDER_VALGRIND: "1"},
