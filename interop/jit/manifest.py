@@ -82,7 +82,8 @@ def read(folder: Path) -> Manifest | None:
     there.
     """
     try:
-        data = _read(folder, [NAME], lambda file: file.read(MAX_SIZE))[NAME]
+        # No more than it has: a read takes memory for all that is asked for.
+        data = _read(folder, [NAME], lambda file: file.read(min(MAX_SIZE, os.fstat(file.fileno()).st_size)))[NAME]
     except FileNotFoundError:
         return None
     text = private.unseal(_entry(folder), data)  # before anything is made of it

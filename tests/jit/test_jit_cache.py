@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -194,6 +195,16 @@ class TestDamage:
         folder, data = made
         assert manifest.find(folder).module == "object.o"
         assert {*json.loads(data)} == {"sha256", *MANIFEST}  # so that the others are edited indeed
+
+    def test_a_manifest_takes_the_memory_that_it_needs(self, made):
+        """And not the most that one may have, at each load."""
+        folder, _ = made
+        tracemalloc.start()
+        try:
+            manifest.read(folder)
+            assert tracemalloc.get_traced_memory()[1] < manifest.MAX_SIZE // 100
+        finally:
+            tracemalloc.stop()
 
     @pytest.mark.parametrize(
         "edit",

@@ -426,11 +426,16 @@ struct Convert<at::OptionalArrayRef<T>> : Convert<std::optional<at::ArrayRef<T>>
 
 // The names that the generated header uses.
 
+template <class P>
+int cost_of_object(PyObject* obj) {
+  const Gil gil;
+  return Convert<P>::of_object(obj);
+}
+
 template <class P, class A>
 constexpr int cost(const A& a) {
   if constexpr (Object<A>) {
-    const Gil gil;
-    return Convert<P>::of_object(reinterpret_cast<PyObject*>(a));
+    return cost_of_object<P>(reinterpret_cast<PyObject*>(a));
   } else {
     return Convert<P>::template of<unwrap_reference_t<A>>;
   }
