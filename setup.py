@@ -142,7 +142,7 @@ setup(
         "interop.include": ["**/*.h", "**/*.cuh"],
         "interop.csrc": ["bootstrap.cpp"],
         "interop.stable.pxd": ["**/*.pxd"],
-        "interop.stable.include": ["**/*.h"],
+        "interop.stable.include": ["**/*.h", "**/*.map"],
     },
     include_package_data=False,  # what MANIFEST.in says is for the sdist
     exclude_package_data={"interop": ["_bridges.pyx", "_bridges.cpp", "_core.pyx", "_core.cpp"]},

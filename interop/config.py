@@ -13,7 +13,7 @@ from typing import Any
 
 from interop.cli import USAGE, CommandError, Parser, run
 from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_dir, get_stable_dir
-from interop.stable_abi import VISIBILITY, StableABI, stable_abi
+from interop.stable_abi import VISIBILITY, StableABI, export_flag, stable_abi
 from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
 
 __all__ = ["config", "main", "script"]
@@ -25,7 +25,7 @@ _OPTIONS = {
     "pxd": "the folder of the declarations, for: cython -I",
     "include": "the folder of our C++ headers",
     "cflags": "the compiler's flags: folders of headers, C++20, OpenMP",
-    "ldflags": "the linker's flags: torch's folder of libraries",
+    "ldflags": "the linker's flags: torch's folder of libraries, or what hides the symbols of a stable module",
     "libs": "the libraries",
     "cmake": "the folder of the CMake package, for: cmake -Dinterop_DIR=...",
     "suffix": "what the file names of modules end with",
@@ -59,7 +59,7 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
         return
     flags = {
         "cflags": [*(f"-I{folder}" for folder in values["include_dirs"]), *values["cflags"]],
-        "ldflags": [f"-L{folder}" for folder in values["library_dirs"]],
+        "ldflags": values["ldflags"],
         "libs": [f"-l{library}" for library in values["libraries"]],
     }
     words = [shlex.join(flags[name]) if name in flags else str(values[name]) for name in chosen]
@@ -117,6 +117,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
         "include_dirs": [include, *torch.include_dirs, *python],
         "cflags": [*CXX_FLAGS, *openmp_flags()],
         "library_dirs": [torch.lib_dir],
+        "ldflags": [f"-L{torch.lib_dir}"],
         "libraries": list(LIBRARIES),
         "suffix": EXTENSION_SUFFIXES[0],
     }
@@ -126,6 +127,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
             "include_dirs": [str(Path(stable, "include")), include, torch.include_dirs[0], *python],
             "cflags": [*CXX_FLAGS, VISIBILITY, *macros],
             "library_dirs": [],
+            "ldflags": [export_flag()],
             "libraries": [],
             "suffix": abi.suffix,
         }

@@ -5,15 +5,17 @@ torch, which takes seconds.
 """
 
 import importlib.machinery
+import os
 import re
 import sys
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from interop.paths import get_stable_dir
 from interop.toolchain import MINIMUM_STABLE, find_torch
 
-__all__ = ["MINIMUM_LIMITED_API", "VISIBILITY", "StableABI", "of_macros", "release_of", "stable_abi"]
+__all__ = ["MINIMUM_LIMITED_API", "VISIBILITY", "StableABI", "export_flag", "of_macros", "release_of", "stable_abi"]
 
 MINIMUM_LIMITED_API = (3, 11)
 """The first release of CPython whose Limited API has buffers, which typed memoryviews need."""
@@ -22,6 +24,11 @@ VISIBILITY = "-fvisibility=hidden"
 """The flag for the compiler. What others found of a module, another one or a torch may have under the same name."""
 
 _TORCH, _PYTHON = "INTEROP_STABLE", "INTEROP_LIMITED_API"
+
+
+def export_flag() -> str:
+    """The flag for the linker, with which others find nothing in a module but its entry point."""
+    return f"-Wl,--version-script={os.path.join(get_stable_dir(), 'include', 'interop', 'exports.map')}"
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ class TestWheel:
         offered = [
             symbol.name
             for symbol in symbols
-            if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["bind"] == "STB_GLOBAL"
+            if symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["bind"] != "STB_LOCAL"
         ]
         assert offered == ["PyInit_ops"]
 
