@@ -5,6 +5,7 @@
 #include <Python.h>
 
 #include <array>
+#include <atomic>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -228,19 +229,21 @@ class PythonOperator {
   }
 
   PyObject* function() {
-    if (!function_) {
-      operator_.check();
-      const OwnedRef ops(torch_attribute("ops"));
-      const OwnedRef aten(checked(PyObject_GetAttrString(ops.get(), "aten")));
-      const OwnedRef packet(checked(PyObject_GetAttrString(aten.get(), operator_.name() + std::strlen("aten::"))));
-      const char* overload = operator_.overload();
-      function_ = checked(PyObject_GetAttrString(packet.get(), *overload ? overload : "default"));
+    if (PyObject* known = function_.load(std::memory_order_acquire)) {
+      return known;
     }
-    return function_;
+    operator_.check();
+    const OwnedRef ops(torch_attribute("ops"));
+    const OwnedRef aten(checked(PyObject_GetAttrString(ops.get(), "aten")));
+    const OwnedRef packet(checked(PyObject_GetAttrString(aten.get(), operator_.name() + std::strlen("aten::"))));
+    const char* overload = operator_.overload();
+    OwnedRef found(checked(PyObject_GetAttrString(packet.get(), *overload ? overload : "default")));
+    PyObject* first = nullptr;
+    return function_.compare_exchange_strong(first, found.get(), std::memory_order_acq_rel) ? found.release() : first;
   }
 
   Operator operator_;
-  PyObject* function_ = nullptr;  // owned, as long as the process lives; the GIL guards it
+  std::atomic<PyObject*> function_ = nullptr;  // owned, as long as the process lives; threads may look it up at once
 };
 
 // Of any element type, as tensor.item() of Python gives it. It takes the GIL.
