@@ -13,12 +13,14 @@ from torch.utils import cpp_extension
 
 from interop.build import BuildExtension
 from interop.processes import MARK, ended_with_us
+from interop.toolchain import is_gcc
 
 SLOW = """
 constexpr long count() { long n = 0; for (long i = 0; i < 1000000000; ++i) n += i; return n; }
 static_assert(count() != 1);
 """
-FLAGS = ["-fconstexpr-ops-limit=100000000000", "-fconstexpr-loop-limit=2000000000"]
+OF_GCC = ["-fconstexpr-ops-limit=100000000000", "-fconstexpr-loop-limit=2000000000"]
+FLAGS = OF_GCC if is_gcc() else ["-fconstexpr-steps=2147483647"]
 LOAD = f"""
 import interop
 interop.load_inline("x = 1", {SLOW!r}, extra_compile_args={FLAGS!r})
@@ -52,7 +54,8 @@ def wait_until(condition, seconds=100):
 
 
 def is_compiling(session):
-    return any(b"cc1plus" in command and b".gch" not in command for command in running(session).values())
+    commands = running(session).values()
+    return any((b"cc1plus" in one or b"-cc1" in one) and b".gch" not in one for one in commands)
 
 
 @pytest.fixture

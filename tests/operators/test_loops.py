@@ -12,6 +12,8 @@ from conftest import import_from, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interop.toolchain import openmp_flags
+
 pytestmark = [
     pytest.mark.native,
     pytest.mark.usefixtures("two_threads"),
@@ -24,6 +26,9 @@ pytestmark = [
 @pytest.fixture(scope="session")
 def loops(site):
     return import_from(site, "loops")
+
+
+on_threads = pytest.mark.skipif(not openmp_flags(), reason="with this compiler loops have one thread: see the doctor")
 
 
 @pytest.fixture
@@ -50,6 +55,7 @@ class TestParts:
     def test_both_threads_work(self, loops):
         assert [part[:3] for part in loops.split(0, 10, 1)[0]] == [(0, 5, 0), (5, 10, 1)]
 
+    @on_threads
     def test_parts_run_at_the_same_time(self, loops):
         """Else it does not end."""
         loops.meet()
