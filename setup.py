@@ -1,6 +1,7 @@
 """Builds torch-interop against the torch that is installed."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -10,9 +11,11 @@ import types
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
+sys.path.append(str(ROOT / "tools"))
 PACKAGE_DIR = {
     "interop.pxd": "pxd",
     "interop.include": "csrc/include",
@@ -27,6 +30,8 @@ for name, folder in (("interop", "interop"), ("interop.abi", "interop/abi")):
     module.__path__ = [str(ROOT / folder)]
     sys.modules[name] = module
 
+import sbom  # noqa: E402
+
 from interop.toolchain import MINIMUM_TORCH  # noqa: E402
 
 MINIMUM = ".".join(map(str, MINIMUM_TORCH))
@@ -35,7 +40,10 @@ MINIMUM = ".".join(map(str, MINIMUM_TORCH))
 def torch_problem() -> str | None:
     """What is wrong with the installed torch, in one line with the command that fixes it; None if it will do."""
     needed = "'Cython>=3.1' ninja 'numpy>=2' pyyaml 'setuptools>=77'"
-    install = f"Run: pip install torch==2.13.0 {needed}, then: pip install --no-build-isolation ."
+    install = (
+        f"Run: pip install torch==2.13.0 {needed}, then what you ran with --no-build-isolation, as in: "
+        "pip install --no-build-isolation ."
+    )
     try:
         import torch
     except ImportError:
@@ -85,6 +93,19 @@ class BuildPy(build_py):
         )
 
 
+class BdistWheel(bdist_wheel):
+    """Adds what is compiled in, with the licences of others, to the metadata."""
+
+    def write_wheelfile(self, wheelfile_base: str, **options) -> None:
+        super().write_wheelfile(wheelfile_base, **options)
+        build = self.get_finalized_command("build_ext").build_temp
+        read = sbom.headers(Path(build)) if Path(build, ".ninja_deps").is_file() else []
+        text = json.dumps(sbom.bill(self.distribution.get_version(), read), indent=1)
+        folder = Path(wheelfile_base, "sboms")
+        folder.mkdir(exist_ok=True)
+        (folder / "torch-interop.cdx.json").write_text(text, encoding="utf-8")
+
+
 def torch_dependent() -> dict:
     """The arguments of setup() that need torch to be there. Without it, only an sdist can be made."""
     if torch_problem():
@@ -130,9 +151,13 @@ def torch_dependent() -> dict:
     }
 
 
+# pip asks for this first of what it is to install, and would go on to fetch the torch that the metadata names.
+if "dist_info" in sys.argv and (problem := torch_problem()):
+    raise SystemExit(problem)
+
 arguments = torch_dependent()
 arguments["install_requires"] += ["numpy>=2", "Cython>=3.1", "pyelftools>=0.33", "rich", "setuptools"]
-arguments["cmdclass"] = {"build_py": BuildPy} | arguments.get("cmdclass", {})
+arguments["cmdclass"] = {"bdist_wheel": BdistWheel, "build_py": BuildPy} | arguments.get("cmdclass", {})
 setup(
     packages=[*find_packages(ROOT, include=["interop", "interop.*"]), *PACKAGE_DIR],
     package_dir=PACKAGE_DIR,

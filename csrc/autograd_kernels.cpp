@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "apply.h"
+#include "signature.h"
 
 namespace interop::boxed {
 
@@ -107,6 +108,11 @@ class WithGradient final : public c10::OperatorKernel {
           outputs.append(made->tensors.begin(), made->tensors.end());
           if (setup_) {
             values.insert(values.end(), results.begin(), results.end());
+            if (!setup_->numbers.empty()) {
+              std::vector<c10::Argument> taken = op.schema().arguments();
+              taken.insert(taken.end(), returns.begin(), returns.end());
+              signature::refuse_symbols(definition_->name + ": setup_context", taken, setup_->numbers, values);
+            }
             const at::AutoDispatchBelowAutograd guard;
             setup_->call(setup_->function, context, values.data());
           }
@@ -118,6 +124,22 @@ class WithGradient final : public c10::OperatorKernel {
  private:
   std::shared_ptr<const autograd::Definition> definition_;
   std::optional<autograd::SetupContext> setup_;
+};
+
+class WithNumbers final : public c10::OperatorKernel {
+ public:
+  WithNumbers(c10::KernelFunction kernel, std::vector<size_t> numbers)
+      : kernel_(std::move(kernel)), numbers_(std::move(numbers)) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) const {
+    const std::vector<c10::Argument>& arguments = op.schema().arguments();
+    signature::refuse_symbols(c10::toString(op.operator_name()), arguments, numbers_, last(*stack, arguments.size()));
+    kernel_.callBoxed(op, keys, stack);
+  }
+
+ private:
+  c10::KernelFunction kernel_;
+  std::vector<size_t> numbers_;
 };
 
 class WithCast final : public c10::OperatorKernel {
@@ -214,6 +236,11 @@ c10::KernelFunction with_gradient(
     std::shared_ptr<const autograd::Definition> definition, std::optional<autograd::SetupContext> setup) {
   return c10::KernelFunction::makeFromBoxedFunctor(
       std::make_unique<WithGradient>(std::move(definition), std::move(setup)));
+}
+
+c10::KernelFunction with_numbers(c10::KernelFunction kernel, std::vector<size_t> numbers) {
+  return c10::KernelFunction::makeFromBoxedFunctor(
+      std::make_unique<WithNumbers>(std::move(kernel), std::move(numbers)));
 }
 
 c10::KernelFunction with_cast(c10::DispatchKey key, at::DeviceType device, at::ScalarType dtype) {

@@ -85,6 +85,17 @@ c10::DispatchKey parse_key(const std::string& where, const std::string& key) {
   }
 }
 
+// Whether kernels for this key are called while torch.compile traces, with sizes that may be symbolic.
+bool is_traced(c10::DispatchKey key) {
+  if (key == c10::DispatchKey::Meta || c10::isAliasDispatchKey(key)) {
+    return true;
+  }
+  const auto functionality = c10::toFunctionalityKey(key);
+  return functionality != c10::DispatchKey::Dense && functionality != c10::DispatchKey::Quantized &&
+         functionality != c10::DispatchKey::Sparse && functionality != c10::DispatchKey::SparseCsr &&
+         functionality != c10::DispatchKey::NestedTensor;
+}
+
 // Whether autograd comes before kernels for this key, so that they need not care for it.
 bool is_below_autograd(c10::DispatchKey key) {
   if (c10::isAliasDispatchKey(key)) {
@@ -179,6 +190,11 @@ void RuntimeImpl::impl(
     }
     if (different.empty()) {
       *way.below_autograd = is_below_autograd(parsed);
+      std::vector<size_t> numbers = signature::numbers_for_symbols(op.schema().arguments(), way.schema->arguments());
+      if (!numbers.empty() && is_traced(parsed)) {
+        add_kernel(module, name, op.operator_name(), parsed, boxed::with_numbers(way.function, std::move(numbers)));
+        return;
+      }
       add_kernel(
           module, name, op.operator_name(), parsed, std::move(way.function), way.signature, std::move(way.schema));
       return;
@@ -235,6 +251,7 @@ void RuntimeImpl::register_autograd(
   for (autograd::SetupContext& way : ways) {
     const std::string different = signature::difference(values, way.schema->arguments(), "argument");
     if (different.empty()) {
+      way.numbers = signature::numbers_for_symbols(values, way.schema->arguments());
       setup = std::move(way);
       break;
     }
@@ -287,6 +304,8 @@ void RuntimeImpl::call(const std::string& name, std::vector<c10::IValue>& stack)
     } else if (stack[i].isInt() && kind == c10::TypeKind::BoolType && (stack[i].toInt() >> 1) == 0) {
       stack[i] = stack[i].toInt() == 1;
     }
+    // A Scalar is a truth value as well.
+    const bool is_truth_value = stack[i].isBool() && kind == c10::TypeKind::NumberType;
     // An undefined tensor is C++ for None.
     if (stack[i].isTensor() && !stack[i].toTensor().defined()) {
       stack[i] = argument.type()->kind() == c10::TypeKind::OptionalType ? c10::IValue() : stack[i];
@@ -294,8 +313,9 @@ void RuntimeImpl::call(const std::string& name, std::vector<c10::IValue>& stack)
           stack[i].isNone(), name, ": argument ", i + 1, " '", argument.name(), "' is an undefined tensor");
     }
     // The type of a tensor has its sizes and strides, which is dear to make.
-    const bool fits =
-        stack[i].isTensor() ? kind == c10::TypeKind::TensorType : stack[i].type()->isSubtypeOf(*argument.type());
+    const bool fits = stack[i].isTensor() ? kind == c10::TypeKind::TensorType
+                                          : is_truth_value || stack[i].type()->isSubtypeOf(*argument.type()) ||
+                                                stack[i].type()->isSubtypeOf(*argument.real_type());
     TORCH_CHECK_TYPE(
         fits, name, ": argument ", i + 1, " '", argument.name(), "' is ", signature::type_of(argument), ", got ",
         stack[i].isTensor() ? "Tensor" : stack[i].type()->annotation_str(), ". The schema is ", op.schema());

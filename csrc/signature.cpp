@@ -1,6 +1,10 @@
 #include "signature.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <c10/util/StringUtil.h>
+
+#include <algorithm>
 
 namespace interop::signature {
 
@@ -16,25 +20,38 @@ constexpr TypeNames TYPE_NAMES[] = {
     {"Tensor", "const at.Tensor&"},
     {"Tensor?", "const optional[at.Tensor]&"},
     {"Tensor[]", "const vector[at.Tensor]&"},
+    {"Tensor?[]", "const vector[optional[at.Tensor]]&"},
     {"int", "int64_t"},
-    {"SymInt", "int64_t"},
     {"int?", "optional[int64_t]"},
     {"int[]", "at.IntArrayRef"},
-    {"SymInt[]", "at.IntArrayRef"},
+    {"int[]?", "const optional[vector[int64_t]]&"},
+    {"SymInt", "at.SymInt"},
+    {"SymInt?", "optional[at.SymInt]"},
+    {"SymInt[]", "at.SymIntArrayRef"},
+    {"SymInt[]?", "const optional[vector[at.SymInt]]&"},
     {"float", "double"},
     {"float?", "optional[double]"},
-    {"int[]?", "optional[vector[int64_t]]"},
     {"float[]", "const vector[double]&"},
-    {"float[]?", "optional[vector[double]]"},
+    {"float[]?", "const optional[vector[double]]&"},
     {"bool", "bint, and a whole number beside it int64_t"},
     {"bool?", "optional[cbool]"},
+    {"bool[]", "const vector[cbool]&"},
+    {"bool[]?", "const optional[vector[cbool]]&"},
     {"Scalar", "const at.Scalar&"},
-    {"Scalar?", "optional[at.Scalar]"},
+    {"Scalar?", "const optional[at.Scalar]&"},
+    {"Scalar[]", "const vector[at.Scalar]&"},
     {"str", "const string&"},
+    {"str?", "const optional[string]&"},
+    {"str[]", "const vector[string]&"},
     {"ScalarType", "at.ScalarType"},
     {"ScalarType?", "optional[at.ScalarType]"},
     {"Device", "at.Device"},
     {"Device?", "optional[at.Device]"},
+    {"Layout", "at.Layout"},
+    {"Layout?", "optional[at.Layout]"},
+    {"MemoryFormat", "at.MemoryFormat"},
+    {"MemoryFormat?", "optional[at.MemoryFormat]"},
+    {"Generator?", "at.Generator"},
 };
 
 std::string type_of(const c10::Type& type) {
@@ -44,7 +61,19 @@ std::string type_of(const c10::Type& type) {
   if (const auto list = type.cast<c10::ListType>()) {
     return type_of(*list->getElementType()) + "[]";
   }
-  return type.kind() == c10::TypeKind::NumberType ? "Scalar" : type.annotation_str();
+  switch (type.kind()) {
+    case c10::TypeKind::NumberType:
+      return "Scalar";
+    case c10::TypeKind::SymIntType:
+      return "SymInt";  // which calls itself int
+    default:
+      return type.annotation_str();
+  }
+}
+
+// The same type without symbols.
+std::string fixed(std::string type) {
+  return type.replace(0, type.find_first_of("?[") == std::string::npos ? type.size() : type.find_first_of("?["), "int");
 }
 
 std::string in_cython(const std::string& type) {
@@ -79,6 +108,39 @@ std::string difference(
     }
   }
   return "";
+}
+
+std::vector<size_t> numbers_for_symbols(
+    const std::vector<c10::Argument>& wanted, const std::vector<c10::Argument>& got) {
+  const auto may_be_symbolic = [](const c10::Argument& argument) { return type_of(argument).starts_with("SymInt"); };
+  std::vector<size_t> found;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (may_be_symbolic(wanted[i]) && !may_be_symbolic(got[i])) {
+      found.push_back(i);
+    }
+  }
+  return found;
+}
+
+void refuse_symbols(
+    const std::string& who,
+    const std::vector<c10::Argument>& wanted,
+    c10::ArrayRef<size_t> numbers,
+    c10::ArrayRef<c10::IValue> values) {
+  const auto is_symbolic = [](const c10::SymInt& size) { return !size.maybe_as_int(); };
+  for (const size_t i : numbers) {
+    const c10::IValue& value = values[i];
+    const bool found = value.isSymInt() ? is_symbolic(value.toSymInt()) : value.isList() && [&] {
+      const auto list = value.toListRef();
+      return std::any_of(list.begin(), list.end(), [&](const c10::IValue& one) {
+        return one.isSymInt() && is_symbolic(one.toSymInt());
+      });
+    }();
+    TORCH_CHECK(
+        !found, who, ": argument ", i + 1, " '", wanted[i].name(), "' is symbolic here, ", value,
+        ": torch.compile or torch.export is tracing for any size, and as a number it would be compiled anew for each",
+        in_cython(type_of(wanted[i])), ", or write ", fixed(type_of(wanted[i])), " in the schema");
+  }
 }
 
 }  // namespace interop::signature

@@ -20,10 +20,11 @@ _WHERE = dict.fromkeys(
     ),
     "interop._bridges",
 )
+_WHERE |= dict.fromkeys(("from_array", "with_arrays"), "interop.arrays")
 _WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
 _WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
 _WHERE |= dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "interop.jit.magic")
-_PACKAGES = ("build", "cuda")
+_PACKAGES = ("build", "cuda", "testing")
 
 __all__ = ["Error", "__version__", "get_include", "get_pxd_dir", *_WHERE]
 
@@ -31,6 +32,7 @@ TYPE_CHECKING = False  # what checkers take for True; the module typing costs co
 if TYPE_CHECKING:
     from interop import build as build
     from interop import cuda as cuda
+    from interop import testing as testing
     from interop._bridges import TensorBuffer as TensorBuffer
     from interop._bridges import as_memoryview as as_memoryview
     from interop._bridges import from_buffer as from_buffer
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from interop._bridges import to_dlpack as to_dlpack
     from interop._bridges import to_numpy as to_numpy
     from interop._check import __version__ as __version__
+    from interop.arrays import from_array as from_array
+    from interop.arrays import with_arrays as with_arrays
     from interop.buffer_protocol import disable_buffer_protocol as disable_buffer_protocol
     from interop.buffer_protocol import enable_buffer_protocol as enable_buffer_protocol
     from interop.jit import load as load
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
 else:  # where it would make checkers accept every name
 
     def __getattr__(name):
-        """`interop.build`, `interop.cuda` and the converters, which are imported when they are asked for."""
+        """The packages and the converters, which are imported when they are asked for."""
         if name in _PACKAGES:
             return importlib.import_module(f"interop.{name}")
         if name == "__version__" or name in _WHERE:

@@ -1,16 +1,20 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command line: ``python -m interop COMMAND``."""
 
 import argparse
 import importlib
+import os
 import sys
+from collections.abc import Mapping
 
-from interop.cli import CommandError, Parser, run
+from interop.cli import INTERRUPTED, STATUSES, CommandError, Parser, run
+from interop.overview import overview
 
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
     "config": ("interop.config", "print what other build systems compile and link modules with"),
     "cythonize": ("interop.cython.command", "translate one source to C++, for other build systems"),
-    "cache": ("interop.jit.command", "say what is kept on disk, or remove it"),
+    "cache": ("interop.cache", "say what is kept on disk, or remove it"),
     "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
     "new": ("interop.new", "write a small project that builds, tests and installs as it is"),
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
@@ -23,19 +27,36 @@ WITHOUT_CHECK = {"config", "doctor", "new"}
 def main(arguments: list[str]) -> int:
     """Run the command that `arguments` begin with, and return the exit status: what its main() returns, 0 for None."""
     try:
+        if completed := completed_command():
+            return importlib.import_module(COMMANDS[completed][0]).main([]) or 0
         command = parser()
         options = command.parse_args(arguments)
+        if not options.command:
+            print(f"{overview()}\n\ncommands, each with examples in its --help:\n{_list(summaries())}")
+            return 0
         if options.command not in COMMANDS:
-            wrong = f"there is no command {options.command!r}" if options.command else "a command is missing"
-            command.error(f"{wrong}; there are: {', '.join(COMMANDS)}")
-        if options.command not in WITHOUT_CHECK:
+            command.error(f"there is no command {options.command!r}; there are: {', '.join(COMMANDS)}")
+        if options.command not in WITHOUT_CHECK and not {"-h", "--help"}.intersection(options.arguments):
             check()
         return importlib.import_module(COMMANDS[options.command][0]).main(options.arguments) or 0
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
-        return 130  # as a shell reports a process that ended by SIGINT
+        return INTERRUPTED
+
+
+def completed_command() -> str | None:
+    """The command whose arguments argcomplete is to complete, of which it is told where they begin; None if none is."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return None
+    begin = int(os.environ["_ARGCOMPLETE"])
+    *words, _ = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")  # the last is still being typed
+    word = next(iter([word for word in words if word][begin : begin + 1]), "")
+    if word not in COMMANDS:
+        return None
+    os.environ["_ARGCOMPLETE"] = str(begin + 1)
+    return word
 
 
 def check() -> None:
@@ -46,18 +67,34 @@ def check() -> None:
         raise CommandError(f"{error} See also: python -m interop doctor") from error
 
 
+def summaries() -> dict[str, str]:
+    """What each command does, in a line."""
+    return {name: summary for name, (_, summary) in COMMANDS.items()}
+
+
 def parser() -> Parser:
     """The parser of the command's name; what comes after it is the command's own to parse."""
-    commands = "\n".join(f"  {name:<14}{summary}" for name, (_, summary) in COMMANDS.items())
     result = Parser(
         prog="python -m interop",
         usage="%(prog)s COMMAND [ARGUMENTS...]",
-        description=f"Use PyTorch tensors from Cython.\n\ncommands:\n{commands}",
+        description=f"Use PyTorch tensors from Cython.\n\ncommands:\n{_list(summaries())}",
+        epilog=f"exit status:\n{_list(STATUSES)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples={
+            "python -m interop new cells": "begin a project",
+            "python -m interop doctor": "find out what is wrong",
+            "python -m interop COMMAND --help": "what a command takes, with examples",
+        },
     )
-    result.add_argument("command", nargs="?", help=argparse.SUPPRESS)
-    result.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    name = result.add_argument("command", nargs="?", help=argparse.SUPPRESS)
+    name.completer = lambda **_: COMMANDS  # type: ignore[attr-defined]  # argcomplete looks for it there
+    rest = result.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    rest.completer = lambda **_: ()  # type: ignore[attr-defined]  # of what comes here the command itself knows
     return result
+
+
+def _list(texts: Mapping[str, str] | Mapping[int, str]) -> str:
+    return "\n".join(f"  {name:<14}{text}" for name, text in texts.items())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,15 @@
 # cython: freethreading_compatible=True
 """The converters that are compiled: see the names of the same functions in `interop`."""
+cimport cython
+
+import collections.abc
+import sys
+import threading
+
+from torch import Tensor
+
+cdef extern from "ATen/PythonTorchFunctionTLS.h" namespace "at::impl" nogil:
+    bint torch_function_mode_enabled()
 
 cdef extern from "bridges/python.h" namespace "interop::bridges::python":
     object _from_numpy "interop::bridges::python::from_numpy"(object array, object on_readonly)
@@ -16,7 +26,7 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
     object _to_cuda_array_interface "interop::bridges::python::to_cuda_array_interface"(object tensor, bint readonly)
     object tensor_buffer_type()
     int _set_protocol "interop::bridges::python::set_protocol"(int wanted) except -1
-    int _protocol "interop::bridges::python::protocol"() noexcept
+    int _protocol "interop::bridges::python::protocol"() noexcept nogil
     object make_capsule()
 
 
@@ -26,11 +36,167 @@ _bridges_3 = make_capsule()
 TensorBuffer = tensor_buffer_type()
 
 
-def set_protocol(int wanted):
-    """Whether torch.Tensor exports buffers from now on; returns what was set before. See interop.buffer_protocol."""
-    before = _protocol()
-    _set_protocol(wanted)
-    return before
+# The setting of the process, see interop.buffer_protocol. What is on already costs no more than keeping the books of
+# it, which is one piece: with a GIL because no Python code runs in it, without one by a critical section. To change
+# torch.Tensor takes a lock, since Python code may run meanwhile.
+cdef object _books = object()
+cdef object _changing = threading.RLock()
+cdef bint _is_changing = False
+cdef list _blocks = []  # that have not ended
+cdef int _outside = 0  # what was set outside of all blocks
+cdef int _wanted_now = 0
+cdef void* _last = NULL  # that was set outside of all blocks, if it is still there
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Setting:
+    """What a change of the setting returns: used in `with`, it takes the change back at the end.
+
+    Blocks may overlap, those of two threads or generators: of those that have not ended, the last one counts, and after
+    the last of them what was set outside of all blocks.
+    """
+    cdef int wanted, before
+    cdef void* earlier  # those that were set outside of all blocks, in this order
+    cdef void* later
+
+    def __cinit__(self, int wanted):
+        global _last, _outside, _wanted_now
+        self.wanted = wanted
+        with cython.critical_section(_books):
+            self.before, self.earlier, self.later = _outside, _last, NULL
+            if _last != NULL:
+                (<Setting>_last).later = <void*>self
+            _last = <void*>self
+            _outside = _wanted_now = wanted
+        _change()
+
+    def __dealloc__(self):
+        with cython.critical_section(_books):
+            self.unlink()
+
+    cdef void unlink(self) noexcept:
+        """What comes later does not go back behind this one, which stays set."""
+        global _last
+        if self.later != NULL:
+            (<Setting>self.later).earlier = NULL
+        if self.earlier != NULL:
+            (<Setting>self.earlier).later = NULL
+        if _last == <void*>self:
+            _last = NULL
+        self.later = self.earlier = NULL
+
+    cdef void take_back(self) noexcept:
+        """What was set when this was made, and not meant to outlast the block; others may have been set after it."""
+        global _last, _outside
+        if _last == <void*>self:
+            _outside, _last = self.before, self.earlier
+        elif self.later != NULL:
+            (<Setting>self.later).before = self.before
+            (<Setting>self.later).earlier = self.earlier
+        else:
+            return
+        if self.earlier != NULL:
+            (<Setting>self.earlier).later = self.later
+        self.later = self.earlier = NULL
+
+    def __enter__(self):
+        global _wanted_now
+        with cython.critical_section(_books):
+            self.take_back()
+            _blocks.append(self)
+            _wanted_now = self.wanted
+        _change()
+        return self
+
+    def __exit__(self, *error):
+        global _wanted_now
+        cdef Py_ssize_t i
+        with cython.critical_section(_books):
+            for i in range(len(_blocks) - 1, -1, -1):
+                if _blocks[i] is self:
+                    del _blocks[i]
+                    break
+            _wanted_now = (<Setting>_blocks[len(_blocks) - 1]).wanted if _blocks else _outside
+        _change()
+
+
+def _bytes(tensor):
+    """The bytes of the elements, in C order. Left to itself, bytes() takes a tensor with one integer for a length."""
+    return _as_memoryview(tensor, True).tobytes()
+
+
+cdef int _change() except -1:
+    """torch.Tensor becomes as the books have it."""
+    global _is_changing
+    cdef int before, wanted
+    cdef bint done
+    with cython.critical_section(_books):
+        done = not _is_changing and _protocol() == _wanted_now
+    if done:
+        return 0
+    with _changing:
+        while True:
+            with cython.critical_section(_books):
+                before, wanted = _protocol(), _wanted_now
+                _is_changing = before != wanted
+            if before == wanted:
+                return 0
+            try:
+                _set_protocol(wanted)
+                if wanted and not before:
+                    Tensor.__bytes__ = _bytes
+                elif before and not wanted and vars(Tensor).get("__bytes__") is _bytes:
+                    del Tensor.__bytes__
+                if sys.version_info >= (3, 12) and (not before) != (not wanted):
+                    # isinstance(tensor, Buffer) goes by what it has once found of a class.
+                    collections.abc.Buffer._abc_caches_clear()
+            finally:
+                _is_changing = False
+
+
+cdef object _unusual = object()
+
+
+cdef inline object _arrives(value, may_hold):
+    """What a value arrives as, or `_unusual`."""
+    cdef object kind = type(value)
+    if kind is Tensor:
+        try:
+            return _to_numpy(value, False, False)
+        except (TypeError, ValueError, RuntimeError):
+            return _unusual
+    if kind is int or kind is float or kind is bool or kind is str or value is None or not may_hold(value):
+        return value
+    return _unusual
+
+
+def arrays_of(tuple args, may_hold):
+    """For `interop.arrays`: arguments with arrays for tensors; None if that is not all there is to do.
+
+    Only tensors of the plain class become arrays here. Of what is neither a number nor a string, `may_hold` says
+    whether there may be tensors in it.
+    """
+    if torch_function_mode_enabled():
+        return None
+    cdef list given = []
+    for value in args:
+        value = _arrives(value, may_hold)
+        if value is _unusual:
+            return None
+        given.append(value)
+    return given
+
+
+def named_arrays_of(dict kwargs, may_hold):
+    """The same of keywords."""
+    cdef dict given = {}
+    for name, value in kwargs.items():
+        value = _arrives(value, may_hold)
+        if value is _unusual:
+            return None
+        given[name] = value
+    return given
 
 
 def from_numpy(array, *, on_readonly="raise"):

@@ -26,4 +26,4 @@ def build_info():
 
 
 # Modules that register operators look for it: see interop/runtime.h, which has the name.
-_runtime_4 = make_runtime_capsule()
+_runtime_5 = make_runtime_capsule()

@@ -1,68 +1,14 @@
-"""The buffer protocol on torch.Tensor itself, as a setting of the process."""
+"""The buffer protocol on torch.Tensor itself, as a setting of the process.
 
-import collections.abc
-import sys
-import threading
-import weakref
-from typing import ClassVar, Self
+The numbers of a `Setting` are those of `Protocol` in csrc/bridges/converters.h.
+"""
 
-import torch
-
-from interop._bridges import as_memoryview, set_protocol
+from interop._bridges import Setting
 
 __all__ = ["disable_buffer_protocol", "enable_buffer_protocol"]
 
 
-_COUNTING = {"found": 1, "asked": 2}
-"""The values of `count_writes`, by what they are in C++; 0 is for a protocol that is disabled."""
-
-
-class _Setting:
-    """What a change of the setting returns: used in `with`, it takes the change back at the end.
-
-    Blocks may overlap, those of two threads or generators: of those that have not ended, the last one counts, and after
-    the last of them what was set outside of all blocks.
-    """
-
-    _lock = threading.RLock()
-    _blocks: ClassVar[list["_Setting"]] = []
-    _outside = 0
-    _set_outside: ClassVar["_Setting | None"] = None
-
-    def __init__(self, wanted: int):
-        with self._lock:
-            last = _Setting._set_outside
-            self._wanted, self._before = wanted, _Setting._outside
-            self._previous = None if last is None else weakref.ref(last)
-            _Setting._outside, _Setting._set_outside = wanted, self
-            _set(wanted)
-
-    def __enter__(self) -> Self:
-        with self._lock:
-            self._take_back()
-            self._blocks.append(self)
-            _set(self._wanted)
-        return self
-
-    def _take_back(self) -> None:
-        """What was set by the call, and not meant to outlast the block; others may have been set after it."""
-        later = _Setting._set_outside
-        if later is self:
-            _Setting._outside = self._before
-            _Setting._set_outside = None if self._previous is None else self._previous()
-        while later is not None and later is not self:
-            previous = None if later._previous is None else later._previous()
-            if previous is self:
-                later._before, later._previous = self._before, self._previous
-            later = previous
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._blocks.remove(self)
-            _set(self._blocks[-1]._wanted if self._blocks else _Setting._outside)
-
-
-def enable_buffer_protocol(*, count_writes: str = "found") -> _Setting:
+def enable_buffer_protocol(*, count_writes: str = "found") -> Setting:
     """Let torch.Tensor and its subclasses export their memory: ``memoryview(tensor)``, and all that takes buffers.
 
     That is ``bytes(tensor)``, ``file.write(tensor)``, ``socket.send(tensor)``, ``numpy.asarray(tensor)``, and arguments
@@ -102,27 +48,13 @@ def enable_buffer_protocol(*, count_writes: str = "found") -> _Setting:
     BufferError
         Not from here, but from exports that cannot be: see `as_memoryview`.
     """
-    if count_writes not in _COUNTING:
-        raise ValueError(f"argument 'count_writes' must be 'found' or 'asked', got {count_writes!r}")
-    return _Setting(_COUNTING[count_writes])
+    if count_writes == "found":
+        return Setting(1)
+    if count_writes == "asked":
+        return Setting(2)
+    raise ValueError(f"argument 'count_writes' must be 'found' or 'asked', got {count_writes!r}")
 
 
-def disable_buffer_protocol() -> _Setting:
+def disable_buffer_protocol() -> Setting:
     """Take back `enable_buffer_protocol`; in ``with``, until the end of the block. Buffers that are out stay valid."""
-    return _Setting(0)
-
-
-def _bytes(tensor: torch.Tensor) -> bytes:
-    """The bytes of the elements, in C order. Left to itself, bytes() takes a tensor with one integer for a length."""
-    return as_memoryview(tensor, readonly=True).tobytes()
-
-
-def _set(wanted: int) -> None:
-    before = set_protocol(wanted)
-    if wanted and not before:
-        torch.Tensor.__bytes__ = _bytes  # type: ignore[attr-defined]
-    elif before and not wanted:
-        del torch.Tensor.__bytes__  # type: ignore[attr-defined]
-    if sys.version_info >= (3, 12) and bool(before) != bool(wanted):
-        # isinstance(tensor, Buffer) goes by what it has once found of a class.
-        collections.abc.Buffer._abc_caches_clear()
+    return Setting(0)

@@ -5,14 +5,27 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from interop.errors import Error
 
 USAGE = 2
 FAILED = 1
+INTERRUPTED = 128 + signal.SIGINT  # as a shell reports a process that a signal has ended
+UNREAD = 128 + signal.SIGPIPE
+UNAVAILABLE = 77  # what automake's and Meson's tests skip with
 
+STATUSES = {
+    0: "done",
+    FAILED: "it failed, or the doctor found a problem",
+    USAGE: "the arguments are wrong, and nothing was done",
+    UNAVAILABLE: "an experiment that this machine cannot run",
+    INTERRUPTED: "interrupted by Ctrl-C",
+    UNREAD: "nobody reads the output any more, as behind `| head`",
+    128 + signal.SIGTERM: "ended by SIGTERM",
+}
+"""The exit statuses of all commands, and what they mean."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
@@ -26,10 +39,22 @@ class CommandError(Error):
 
 
 class Parser(argparse.ArgumentParser):
-    """An `argparse.ArgumentParser` that raises `CommandError` where argparse would print its usage and exit."""
+    """An `argparse.ArgumentParser` that raises `CommandError` where argparse would print its usage and exit.
 
-    def __init__(self, *arguments: Any, **options: Any):
+    Its help ends with `examples`, which are commands for a shell, and what each is for.
+    """
+
+    def __init__(self, *arguments: Any, examples: Mapping[str, str] | None = None, **options: Any):
         super().__init__(*arguments, **{"allow_abbrev": False} | options)
+        self.examples = examples or {}
+
+    def format_help(self) -> str:
+        lines = [f"  # {purpose}\n  {command}\n" for command, purpose in self.examples.items()]
+        return super().format_help() + "".join(["\nexamples:\n", *lines] if lines else [])
+
+    def parse_args(self, *arguments: Any, **options: Any) -> Any:
+        complete(self)
+        return super().parse_args(*arguments, **options)
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message} (see: {self.prog} --help)", USAGE)
@@ -51,13 +76,27 @@ def run(command: Callable[[], int]) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()
-        return 141
+        return UNREAD
     except OSError as error:
         if error.errno not in _NO_ROOM or error.filename is not None:
             raise
         _drop_output()
         print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
         return FAILED
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Where a shell asks what could come next, answer with what `parser` takes, and end the process.
+
+    That needs argcomplete; without it there is no answer.
+    """
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    try:
+        import argcomplete
+    except ImportError:
+        sys.exit(FAILED)
+    argcomplete.autocomplete(parser, always_complete_options="long")
 
 
 def _end(number: int, _: object) -> NoReturn:

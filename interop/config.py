@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """``interop-config``, or ``python -m interop config``: what other build systems compile and link modules with.
 
 Nothing is imported for it but this file and what finds torch and the compiler, so it takes little time.
@@ -16,7 +17,7 @@ from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_di
 from interop.stable_abi import VISIBILITY, StableABI, export_flag, stable_abi
 from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
 
-__all__ = ["config", "main", "script"]
+__all__ = ["config", "installed", "main", "script"]
 
 LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
 """Torch's libraries that modules are linked to, those of `torch.utils.cpp_extension`."""
@@ -39,7 +40,11 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
     parser = Parser(
         prog=prog,
         description="Print what other build systems compile and link modules with.",
-        epilog=f"c++ -O2 -shared -fPIC $({prog} --cflags) m.cpp $({prog} --ldflags --libs) -o m.so",
+        examples={
+            f"{prog} --json": "all of it, for programs",
+            f"cython --cplus -I $({prog} --pxd) m.pyx -o m.cpp": "translate, without the checks of `cythonize`",
+            f"c++ -O2 -shared -fPIC $({prog} --cflags) m.cpp $({prog} --ldflags --libs) -o m.so": "compile and link",
+        },
     )
     for name, text in _OPTIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
@@ -59,7 +64,7 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
         return
     flags = {
         "cflags": [*(f"-I{folder}" for folder in values["include_dirs"]), *values["cflags"]],
-        "ldflags": values["ldflags"],
+        "ldflags": [*(f"-L{folder}" for folder in values["library_dirs"]), *values["ldflags"]],
         "libs": [f"-l{library}" for library in values["libraries"]],
     }
     words = [shlex.join(flags[name]) if name in flags else str(values[name]) for name in chosen]
@@ -95,10 +100,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
     CommandError
         If there is no torch, or this package was not built, or for another torch.
     """
-    torch = find_torch()
-    if torch is None:
-        raise CommandError("torch is not installed in this environment; run: pip install torch")
-    made = _build_info(torch)
+    version, torch = installed()
     try:
         pxd, include, cmake, source = get_pxd_dir(), get_include(), get_cmake_dir(), get_source_dir()
         stable = get_stable_dir()
@@ -107,7 +109,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
     # A virtual environment has headers of its own, greenlet's for example, beside those of its Python.
     python = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
     values = {
-        "version": made["VERSION"],
+        "version": version,
         "torch": torch.version,
         "abi": torch.abi,
         "pxd": pxd,
@@ -117,7 +119,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
         "include_dirs": [include, *torch.include_dirs, *python],
         "cflags": [*CXX_FLAGS, *openmp_flags()],
         "library_dirs": [torch.lib_dir],
-        "ldflags": [f"-L{torch.lib_dir}"],
+        "ldflags": [],
         "libraries": list(LIBRARIES),
         "suffix": EXTENSION_SUFFIXES[0],
     }
@@ -134,7 +136,11 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
     return values
 
 
-def _build_info(torch: Torch) -> dict[str, str]:
+def installed() -> tuple[str, Torch]:
+    """The version of this package, and the torch that is installed; `CommandError` if it was not built for that one."""
+    torch = find_torch()
+    if torch is None:
+        raise CommandError("torch is not installed in this environment; run: pip install torch")
     try:
         from interop import _build_info
     except ImportError as error:
@@ -147,4 +153,4 @@ def _build_info(torch: Torch) -> dict[str, str]:
             f"torch-interop was built for torch {_build_info.TORCH}, but torch {torch.version} is installed. "
             "See: python -m interop doctor"
         )
-    return vars(_build_info)
+    return _build_info.VERSION, torch

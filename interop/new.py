@@ -66,6 +66,11 @@ def main(arguments: list[str]) -> None:
     parser = Parser(
         prog="python -m interop new",
         description="Write a project with a Cython module that uses torch's tensors, into a new folder NAME.",
+        examples={
+            "python -m interop new cells": "a module, its test, and a setup.py of a few lines",
+            "python -m interop new kernels --cuda": "an operator for torch.ops, with a CUDA kernel",
+            "python -m interop new ops --stable 2.11": "one wheel for torch 2.11 and all later ones",
+        },
     )
     parser.add_argument("name", metavar="NAME", help="the name of the package")
     parser.add_argument("--cuda", action="store_true", help="with a CUDA kernel, behind an operator for torch.ops")

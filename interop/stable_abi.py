@@ -75,6 +75,11 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
         return None
     installed = find_torch()
     newest = release_of(installed.version) if installed else None
+    if newest and newest < MINIMUM_STABLE:
+        raise ValueError(
+            f"stable must be left out with torch {_dotted(newest)}, which is installed, got {stable!r}: modules for "
+            f"many releases are built with torch {_dotted(MINIMUM_STABLE)} or newer"
+        )
     asked = re.fullmatch(r"(\d+)\.(\d+)", stable) if isinstance(stable, str) else None
     release = release_of(stable) if asked and isinstance(stable, str) else None
     if release is None or release < MINIMUM_STABLE or (newest and release > newest):

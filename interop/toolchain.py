@@ -121,7 +121,7 @@ def is_gcc() -> bool:
 
 
 def openmp_flags() -> tuple[str, ...]:
-    """The flag with which ATen's loops run on several threads. Without it, ATen/Parallel.h makes them serial.
+    """The flag with which Cython's prange and at::parallel_for() of C++ run on several threads; else they are serial.
 
     It is for the compiler and not for the linker: a module that is linked with it asks for a libgomp by name and may
     get the system's, with threads and settings of its own. The functions that the compiled code calls are found in the

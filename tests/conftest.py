@@ -18,9 +18,13 @@ from forkserver import ForkServer
 
 import interop
 from experiments import FOLDER, load
+from interop import __main__ as command_line
 from interop.build.cuda import find_toolkit
 from interop.jit.cache import locked
 from interop.paths import get_source_dir, get_stable_dir
+from interop.private import make_folders
+from interop.stable_abi import release_of
+from interop.toolchain import MINIMUM_STABLE, is_gcc
 
 TESTS = Path(__file__).resolve().parent
 PROJECTS = TESTS / "projects"
@@ -28,9 +32,15 @@ BUILD = Path(os.environ.get("INTEROP_TEST_BUILD") or TESTS.parent / "build" / "t
 INSTALLED = ("consumer", "plain_cxx")
 """The projects that pip installs, as a user's."""
 
+needs_stable = pytest.mark.skipif(
+    release_of(torch.__version__) < MINIMUM_STABLE, reason="this torch is too old for modules for many releases"
+)
+with_precompiled_headers = pytest.mark.skipif(not is_gcc(), reason="load precompiles no headers with this compiler")
+
 BUILT = (  # what takes longest comes first
     "kernels",
     "library",
+    "schema_types",
     "handwritten",
     "streams",
     "nvrtc",
@@ -38,7 +48,7 @@ BUILT = (  # what takes longest comes first
     "mirrors",
     "bridges",
     "memviews",
-    "stable",
+    *(["stable"] if release_of(torch.__version__) >= MINIMUM_STABLE else []),
     "dlpack",
     "vectors",
     "types",
@@ -63,8 +73,20 @@ def pytest_configure(config):
         raise pytest.UsageError(f"there is no CUDA device: torch is {torch.__version__}, CUDA {torch.version.cuda}")
     # What is compiled for a test is run once or twice: the optimizer would take longer than all that.
     os.environ.setdefault("CFLAGS", "-O0 -g0")
+    # Nor does Inductor precompile headers, or keep processes that compile beside one another.
+    os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     # For the experiments' builds, in this process and in those that tests start.
-    os.environ.setdefault("INTEROP_CUDA", "compile" if torch.version.cuda is None else "1")
+    os.environ.setdefault("INTEROP_CUDA", cuda_mode())
+
+
+def cuda_mode():
+    """CUDA sources are compiled wherever they can be. A torch for another CUDA than that of nvcc does not take them."""
+    if torch.version.cuda is None:
+        return "compile"
+    found = find_toolkit()
+    fits = not isinstance(found, str) and found.version[0] == int(torch.version.cuda.partition(".")[0])
+    return "1" if fits else "0"
 
 
 # These start a process that imports torch, or compile.
@@ -98,6 +120,14 @@ def run(command, **options):
             f"{' '.join(map(str, command))}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
         )
     return done.stdout
+
+
+def tracked(*patterns):
+    """The files that git has and that are there; skips the test in a copy without git."""
+    listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=TESTS.parent, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of files to compare with")
+    return {name for name in listed.stdout.splitlines() if (TESTS.parent / name).exists()}
 
 
 def fingerprint(*folders, extra=()):
@@ -203,12 +233,25 @@ def nvrtc_site():
     return BUILD / "site"
 
 
+@pytest.fixture
+def command(capsys):
+    """Runs the command line in this process: exit status, standard output, standard error."""
+
+    def run_command(*arguments):
+        status = command_line.main([str(argument) for argument in arguments])
+        return status, *capsys.readouterr()
+
+    return run_command
+
+
 @pytest.fixture(scope="session")
 def toolkit(request):
     """The CUDA toolkit. Kernels are compiled whether torch is built with CUDA or not; that needs nvcc, and no GPU."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LD_PRELOAD", raising=False)  # the library of a checker, with which nvcc itself may crash
         found = find_toolkit()
+    if os.environ["INTEROP_CUDA"] == "0" and not isinstance(found, str):
+        found = f"nvcc is of CUDA {found.version[0]}, and torch {torch.__version__} is for CUDA {torch.version.cuda}"
     if isinstance(found, str):
         give_up = pytest.fail if request.config.getoption("--require-cuda") else pytest.skip
         give_up(f"CUDA kernels cannot be compiled: {found}")
@@ -305,6 +348,12 @@ def operators(site):
 
 
 @pytest.fixture(scope="session")
+def symbolic(site):
+    """The module with operators for tensors of any size, and some that make numbers of their sizes."""
+    return import_from(site, "symbolic")
+
+
+@pytest.fixture(scope="session")
 def failing(site):
     """The module whose kernels and gradients raise."""
     return import_from(site, "failing")
@@ -316,7 +365,7 @@ def vectors(site):
     return import_from(site, "vectors")
 
 
-@pytest.fixture(scope="session", params=["call_forms", "stable_call_forms"])
+@pytest.fixture(scope="session", params=["call_forms", pytest.param("stable_call_forms", marks=needs_stable)])
 def call_forms(site, request):
     """The modules with every form of a call in tests/projects/call_forms/table.py, for one release and for many."""
     return import_from(site, request.param)
@@ -343,12 +392,9 @@ def own_cache(jit_cache, tmp_path, monkeypatch):
     """An empty cache but for the precompiled headers, each of which would take ten seconds. They are links."""
     for manifest in (jit_cache / "jit" / "headers").glob("*/manifest.json"):
         copy = tmp_path / "cache" / "jit" / "headers" / manifest.parent.name
-        copy.mkdir(parents=True)
+        make_folders(copy)
         for file in manifest.parent.iterdir():
             os.link(file, copy / file.name)
-    for folder in (tmp_path / "cache").rglob("*"):
-        if folder.is_dir():
-            folder.chmod(0o700)
     monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -368,10 +414,10 @@ def bare():
     return in_process(start_bare)
 
 
-def start_bare(code, path):
+def start_bare(code, path, seconds):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-P", "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=seconds)
 
 
 @pytest.fixture(scope="session")
@@ -387,14 +433,14 @@ def forked(fork_server):
     """The same in a process that has imported torch, NumPy and interop, a hundred times as fast."""
     if "INTEROP_CHECKER" in os.environ:  # LeakSanitizer may not get through a process that was forked
         return in_process(start_bare)
-    return in_process(lambda code, path: fork_server.run(code, path, dict(os.environ)))
+    return in_process(fork_server.run)
 
 
 def in_process(start):
     """Makes the function of `bare` and `forked` out of one that starts a process."""
 
-    def run_in_process(code, *path, check=True):
-        done = start(code, [str(folder) for folder in path])
+    def run_in_process(code, *path, check=True, seconds=300):
+        done = start(code, [str(folder) for folder in path], seconds)
         if check and done.returncode:
             raise AssertionError(done.stderr)
         return done.stdout if check else done

@@ -12,9 +12,6 @@ import subprocess
 import sys
 import tempfile
 
-LIMIT = 300
-"""Seconds after which a process is stopped."""
-
 
 class ForkServer:
     """The server, which is started when it is first needed."""
@@ -22,15 +19,16 @@ class ForkServer:
     def __init__(self):
         self.process = None
 
-    def run(self, code, path, environment):
-        """Runs `code` in a new process, with the folders `path` before all others that modules are found in."""
+    def run(self, code, path, seconds):
+        """Runs `code` in a new process for so long, with the folders `path` before all that modules are found in."""
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
             files = [f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, error)]
-            request = {"code": code, "path": path, "environment": environment, "folder": os.getcwd(), "files": files}
+            request = {"code": code, "path": path, "seconds": seconds, "files": files}
+            request |= {"environment": dict(os.environ), "folder": os.getcwd()}
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
             status = int(self.process.stdout.readline())
@@ -70,7 +68,7 @@ def become(request):
     os.chdir(request["folder"])
     sys.path[:0] = request["path"]
     sys.argv = ["-c"]
-    signal.alarm(LIMIT)
+    signal.alarm(request["seconds"])
 
 
 if __name__ == "__main__":

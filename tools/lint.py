@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Where words are looked up. Results, pictures and the fuzzers' inputs are data.
+SPELLED = ("*.md", "*.toml", "Makefile", "csrc", "docs", "interop", "pxd", "setup.py", "stable", "tests", "tools")
 
 
 def files(*patterns: str) -> list[str]:
@@ -20,12 +22,17 @@ def commands(fix: bool) -> list[list[str]]:
     """One command for each linter, as they would be typed in the checkout."""
     python = [sys.executable, "-m"]
     cython, cxx = files("*.pyx", "*.pxd"), files("*.h", "*.cpp", "*.cu", "*.cuh")
+    prose = [
+        name for name in files(*SPELLED) if not name.endswith((".png", ".svg", ".json")) and "/corpus/" not in name
+    ]
     return [
         [*python, "ruff", "check", *(["--fix"] if fix else []), "."],
         [*python, "ruff", "format", *([] if fix else ["--check"]), "."],
         [*python, "mypy"],
         [str(Path(sys.executable).with_name("cython-lint")), *cython],
         [str(Path(sys.executable).with_name("clang-format")), *(["-i"] if fix else ["--dry-run", "--Werror"]), *cxx],
+        # It writes nothing with --fix: a word that it does not know may be a name.
+        [*python, "codespell_lib", *prose],
     ]
 
 

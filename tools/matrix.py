@@ -6,6 +6,9 @@ stack gets an environment of its own and the package from a clean clone of HEAD,
 `slow`, or what is said after ``--``. What came of it is a line of docs/stacks.jsonl, and docs/torch-releases.md has a
 table of the newest of each stack in which all of that ran.
 
+After the tests come the checks of modules for many releases: each stack with torch 2.11 or newer runs the very same
+files, compiled once, with the environment that runs this.
+
 uv keeps what it has downloaded in the store, unpacked once, and hard-links it into the environments: the first release
 of torch with CUDA takes some 5 GB, each further one for the same CUDA 1 GB. Such a torch runs without a GPU.
 """
@@ -25,7 +28,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import one_binary
 from marked import with_section
+
+from interop.stable_abi import release_of
+from interop.toolchain import MINIMUM_STABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "stacks.jsonl"
@@ -45,6 +52,9 @@ COMPILERS = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 
 OF_CALLER = ("PYTHON", "PYTEST_", "INTEROP_", "VIRTUAL_ENV")
 """How other environment variables begin that would change what is tested."""
+
+CALLS = 100_000
+"""How often each function of the modules for many releases is called, to see whether memory grows."""
 
 WHOLE = (0, 1)
 """Exit statuses of pytest when it has run all tests; the other ones say that it was stopped, or had none to run."""
@@ -178,10 +188,10 @@ class Environment:
         return {**json.loads(self.run(self.python, "-c", VERSIONS)), "compiler": compiler}
 
     def test(self, arguments: list[str]) -> Line:
-        """Run the tests; what pytest prints is in tests.log."""
+        """Run the tests; what pytest prints of each is in tests.log."""
         report, log = self.folder / "tests.xml", self.folder / "tests.log"
         options = [f"--numprocesses={min(os.cpu_count() or 1, 8) + 1}", "--dist=loadfile", "--no-loadscope-reorder"]
-        options += ["--timeout=900", f"--junit-xml={report}", *arguments]
+        options += ["--timeout=900", "--verbose", f"--junit-xml={report}", *arguments]
         with log.open("w") as file:
             status = subprocess.run(
                 [self.python, "-m", "pytest", *options],
@@ -193,6 +203,10 @@ class Environment:
         if status not in WHOLE or not report.exists():
             raise FailedError(f"pytest has not run all tests; exit status {status}:\n{log.read_text()}")
         return counts(report.read_text(encoding="utf-8"))
+
+    def run_one_binary(self) -> Line:
+        """Check modules that were compiled once for all stacks."""
+        return one_binary.run(str(self.python), CALLS, self.variables())
 
 
 def counts(report: str) -> Line:
@@ -233,7 +247,9 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
         environment.make()
         line |= environment.versions()
         line |= environment.test(arguments)
-    except FailedError as error:
+        if release_of(line["torch"]) >= MINIMUM_STABLE:
+            line["one binary"] = environment.run_one_binary()
+    except (FailedError, one_binary.FailedError) as error:
         line["error"] = str(error)[-2000:]
     return line
 
@@ -247,13 +263,13 @@ def section(lines: list[Line]) -> str:
     def order(versions: tuple[str, ...]) -> list[list[int]]:
         return [[int(number) for number in re.findall(r"\d+", version)] for version in versions]
 
-    rows = [
-        "| torch | CPython | NumPy | Cython | compiler | passed | failed | skipped | xfailed | date | commit |",
-        "|---|---|---|---|---|--:|--:|--:|--:|---|---|",
-    ]
+    heads = ("torch", "CPython", "NumPy", "Cython", "compiler", "passed", "failed", "skipped", "xfailed")
+    heads += ("one binary", "date", "commit")
+    rows = [f"| {' | '.join(heads)} |", f"|{'---|' * len(columns)}{'--:|' * 4}{'---|' * 3}"]
     for versions in sorted(newest, key=order, reverse=True):
         line = newest[versions]
-        cells = [line[key] for key in ("passed", "failed", "skipped", "xfailed", "date", "commit")]
+        cells = [line[key] for key in ("passed", "failed", "skipped", "xfailed")]
+        cells += [line["one binary"]["sha256"][:8] if "one binary" in line else "", line["date"], line["commit"]]
         rows.append(f"| {' | '.join(map(str, [*versions, *cells]))} |")
     return "\n".join(rows)
 
@@ -277,6 +293,8 @@ def main() -> int:
     except ValueError as error:
         parser.error(str(error))
     clean = True
+    if stacks:
+        one_binary.build()
     for stack in stacks:
         line = run(stack, store, words[split + 1 :] or [*NOT_SLOW])
         print(json.dumps(line, indent=1), flush=True)

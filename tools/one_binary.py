@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,31 +32,39 @@ CHECKS = ROOT / "tests" / "stable" / "checks.py"
 CALLS = 1_000_000
 
 
-def build(folder: Path) -> str:
-    """Compile the modules into an empty folder; the hash of their files."""
-    shutil.rmtree(folder, ignore_errors=True)
-    work = folder / "work"
+class FailedError(Exception):
+    """Checks that have failed; the message has what they printed."""
+
+
+def build() -> None:
+    """Compile the modules into an empty folder."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    work = FOLDER / "work"
     shutil.copytree(ROOT / "tests" / "projects" / "stable", work)
     environment = {name: value for name, value in os.environ.items() if name not in ("CFLAGS", "CXXFLAGS")}
-    command = [sys.executable, ROOT / "tests" / "build_projects.py", folder / "site", work]
+    command = [sys.executable, ROOT / "tests" / "build_projects.py", FOLDER / "site", work]
     subprocess.run(command, check=True, env=environment)
-    digest = hashlib.sha256()
-    for path in sorted((folder / "site").glob("*.so")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
-def run(python: str, site: Path, calls: int) -> dict[str, Any]:
+def digest() -> str:
+    """The hash of the modules' files."""
+    found = hashlib.sha256()
+    for path in sorted((FOLDER / "site").glob("*.so")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def run(python: str, calls: int, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """What the checks say under an interpreter: of torch's own way first, then of borrowed tensors."""
     found: dict[str, Any] = {}
     for borrow in ("0", "1"):
-        command = [python, "-P", str(CHECKS), str(site), str(calls if borrow == "1" else 0)]
-        environment = os.environ | {"INTEROP_BORROW": borrow}
+        command = [python, "-P", str(CHECKS), str(FOLDER / "site"), str(calls if borrow == "1" else 0)]
+        environment = {**variables, "INTEROP_BORROW": borrow}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
         if done.returncode:
-            raise SystemExit(f"{python} with INTEROP_BORROW={borrow}:\n{done.stdout}{done.stderr}")
+            raise FailedError(f"{python} with INTEROP_BORROW={borrow}:\n{done.stdout}{done.stderr}")
         found = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return found | {"sha256": digest()}
 
 
 def section(lines: list[dict[str, Any]]) -> str:
@@ -84,14 +93,17 @@ def main() -> None:
     options = parser.parse_args()
     import torch
 
-    digest = build(FOLDER)
+    build()
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
     here = {"torch": torch.__version__, "python": platform.python_version()}
     lines = []
     for python in options.pythons:
         # Links are left as they are: a virtual environment goes by where its interpreter lies.
-        found = run(os.path.abspath(shutil.which(python) or python), FOLDER / "site", options.calls)
-        found |= {"sha256": digest, "built with": here, "date": str(datetime.now(UTC).date()), "commit": commit}
+        try:
+            found = run(os.path.abspath(shutil.which(python) or python), options.calls)
+        except FailedError as error:
+            raise SystemExit(str(error)) from error
+        found |= {"built with": here, "date": str(datetime.now(UTC).date()), "commit": commit}
         print(json.dumps(found), flush=True)
         lines.append(json.dumps(found) + "\n")
     RESULTS.write_text("".join(lines))  # of one file: what another did says nothing of this one

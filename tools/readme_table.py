@@ -1,12 +1,15 @@
-"""Writes the figures in README.md and docs/comparison.md out of the recorded results of the experiments.
+"""Writes the figures in README.md and docs/comparison.md, and the picture of the front page, out of recorded results.
 
 `python tools/readme_table.py` writes them; with ``--check`` it only says whether they are up to date. A figure that no
-experiment has recorded is a dash.
+experiment has recorded is a dash, and in the picture it is left out.
 """
 
+import html
 import json
+import re
 import sys
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 
 from marked import with_section
@@ -17,10 +20,14 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "comparison.md")
 BEGIN = "<!-- figures: written by `python tools/readme_table.py` -->"
 END = "<!-- end of figures -->"
 MISSING = "-"
+PICTURE = ROOT / "docs" / "static" / "costs.svg"
+
+EXPERIMENTS_SHOWN = ("crossing", "build-time", "bridges")
+OURS = "torch-interop"
 
 # The columns of the table in README.md, and what the experiments call them. Of nothing, nothing is measured.
 TOOLS = {
-    "torch-interop": "Cython",
+    OURS: "Cython",
     "pybind11": "pybind11",
     "nanobind": "nanobind",
     "tvm-ffi": "tvm-ffi",
@@ -41,6 +48,11 @@ CONVERSIONS = {
     "tensor by DLPack": ("interop", "torch"),
     "capsule from tensor": ("interop", "torch"),
 }
+SHARED = {
+    "from_numpy: an array as a tensor": "tensor from array",
+    "to_numpy: a tensor as an array": "array from tensor",
+}
+"""Of these conversions, those of the picture."""
 
 
 def newest(name: str) -> dict:
@@ -104,7 +116,7 @@ def source(name: str, result: dict, page: Path) -> str:
 
 def section(page: Path) -> str:
     """The text between the marks in a page."""
-    results = {name: newest(name) for name in ("crossing", "build-time", "bridges")}
+    results = {name: newest(name) for name in EXPERIMENTS_SHOWN}
     parts = [
         "\n".join(tools_table(results["crossing"], results["build-time"])),
         "\n".join(conversions_table(results["bridges"])),
@@ -113,8 +125,56 @@ def section(page: Path) -> str:
     return "\n\n".join(parts)
 
 
+Bars = list[tuple[str, float]]
+
+
+def bars() -> dict[str, Bars]:
+    """What the picture shows, by title and unit of its parts: each tool with its figure, the least first."""
+    crossing, build_time, bridges = map(newest, EXPERIMENTS_SHOWN)
+    what = next((call for call in CALLS if call in crossing.get("times", {})), CALLS[-1])
+    found = {
+        "A call with one tensor, ns": {tool: find(crossing, "times", what, how) for tool, how in TOOLS.items()},
+        "From an edit to a module that runs, s": {
+            tool: find(build_time, "times", "edited", LOADERS.get(how, "")) for tool, how in TOOLS.items()
+        },
+    }
+    for title, conversion in SHARED.items():
+        ways = zip((OURS, "torch"), CONVERSIONS[conversion], strict=True)
+        found[f"{title}, ns"] = {tool: find(bridges, "times", f"{conversion}, 1-d", how) for tool, how in ways}
+    return {
+        title: sorted(((tool, round(one, 1)) for tool, one in figures.items() if one is not None), key=itemgetter(1))
+        for title, figures in found.items()
+    }
+
+
+def shown() -> str | None:
+    """What the picture that there is says it was drawn from; None where there is none."""
+    text = PICTURE.read_text(encoding="utf-8") if PICTURE.exists() else ""
+    found = re.search(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
+    return html.unescape(found[1]) if found else None
+
+
+def draw() -> None:
+    """Draw the picture."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+    from experiments.harness import plots  # here, because the tables do without matplotlib
+
+    found = bars()
+    figure = plots.figure(9, 3.8)
+    parts = figure.subplot_mosaic([["0", "1"], ["0", "2"], ["0", "3"]], width_ratios=[1.2, 1], height_ratios=[1, 1, 1])
+    for axes, (title, one) in zip(parts.values(), found.items(), strict=True):
+        values = [(tool, value, plots.OURS if tool == OURS else plots.OTHER) for tool, value in one]
+        name, _, unit = title.rpartition(", ")
+        plots.bars_of_values(axes, name, values, 1 if unit == "s" else 0, unit)
+    plots.save(figure, PICTURE, json.dumps(found))
+
+
 def main() -> int:
     stale = []
+    if shown() != json.dumps(bars()):
+        stale.append(str(PICTURE.relative_to(ROOT)))
+        if "--check" not in sys.argv[1:]:
+            draw()
     for page in PAGES:
         old = page.read_text(encoding="utf-8")
         new = with_section(old, BEGIN, END, section(page))

@@ -181,7 +181,7 @@ def options(command: str) -> Iterator[str]:
         main([command, "--help"] if command else ["--help"])
     where = f"python -m interop {command}".strip()
     # What is too long for its column has its help in a line below.
-    text = re.sub(r"\n {20,}(?=\S)", "  ", printed.getvalue())
+    text = re.sub(r"\n {20,}(?=\S)", "  ", printed.getvalue().partition("\nexamples:\n")[0])
     for line in text.splitlines():
         if line.startswith("usage: "):
             yield f"{where}: {line}"

@@ -718,23 +718,26 @@ int set_slots(bool enable) noexcept {
   if (PyType_Ready(&pattern) < 0) {
     return -1;
   }
-  const std::pair<const char*, void*> slots[] = {
-      {"__buffer__", reinterpret_cast<void*>(getbuffer)},
-      {"__release_buffer__", reinterpret_cast<void*>(releasebuffer)}};
-  for (const auto& [name, function] : slots) {
-    OwnedRef ours;
-    if (enable) {
-      const OwnedRef wrapper(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&pattern), name));
-      ours = OwnedRef(
-          wrapper ? PyDescr_NewWrapper(
-                        reinterpret_cast<PyTypeObject*>(THPVariableClass),
-                        reinterpret_cast<PyWrapperDescrObject*>(wrapper.get())->d_base, function)
-                  : nullptr);
-      if (!ours) {
+  struct Slot {
+    const char* name;
+    void* function;
+    PyObject* ours;  // owned, for good
+  };
+  static Slot slots[] = {
+      {"__buffer__", reinterpret_cast<void*>(getbuffer), nullptr},
+      {"__release_buffer__", reinterpret_cast<void*>(releasebuffer), nullptr}};
+  for (Slot& slot : slots) {
+    if (!slot.ours) {
+      const OwnedRef wrapper(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&pattern), slot.name));
+      slot.ours = wrapper ? PyDescr_NewWrapper(
+                                reinterpret_cast<PyTypeObject*>(THPVariableClass),
+                                reinterpret_cast<PyWrapperDescrObject*>(wrapper.get())->d_base, slot.function)
+                          : nullptr;
+      if (!slot.ours) {
         return -1;
       }
     }
-    if (PyObject_SetAttrString(THPVariableClass, name, ours.get()) < 0) {
+    if (PyObject_SetAttrString(THPVariableClass, slot.name, enable ? slot.ours : nullptr) < 0) {
       return -1;
     }
   }
@@ -743,27 +746,32 @@ int set_slots(bool enable) noexcept {
 
 #else
 
-// A slot is inherited when a class is made, so those that exist are told one by one.
-int set_slots(PyTypeObject* type, bool enable) noexcept {
+// A slot is inherited when a class is made, so those that exist are told one by one. CPython has them as weak
+// references in a dictionary of the class, from which `__subclasses__` makes a list, for much more time.
+void set_slots(PyTypeObject* type, bool enable) noexcept {
   if (PyBufferProcs* procs = type->tp_as_buffer) {
     if (enable && !procs->bf_getbuffer) {
       *procs = {getbuffer, releasebuffer};
     } else if (!enable && procs->bf_getbuffer == getbuffer) {
       *procs = {nullptr, nullptr};
     }
-    PyType_Modified(type);
   }
-  const OwnedRef subclasses(
-      PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyType_Type), "__subclasses__", "O", type));
-  int result = subclasses ? 0 : -1;
-  for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(subclasses.get()); ++i) {
-    result = set_slots(reinterpret_cast<PyTypeObject*>(PyList_GET_ITEM(subclasses.get(), i)), enable);
+  if (!type->tp_subclasses) {
+    return;
   }
-  return result;
+  Py_ssize_t position = 0;
+  PyObject* reference;
+  while (PyDict_Next(type->tp_subclasses, &position, nullptr, &reference)) {
+    PyObject* subclass = PyWeakref_GET_OBJECT(reference);
+    if (subclass != Py_None) {
+      set_slots(reinterpret_cast<PyTypeObject*>(subclass), enable);
+    }
+  }
 }
 
 int set_slots(bool enable) noexcept {
-  return set_slots(reinterpret_cast<PyTypeObject*>(THPVariableClass), enable);
+  set_slots(reinterpret_cast<PyTypeObject*>(THPVariableClass), enable);
+  return 0;
 }
 
 #endif

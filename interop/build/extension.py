@@ -73,7 +73,7 @@ def Extension(  # noqa: N802
     **kwargs
         As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
         ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise; and, for g++ on Linux,
-        -fopenmp, for loops on torch's threads. ``-fno-openmp`` takes it away. Do not link with -fopenmp.
+        -fopenmp, for prange on torch's threads. ``-fno-openmp`` takes it away. Do not link with -fopenmp.
     """
     check_name(name)
     if isinstance(sources, (str, os.PathLike)) or not all(isinstance(s, (str, os.PathLike)) for s in sources):

@@ -25,6 +25,7 @@ INCLUDES = """\
 
 #include "interop/convert.h"
 #include "interop/method.h"
+#include "interop/symint.h"
 
 """
 

@@ -18,13 +18,11 @@ from interop.codegen import stable, types
 # Types that Cython cannot hold or pass, so what takes or returns one is not declared. Each with the reason.
 LEFT_OUT = {
     "Dimname": "named tensors, which torch 2.13 removed",
-    "SymInt": "a size that may be symbolic, as the result of private functions and of sym_size: t.size() is a number",
-    "SymBool": "a symbolic truth value; eager code has plain ones",
     "QScheme": "an enum of deprecated eager quantization",
     "Stream": "has no default constructor, which a Cython variable needs",
 }
 
-STABLE_LEFT_OUT = {"Storage": "torch's C interface has none"}
+STABLE_LEFT_OUT = dict.fromkeys(["Storage", "SymInt", "SymBool"], "torch's C interface has none")
 
 _CYTHONS = (
     "by cdef cimport cpdef ctypedef enum exec extern gil include inline nogil print public readonly struct union "
@@ -101,19 +99,16 @@ def _signatures(function: NativeFunction, method: bool) -> Iterator[CppSignature
     if (Variant.method if method else Variant.function) not in function.variants:
         return
     group = CppSignatureGroup.from_native_function(function, method=method)
-    yield from group.signatures(symint=False)
+    yield from group.signatures()
 
 
 def _note_by_hand(function: NativeFunction, surface: Surface) -> None:
-    if "sym_" in str(function.func.name):
-        surface.left_out[str(function.func)] = f"SymInt: {LEFT_OUT['SymInt']}"
-    else:
-        surface.by_hand.add(str(function.func))
+    surface.by_hand.add(str(function.func))
 
 
 def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
     operator = function.func.name.unambiguous_name()
-    wrapper = operator + ("_faithful" if signature.faithful else "")
+    wrapper = operator + ("_symint" if signature.symint else "") + ("_faithful" if signature.faithful else "")
     parameters = tuple(
         Parameter(binding.type, _safe(binding.name), binding.default is not None) for binding in signature.arguments()
     )
@@ -125,7 +120,7 @@ def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
     passed = ", ".join(argument.expr for argument in arguments)
     return Declaration(
         name=signature.name(),
-        result=cpp.returns_type(function.func.returns, symint=False).cpp_type(),
+        result=cpp.returns_type(function.func.returns, symint=signature.symint).cpp_type(),
         parameters=parameters,
         schema=str(function.func),
         wrapper=wrapper,

@@ -11,7 +11,7 @@ class UnknownTypeError(Error):
     """A C++ type that no table has. The generator stops, because leaving a function out silently is a defect."""
 
 
-NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList", "ScalarList"])
+NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList", "ScalarList", "SymInt", "SymIntList"])
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,9 @@ PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
     "at::TensorOptions": Kind(("TensorOptions", "ScalarType"), open=True),
     "at::IntArrayRef": Kind(("IntList",), open=True),
     "at::OptionalIntArrayRef": Kind(("IntList",), open=True),
+    "c10::SymInt": Kind(("SymInt",), open=True),
+    "c10::SymIntArrayRef": Kind(("SymIntList",), open=True),
+    "at::OptionalSymIntArrayRef": Kind(("SymIntList",), open=True),
     "at::TensorList": Kind(("TensorList",), open=True),
     "const at::ITensorListRef &": Kind(("TensorList",), open=True),
     "at::ArrayRef<at::Scalar>": Kind(("ScalarList",), open=True),

@@ -27,6 +27,8 @@ from c10.core.MemoryFormat cimport MemoryFormat
 from c10.core.Scalar cimport Scalar
 from c10.core.ScalarType cimport ScalarType
 from c10.core.Storage cimport Storage
+from c10.core.SymBool cimport SymBool
+from c10.core.SymInt cimport SymInt
 from c10.core.TensorOptions cimport TensorOptions
 from interop.array cimport BoolArray2, BoolArray3, BoolArray4
 from interop.exceptions cimport translate_exception
@@ -76,6 +78,7 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
     ctypedef const vector[int64_t]& IntList
     ctypedef const vector[double]& DoubleList
     ctypedef const vector[Scalar]& ScalarList
+    ctypedef const vector[SymInt]& SymIntList
     ctypedef const vector[Tensor]& TensorList
 
     cppclass Tensor(TensorBase):
@@ -122,7 +125,8 @@ FUNCTIONS = (
     PRELUDE
     + """
 from ATen.core.TensorBody cimport (
-    CScalar, CTensor, CTensorBase, DoubleList, IntList, OptionalTensorList, ScalarList, Tensor, TensorList,
+    CScalar, CTensor, CTensorBase, DoubleList, IntList, OptionalTensorList, ScalarList, SymIntList, Tensor,
+    TensorList,
 )
 
 cdef extern from "interop/functions.h" nogil:
@@ -175,11 +179,12 @@ def _without(text: str) -> str:
     """Declarations without what modules for many releases do not have."""
     kept = "".join(line for line in text.splitlines(keepends=True) if not _LACKS.match(line))
     copy = "Tensor(const TensorBase& other) {}"
-    return kept.replace(copy.format("noexcept"), copy.format("except +translate_exception"))
+    return kept.replace("SymIntList, ", "").replace(copy.format("noexcept"), copy.format("except +translate_exception"))
 
 
 _LACKS = re.compile(
-    r"from c10.core.Storage|    cppclass TensorIndex|    # One index of|        pass\n"
+    r"from c10.core.(?:Storage|SymBool|SymInt) |    ctypedef const vector.SymInt"
+    r"|    cppclass TensorIndex|    # One index of|        pass\n"
     r"| +(Tensor&?|cbool|void) (conj|toType|mutable_grad|grad|backward|retain_grad|retains_grad|set_data|data"
     r"|tensor_data|variable_data|requires_grad_)\(| +Tensor&? index(_put_)?\(const vector\[TensorIndex\]"
 )

@@ -5,10 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from interop.build.extension import check_name
 from interop.cli import USAGE, CommandError, Parser
-from interop.cython.dependencies import package_root
-from interop.cython.translate import TranslationError, check_written, translate
 from interop.paths import get_include
 
 __all__ = ["main"]
@@ -21,6 +18,11 @@ def main(arguments: list[str]) -> None:
     parser = Parser(
         prog="python -m interop cythonize",
         description="Translate a .pyx to C++, with the declarations on the path and what interop.build checks.",
+        examples={
+            "python -m interop cythonize m.pyx --output build/m.cpp --headers build/headers": "for a module `m`",
+            "python -m interop cythonize src/cells/ops.pyx --module cells.ops --output build/ops.cpp --headers build/h "
+            "--depfile build/ops.d": "for one in a package; make and ninja then know what it cimports",
+        },
     )
     parser.add_argument("source", metavar="SOURCE.pyx")
     parser.add_argument("--output", metavar="FILE.cpp", required=True, help="the C++ file")
@@ -30,6 +32,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--stable", action="store_true", help="for many releases of torch, as config has flags for")
     parser.add_argument("--depfile", metavar="FILE", help="what the C++ file depends on, as make and ninja read it")
     options = parser.parse_args(arguments)
+    # Here, because Cython and torch are imported with them, for which the help would have to wait.
+    from interop.build.extension import check_name
+    from interop.cython.dependencies import package_root
+    from interop.cython.translate import TranslationError, check_written, translate
+
     source = Path(options.source)
     if not source.is_file():
         raise CommandError(f"SOURCE.pyx must be a file, and there is no {str(source)!r}", USAGE)

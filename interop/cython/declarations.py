@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,16 @@ __all__ = ["OPERATORS", "Selection", "cut", "select"]
 GENERATED = ("interop/functions.pxd", "ATen/core/TensorBody.pxd")
 HAND_ON = ("ATen/__init__.pxd", "ATen/Functions.pxd", "interop/__init__.pxd", "torch/__init__.pxd", "torch/stable.pxd")
 """Cimport for others what further files declare."""
+OF_ONE_RELEASE = (
+    *("ATen/Context", "ATen/TensorIndexing", "ATen/TensorIterator", "ATen/cuda", "ATen/dlpack"),
+    *("c10/core/CachingDeviceAllocator", "c10/core/Event", "c10/core/GradMode", "c10/core/Storage"),
+    *("c10/core/StreamGuard", "c10/core/SymBool", "c10/core/SymInt", "c10/core/SymIntArrayRef", "c10/cuda"),
+    *("interop/accessor", "interop/bridges", "interop/caching_allocator", "interop/context", "interop/cuda"),
+    *("interop/dlpack", "interop/elementwise", "interop/generator", "interop/indexing", "interop/instruction_sets"),
+    *("interop/iterator", "interop/manual", "interop/reduction", "interop/vector_math", "interop/warnings"),
+    *("torch/_types", "torch/autograd", "torch/csrc"),
+)
+"""Modules and packages of declarations that stable modules do not have, because their headers are torch's C++."""
 HEADER = "interop/functions.h"
 OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
 STABLE_OPERATORS = "#include <interop/stable/arithmetic.h>\n#include <interop/stable/python_call.h>\n"
@@ -27,6 +37,7 @@ STABLE_OPERATORS = "#include <interop/stable/arithmetic.h>\n#include <interop/st
 _DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[^"]+")?(?:\[[\w, ]+\])?\(.*\) except \+translate_exception$')
 _CIMPORT = re.compile(r"^(from \S+ cimport) (\([^)*]*\)|[^\n(*]*)\n", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_NO_CODE = re.compile(r'#.*|"[^"\n]*"')
 
 
 @dataclass(frozen=True)
@@ -44,15 +55,16 @@ def select(
     """Write below `folder` what a source that consists of the files `read` can need of `pxd` and `include`.
 
     It lies in a folder that is named by a hash of its content, so a build that needs the same again finds the files
-    unchanged. `stable` are the folders of declarations and headers that come before those of the same names.
+    unchanged. `stable` are the folders of declarations and headers that come before those of the same names. All that
+    such a module has then lies there: Cython searches first where the declarations lie that it reads.
     """
     names = {name for path in read for name in _NAME.findall(read_source(path))}
     whole = _texts(pxd)
     chosen = {path: whole[path] for path in whole if path.name == "__init__.pxd"}  # so that each folder is a package
     if stable:
         instead = _texts(stable[0])
-        whole |= instead
-        chosen |= instead
+        whole = {path: text for path, text in whole.items() if not _of_one_release(path)} | instead
+        chosen = dict(whole)
         include = stable[1]
     for name in GENERATED:
         # The build of this package itself has not generated them yet, and needs none.
@@ -60,7 +72,7 @@ def select(
             chosen[path] = "".join(_needed(whole[path], names))
     for name in HAND_ON:
         if (path := Path("pxd", name)) in whole:
-            chosen[path] = _without_unused(whole[path], names)
+            chosen[path] = _without_unused(whole[path], names, whole)
     if (include / HEADER).exists():
         chosen[Path("include", HEADER)] = cut((include / HEADER).read_text(), names)
     digest = hashlib.sha256(repr(whole | chosen).encode()).hexdigest()[:16]
@@ -90,17 +102,28 @@ def _needed(text: str, names: set[str]) -> Iterator[str]:
             yield line
 
 
-def _without_unused(text: str, names: set[str]) -> str:
+def _of_one_release(path: Path) -> bool:
+    """Whether `path`, below a folder pxd, is one of `OF_ONE_RELEASE` or lies in one."""
+    module = path.relative_to("pxd").with_suffix("")
+    return any(module.is_relative_to(one) for one in OF_ONE_RELEASE)
+
+
+def _without_unused(text: str, names: set[str], whole: Mapping[Path, str]) -> str:
     """Declarations that cimport of what they hand on `names` alone: each cimport brings headers into the module.
 
-    A cimport with a star stays.
+    Of the modules of `whole`, they cimport what these have. A cimport with a star stays.
     """
 
     def shortened(cimport: re.Match[str]) -> str:
-        kept = [one.strip() for one in cimport[2].strip("()").split(",") if used & set(_NAME.findall(one))]
+        file = Path("pxd", *cimport[1].split()[1].split("."))
+        if _of_one_release(file) and file.with_suffix(".pxd") not in whole:
+            return ""
+        there = whole.get(file.with_suffix(".pxd"))
+        wanted = used if there is None else used & set(_NAME.findall(_NO_CODE.sub("", there)))
+        kept = [one.strip() for one in cimport[2].strip("()").split(",") if wanted & set(_NAME.findall(one))]
         return f"{cimport[1]} {', '.join(kept)}\n" if kept else ""
 
-    used = names | set(_NAME.findall(re.sub(r"#.*", "", _CIMPORT.sub("", text))))
+    used = names | set(_NAME.findall(_NO_CODE.sub("", _CIMPORT.sub("", text))))
     return _CIMPORT.sub(shortened, text)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from Cython.Compiler import Errors
+from Cython.Compiler import Errors, PyrexTypes
 
 from interop.cython.declared_names import module_of_ours, names_in
 from interop.cython.patches import replaced
@@ -27,7 +27,7 @@ _NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
 _UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not declared)$")
 _NOT_CIMPORTED = re.compile(r"'(\w+)' is not a cimported module")
-_NOT_IN_PACKAGE = re.compile(r"'(ATen|c10|interop|torch)/(?:\w+/)*(\w+)\.pxd' not found")
+_NOT_IN_PACKAGE = re.compile(r"'((ATen|c10|interop|torch)/(?:\w+/)*(\w+))\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
 # What is declared as Python's tensors; `at.Tensor x` is C++, and a `Tensor x` is what was cimported under that name.
 _DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
@@ -148,9 +148,13 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
         return "the packages are called ATen and torch: cimport ATen as at"
     elsewhere = _NOT_IN_PACKAGE.match(message)
     if elsewhere:
-        if elsewhere[2] in names_in(get_pxd_dir(), "ATen"):
-            return f"write at.{elsewhere[2]}, after: cimport ATen as at"
-        return _of_ours(elsewhere[2]) or _near(elsewhere[1], elsewhere[2])
+        path, package, name = elsewhere.groups()
+        files = (Path(get_pxd_dir(), f"{one}.pxd") for one in (path, path.rpartition("/")[0]))
+        if any(file.exists() for file in files) or name in names_in(get_pxd_dir(), package):
+            return f"modules for many releases of torch have no {path.replace('/', '.')}: build this one without stable"
+        if name in names_in(get_pxd_dir(), "ATen"):
+            return f"write at.{name}, after: cimport ATen as at"
+        return _of_ours(name) or _near(package, name)
     not_cimported = _NOT_CIMPORTED.match(message)
     if not_cimported and not_cimported[1] in _PACKAGES:
         return f"`import` is for Python's module; write as well: cimport {_PACKAGES[not_cimported[1]]}"
@@ -208,9 +212,24 @@ def _declared(lines: list[str], line: int) -> set[str]:
 
 @contextlib.contextmanager
 def hints() -> Iterator[None]:
-    """While this lasts, Cython's messages have a second line with the hint, if there is one."""
-    with replaced(Errors.CompileError, "__init__", _with_hint):
+    """While this lasts, Cython's messages have a second line with the hint, if there is one.
+
+    What Cython says of the GIL that looking for an exception takes is left out where our headers take none for that.
+    """
+    with (
+        replaced(Errors.CompileError, "__init__", _with_hint),
+        replaced(PyrexTypes, "write_noexcept_performance_hint", _without_ours),
+    ):
         yield
+
+
+def _without_ours(original: Callable) -> Callable:
+    def write(position: Any, env: Any, *arguments: Any, **options: Any) -> None:
+        # With interop/callback.h, which comes with each of our declarations, the advice `noexcept` would lose errors.
+        if "interop" not in env.global_scope().context.modules:
+            original(position, env, *arguments, **options)
+
+    return write
 
 
 def _of_python(name: str) -> str:

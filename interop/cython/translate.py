@@ -48,6 +48,9 @@ _ENDS = re.compile(r"\*/|\?\?/|[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 _AND = " with "
 
+_TYPES = re.compile(r"'[^']*'|\([^)]*\)")
+"""What messages about one cause differ in, where a function is compiled for several types."""
+
 # Cython keeps caches and settings for the whole process, and what we replace in it is replaced for all threads.
 _one_at_a_time = threading.RLock()
 # A child process would find all that half way, and the lock taken for good; so a fork waits for another thread's
@@ -193,7 +196,7 @@ def translate(
             # In #line directives a path stands as it is. Without them, errors of g++ are in lines of the C++.
             has_lines = options.get("emit_linenums", False) and not any('"' in one for one in source.read)
             arguments = options | {
-                "include_path": [str(selection.pxd), str(source.pxd), *source.include_path],
+                "include_path": [str(selection.pxd), *([] if stable else [str(source.pxd)]), *source.include_path],
                 "compiler_directives": DIRECTIVES | dict(directives or {}),
                 "cplus": cplus,
                 "emit_linenums": has_lines,
@@ -287,14 +290,21 @@ class _Output:
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._texts: list[str] = []
+        self._seen: set[tuple] = set()
 
     def clear(self) -> None:
         """Forget all."""
         self.diagnostics.clear()
         self._texts.clear()
+        self._seen.clear()
+
+    def has(self, error: Errors.CompileError) -> bool:
+        """Whether the same was said of this place, perhaps of other types: of a fused function, once for each."""
+        return error.position is not None and _cause(error) in self._seen
 
     def add(self, error: Errors.CompileError) -> None:
         self._texts.append(str(error))
+        self._seen.add(_cause(error))
         message, *more = (error.message_only or "").strip().splitlines() or [""]
         hint = next((line.removeprefix(HINT) for line in more if line.startswith(HINT)), None)
         if error.position is None:
@@ -337,6 +347,11 @@ def collected() -> Iterator[_Output]:
         del kind.reported
 
 
+def _cause(error: Errors.CompileError) -> tuple:
+    source, line, column = error.position[:3] if error.position else (None, 0, 0)
+    return (id(source), line, column, _TYPES.sub("", error.message_only or ""))
+
+
 class _Reported:
     """What Cython notes in an error when it tells of it, and not when it holds it back, perhaps to drop it.
 
@@ -347,7 +362,7 @@ class _Reported:
         self._output = output
 
     def __get__(self, error: Errors.CompileError, owner: type) -> bool:
-        return bool(vars(error).get("reported"))
+        return bool(vars(error).get("reported")) or self._output.has(error)
 
     def __set__(self, error: Errors.CompileError, value: bool) -> None:
         if value and not vars(error).get("reported"):

@@ -4,10 +4,13 @@ It works where ``import interop`` fails, since this is what it is asked about: n
 what it imports to look at it may fail. The exit status is 1 where there is a problem.
 """
 
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from interop.cli import USAGE, CommandError, Parser
-from interop.doctor.finding import Level
+from interop.doctor.finding import Finding, Level
 
 __all__ = ["main"]
 
@@ -16,14 +19,25 @@ def main(arguments: list[str]) -> int:
     """Run ``python -m interop doctor`` with `arguments`, and return the exit status."""
     from interop.doctor.page import show
 
-    parser = Parser(prog="python -m interop doctor", description=__doc__.partition(": ")[2].partition("\n")[0])
+    parser = Parser(
+        prog="python -m interop doctor",
+        description=__doc__.partition(": ")[2].partition("\n")[0],
+        examples={
+            "python -m interop doctor": "is everything there, and does it fit together?",
+            "python -m interop doctor build/lib/ops.so": "what is wrong with a module that cannot be imported",
+            "python -m interop doctor --json": "the same for programs: every finding with its level and its fix",
+        },
+    )
     parser.add_argument(
         "modules", metavar="MODULE.so", nargs="*", help="look at this compiled extension module as well"
     )
     parser.add_argument("--no-import", action="store_true", help="do not import MODULE.so, whose code would run")
+    parser.add_argument("--json", action="store_true", help="print the findings for programs, when all are there")
     parser.add_argument("--coverage", action="store_true", help="say how much of ATen is declared, and nothing else")
     options = parser.parse_args(arguments)
     if options.coverage:
+        if options.json:
+            parser.error("--coverage prints text only: leave out --json")
         return _print_coverage()
     files = [Path(module) for module in options.modules]
     for file in files:
@@ -31,26 +45,37 @@ def main(arguments: list[str]) -> int:
             kind = "a folder" if file.is_dir() else "no file"
             raise CommandError(f"MODULE.so must be a compiled extension module, and {str(file)!r} is {kind}", USAGE)
 
-    # Asked for one by one, so that what is known already is shown where looking at the next takes long, or crashes.
+    # Looked at one by one, so that what is known already is shown where the next takes long, or crashes.
+    report = []
+    for title, findings in _examine(files, run=not options.no_import):
+        report.append((title, findings))
+        if not options.json:
+            show(title, findings)
+    found = [finding for _, findings in report for finding in findings]
+    problems = sum(finding.level is Level.PROBLEM for finding in found)
+    warnings = sum(finding.level is Level.WARNING for finding in found)
+    if options.json:
+        sections = [{"title": title, "findings": [asdict(finding) for finding in found]} for title, found in report]
+        print(json.dumps({"problems": problems, "warnings": warnings, "sections": sections}, indent=1))
+    else:
+        print(f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}")
+    return int(problems > 0)
+
+
+def _examine(files: list[Path], run: bool) -> Iterator[tuple[str, list[Finding]]]:
+    """The titles and findings of all sections: those of the environment, and one for each module."""
     from interop.doctor import environment
 
-    found = []
     for title, examine in environment.SECTIONS.items():
-        found += (findings := examine())
-        if findings:
-            show(title, findings)
+        if findings := examine():
+            yield title, findings
     if files:
         try:
             from interop.doctor.module import examine_module
         except ModuleNotFoundError as error:
             raise CommandError(f"modules are read by pyelftools, and {error}. Run: pip install pyelftools") from error
         for file in files:
-            found += (findings := examine_module(file, run=not options.no_import))
-            show(str(file), findings)
-    problems = sum(finding.level is Level.PROBLEM for finding in found)
-    warnings = sum(finding.level is Level.WARNING for finding in found)
-    print(f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}")
-    return int(problems > 0)
+            yield str(file), examine_module(file, run=run)
 
 
 def _print_coverage() -> int:

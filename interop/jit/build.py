@@ -51,7 +51,6 @@ _CODES = {
     "File size limit exceeded": errno.EFBIG,
 }
 _NO_SPACE = re.compile("|".join(_CODES))
-_QUOTING = ("#error", "static assertion")
 
 
 @dataclass(frozen=True)
@@ -304,8 +303,9 @@ def _explained(job: Build, generated: Generated | None, failed: CommandFailedErr
     found = parse_output(failed.output, generated, lambda path: path in written or not is_fixed(path))
     reason = ""
     placed = any(one.path for one in found)  # then the output may quote anything from the sources
-    # Of a precompiled header that it cannot write, g++ says so in the last line that it has read.
-    said = [one.message for one in found if not one.message.startswith(_QUOTING)] if placed else [failed.output]
+    # Of a precompiled header that it cannot write, g++ says so in the last line that it has read. What that line itself
+    # says, as by `#error`, is its author's.
+    said = [one.message for one in found if not _NO_SPACE.search(one.text or "")] if placed else [failed.output]
     full = _NO_SPACE.search("\n".join(said))
     if full:
         code = _CODES[full[0]]

@@ -28,6 +28,9 @@ from c10.core.ScalarType cimport (
     kUInt32, kUInt64, promoteTypes, toString,
 )
 from c10.core.Storage cimport Storage
+from c10.core.SymBool cimport SymBool
+from c10.core.SymInt cimport SymInt
+from c10.core.SymIntArrayRef cimport SymIntArrayRef
 from c10.core.TensorOptions cimport TensorOptions
 from c10.util.ArrayRef cimport ArrayRef, IntArrayRef
 from c10.util.BFloat16 cimport BFloat16

@@ -895,6 +895,55 @@ def test_blocks_that_overlap():
         memoryview(torch.ones(2))
 
 
+def is_enabled():
+    try:
+        memoryview(torch.ones(2))
+    except TypeError:
+        return False
+    return True
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["enable", "disable", "enter", "exit", "drop"]), st.integers(0, 9))))
+def test_any_order_of_settings_and_blocks(steps):
+    """Against a list: what is set outside of blocks counts until it is taken back, and for good when it is dropped."""
+    made, outside, blocks, forever = [], [], [], False
+    for step, number in steps:
+        if step in ("enable", "disable"):
+            wanted = step == "enable"
+            made.append((interop.enable_buffer_protocol() if wanted else interop.disable_buffer_protocol(), wanted))
+            outside.append(made[-1])
+            expected = wanted
+        elif step == "exit" and blocks:
+            block = blocks[number % len(blocks)]
+            blocks.reverse()
+            blocks.remove(block)  # the last one, if it was entered more than once
+            blocks.reverse()
+            block[0].__exit__(None, None, None)
+            expected = blocks[-1][1] if blocks else outside[-1][1] if outside else forever
+        elif step == "enter" and made:
+            block = made[number % len(made)]
+            outside = [one for one in outside if one is not block]
+            blocks.append(block)
+            block[0].__enter__()
+            expected = block[1]
+        elif step == "drop" and made:
+            one = made.pop(number % len(made))
+            if one in outside:
+                place = outside.index(one)
+                forever = one[1]
+                del outside[: place + 1]
+            one = None
+            continue
+        else:
+            continue
+        assert is_enabled() == expected
+    for block, _ in reversed(blocks):
+        block.__exit__(None, None, None)
+    interop.disable_buffer_protocol()
+    assert not is_enabled()
+
+
 def test_enabling_and_disabling():
     tensor = torch.ones(2)
 

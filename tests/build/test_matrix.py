@@ -151,14 +151,14 @@ def test_the_table_has_the_newest_of_each_stack(matrix):
     lines = [
         line("2.9.0", "aaa", failed=3),
         line("2.10.0+cpu", "bbb"),
-        line("2.9.0", "ccc"),
+        line("2.9.0", "ccc") | {"one binary": {"sha256": "0123abcdef"}},
         line("2.9.0", "ddd", tests=["tests/build"]),
         {"asked": {"torch": "2.10.0"}, "commit": "eee", "tests": [*matrix.NOT_SLOW], "error": "no such compiler"},
     ]
     rows = matrix.section(lines).splitlines()
     assert rows[2:] == [
-        "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 | 2026-01-01 | bbb |",
-        "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 | 2026-01-01 | ccc |",
+        "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 |  | 2026-01-01 | bbb |",
+        "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 | 0123abcd | 2026-01-01 | ccc |",
     ]
 
 

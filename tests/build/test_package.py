@@ -12,19 +12,22 @@ import venv
 import zipfile
 
 import pytest
-from conftest import BUILD, PROJECTS, TESTS, built, digest_of, run
+import torch
+from conftest import BUILD, PROJECTS, TESTS, built, digest_of, run, tracked
+
+import interop
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = TESTS.parent
 # Modules that were compiled with the checkout, whose declarations and headers are those of the wheel to the byte, and a
 # use of each with the wheel: one for each compiled part of the package.
-WITH_WHEEL = {
-    "mirrors": "import mirrors",
-    "plain_cxx": "import plain",
-    "library": "import operators, torch; torch.ops.interop_test.scaled_mm",
-    "bridges": "import bridged, numpy; assert bridged.numpy_and_back(numpy.full(3, 2.0)).tolist() == [4, 4, 4]",
-}
+WITH_WHEEL = (
+    "import mirrors",
+    "import plain",
+    "import operators, torch; torch.ops.interop_test.scaled_mm",
+    "import bridged, numpy; assert bridged.numpy_and_back(numpy.full(3, 2.0)).tolist() == [4, 4, 4]",
+)
 # Prints what setup.py says of its extensions.
 BUILT_FROM = """
 import json, setuptools
@@ -40,14 +43,6 @@ GENERATED = {
 }
 
 
-def tracked(*patterns):
-    """The files that git has; in a copy without git, those that are there."""
-    listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode:
-        pytest.skip("not a git checkout, so there is no list of files to compare with")
-    return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
-
-
 def test_the_package_is_built_again_when_any_native_source_changes():
     """By pip and by make. Ninja then finds what includes the file."""
     extensions = run([sys.executable, "-P", "-c", BUILT_FROM], cwd=ROOT)
@@ -60,8 +55,11 @@ def test_the_package_is_built_again_when_any_native_source_changes():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def flags_of_a_user():
-    """The wheel is built as it is published, and what is built against it as users do."""
+def flags_of_a_user(site):
+    """The wheel is built as it is published, and what is built against it as users do.
+
+    The modules of `site` are there before: without the flags of the tests, all of them would be compiled anew.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CFLAGS", raising=False)
         yield
@@ -112,9 +110,7 @@ def test_the_wheel_has_nothing_else(distributions):
 
 
 def test_the_wheel_asks_for_the_torch_that_it_was_built_for(distributions):
-    from torch import __version__
-
-    major, minor = __version__.split(".")[:2]
+    major, minor = torch.__version__.split(".")[:2]
     with zipfile.ZipFile(distributions["wheel"]) as wheel:
         (metadata,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
         text = wheel.read(metadata).decode()
@@ -122,10 +118,27 @@ def test_the_wheel_asks_for_the_torch_that_it_was_built_for(distributions):
     assert "License-Expression: BSD-3-Clause" in text
 
 
+def test_the_wheel_says_what_is_compiled_in(distributions):
+    """A bill of materials, where PEP 770 has it, with the licences of all whose headers ninja has seen."""
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        (name,) = (name for name in wheel.namelist() if ".dist-info/sboms/" in name)
+        bill = json.loads(wheel.read(name))
+        record = wheel.read(name.partition("/")[0] + "/RECORD").decode()
+    assert name in record
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", interop.__version__)
+    components = {component["name"]: component for component in bill["components"]}
+    assert components.keys() >= {"torch", "numpy", "Cython", "CPython", "libstdc++"}
+    assert components["torch"]["version"] == torch.__version__
+    for name in components.keys() - {"Cython", "libstdc++"}:
+        (licence,) = components[name]["licenses"]
+        assert "Copyright" in licence["license"]["text"]["content"], name
+
+
 def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
     with tarfile.open(distributions["sdist"]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    wanted = tracked("pxd", "csrc", "interop", "setup.py", "pyproject.toml", "LICENSE", "README.md")
+    named = ("setup.py", "pyproject.toml", "LICENSE", "README.md", "CITATION.cff", "SECURITY.md", "docs/changelog.md")
+    wanted = tracked("pxd", "csrc", "interop", "tools/sbom.py", *named)
     assert wanted <= names, wanted - names
     assert names & (GENERATED | {"interop/_build_info.py", "csrc/include/interop/functions.h"}) == set()
 
@@ -152,7 +165,7 @@ def test_the_wheel_in_a_fresh_environment(distributions, site):
     shutil.copytree(PROJECTS / "consumer", copy)
     pip = [python, "-P", "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", own]
     run([*pip, copy], env=variables)
-    for use in WITH_WHEEL.values():
+    for use in WITH_WHEEL:
         run([python, "-P", "-c", use], env=variables | {"PYTHONPATH": str(own)})
     tests = [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS / "cython" / "test_consumer.py"]
     output = run(tests, env=variables | {"INTEROP_TEST_SITE": str(own)}, cwd=BUILD)

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import pkgutil
 import tomllib
@@ -35,6 +36,8 @@ def exceptions():
     """All exception classes that modules of the package define."""
     for found in pkgutil.walk_packages(interop.__path__, "interop."):
         if found.name.rpartition(".")[2] == "__main__" or ".templates" in found.name:
+            continue
+        if found.name == "interop.numba" and importlib.util.find_spec("numba") is None:
             continue
         for _, value in inspect.getmembers(importlib.import_module(found.name), inspect.isclass):
             if issubclass(value, BaseException) and value.__module__ == found.name:

@@ -422,7 +422,8 @@ def build_tools(variant: Variant) -> Path:
 def sources(project: Path) -> list[Path]:
     """The files that a project is built from, without what a build made of them."""
     if project == ROOT:
-        top = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "csrc", "interop", "pxd", "stable")
+        top = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "tools/sbom.py")
+        top += ("csrc", "interop", "pxd", "stable")
         places = [ROOT / name for name in top]
     else:
         places = [project]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import BUILD
+from conftest import BUILD, TESTS
 from torch.utils.cpp_extension import include_paths
 
 import interop
@@ -163,3 +163,12 @@ def test_the_package_hands_on_what_is_not_atens():
     assert len(names) > 50
     assert not names & set(dir(interop))
     assert not names & entries("ATen").keys()
+
+
+@pytest.mark.long
+def test_the_reference_lists_what_there_is(monkeypatch):
+    """Here, because Cython has read all declarations for the tests above."""
+    monkeypatch.syspath_prepend(TESTS.parent / "tools")
+    from pxd_reference import PAGE, page
+
+    assert PAGE.read_text() == page(PXD), "run: python tools/pxd_reference.py"

@@ -1,6 +1,5 @@
 """Sources with guards and names in many forms: what Cython's grammar makes of them decides, not how they look."""
 
-import os
 import re
 from pathlib import Path
 
@@ -144,9 +143,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.long
-@settings(
-    max_examples=int(os.environ.get("INTEROP_EXAMPLES", 40)), deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(source=sources())
 def test_the_first_that_is_refused(folder, source):
     text, first = source

@@ -12,24 +12,29 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import BUILD, TESTS, fingerprint
+from conftest import BUILD, TESTS, fingerprint, needs_stable
 from surface.calls import every_call, module
+
+from interop.toolchain import MINIMUM_STABLE
 
 ALL = os.environ.get("INTEROP_SURFACE") == "all"
 CALLS_A_FILE = 600
 
 
-def compile_calls(name, calls, stamp):
-    """Compiles `calls` as module `name`; returns what went wrong. `stamp` stands for everything else that matters."""
+def compile_calls(name, calls, stamp, stable):
+    """Compiles `calls` as module `name`; returns what went wrong. `stamp` stands for everything else that matters.
+
+    `stable` is none, or the first of the releases of torch that the module is for.
+    """
     folder = BUILD / "surface" / name
     folder.mkdir(parents=True, exist_ok=True)
-    text = module(calls)
+    text = module(calls, for_stable=bool(stable))
     wanted = hashlib.sha256((stamp + text).encode()).hexdigest()
     done = folder / "done"
     if done.exists() and done.read_text() == wanted:
         return ""
     (folder / f"{name}.pyx").write_text(text)
-    command = [sys.executable, TESTS / "cython" / "surface" / "compile.py", f"{name}.pyx"]
+    command = [sys.executable, TESTS / "cython" / "surface" / "compile.py", f"{name}.pyx", *stable]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     if run.returncode:
         return f"{run.stdout}{run.stderr}"
@@ -37,23 +42,27 @@ def compile_calls(name, calls, stamp):
     return ""
 
 
-def compile_all(units):
+def compile_all(units, stable=()):
     """What went wrong in each unit, by its name; `units` are calls by name, compiled on all processors."""
     stamp = fingerprint(TESTS / "cython" / "surface")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(units, pool.map(lambda unit: compile_calls(*unit, stamp), units.items()), strict=True))
+        return dict(zip(units, pool.map(lambda unit: compile_calls(*unit, stamp, stable), units.items()), strict=True))
 
 
 @pytest.mark.slow
-def test_every_declared_signature(capsys):
-    calls = every_call()
+@pytest.mark.parametrize(
+    "stable", [(), pytest.param((".".join(map(str, MINIMUM_STABLE)),), marks=needs_stable)], ids=["one", "many"]
+)
+def test_every_declared_signature(capsys, stable):
+    """In modules for one release of torch, and for many."""
+    calls, name = every_call(for_stable=bool(stable)), "stable" if stable else "native"
     if ALL:
-        name, chosen = "all", calls
+        chosen = calls
     else:
         seed = fingerprint(TESTS / "cython" / "surface")[:8]
-        name, chosen = "sample", random.Random(seed).sample(calls, len(calls) // 20)
+        name, chosen = f"{name}_sample", random.Random(seed).sample(calls, len(calls) // 20)
     files = -(-len(chosen) // CALLS_A_FILE)
-    problems = compile_all({f"{name}_{i:02}": chosen[i::files] for i in range(files)})
+    problems = compile_all({f"{name}_{i:02}": chosen[i::files] for i in range(files)}, stable)
     with capsys.disabled():
         print(f"\n{len(chosen)} of {len(calls)} declared calls compiled")
     assert "\n".join(filter(None, problems.values())) == ""

@@ -6,6 +6,7 @@ import io
 
 import numpy as np
 import pytest
+import scipy.optimize
 import torch
 from doc_blocks import of
 
@@ -24,6 +25,7 @@ def test_blocks_of_python():
         "obj": np.arange(2),
         "compiled_for_numpy": interop.load_inline("def first(float[::1] x): return x[0]\n", name="typed").first,
         "file": io.BytesIO(),
+        "lapx": scipy.optimize,
     }
     on_a_gpu = ("from_cuda_array_interface", "to_cuda_array_interface")
     for statement in ast.parse(first).body:
@@ -39,7 +41,10 @@ def test_blocks_of_python():
     pytest.importorskip(
         "dtaidistance.dtw_cc", reason="dtaidistance is not installed: pip install -r requirements/test.txt"
     )
-    exec(compile(second, PAGE, "exec"), names | {"torch": torch})
+    try:
+        exec(compile(second, PAGE, "exec"), names | {"torch": torch})
+    finally:
+        interop.disable_buffer_protocol()
 
 
 @pytest.mark.usefixtures("jit_cache")

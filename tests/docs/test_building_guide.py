@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import TESTS, run
+from conftest import TESTS, needs_stable, run
 
 from interop.abi.names import torch_requirement
 from interop.new import write_project
@@ -42,7 +42,7 @@ def test_a_new_project(shell):
 
 
 def test_files(tmp_path):
-    (setup, stable), (cmake,) = blocks("python"), blocks("cmake")
+    (setup, _), (cmake,) = blocks("python"), blocks("cmake")
     write_project("cells", tmp_path)
     assert (tmp_path / "cells" / "setup.py").read_text() == setup
     (wanted,) = blocks("toml")
@@ -51,9 +51,13 @@ def test_files(tmp_path):
     (tmp_path / "other").mkdir()
     write_project("cells", tmp_path / "other", cmake=True)
     assert (tmp_path / "other" / "cells" / "CMakeLists.txt").read_text() == cmake
-    (tmp_path / "stable").mkdir()
-    write_project("cells", tmp_path / "stable", stable="2.11")
-    made = (tmp_path / "stable" / "cells" / "setup.py").read_text()
+
+
+@needs_stable
+def test_files_of_a_stable_one(tmp_path):
+    (_, stable) = blocks("python")
+    write_project("cells", tmp_path, stable="2.11")
+    made = (tmp_path / "cells" / "setup.py").read_text()
     assert made == stable.replace("cp312", f"cp3{min(12, sys.version_info[1])}")
 
 

@@ -8,8 +8,6 @@ import pytest
 import torch
 from doc_blocks import DOCS, ROOT
 
-import interop
-
 PAGE = (DOCS / "comparison.md").read_text(encoding="utf-8")
 
 
@@ -20,7 +18,7 @@ def rows(text):
 
 def test_the_readme_has_the_same_table():
     page, readme = rows(PAGE), rows((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert page.pop("version").startswith(f"{interop.__version__} |")
+    assert page.pop("version").startswith("this one |")
     assert page == readme
     assert len(page) == 6
 

@@ -187,3 +187,17 @@ def test_operators(operators_guide):
     assert set(torch.library.opcheck(ops.swish.default, (x, beta)).values()) == {"SUCCESS"}
     assert torch.autograd.gradcheck(ops.sine, (x,))
     assert set(torch.library.opcheck(ops.sine.default, (x,)).values()) == {"SUCCESS"}
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor", "ignore:`torch.jit")
+@pytest.mark.usefixtures("operators_guide")
+def test_sizes_that_are_symbolic():
+    ops = torch.ops.guide
+    for python in re.findall(r"```python\n(.*?)```", (DOCS / "operators-guide.md").read_text(), re.DOTALL):
+        exec(python, {"torch": torch})
+    x = torch.randn(3, 2, requires_grad=True)
+    for operator, arguments in ((ops.row_sums, (x,)), (ops.stretched, (x, 7))):
+        assert set(torch.library.opcheck(operator.default, arguments).values()) == {"SUCCESS"}
+    torch.testing.assert_close(ops.stretched(x, 7), x.repeat_interleave(3, 0)[:7])
+    with pytest.raises(ValueError, match="n must not be negative, got -1"):
+        ops.stretched(x, -1)

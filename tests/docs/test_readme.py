@@ -4,8 +4,11 @@ import re
 import shutil
 
 import pytest
+import torch
 from conftest import BUILD, TESTS, install_project
 from doc_blocks import of
+
+import interop
 
 README = (TESTS.parent / "README.md").read_text()
 
@@ -29,6 +32,34 @@ def test_the_example_builds_and_runs(bare):
 
 def test_the_site_begins_with_the_same_example():
     assert of("docs/index.md", "cython") == blocks("cython")
+
+
+def test_the_example_runs_just_in_time(tmp_path):
+    """As the sentence below it says."""
+    (pyx,) = blocks("cython")
+    assert len(pyx.splitlines()) <= 10
+    (call,) = re.findall(r'`interop\.load\("cell\.pyx"\)\.(\w+)\(x, weight\)`', README)
+    (tmp_path / "cell.pyx").write_text(pyx)
+    function = getattr(interop.load(tmp_path / "cell.pyx"), call)
+    x, weight = torch.randn(2, 3), torch.randn(4, 3, requires_grad=True)
+    y = function(x, weight)
+    assert torch.equal(y, torch.tanh(torch.nn.functional.linear(x, weight)))
+    assert y.requires_grad
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_order_of_the_front(page):
+    """What it is, code, a picture, and three doors, before anything else."""
+    text = (TESTS.parent / page).read_text()
+    _, what, rest = text.split("\n\n", 2)
+    assert len(what.splitlines()) == 2
+    places = [
+        rest.index(mark)
+        for mark in ("```cython", "![", "**I write Cython.**", "**I write Python.**", "**I port C++.**")
+    ]
+    assert places == sorted(places)
+    assert places[0] == 0
+    assert "## " not in rest[: places[1]]
 
 
 def test_the_commands():

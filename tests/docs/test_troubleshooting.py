@@ -12,6 +12,7 @@ import pytest
 import torch
 from conftest import run
 from doc_blocks import blocks
+from scipy.cluster import _vq as vq
 
 import interop
 from interop import _bridges, _core, abi
@@ -52,6 +53,13 @@ def dimensions(torch.Tensor x):
 
 def first(float[::1] x):
     return x[0]
+
+ctypedef fused real:
+    float
+    double
+
+def total(real[:] x):
+    return x[0] + x[1]
 
 def corner(torch.Tensor x not None):
     return const_accessor2[float](x.cdata, b"x")[0][0]
@@ -124,6 +132,8 @@ CALLS = {
     "meta": lambda m: interop.to_numpy(torch.ones(2, device="meta")),
     "bfloat16": lambda m: interop.as_memoryview(torch.ones(2, dtype=torch.bfloat16)),
     "protocol": lambda m: m.first(torch.ones(3)),
+    "ndarray": lambda m: vq.vq(torch.ones(2, 2), torch.ones(2, 2)),
+    "signature": lambda m: m.total(torch.ones(3)),
     "mismatch": lambda m: m.first(np.ones(3)),
     "rank": lambda m: m.first(np.ones((2, 3), dtype=np.float32)),
     "contiguous": lambda m: enabled(m.first, torch.ones(4)[::2]),

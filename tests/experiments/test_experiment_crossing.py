@@ -89,7 +89,7 @@ def test_a_tool_that_is_not_installed_is_left_out(ways, monkeypatch):
     for table in (recorded["times"], recorded["instructions"]):
         for what in ways.COUNTS:
             del table[what]["nanobind"]
-    section = results.section(experiments.load(NAME, "report"), "here", recorded)
+    section = results.section(experiments.load(NAME, "report"), recorded)
     assert "| tvm-ffi |" in section
     assert "| nanobind |" not in section
 

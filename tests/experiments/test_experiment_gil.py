@@ -100,7 +100,7 @@ def test_older_results_without_some_ways_are_shown_as_well(gil):
             languages.pop("1 to 2, kept for a pause", None)
             if newer:
                 languages["1 to 2, kept for a pause"] = {key: {"median": 12345.0} for key in ("Cython", "C++")}
-        both.append(results.section(gil.report, "here", result))
+        both.append(results.section(gil.report, result))
     old, new = both
     for text in (
         "| rows | held | held, no copies kept | released | torch.mm |",

@@ -152,8 +152,8 @@ class TestReport:
         assert "within 1.0e-04." in said
 
     def test_it_draws_all_ways(self, one_binary, result, tmp_path):
-        one_binary.report.draw(result, tmp_path / "a.png")
-        assert (tmp_path / "a.png").stat().st_size > 10000
+        one_binary.report.draw(result, tmp_path / "a.svg")
+        assert (tmp_path / "a.svg").stat().st_size > 10000
 
     def test_the_stacks_are_those_of_the_file(self, one_binary, monkeypatch, tmp_path):
         """Each line as tests/stable/checks.py prints it, with two more."""

@@ -9,11 +9,12 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import matplotlib.colors
 import pytest
 import torch
 
 import experiments
-from experiments.harness import building, calls, driver, environment, results
+from experiments.harness import building, calls, driver, environment, overview, plots, results
 from interop import __main__ as command_line
 from interop.cli import CommandError
 
@@ -79,12 +80,13 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "a command is missing; there are: "),
             (["nonsense"], "there is no command 'nonsense'; there are: "),
             (["experiments", "nonsense"], "there is no experiment 'nonsense'; there are: "),
             (["experiments", "nonsense"], "lltm"),
             (["experiments", "../lltm"], "there is no experiment '../lltm'"),
             (["experiments", "--nonsense"], "--nonsense"),
+            (["experiments", "lltm", "--json"], "--json is for --list"),
+            (["experiments", "--all", "--json"], "--json is for --list"),
             (["experiments", "lltm", "--nonsense"], "--nonsense"),
             (["experiments", "lltm", "--steps", "0"], "must be a whole number above 0, got '0'"),
             (["experiments", "lltm", "--steps", "-3"], "must be a whole number above 0, got '-3'"),
@@ -158,7 +160,7 @@ class TestCommandLine:
         assert (status, error) == (0, "")
         assert "training 3/3" in out
         assert sorted(path for path in LLTM.rglob("*") if path.suffix != ".pyc") == before
-        assert (tmp_path / "lltm" / "result.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "lltm" / "result.svg").read_text().endswith("</svg>\n")
         (result,) = results.read(tmp_path / "lltm").values()
         assert result["versions"]["torch"] == torch.__version__
         assert result["training"]["text"] == "a$b$.txt"
@@ -457,7 +459,7 @@ class TestUfunc:
             "into": dict.fromkeys(measure.FUNCTIONS, times),
             "faults": dict.fromkeys(measure.FUNCTIONS, dict.fromkeys(measure.WAYS, 9766)),
         }
-        section = results.section(report, "here", result)
+        section = results.section(report, result)
         assert "| 1k | 100k | 10M | 10M, into an existing result | 10M, page faults |" in section
         assert "| 4000.0 | 9766 |" in section
         assert "moves 30.0 GB/s, 0.75 times what torch.add moves" in section
@@ -599,9 +601,13 @@ class TestLltmOnAGpu:
             "times": times | {"graph": times["both"]},
             "bandwidth": {"float32": speeds},
         }
-        lltm_cuda.report.draw(result, tmp_path / "a.png")
-        assert (tmp_path / "a.png").stat().st_size > 10000
-        section = results.section(lltm_cuda.report, "a-gpu", result)
+        lltm_cuda.report.draw(result, tmp_path / "a.svg")
+        assert (tmp_path / "a.svg").stat().st_size > 10000
+        both = times["both"]["Cython CUDA"]["device"]["median"]
+        assert results.answer(lltm_cuda.report, "a-gpu", result).startswith(
+            f"**Forward and backward take {both:.0f} µs "
+        )
+        section = results.section(lltm_cuda.report, result)
         assert "| float32 | 2000 | 1900 | 1500 | 0.95 | 0.75 |" in section
         assert section.count(", device | ") == section.count(", host | ") == 4
 
@@ -623,9 +629,11 @@ class TestBuildTime:
             "memory": {what: {"interop": 800, "cpp_extension": 1600} for what in ("cold", "edited")},
             "disk": {"header": 135.4, "module": 0.5},
         }
-        report.draw(result, tmp_path / "a.png")
-        assert (tmp_path / "a.png").stat().st_size > 10000
-        section = results.section(report, "a", result)
+        report.draw(result, tmp_path / "a.svg")
+        assert (tmp_path / "a.svg").stat().st_size > 10000
+        answer = results.answer(report, "a", result)
+        assert "After an edit, a module runs 2.00 s later with `interop.load` and 20.00 s later with" in answer
+        section = results.section(report, result)
         assert "| after an edit, in a new process | 2.00 s | 20.00 s | 0.10 |" in section
         assert "| unchanged, in a new process | 12 ms | 4 ms | 2.80 |" in section
         assert "0.50 times as much" in section
@@ -645,7 +653,11 @@ class TestBuildTime:
             times = measure.measure(rounds, 0, lambda _: None)["times"]
             for way in measure.WAYS:
                 assert times["unchanged"][way]["median"] == 0
-                assert times["edited"][way]["median"] == 7 if not rounds else times["edited again"][way]["median"] == 2
+                if rounds:
+                    assert times["edited again"][way]["median"] == 2
+                else:
+                    assert times["edited"][way]["median"] == 7
+                    assert "edited again" not in times
 
     def test_memory_is_that_of_all_processes(self):
         """Of one that starts another: 100 MiB each."""
@@ -673,9 +685,67 @@ class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_the_readme_is_what_render_makes(self, name):
         readme = (experiments.FOLDER / name / "README.md").read_text(encoding="utf-8")
-        assert results.with_section(name, readme, experiments.load(name, "report")) == readme, (
+        made = results.with_results(name, readme, experiments.load(name, "report"))
+        assert results.without_note(made) == results.without_note(readme), (
             f"run: python -m interop experiments {name} --render"
         )
+
+    @pytest.fixture
+    def drawn(self, monkeypatch, tmp_path):
+        """The figure of an experiment's recorded result."""
+
+        def drawn(name):
+            figures = []
+            monkeypatch.setattr(plots, "save", lambda figure, path: figures.append(figure))
+            (result,) = results.read_recorded(name).values()
+            experiments.load(name, "report").draw(result, tmp_path / "a.svg")
+            return figures[0]
+
+        return drawn
+
+    def test_no_legend_lies_over_the_times_of_the_cells(self, drawn):
+        figure = drawn("lltm")
+        assert [axes.get_legend() for axes in figure.axes] == [None] * 3
+        (legend,) = figure.legends
+        assert "matrix products alone" in {text.get_text() for text in legend.get_texts()}
+
+    def test_conversions_are_grouped_and_only_ours_have_our_colour(self, drawn):
+        report = experiments.load("bridges", "report")
+        for axes in drawn("bridges").axes:
+            places = [round(place, 6) for place in axes.get_yticks()]
+            labels = dict(zip(places, (label.get_text() for label in axes.get_yticklabels()), strict=True))
+            for bar in axes.patches:
+                how = labels[round(bar.get_y() + bar.get_height() / 2, 6)]
+                ours = matplotlib.colors.to_hex(bar.get_facecolor()) == plots.OURS
+                assert ours is (how in {"interop", "of a tensor", "as_memoryview"}), how
+            assert {"interop", *report.measure.BARS} & set(labels.values()) > {"interop"}
+
+    @pytest.mark.parametrize("name", experiments.names())
+    def test_what_is_measured_is_there(self, name):
+        for path in experiments.load(name, "report").MEASURED:
+            assert list(experiments.CHECKOUT.glob(path)), path
+
+    def test_the_index_is_what_render_makes(self):
+        text = (experiments.FOLDER / "index.md").read_text(encoding="utf-8")
+        assert overview.with_table(text) == text, "run: python -m interop experiments crossing --render"
+
+    @pytest.mark.parametrize("name", experiments.names())
+    def test_a_page_begins_with_a_short_question(self, name):
+        question = overview.first_question((experiments.FOLDER / name / "README.md").read_text(encoding="utf-8"))
+        assert question.endswith("?")
+        assert len(question) < 120
+
+    @pytest.mark.parametrize("name", experiments.names())
+    def test_the_order_of_a_page(self, name):
+        readme = (experiments.FOLDER / name / "README.md").read_text(encoding="utf-8")
+        headings = re.findall(r"^## (.*)$", readme, re.MULTILINE)
+        assert headings[:2] == ["Run it", "Question"]
+        order = [
+            headings.index(heading) for heading in ("Question", "Setup", "Method", "Results", "What it does not show")
+        ]
+        assert order == sorted(order)
+        assert readme.startswith(f"# {readme[2:].partition(chr(10))[0]}\n\n<!-- answer: ")
+        assert "interop experiments" in readme.partition("## Run it")[2].partition("## ")[0]
 
     @pytest.mark.parametrize("name", experiments.names())
     def test_each_result_is_complete_and_has_its_plot(self, name):
@@ -686,13 +756,13 @@ class TestRecordedResults:
         assert recorded
         for machine, result in recorded.items():
             assert {"date", "machine", "versions", "git", "flags", "settings"} <= result.keys()
-            assert (experiments.FOLDER / name / "results" / f"{machine}.png").exists()
+            assert (experiments.FOLDER / name / "results" / f"{machine}.svg").exists()
 
     @pytest.mark.parametrize(
         ("file", "changed"),
         [
             ("docs/experiments/gil/results/a-machine.json", False),
-            ("docs/experiments/gil/results/another.png", False),  # which was not there before
+            ("docs/experiments/gil/results/another.svg", False),  # which was not there before
             ("docs/experiments/gil/README.md", False),
             ("docs/experiments/gil/measure.py", True),
             ("docs/experiments/gil/new.pyx", True),
@@ -717,7 +787,7 @@ class TestRecordedResults:
 
     def test_a_readme_without_its_marks_is_named(self):
         with pytest.raises(CommandError, match=r"README\.md of experiment lltm needs the lines"):
-            results.with_section("lltm", "# No marks", experiments.load("lltm", "report"))
+            results.with_results("lltm", "# No marks", experiments.load("lltm", "report"))
 
     @pytest.mark.parametrize(
         ("cpu", "name"),

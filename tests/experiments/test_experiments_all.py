@@ -43,8 +43,8 @@ class TestQuick:
         assert detail.strip() == str(file.relative_to(experiments.CHECKOUT))
         result = results.read(file.parent)["result"]
         report = experiments.load(name, "report")
-        assert "results/here.png" in results.section(report, "here", result)
-        assert file.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+        assert "results/here.svg" in results.answer(report, "here", result)
+        assert file.with_suffix(".svg").read_text().endswith("</svg>\n")
         for recorded in results.read_recorded(name).values():
             times, known = result.get("times", {}), recorded.get("times", {})
             assert bool(times) == bool(known)
@@ -201,6 +201,7 @@ class TestRender:
             for path in recorded:
                 (folder / path.name).write_text(path.read_text(encoding="utf-8"))
             assert command_line.main(["experiments", name, "--render"]) == 0
-            assert sorted(p.stem for p in folder.glob("*.png")) == [p.stem for p in recorded]
-            assert (tmp_path / name / "README.md").read_text() == (source / "README.md").read_text(encoding="utf-8")
+            assert sorted(p.stem for p in folder.glob("*.svg")) == [p.stem for p in recorded]
+            made, there = ((folder / "README.md").read_text(encoding="utf-8") for folder in (tmp_path / name, source))
+            assert results.without_note(made) == results.without_note(there)
             assert "written: " in capsys.readouterr().out

@@ -1,15 +1,28 @@
 """What the experiments have in common: the driver, with an experiment that measures nothing; tables."""
 
 import json
+import re
+import subprocess
 import sysconfig
 from types import SimpleNamespace
 
 import pytest
 
-from experiments.harness import building, driver, results
+import experiments
+from experiments.harness import age, building, driver, overview, plots, results
 from experiments.harness.calls import summary
 from experiments.harness.tables import Table, table_of_calls
 from interop.cli import CommandError
+
+
+def mark(part):
+    return results.BEGIN.format(part=part, name="empty")
+
+
+def page():
+    """The README.md of an experiment before anything is written into it."""
+    between = "\n## Question\n".join(f"{mark(part)}\n{results.END.format(part=part)}" for part in results.PARTS)
+    return f"# Empty\n{between}\nrest\n"
 
 
 class TestDriver:
@@ -35,6 +48,8 @@ class TestDriver:
             )
             report = SimpleNamespace(
                 PLOT="Nothing",
+                MEASURED=(),
+                answer=lambda result: f"It is {result['found']}.",
                 tables=lambda result: [Table(("rounds", "found"), [["`all`", str(result["found"])]])],
                 sentences=lambda result: "That is `all`.",
                 draw=lambda result, path: path.write_text("a plot"),
@@ -79,28 +94,220 @@ class TestDriver:
     def test_a_recorded_result_is_put_into_the_readme(self, run, tmp_path):
         readme = tmp_path / "docs" / "empty" / "README.md"
         readme.parent.mkdir(parents=True)
-        readme.write_text(f"# Empty\n{results.BEGIN.format(name='empty')}\n{results.END}\n")
+        readme.write_text(page())
         run("--record")
-        assert (readme.parent / "results" / "here.png").read_text() == "a plot"
-        *_, table, plot, sentence, end = readme.read_text().split("\n\n")
+        assert (readme.parent / "results" / "here.svg").read_text() == "a plot"
+        title, answer, plot, question, conditions, table, sentence, end = readme.read_text().split("\n\n")
+        assert (title, answer) == (f"# Empty\n{mark('answer')}", "**It is 40.**")
+        assert plot == "![Nothing](results/here.svg)"
+        assert question == f"{results.END.format(part='answer')}\n## Question\n{mark('results')}"
+        assert "load " in conditions
         assert table == "| rounds | found |\n|---|--:|\n| `all` | 40 |"
-        assert plot == "![Nothing](results/here.png)"
-        assert (sentence, end) == ("That is `all`.", f"{results.END}\n")
+        assert (sentence, end) == ("That is `all`.", f"{results.END.format(part='results')}\nrest\n")
 
     def test_a_report_may_have_a_section_of_its_own(self):
-        report = SimpleNamespace(section=lambda machine, result: f"{machine}: {result}")
-        assert results.section(report, "here", {}) == "here: {}"
+        report = SimpleNamespace(section=lambda result: f"all of {result}")
+        assert results.section(report, {}) == "all of {}"
+
+    def test_the_newest_result_answers_and_the_plots_of_others_stand_further_down(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(results, "FOLDER", tmp_path)
+        report = SimpleNamespace(
+            PLOT="Years",
+            MEASURED=(),
+            answer=lambda result: f"In {result['date']}.",
+            section=lambda result: f"of {result['date']}",
+        )
+        for machine, date in (("abacus", "1999-12-31"), ("loom", "2026-01-01"), ("quill", "1066-10-14")):
+            path = tmp_path / "empty" / "results" / f"{machine}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"date": date}))
+        answer, rest = results.with_results("empty", page(), report).split("## Question")
+        assert "**In 2026-01-01.**\n\n![Years](results/loom.svg)" in answer
+        assert "loom" not in rest
+        assert "of 1999-12-31\n\n![Years](results/abacus.svg)\n\nof 2026-01-01\n\nof 1066-10-14\n\n!" in rest
 
     def test_what_is_of_no_machine_ends_the_results(self, monkeypatch, tmp_path):
         monkeypatch.setattr(results, "FOLDER", tmp_path)
-        readme = f"# Empty\n{results.BEGIN.format(name='empty')}\n{results.END}\nrest\n"
+        readme = page()
         report = SimpleNamespace(ending=lambda: "of all")
         for _ in range(2):  # of a page that has it, too
-            readme = results.with_section("empty", readme, report)
-            assert readme.split("\n\n")[1:] == ["Nothing is recorded yet.", "of all", f"{results.END}\nrest\n"]
+            readme = results.with_results("empty", readme, report)
+            assert readme.count(results.NOTHING) == 2
+            assert readme.split("\n\n")[-2:] == ["of all", f"{results.END.format(part='results')}\nrest\n"]
+
+    @pytest.mark.parametrize("part", results.PARTS)
+    def test_a_page_without_one_of_its_parts_is_named(self, monkeypatch, tmp_path, part):
+        monkeypatch.setattr(results, "FOLDER", tmp_path)
+        with pytest.raises(CommandError, match=f"README.md of experiment empty needs the lines '<!-- {part}: "):
+            results.with_results("empty", page().replace(part, "other"), SimpleNamespace())
 
     def test_results_of_a_gpu_are_called_like_it(self):
         assert results.destination("lltm-cuda", True, "NVIDIA H100 80GB HBM3").name == "nvidia-h100-80gb-hbm3.json"
+
+
+OF_NO_ACCOUNT = ("README.md", "report.py", "results/there.json")
+"""What lies in the folder of an experiment and measures nothing."""
+
+
+def contrast(*colours):
+    """Of two colours, as WCAG defines it: 1 for the same, 21 for black on white."""
+
+    def luminance(colour):
+        parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+        linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted(map(luminance, colours))
+    return (high + 0.05) / (low + 0.05)
+
+
+class TestPlots:
+    @pytest.mark.parametrize("path", [*experiments.FOLDER.glob("*/results/*.svg")], ids=lambda path: path.parts[-3])
+    def test_every_colour_is_seen_in_dark_mode(self, path):
+        style, _, drawn = path.read_text().partition("(prefers-color-scheme: dark)")[2].partition("</style>")
+        rules = dict(
+            re.findall(r'\[style\*="((?:fill|stroke): #\w{6})"\] { (?:fill|stroke): (#\w{6}) !important }', style)
+        )
+        used = set(re.findall(r"(?:fill|stroke): #\w{6}", drawn))
+        assert f"fill: {plots.INK}" in used
+        paper = rules[f"fill: {plots.PAPER}"]
+        for one in used - {f"fill: {plots.PAPER}", f"stroke: {plots.GRID}"}:
+            assert contrast(rules.get(one, one[-7:]), paper) > 3, one
+        assert contrast(rules[f"fill: {plots.INK}"], paper) > 7
+
+    def test_the_same_result_gives_the_same_bytes(self, tmp_path):
+        for name in ("a", "b"):
+            plots.draw_calls(tmp_path / name, "Calls", 2, [("one", summary([1.0, 2.0, 3.0]), plots.OURS)])
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+    def test_groups_have_their_names_above_them(self):
+        axes = plots.figure(4, 4).subplots()
+        calls = [(label, summary([time]), plots.OURS) for label, time in (("ours", 2.0), ("theirs", 4.0))]
+        plots.grouped_bars(axes, "Calls", {"there": calls, "back": calls[:1]})
+        ticks = dict(zip((label.get_text() for label in axes.get_yticklabels()), axes.get_yticks(), strict=True))
+        assert ticks["there"] < ticks["theirs"] < ticks["back"] < ticks["ours"]
+        assert [bar.get_width() for bar in axes.patches] == [2.0, 4.0, 2.0]
+        assert len({bar.get_y() for bar in axes.patches}) == 3
+
+
+class TestAge:
+    """Of a result of an experiment `empty`, which measures interop/fast.h."""
+
+    @pytest.fixture
+    def commit(self, monkeypatch, tmp_path):
+        """Writes a file and commits it; returns the commit."""
+        monkeypatch.setattr(age, "CHECKOUT", tmp_path / "clone")
+        git = ["git", "-C", tmp_path / "clone", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "init", "--quiet", tmp_path / "clone"], check=True)
+
+        def commit(file):
+            path = tmp_path / "clone" / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{path.read_text() if path.exists() else ''}one more\n")
+            subprocess.run([*git, "add", "."], check=True)
+            subprocess.run([*git, "commit", "--quiet", "--message", file], check=True)
+            done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+            return done.stdout.strip()
+
+        return commit
+
+    @staticmethod
+    def note(commit, changed=False):
+        result = {"git": {"commit": commit, "changed": changed}}
+        return age.note("empty", "here", result, ("interop/fast.h",))
+
+    @pytest.mark.parametrize("file", ["interop/fast.h", "docs/experiments/empty/measure.py"])
+    def test_the_commits_that_changed_what_is_measured(self, commit, file):
+        first = commit(file)
+        assert self.note(first) == ""
+        second = commit(file)
+        assert self.note(first).startswith(f"{age.BEGIN}since commit {first[:10]}, {second[:7]} of 20")
+        third = commit(file)
+        assert f"2 commits have changed it, the last one {third[:7]} of 20" in self.note(first)
+        assert self.note(third) == ""
+
+    @pytest.mark.parametrize("file", ["interop/other.h", *(f"docs/experiments/empty/{name}" for name in OF_NO_ACCOUNT)])
+    def test_what_changes_no_figure(self, commit, file):
+        first = commit("interop/fast.h")
+        commit(file)
+        assert self.note(first) == ""
+
+    def test_sources_with_changes_were_committed_with_their_result(self, commit):
+        first = commit("interop/fast.h")
+        commit("interop/fast.h")
+        commit("docs/experiments/empty/results/here.json")
+        assert self.note(first)
+        assert self.note(first, changed=True) == ""
+        commit("interop/fast.h")
+        assert self.note(first, changed=True).endswith(" has changed it.")
+
+    def test_without_history_nothing_is_said(self, commit, monkeypatch, tmp_path):
+        first = commit("interop/fast.h")
+        commit("docs/experiments/empty/results/here.json")
+        commit("interop/fast.h")
+        assert self.note("0" * 40) == ""
+        assert age.note("empty", "here", {"git": None}, ("interop/fast.h",)) == ""
+        shallow = tmp_path / "shallow"
+        command = ["git", "clone", "--quiet", "--depth=1", f"file://{age.CHECKOUT}", shallow]
+        subprocess.run(command, check=True, capture_output=True)
+        (tmp_path / "none").mkdir()
+        for folder in (shallow, tmp_path / "none", tmp_path / "nowhere"):
+            monkeypatch.setattr(age, "CHECKOUT", folder)
+            assert [self.note(first), self.note(first, changed=True)] == ["", ""]
+
+    def test_a_page_with_a_note_is_the_same_without_it(self, monkeypatch, tmp_path):
+        monkeypatch.setattr(results, "FOLDER", tmp_path)
+        (tmp_path / "empty" / "results").mkdir(parents=True)
+        (tmp_path / "empty" / "results" / "here.json").write_text('{"date": "2026-01-01"}')
+        report = SimpleNamespace(PLOT="P", MEASURED=(), answer=lambda _: "It is.", section=lambda _: "all")
+        pages = []
+        for note in ("", f"{age.BEGIN}since then."):
+            monkeypatch.setattr(age, "note", lambda *_, note=note: note)
+            pages.append(results.with_results("empty", page(), report))
+        without, with_note = pages
+        assert f"here{results.SUFFIX})\n\n*{age.BEGIN}since then.*\n\n<!-- end of answer -->" in with_note
+        assert with_note != without == results.without_note(with_note)
+
+
+class TestIndex:
+    @pytest.fixture
+    def folder(self, monkeypatch, tmp_path):
+        folder = tmp_path / "empty"
+        (folder / "results").mkdir(parents=True)
+        (folder / "README.md").write_text("# Empty\n\n## Question\n\nIs it\nempty? Or not?\n")
+        monkeypatch.setattr(results, "FOLDER", tmp_path)
+        monkeypatch.setattr(overview, "names", lambda: ["empty"])
+        report = SimpleNamespace(
+            PLOT="Nothing", answer=lambda result: f"In {result['date']}.", stacks=lambda: ["others"]
+        )
+        monkeypatch.setattr(overview, "load", lambda *_: report)
+        return folder
+
+    def test_an_experiment_without_a_result(self, folder):
+        table = overview.with_table(f"before\n\n{overview.BEGIN}\n\nold\n\n{overview.END}\n\nafter\n")
+        assert table.startswith(f"before\n\n{overview.BEGIN}\n\n| question | answer | picture | ran on |\n")
+        assert "| [Is it empty?](empty/README.md) | Nothing is recorded yet. | - | - |" in table
+        assert table.endswith(f"\n\n{overview.END}\n\nafter\n")
+
+    def test_the_newest_answers_and_each_stack_is_named(self, folder):
+        for cores in (1, 2):
+            result = {
+                "date": f"200{cores}-01-01",
+                "machine": {"cpu": "abacus", "cores": cores},
+                "versions": {"torch": "2.13", "Python": "3.11"},
+            }
+            (folder / "results" / f"of-{cores}.json").write_text(json.dumps(result))
+        (folder.parent / "index.md").write_text(f"{overview.BEGIN}\n{overview.END}\n")
+        overview.refresh()
+        line = (folder.parent / "index.md").read_text().split("\n\n")[1].splitlines()[-1]
+        _, answer, picture, stacks = line.removesuffix(" |").split(" | ")
+        assert answer == "In 2002-01-01."
+        assert f'src="empty/results/of-2{results.SUFFIX}"' in picture
+        assert picture.endswith(">](empty/README.md)")
+        assert stacks == (
+            "torch 2.13, CPython 3.11, abacus, 1 cores, 2001-01-01; "
+            "torch 2.13, CPython 3.11, abacus, 2 cores, 2002-01-01; others"
+        )
 
 
 def test_a_module_for_many_cpythons_is_found(monkeypatch, tmp_path):

@@ -344,7 +344,7 @@ class TestExperiment:
         driver.run(NAME, ["--quick"])
         assert torch.get_num_threads() == threads
         assert "All ways find the same path for each of 17 items." in capsys.readouterr().out
-        assert (tmp_path / NAME / "result.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / NAME / "result.svg").read_text().endswith("</svg>\n")
         (result,) = results.read(tmp_path / NAME).values()
         for by_threads in result["times"].values():
             for times in by_threads.values():

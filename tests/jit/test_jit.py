@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import with_precompiled_headers
 
 import interop
 from interop.cython.garbage_collection import without_collections
@@ -139,6 +140,7 @@ class TestLoad:
             assert interop.load(path).f() == (1, 2, 3)
             assert builds == [path.stem] * 2
 
+    @with_precompiled_headers
     def test_headers_that_every_module_includes_are_read_precompiled(self):
         """g++ says nothing when it finds that it cannot use them."""
         folder = Path(interop.load_inline(TWICE, name="precompiled").__file__).parent
@@ -358,7 +360,7 @@ class TestTogether:
         assert interop.load_inline(PLAIN, name=name).f() == 2
         assert builds == [name] * 2
 
-    @pytest.mark.parametrize("kind", ["objects", "headers", "support"])
+    @pytest.mark.parametrize("kind", ["objects", pytest.param("headers", marks=with_precompiled_headers), "support"])
     def test_a_shared_part_that_is_damaged(self, tmp_path, own_cache, kind):
         (tmp_path / "part.cpp").write_text("int part() { return 3; }\n")
         source = "cdef extern from *:\n    'int part();'\n    int part()\ndef f(): return part()\n"

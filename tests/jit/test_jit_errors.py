@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from conftest import with_precompiled_headers
 
 import interop
 from interop.build import TranslationError, cythonize
@@ -20,6 +21,7 @@ from interop.jit import BuildError, build
 from interop.jit.cache import root
 from interop.jit.diagnostics import CommandFailedError
 from interop.jit.options import Options, checked
+from interop.toolchain import compiler, is_gcc
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -28,6 +30,11 @@ def error_of(*arguments, **options):
     with pytest.raises(BuildError) as raised:
         interop.load_inline(*arguments, **options)
     return raised.value
+
+
+def undeclared(name):
+    """What the compiler says of it."""
+    return f"'{name}' was not declared" if is_gcc() else f"use of undeclared identifier '{name}'"
 
 
 def hide_ninja(folder, monkeypatch):
@@ -59,7 +66,7 @@ class TestInSources:
             ("cimport torch\ndef f():\n    cdef torch.NoGradGuard mode\n", "'mode' is declared but never", "cdef"),
             (
                 "cdef extern from *:\n    int nothing(int)\ndef f(x):\n    y = 1\n    return nothing(x)\n",
-                "cython_source:5:12: 'nothing' was not declared",
+                f"cython_source:5:12: {undeclared('nothing')}",
                 "nothing",
             ),
             ("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n", "cython_source:4:5: ", "at.zeros"),
@@ -70,7 +77,7 @@ class TestInSources:
             ),
             (
                 'cdef extern from *:\n    """\n    int f(int x) { return nothing; }\n    """\n    int f(int)\nf(1)\n',
-                "cython_source:3:27: 'nothing' was not declared",
+                f"cython_source:3:27: {undeclared('nothing')}",
                 "nothing",
             ),
         ],
@@ -89,8 +96,9 @@ class TestInSources:
 
     def test_the_line_of_cpp(self):
         error = error_of("cdef extern from *:\n    int f(int)\n", "int f(int x) {\n  return x + y;\n}\n")
-        assert "cpp_source:2:14: 'y' was not declared in this scope\n      return x + y;\n" in str(error)
-        assert "g++" in error.command[0] or "c++" in error.command[0]
+        assert f"cpp_source:2:14: {undeclared('y')}" in str(error)
+        assert "\n      return x + y;\n" in str(error)
+        assert error.command[0] == compiler()[0]
 
     def test_the_line_in_another_file(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -100,7 +108,7 @@ class TestInSources:
             interop.load("wrong.pyx")
         (tmp_path / "helper.pxd").write_text('cdef extern from "two.h":\n    int two()\n')
         (tmp_path / "two.h").write_text("inline int two() {\n  return 2\n}\n")
-        with pytest.raises(BuildError, match=r"\ntwo\.h:2:11: expected ';' before '}' token\n      return 2\n  +\^"):
+        with pytest.raises(BuildError, match=r"\ntwo\.h:2:11: expected ';' .*\n      return 2\n  +\^"):
             interop.load("wrong.pyx")
 
     def test_many_errors_are_counted(self):
@@ -121,7 +129,7 @@ class TestInSources:
 
     def test_a_flag_that_there_is_not(self):
         error = error_of("x = 1\n", extra_compile_args=["-fno-such-flag"])
-        assert "unrecognized command-line option '-fno-such-flag'" in str(error)
+        assert re.search(r"(unrecognized command-line option|unknown argument:) '-fno-such-flag'", str(error))
 
     def test_a_library_that_there_is_not(self):
         assert "cannot find -lno_such_library" in str(error_of("x = 1\n", libraries=["no_such_library"]))
@@ -463,7 +471,7 @@ class TestArguments:
         (place / "two.h").write_text("inline int two() { return 2; }\n")
         assert interop.load(path).f() == 2
         (place / "two.h").write_text("// nothing\n")
-        with pytest.raises(BuildError, match=rf"{re.escape(str(path))}:3:17: 'two' was not declared"):
+        with pytest.raises(BuildError, match=rf"{re.escape(str(path))}:3:17: {undeclared('two')}"):
             interop.load(path)
 
 
@@ -499,7 +507,7 @@ class TestMachine:
         with pytest.raises(BuildError, match=r"the cache cannot be written: /.*INTEROP_CACHE_DIR"):
             interop.load_inline("x = 1\n")
 
-    @pytest.mark.parametrize("megabytes", [0, 1])
+    @pytest.mark.parametrize("megabytes", [0, pytest.param(1, marks=with_precompiled_headers)])
     def test_a_full_disk(self, tmp_path, megabytes):
         """No file may grow beyond that: nothing at all can be written, or the compiler cannot."""
         code = (
@@ -513,7 +521,7 @@ class TestMachine:
         assert "there is no room to write" in done.stdout, done.stdout + done.stderr
         assert not list(tmp_path.glob("jit/modules/*/*"))
 
-    @pytest.mark.parametrize("size", ["100k", "20m"])
+    @pytest.mark.parametrize("size", ["100k", pytest.param("20m", marks=with_precompiled_headers)])
     def test_the_disk_that_is_full(self, tmp_path, monkeypatch, size):
         """Too small for anything, and for the precompiled header alone, whose last line is not what is wrong."""
         (tmp_path / "small").mkdir()

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import interop
-from interop.jit import BuildError, build, cache_key, importing
+from interop.jit import BuildError, build, cache_key, importing, precompiled
 from interop.jit.compiler import folders_in
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
@@ -32,6 +32,12 @@ def builds(monkeypatch):
         return module, len(built)
 
     return load
+
+
+@pytest.fixture
+def without_precompiled_header(monkeypatch):
+    """For flags that one test has: to precompile headers for it would take longer than all that it compiles."""
+    monkeypatch.setattr(precompiled, "is_gcc", lambda: False)
 
 
 @pytest.fixture
@@ -130,9 +136,9 @@ class TestShadows:
         hidden.rename(folders[0])
         assert load()[0].f() == 3
 
+    @pytest.mark.usefixtures("without_precompiled_header")
     @pytest.mark.parametrize("how", ["flags", "CPATH"])
     def test_a_header_in_folders_of_the_compiler(self, tmp_path, folders, builds, monkeypatch, how):
-        """Their names are relative, so that all runs of this test share a precompiled header."""
         path = tmp_path / f"shadowing_in_{how}.pyx"
         path.write_text(
             'cdef extern from "value.h":\n    int value()\n'
@@ -243,6 +249,7 @@ class TestLibraries:
 
 
 class TestEnvironment:
+    @pytest.mark.usefixtures("without_precompiled_header")
     def test_the_processor(self, tmp_path, builds, monkeypatch):
         """As for another machine with the same home, if the compiler makes code for this processor alone."""
         path = tmp_path / "on_processor.pyx"
@@ -255,6 +262,7 @@ class TestEnvironment:
         assert builds(path)[1] == 3
         assert builds(plain)[1] == 3
 
+    @pytest.mark.usefixtures("without_precompiled_header")
     def test_cuda(self, tmp_path, builds, monkeypatch, toolkit):
         monkeypatch.setenv("CUDA_HOME", str(toolkit.home))
         monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch.nn import functional
 
+from interop.toolchain import is_gcc
+
 pytestmark = pytest.mark.native
 
 TORCH = {
@@ -107,6 +109,6 @@ def test_each_instruction_set(site, tmp_path, vectors):
         results[capability] = torch.load(file)
         for name, result in zip(vectors.NAMES, results[capability], strict=True):
             torch.testing.assert_close(result.double(), TORCH[name](x.double()), rtol=2e-7, atol=0)
-    if chosen["avx2"] == "AVX2":
+    if chosen["avx2"] == "AVX2" and is_gcc():  # clang does so within a statement alone
         # Multiplied and added at once, numbers are rounded once: that the last bits differ shows which code ran.
         assert not torch.equal(results["default"][0], results["avx2"][0])

@@ -59,7 +59,7 @@ def plus(torch.Tensor x not None):
 def arrays(random: random.Random) -> None:
     """Any array, by each importer: over the same memory, or refused."""
     array = ARRAYS[random.choice(list(ARRAYS))]()
-    for convert in (interop.from_numpy, interop.from_buffer, interop.from_dlpack):
+    for convert in (interop.from_numpy, interop.from_buffer, interop.from_dlpack, interop.from_array):
         try:
             tensor = convert(array)
         except REFUSALS:
@@ -121,6 +121,23 @@ def shared(random: random.Random) -> None:
         assert bytes(interop.as_memoryview(interop.from_dlpack(interop.to_dlpack(SHARED)))) == BYTES
 
 
+CUMSUM = interop.with_arrays(np.cumsum)
+PASSED = interop.with_arrays(lambda *args, **kwargs: (args, kwargs))
+
+
+def calls(random: random.Random) -> None:
+    """What knows only NumPy, called with any tensor; and blocks of a protocol that is on already."""
+    with interop.enable_buffer_protocol(), interop.enable_buffer_protocol():
+        assert torch.equal(CUMSUM(SHARED, axis=1), SHARED.cumsum(1))
+    tensor = TENSORS[random.choice(list(TENSORS))]()
+    if isinstance(tensor, torch.Tensor):
+        try:
+            args, kwargs = PASSED(tensor, [tensor], name={"x": tensor})
+        except REFUSALS:
+            return
+        assert args[0] is args[1][0] is kwargs["name"]["x"]
+
+
 def operators(random: random.Random) -> None:
     """A differentiable function and a registered operator, and errors out of their kernels."""
     gradients, failing = (conftest.import_from(SITE, name) for name in ("gradients", "failing"))
@@ -156,7 +173,7 @@ def load(random: random.Random) -> None:
     assert module.plus(torch.ones(2)).tolist() == [1.0 + number] * 2
 
 
-JOBS = (arrays, tensors, buffers, chains, shared, operators, cython, load)
+JOBS = (arrays, tensors, buffers, chains, shared, calls, operators, cython, load)
 
 
 def soak(seconds: float, threads: int) -> dict[str, object]:

@@ -91,6 +91,8 @@ def check_metadata(m, o):
     with raises(RuntimeError, "expected scalar type Double but found Float"):
         m.address_of_doubles(x)
     assert m.item(torch.tensor(3)) == 3
+    assert m.number_in(torch.tensor(3)) == (True, 3)
+    assert m.number_in(torch.tensor(1.5)) == (False, 1.5)
 
 
 def check_aten(m, o):
@@ -120,8 +122,11 @@ def check_aten(m, o):
     assert all(mine.equal(its) for mine, its in zip(m.of_fields(x, y), expected, strict=True))
     assert m.result_type(torch.ones(2, dtype=torch.int32)) is torch.result_type(torch.ones(2, dtype=torch.int32), 2.5)
     assert m.undefined_requires_grad() is False
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)  # or there is no other thread to fail on
     with raises((RuntimeError, ValueError), "At least one of 'min' or 'max' must not be None"):
         m.fail_in_torch_on_a_thread(x)
+    torch.set_num_threads(threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such tensors are in beta state
         sparse = torch.eye(3).to_sparse_csr()

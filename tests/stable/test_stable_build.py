@@ -12,15 +12,17 @@ from pathlib import Path
 import pytest
 import setuptools
 import torch
-from conftest import BUILD, PROJECTS, built, fingerprint, run
+from conftest import BUILD, PROJECTS, TESTS, built, fingerprint, needs_stable, run
 from elftools.elf.elffile import ELFFile
 from setuptools import Distribution
 
 import interop
 from interop import _core
 from interop.build import BuildExtension, Extension, TranslationError, cythonize
+from interop.cython.declarations import OF_ONE_RELEASE
 from interop.doctor.finding import Level
 from interop.doctor.module import examine_module
+from interop.jit import BuildError
 from interop.jit.cache import root
 from interop.jit.cache_key import Target
 from interop.paths import get_stable_dir
@@ -30,8 +32,10 @@ from interop.toolchain import MINIMUM_STABLE
 RUNNING_TORCH = ".".join(torch.__version__.split(".")[:2])
 RUNNING_PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 TOOLS = Path(sys.executable).parent
+PXD = Path(interop.get_pxd_dir())
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
+pytestmark = needs_stable
 needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CPython has no Limited API")
 
 
@@ -239,7 +243,8 @@ class TestWheel:
         tags = {tag.entry.d_tag for tag in dynamic}
         needed = [tag.needed for tag in dynamic if tag.entry.d_tag == "DT_NEEDED"]
         assert not [name for name in needed if re.match(r"lib(c10|torch|python)", name)]
-        assert not tags & {"DT_RPATH", "DT_RUNPATH"}
+        if "-rpath" not in sysconfig.get_config_var("LDSHARED"):  # then this Python would have its own in all modules
+            assert not tags & {"DT_RPATH", "DT_RUNPATH"}
         offered = [
             symbol.name
             for symbol in symbols
@@ -296,6 +301,48 @@ class TestTranslation:
 
 
 @pytest.mark.long
+@pytest.mark.long
+class TestDeclarations:
+    def test_all_that_there_are_in_any_order(self, in_folder):
+        """Each brings its header, none of which is torch's C++."""
+        files = [path.relative_to(PXD).with_suffix("") for path in sorted(PXD.rglob("*.pxd"))]
+        names = [
+            file.as_posix().removesuffix("/__init__").replace("/", ".")
+            for file in files
+            if not any(file.is_relative_to(one) for one in OF_ONE_RELEASE)
+        ]
+        assert {"torch.library", "interop.lists", "ATen.Parallel"} <= set(names)
+        for module, listed in (("forth", names), ("back", names[::-1])):
+            Path(f"{module}.pyx").write_text("".join(f"cimport {name}\n" for name in listed))
+            run([sys.executable, TESTS / "cython" / "surface" / "compile.py", f"{module}.pyx", "2.11"])
+
+    def test_those_of_one_release_are_there_and_not_here(self):
+        here = Path(get_stable_dir(), "pxd")
+        for one in OF_ONE_RELEASE:
+            assert (PXD / one).is_dir() or (PXD / f"{one}.pxd").exists(), one
+            assert not (here / one).exists(), one
+            assert not (here / f"{one}.pxd").exists(), one
+
+    @pytest.mark.parametrize(
+        ("line", "name"),
+        [
+            ("from interop cimport elementwise", "interop.elementwise"),
+            ("from interop cimport indices", "interop.indices"),
+            ("cimport ATen.TensorIterator", "ATen.TensorIterator"),
+            ("from torch.autograd cimport Context", "torch.autograd.Context"),
+        ],
+    )
+    def test_what_is_not_there(self, jit_cache, line, name):
+        with pytest.raises(BuildError, match=rf"hint: modules for many releases of torch have no {name}: "):
+            interop.load_inline(f"{line}\n", stable="2.11")
+
+    def test_a_method_of_the_name_of_a_function_that_is_not_there(self, in_folder):
+        Path("m.pyx").write_text(
+            "cimport ATen as at\ncimport interop\ncdef at.Tensor t\ndef f(): return t.indices().dim()\n"
+        )
+        run([sys.executable, TESTS / "cython" / "surface" / "compile.py", "m.pyx", "2.11"])
+
+
 class TestLoad:
     SOURCE = """
     cimport ATen as at

@@ -62,6 +62,40 @@ decltype(auto) in_python(F f) {
   }
 }
 
+#ifndef Py_LIMITED_API  // which shows nothing of a thread's state
+// Whether the state of this thread has an error. No other thread sets one there, so this needs no GIL.
+inline bool has_error(const PyThreadState* thread) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  return thread && thread->current_exception;
+#else
+  return thread && thread->curexc_type;
+#endif
+}
+#endif
+
+// Adds to the message of an exception where in the source it was raised, with the GIL: the last place of its traceback.
+inline void add_place(PyObject* exception) noexcept {
+  const auto attribute = [](const OwnedRef& object, const char* name) {
+    return object ? OwnedRef(PyObject_GetAttrString(object.get(), name)) : OwnedRef();
+  };
+  OwnedRef place(PyException_GetTraceback(exception));
+  for (OwnedRef next = attribute(place, "tb_next"); next && next.get() != Py_None; next = attribute(place, "tb_next")) {
+    place = std::move(next);
+  }
+  const OwnedRef line = attribute(place, "tb_lineno");
+  const OwnedRef file = attribute(attribute(attribute(place, "tb_frame"), "f_code"), "co_filename");
+  const OwnedRef message(file && line ? PyObject_Str(exception) : nullptr);
+  const OwnedRef ours(PyUnicode_FromString(" is symbolic here, "));
+  // Not of another error, which the function has raised instead.
+  const bool is_ours = message && ours && PyUnicode_Contains(message.get(), ours.get()) == 1;
+  const OwnedRef text(is_ours ? PyUnicode_FromFormat("%S:%S: %U", file.get(), line.get(), message.get()) : nullptr);
+  const OwnedRef arguments(text ? PyTuple_Pack(1, text.get()) : nullptr);
+  if (arguments) {
+    PyObject_SetAttrString(exception, "args", arguments.get());
+  }
+  PyErr_Clear();
+}
+
 // One call of a function written in Cython: made before it, asked by check() after it. It takes the GIL only when there
 // is an error.
 class Callback {
@@ -95,11 +129,22 @@ class Callback {
     }
   }
 
+  // The error that is about to be raised is to say where in the source that is: torch.compile drops the traceback.
+  static void locate() noexcept {
+    if (innermost_) {
+      innermost_->located_ = true;
+    }
+  }
+
   // The error that the function raised, with the GIL.
   Raised take() noexcept {
     if (caught_) {
       PyErr_Clear();  // the first error is the cause
       return std::move(*caught_);
+    }
+    if (located_) {
+      const ErrorInFlight error;
+      add_place(error.get());
     }
     return Raised();
   }
@@ -154,12 +199,10 @@ class Callback {
   }
 
   bool error_is_set() const noexcept {
-#ifdef Py_LIMITED_API  // which shows nothing of a thread's state: what was set without the GIL, release() has noted
+#ifdef Py_LIMITED_API  // what was set without the GIL, release() has noted
     return thread_ && (noted_ || (gil_is_held() && PyErr_Occurred()));
-#elif PY_VERSION_HEX >= 0x030C0000
-    return thread_ && thread_->current_exception;
 #else
-    return thread_ && thread_->curexc_type;
+    return has_error(thread_);
 #endif
   }
 
@@ -191,6 +234,7 @@ class Callback {
   std::optional<Raised> earlier_;  // was set when the call began
   bool attached_ = false;
   bool noted_ = false;  // an error at the end of `with gil`
+  bool located_ = false;
   PyGILState_STATE state_;
 
   static inline thread_local Callback* innermost_ = nullptr;
@@ -205,3 +249,13 @@ class Callback {
 
 // What `with gil` ends with.
 #define PyGILState_Release(state) ::interop::Callback::release(state)
+
+#ifndef Py_LIMITED_API
+// After a call of an `except *` function without the GIL, Cython takes the GIL only to ask whether there is an error,
+// and with another thread busy waits for it for milliseconds. Here that is read from the thread's state. Cython defines
+// its function with the parameter `void`, and calls it with none: so the definition gets another name than the calls.
+inline int interop_error_is_set_() noexcept {
+  return ::interop::has_error(PyGILState_GetThisThreadState());
+}
+#define __Pyx_ErrOccurredWithGIL(...) interop_error_is_set_##__VA_ARGS__()
+#endif

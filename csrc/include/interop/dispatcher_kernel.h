@@ -61,33 +61,74 @@ struct FromDispatcher<std::vector<T>> {
 template <class T>
 struct FromDispatcher<std::optional<std::vector<T>>> {
   // What the dispatcher has a type for.
-  using Dispatched =
-      std::conditional_t<std::is_same_v<T, int64_t>, c10::OptionalArrayRef<T>, std::optional<c10::ArrayRef<T>>>;
+  using Dispatched = std::conditional_t<
+      std::is_same_v<T, int64_t> || std::is_same_v<T, c10::SymInt>,
+      c10::OptionalArrayRef<T>,
+      std::optional<c10::ArrayRef<T>>>;
   static std::optional<std::vector<T>> make(Dispatched value) {
     return value ? std::optional(value->vec()) : std::nullopt;
   }
 };
-template <>
-struct FromDispatcher<Device> {
-  using Dispatched = c10::Device;
-  static Device make(c10::Device value) {
-    return value;
+
+// Lists of what lies in no array: an optional tensor is None there, and a vector of bool has bits.
+template <class T>
+struct FromList {
+  using Dispatched = c10::List<T>;
+  static std::vector<T> make(const Dispatched& value) {
+    return value.vec();
   }
 };
 template <>
-struct FromDispatcher<std::optional<Device>> {
-  using Dispatched = std::optional<c10::Device>;
-  static std::optional<Device> make(Dispatched value) {
-    return value;
+struct FromDispatcher<std::vector<std::optional<at::Tensor>>> : FromList<std::optional<at::Tensor>> {};
+template <>
+struct FromDispatcher<std::vector<bool>> : FromList<bool> {};
+template <>
+struct FromDispatcher<std::vector<std::string>> : FromList<std::string> {};
+template <class T>
+  requires std::is_same_v<typename FromDispatcher<std::vector<T>>::Dispatched, c10::List<T>>
+struct FromDispatcher<std::optional<std::vector<T>>> {
+  using Dispatched = std::optional<c10::List<T>>;
+  static std::optional<std::vector<T>> make(const Dispatched& value) {
+    return value ? std::optional(value->vec()) : std::nullopt;
+  }
+};
+
+// Classes of ours for torch's.
+template <class Ours, class Theirs>
+struct Converted {
+  using Dispatched = Theirs;
+  static Ours make(const Theirs& value) {
+    return Ours(value);
+  }
+};
+template <class Ours, class Theirs>
+struct Converted<std::optional<Ours>, std::optional<Theirs>> {
+  using Dispatched = std::optional<Theirs>;
+  static std::optional<Ours> make(const Dispatched& value) {
+    return value ? std::optional(Ours(*value)) : std::nullopt;
   }
 };
 template <>
-struct FromDispatcher<std::string> {
-  using Dispatched = std::string_view;
-  static std::string make(std::string_view value) {
-    return std::string(value);
+struct FromDispatcher<Device> : Converted<Device, c10::Device> {};
+template <>
+struct FromDispatcher<std::optional<Device>> : Converted<std::optional<Device>, std::optional<c10::Device>> {};
+// None is one that is undefined; torch has no other type for it.
+template <class G>
+  requires std::is_base_of_v<at::Generator, G>
+struct FromDispatcher<G> {
+  using Dispatched = std::optional<at::Generator>;
+  static G make(const Dispatched& value) {
+    return value ? G(*value) : G();
   }
 };
+template <class G>
+  requires std::is_base_of_v<at::Generator, G>
+struct FromDispatcher<std::optional<G>> : Converted<std::optional<G>, std::optional<at::Generator>> {};
+template <>
+struct FromDispatcher<std::string> : Converted<std::string, std::string_view> {};
+template <>
+struct FromDispatcher<std::optional<std::string>>
+    : Converted<std::optional<std::string>, std::optional<std::string_view>> {};
 
 // What a parameter declared as P in Cython is to the dispatcher: `Dispatched`. A Parameter<P> is made of that and keeps
 // what has to live as long as the call; get() is the argument.
@@ -179,6 +220,37 @@ struct Result {
     return static_cast<Dispatched>(std::move(value));
   }
 };
+template <class R, class Whole>
+  requires std::is_same_v<R, Device> || std::is_same_v<R, std::vector<bool>>
+struct Result<R, Whole> {
+  using Dispatched = typename FromDispatcher<R>::Dispatched;
+  static Dispatched give(const R& value) {
+    if constexpr (std::is_same_v<R, std::vector<bool>>) {
+      Dispatched list;
+      for (const bool one : value) {
+        list.push_back(one);
+      }
+      return list;
+    } else {
+      return value;
+    }
+  }
+};
+template <class R, class Whole>
+  requires std::is_same_v<R, Device> || std::is_same_v<R, std::vector<bool>>
+struct Result<std::optional<R>, Whole> {
+  using Dispatched = std::optional<typename Result<R, Whole>::Dispatched>;
+  static Dispatched give(const std::optional<R>& value) {
+    return value ? Dispatched(Result<R, Whole>::give(*value)) : std::nullopt;
+  }
+};
+template <class... R, class Whole>
+struct Result<std::tuple<R...>, Whole> {
+  using Dispatched = std::tuple<typename Result<R, Whole>::Dispatched...>;
+  static Dispatched give(std::tuple<R...>&& value) {
+    return std::apply([](R&... parts) { return Dispatched(Result<R, Whole>::give(std::move(parts))...); }, value);
+  }
+};
 template <class Whole>
 struct Result<void, Whole> {
   using Dispatched = void;
@@ -255,6 +327,8 @@ template <CTuple T>
 struct HasInt<T> : decltype(detail::with_fields(std::declval<const T&>(), []<class... F>(const F&...) {
   return std::bool_constant<(std::is_same_v<F, int> || ...)>();
 })){};
+template <class... R>
+struct HasInt<std::tuple<R...>> : std::bool_constant<(HasInt<R>::value || ...)> {};
 template <class R, class... P>
 struct HasInt<R(P...)> : std::bool_constant<HasInt<R>::value || (std::is_same_v<P, int> || ...)> {};
 template <class F>

@@ -67,8 +67,8 @@ template <class T>
 struct Count : std::integral_constant<size_t, 0> {};
 template <>
 struct Count<at::Tensor> : std::integral_constant<size_t, 1> {};
-template <class T>
-struct Count<std::vector<T>> : std::integral_constant<size_t, any> {};
+template <>
+struct Count<std::vector<at::Tensor>> : std::integral_constant<size_t, any> {};
 template <class... T>
 struct Count<std::tuple<T...>>
     : std::integral_constant<size_t, (std::is_same_v<T, at::Tensor> && ...) ? sizeof...(T) : 0> {};
@@ -172,11 +172,12 @@ struct Definition {
   size_t arguments = 0;  // of forward
 };
 
-// The tensors in one argument of forward, borrowed.
+// The tensors in one argument of forward, borrowed; those of a list with gaps are copied.
 struct Input {
   const at::Tensor* first = nullptr;
   size_t count = 0;
   bool is_list = false;
+  std::vector<at::Tensor> copies = {};
 };
 
 inline Input input(const at::Tensor& tensor) {
@@ -188,6 +189,14 @@ inline Input input(const std::optional<at::Tensor>& tensor) {
 }
 inline Input input(const std::vector<at::Tensor>& tensors) {
   return {tensors.data(), tensors.size(), true};
+}
+inline Input input(const std::vector<std::optional<at::Tensor>>& tensors) {
+  Input result{nullptr, tensors.size(), true};
+  for (const std::optional<at::Tensor>& tensor : tensors) {
+    result.copies.push_back(tensor.value_or(at::Tensor()));
+  }
+  result.first = result.copies.data();
+  return result;
 }
 inline Input input(const std::optional<std::vector<at::Tensor>>& tensors) {
   return tensors ? input(*tensors) : Input{nullptr, 0, true};

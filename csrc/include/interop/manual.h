@@ -3,16 +3,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "interop/sizes.h"
+
 namespace interop::manual {
 
 inline int64_t numel(const at::Tensor& tensor) {
-  return tensor.numel();
+  return sizes::numel_of(tensor);
 }
 inline int64_t size(const at::Tensor& tensor, int64_t dim) {
-  return tensor.size(dim);
+  return sizes::size_of(tensor, dim);
 }
 inline int64_t stride(const at::Tensor& tensor, int64_t dim) {
-  return tensor.stride(dim);
+  return sizes::stride_of(tensor, dim);
 }
 inline bool is_complex(const at::Tensor& tensor) {
   return tensor.is_complex();

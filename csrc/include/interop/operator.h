@@ -1,6 +1,7 @@
 // A registered operator, called through the dispatcher with C++ values.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <ATen/core/operator_name.h>
@@ -60,6 +61,8 @@ c10::IValue to_ivalue(const A& argument) {
     return c10::IValue(static_cast<c10::Device>(argument));
   } else if constexpr (std::is_same_v<A, std::optional<Device>>) {
     return c10::IValue(std::optional<c10::Device>(argument));
+  } else if constexpr (std::is_base_of_v<at::Generator, A>) {
+    return argument.defined() ? c10::IValue(static_cast<const at::Generator&>(argument)) : c10::IValue();
   } else {
     static_assert(!std::is_pointer_v<A>, "Operator.call takes no pointers");
     return c10::IValue(argument);
@@ -70,7 +73,9 @@ template <class R>
 R from_ivalue(c10::IValue& value, const std::string& name) {
   // The type of a tensor has its sizes and strides: dear, and an undefined one has none.
   constexpr bool wants_tensor = std::is_same_v<R, at::Tensor> || std::is_same_v<R, std::optional<at::Tensor>>;
-  const bool fits = value.isTensor() ? wants_tensor : value.type()->isSubtypeOf(*c10::getTypePtr<R>());
+  // A size that is not symbolic is an int.
+  const bool is_size = std::is_same_v<R, c10::SymInt> && value.isInt();
+  const bool fits = value.isTensor() ? wants_tensor : is_size || value.type()->isSubtypeOf(*c10::getTypePtr<R>());
   TORCH_CHECK_TYPE(
       fits, name, " returns ", value.tagKind(), ", and Operator[...] says ", c10::getTypePtr<R>()->annotation_str());
   return std::move(value).to<R>();

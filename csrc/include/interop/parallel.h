@@ -1,14 +1,20 @@
 // Loops over torch's own threads, with a body written in Cython.
 //
-// ATen/Parallel.h runs them on one thread in a source that is compiled without -fopenmp, and says nothing about it;
-// interop.build compiles with it wherever torch's threads are OpenMP's.
+// at::parallel_for() is a template, which runs on one thread in a source that is compiled without -fopenmp, and says
+// nothing about it; clang's -fopenmp would bring threads of its own. So these are the loops that torch has compiled.
 #pragma once
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/stable/c/shim.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "interop/callback.h"
 #include "interop/gil.h"
@@ -43,6 +49,38 @@ auto call_cython(F* function, Arguments... arguments) {
   }
 }
 
+// Calls f(b, e) for parts b:e of begin:end on torch's threads, without the GIL: a part that takes it would wait for the
+// caller, who waits for it. What the first of them throws is thrown here, when all have ended.
+template <class F>
+void for_parts(int64_t begin, int64_t end, int64_t grain, const F& f) {
+  struct Loop {
+    const F& f;
+    bool below;
+    std::once_flag failed;
+    std::exception_ptr error;
+
+    static void run(int64_t b, int64_t e, void* context) noexcept {  // nothing may be thrown into torch's C interface
+      auto* loop = static_cast<Loop*>(context);
+      try {
+        const BelowAutograd mode(loop->below);
+        loop->f(b, e);
+      } catch (...) {
+        std::call_once(loop->failed, [&] { loop->error = std::current_exception(); });
+      }
+    }
+  };
+  Loop loop{.f = f, .below = !records_graph(), .failed = {}, .error = {}};
+  {
+    const NoGil no_gil;
+    TORCH_CHECK(
+        torch_parallel_for(begin, end, grain, &Loop::run, &loop) == 0,
+        "torch could not begin its threads, and has written the reason to stderr");
+  }
+  if (loop.error) {
+    std::rethrow_exception(loop.error);
+  }
+}
+
 }  // namespace detail
 
 // Calls function(b, e, data) for parts b:e of begin:end, each part on a thread of its own: one part for each `grain`
@@ -50,12 +88,7 @@ auto call_cython(F* function, Arguments... arguments) {
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part function, void* data) {
   detail::check_function(function);
   detail::check_grain(grain);
-  const bool below = !records_graph();
-  const NoGil no_gil;  // a part that takes the GIL would wait for the caller, who waits for it
-  at::parallel_for(begin, end, grain, [=](int64_t b, int64_t e) {
-    const BelowAutograd mode(below);
-    detail::call_cython(function, b, e, data);
-  });
+  detail::for_parts(begin, end, grain, [=](int64_t b, int64_t e) { detail::call_cython(function, b, e, data); });
 }
 
 // What combine() makes of the results of function(b, e, identity, data) for all parts, in their order.
@@ -70,15 +103,22 @@ T parallel_reduce(
     void* data) {
   detail::check_function(function && combine);
   detail::check_grain(grain);
-  const bool below = !records_graph();
-  const NoGil no_gil;
-  return at::parallel_reduce(
-      begin, end, grain, identity,
-      [=](int64_t b, int64_t e, T start) {
-        const BelowAutograd mode(below);
-        return detail::call_cython(function, b, e, start, data);
-      },
-      [=](T x, T y) { return detail::call_cython(combine, x, y); });
+  std::mutex mutex;
+  std::vector<std::pair<int64_t, T>> results;  // with the first index of each part
+  detail::for_parts(begin, end, grain, [&](int64_t b, int64_t e) {
+    const T result = detail::call_cython(function, b, e, identity, data);
+    const std::lock_guard lock(mutex);
+    results.emplace_back(b, result);
+  });
+  std::sort(results.begin(), results.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  if (results.size() == 1) {
+    return results.front().second;
+  }
+  T result = identity;
+  for (const auto& part : results) {
+    result = detail::call_cython(combine, result, part.second);
+  }
+  return result;
 }
 
 }  // namespace interop

@@ -39,7 +39,7 @@ using Tensors = c10::SmallVector<at::Tensor, 4>;
 
 // Changes of anything below change the name, and the attribute: what a module inlines it must not share with a module
 // that was built with another version.
-inline namespace runtime_3 {
+inline namespace runtime_4 {
 
 // Who registers. A module that is executed again, perhaps from another file, has the same name and another object.
 struct Module {
@@ -51,7 +51,7 @@ class Runtime {
  public:
   // Where a capsule points to it.
   static constexpr const char* module = "interop._core";
-  static constexpr const char* attribute = "_runtime_4";
+  static constexpr const char* attribute = "_runtime_5";
 
   virtual void define(
       const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
@@ -88,7 +88,7 @@ inline Runtime& runtime() {
   return interop::detail::find_once<Runtime>("registers operators or gradients");
 }
 
-}  // namespace runtime_3
+}  // namespace runtime_4
 
 // Throws the error of `call`, if there is one, as torch's python_error, which torch hands on to its caller in Python.
 inline void raise_if_failed(Callback& call) {

@@ -16,6 +16,8 @@ struct SetupContext {
   void (*function)() = nullptr;
   void (*call)(void (*function)(), Context&, c10::IValue* values) = nullptr;
   std::unique_ptr<c10::FunctionSchema> schema;  // its parameters after the Context, as arguments
+  // The arguments that may be symbolic sizes by the operator's schema, and that it takes as numbers.
+  std::vector<size_t> numbers = {};
 };
 
 namespace detail {
@@ -47,7 +49,9 @@ struct Setup<void(Context&, P...), Whole> {
     reinterpret_cast<void (*)(Context&, P...)>(function)(
         context,
         dispatcher::Parameter<P, Whole>(
-            c10::impl::ivalue_to_arg<typename dispatcher::Parameter<P, Whole>::Dispatched, false>::call(values[I]))
+            c10::impl::ivalue_to_arg<
+                typename c10::impl::decay_if_not_tensor<typename dispatcher::Parameter<P, Whole>::Dispatched>::type,
+                false>::call(values[I]))
             .get()...);
     raise_if_failed(call);
   }

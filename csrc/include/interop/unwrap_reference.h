@@ -36,9 +36,10 @@ struct UnwrapReference<A> {
 
 }  // namespace detail
 
-// What A stands for: A, or what it refers to.
+// What A stands for: A, or what it refers to. Cython before 3.2 writes `const A` for what is passed by a reference to
+// const.
 template <class A>
-using unwrap_reference_t = typename detail::UnwrapReference<A>::type;
+using unwrap_reference_t = typename detail::UnwrapReference<std::remove_cv_t<A>>::type;
 
 template <class A>
 decltype(auto) unwrap_reference(const A& a) {

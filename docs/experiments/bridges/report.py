@@ -7,13 +7,32 @@ from experiments.harness.tables import Table, table_of_calls
 
 from . import measure
 
-COLOURS = {"torch": "#8a8f98", "of an array": "#8a8f98"}
-PLOT = "Nanoseconds of each conversion"
+COLOURS = {"torch": plots.OTHER, "torch, method": plots.OTHER, "of an array": plots.OTHER}
+"""Of what is not ours."""
+COLUMNS = {"One conversion": lambda what: "DLPack" not in what and "capsule" not in what}
+COLUMNS["One conversion by DLPack"] = lambda what: not COLUMNS["One conversion"](what)
+"""The halves of the plot, which have scales of their own: what each is called, and which conversions are in it."""
+MEASURED = ("csrc/bridges", "csrc/include/interop/bridges", "interop/_bridges.pyx")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Bars, grouped by conversion: nanoseconds with interop and with torch"
 
 
 def measured(result: dict) -> list[tuple[str, str]]:
     """The calls that a result has; one that was recorded earlier may lack some."""
     return [(what, how) for what, how in measure.cases() if how in result["times"].get(what, {})]
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+
+    def found(what: str, how: str) -> str:
+        return f"{result['times'][f'{what}, 1-d'][how]['median']:.0f} ns"
+
+    arrays, tensors = "tensor from array", "array from tensor"
+    return (
+        f"`interop.from_numpy` takes {found(arrays, 'interop')} where `torch.from_numpy` takes {found(arrays, 'torch')}"
+        f", and `interop.to_numpy` {found(tensors, 'interop')} where `Tensor.numpy` takes {found(tensors, 'torch')}."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -38,10 +57,14 @@ def sentences(result: dict) -> str:
 
 
 def draw(result: dict, path: Path) -> None:
-    """Plot the times of `result`, of 2 dimensions, into the file `path`."""
-    calls = [
-        (f"{what.removesuffix(', 2-d')}: {how}", result["times"][what][how], COLOURS.get(how, "#e08a1e"))
-        for what, how in measured(result)
-        if what.endswith("2-d")
-    ]
-    plots.draw_calls(path, "One conversion of two dimensions", 4, calls)
+    """Plot the times of `result`, of one dimension, into the file `path`."""
+    figure = plots.figure(10, 4.4)
+    for axes, (title, belongs) in zip(figure.subplots(1, len(COLUMNS)), COLUMNS.items(), strict=True):
+        groups = {}
+        for what, how in measured(result):
+            name = what.removesuffix(", 1-d")
+            if name != what and belongs(what):
+                call = (how, result["times"][what][how], COLOURS.get(how, plots.OURS))
+                groups.setdefault(name, []).append(call)
+        plots.grouped_bars(axes, title, groups)
+    plots.save(figure, path)

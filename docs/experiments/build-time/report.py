@@ -13,7 +13,20 @@ LABELS = {
 }
 COLOURS = {"interop": "#e08a1e", "cpp_extension": "#2f6db5"}
 NAMES = {"interop": "interop.load", "cpp_extension": "torch.utils.cpp_extension.load"}
-PLOT = "Seconds of each load"
+MEASURED = ("interop/build", "interop/cython", "interop/jit", "csrc/include/interop/precompiled.h")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Bars: seconds from the source to a module that runs, with interop.load and with cpp_extension"
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    edited, cold = result["times"]["edited"], result["times"]["cold"]
+    ours, theirs = NAMES
+    return (
+        f"After an edit, a module runs {_time(edited[ours]['median'])} later with `{NAMES[ours]}` and "
+        f"{_time(edited[theirs]['median'])} later with `{NAMES[theirs]}`; the first time on a machine, "
+        f"{_time(cold[ours]['median'])} and {_time(cold[theirs]['median'])} later."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -66,7 +79,7 @@ def draw(result: dict, path: Path) -> None:
             color=COLOURS[way],
             label=NAMES[way],
             xerr=plots.spread(times),
-            ecolor="#444444",
+            ecolor=plots.ERRORS,
             capsize=3,
         )
         axes.bar_label(bars, [_time(value) for value in medians], padding=6, fontsize=9)

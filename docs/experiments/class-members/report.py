@@ -8,7 +8,24 @@ from experiments.harness.tables import Table
 
 from . import behaviour, measure, ways
 
+SEEN = "the collector knows the instance"
+MEASURED = ("csrc/bridges", "csrc/include/interop/tensor.h", "csrc/include/interop/unwrap_reference.h")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = (
+    "Bars: nanoseconds of making an instance, reading, an operation, getting and assigning, by the type of the member"
+)
 COLOURS = dict(zip(ways.WAYS, ("#e08a1e", "#f0c48a", "#a8632b", "#8a8f98", "#2f6db5", "#3d8f58"), strict=True))
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    size, time, seen = result["memory"]["sys.getsizeof"], result["times"]["numel"], result["behaviour"][SEEN]
+    known = [f"`{way}`" for way in ways.WAYS if way != ways.PYTHON and seen[way] == "yes"]
+    ours, theirs = (f"{size[way]} bytes and {time[way]['median']:.0f} ns" for way in (ways.TYPED, ways.PYBIND11))
+    return (
+        f"An instance with a `cdef torch.Tensor`, and reading the size of its tensor, take {ours}, with pybind11 "
+        f"{theirs}; of the compiled classes, garbage collection sees those with {' or '.join(known)} as their member."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -57,12 +74,11 @@ def errors(result: dict) -> Table:
     return Table(("way", "question", "the error"), lines, words=None)
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
+def section(result: dict) -> str:
+    """The part of README.md about one result."""
     return results.paragraphs(
         results.conditions(result),
         figures(result),
-        results.plot(machine, "Nanoseconds of each call"),
         answers("lifetime", result, behaviour.LIFETIME),
         answers("what ends a cycle through the member", result, behaviour.COLLECTION),
         answers("copies, as Cython and pybind11 make the class", result, behaviour.COPIES),

@@ -24,13 +24,31 @@ COMPILED = (
     ("Cython, at.add", "pybind11, at::add"),
 )
 """What is compiled: ours, and what does the same."""
+TOOLS = {"Cython": "Cython", "pybind11": "pybind11", "nanobind": "nanobind", "tvm-ffi": "tvm-ffi"}
+TOOLS |= {"torch.ops": "torch.library in C++"}
+"""Those of the answer, by the names of the ways."""
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
-PLOT = "Nanoseconds of each call"
+MEASURED = (
+    "csrc/include/interop/tensor.h",
+    "csrc/include/interop/unwrap_reference.h",
+    "csrc/include/interop/dlpack.h",
+    "pxd/torch/__init__.pxd",
+)
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Bars: nanoseconds of calls into Cython and pybind11; dots: calls with one, three and eight tensors by each tool"
 
 
 def measured(result: dict) -> list[str]:
     """The ways that a result has with tensors; where a tool was not installed, it lacks one."""
     return [way for way in ways.WAYS if way in result["times"]["1 tensor"]]
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    found = {tool: result["times"]["1 tensor"].get(way, {}).get("median") for way, tool in TOOLS.items()}
+    others = sorted((time, tool) for tool, time in found.items() if time is not None and tool != "Cython")
+    *told, last = [f"{found['Cython']:.0f} ns in Cython", *(f"{time:.0f} ns with {tool}" for time, tool in others)]
+    return f"A call with one tensor takes {', '.join(told)} and {last}."
 
 
 def tables(result: dict) -> list[Table]:

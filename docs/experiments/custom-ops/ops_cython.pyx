@@ -19,9 +19,11 @@ cdef at.Tensor backward(Context& ctx, const at.Tensor& grad) except * nogil:
 
 define("ops_cython::exp", "(Tensor x) -> Tensor")
 impl("ops_cython::exp", "CPU", kernel)
+impl("ops_cython::exp", "Meta", kernel)
 
 define("ops_cython::exp_with_gradient", "(Tensor x) -> Tensor")
 impl("ops_cython::exp_with_gradient", "CPU", kernel)
+impl("ops_cython::exp_with_gradient", "Meta", kernel)
 register_autograd("ops_cython::exp_with_gradient", backward, setup_context)
 
 

@@ -28,7 +28,25 @@ COLOURS = {
     "Cython, not registered": "#f0c48a",
     "built in": "#8a8f98",
 }
-PLOT = "Nanoseconds of each call"
+MEASURED = (
+    "csrc/include/interop/autograd.h",
+    "csrc/include/interop/library.h",
+    "csrc/include/interop/operator.h",
+    "pxd/torch/autograd.pxd",
+    "pxd/torch/library.pxd",
+)
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Bars: microseconds of operators and differentiable functions in Cython, C++ and Python"
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    times = {way: f"{time['median'] / 1e3:.1f} µs" for way, time in result["times"][OPERATOR].items()}
+    return (
+        f"A call of a registered operator takes {times['Cython']} in Cython, {times['C++']} in C++ and "
+        f"{times['Python']} in Python; the same function of Cython, registered nowhere, takes "
+        f"{times['Cython, not registered']}."
+    )
 
 
 def tables(result: dict) -> list[Table]:

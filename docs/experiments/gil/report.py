@@ -12,7 +12,22 @@ LABELS = {"held": "held", "released": "released", "torch": "torch.mm"}
 ALONE = {how: LABELS.get(how, how) for how in ways.PRODUCTS}
 """What is measured where nothing else runs."""
 COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
-PLOT = "What sharing costs and brings"
+MEASURED = ("csrc/include/interop/gil.h", "csrc/include/interop/tensor.h")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = (
+    "Left: products beside a thread that counts; right: products on two threads; the GIL held, released, and torch.mm"
+)
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    empty, threads = result["times"]["empty"], result["threads"][PRODUCTS[-1]]
+    added = empty["released"]["median"] - empty["held"]["median"]
+    return (
+        f"Releasing the GIL and taking it again adds {added:.0f} ns to a call; two threads then compute "
+        f"{threads['released']['median']:.2f} times as many products of {ways.SIZES[-1]} rows as one thread, and "
+        f"{threads['held']['median']:.2f} times as many where the GIL is held."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -128,6 +143,6 @@ def draw(result: dict, path: Path) -> None:
     for axes in (left, right):
         axes.set_xticks(range(len(PRODUCTS)), [f"{size} rows" for size in ways.SIZES])
         axes.tick_params(axis="x", length=0)
-        axes.axhline(1, color="#444444", linewidth=0.8, linestyle=":")
+        axes.axhline(1, color=plots.ERRORS, linewidth=0.8, linestyle=":")
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     plots.save(figure, path)

@@ -4,9 +4,10 @@
 """
 
 import argparse
+import json
 
 from experiments import FOLDER, names
-from interop.cli import Parser
+from interop.cli import Parser, complete
 
 
 def main(arguments: list[str]) -> int | None:
@@ -16,17 +17,28 @@ def main(arguments: list[str]) -> int | None:
         ours, theirs = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
     command = Parser(
         prog="python -m interop experiments",
-        usage="%(prog)s [NAME | --all | --list] [--quick] [--record] [--render] [[--] ARGUMENTS...]",
+        usage="%(prog)s [NAME | --all | --list [--json]] [--quick] [--record] [--render] [[--] ARGUMENTS...]",
         description="Run an experiment, or all of them, or list them. NAME --help shows the arguments of one.",
         add_help=False,
+        examples={
+            "python -m interop experiments": "which there are",
+            "python -m interop experiments crossing --quick": "does it run here? in seconds, with numbers of no worth",
+            "python -m interop experiments crossing": "the whole run, on a machine that has nothing else to do",
+            "python -m interop experiments lltm --help": "what can be set in that one",
+        },
     )
-    command.add_argument("name", metavar="NAME", nargs="?", help="which experiment to run")
+    name = command.add_argument("name", metavar="NAME", nargs="?", help="which experiment to run")
+    name.completer = lambda **_: names()  # where argcomplete looks for it
     command.add_argument(
         "--all", action="store_true", help="run them all, each in its own process; 1 at the end if one failed"
     )
     command.add_argument("--list", action="store_true", help="list the experiments")
+    command.add_argument("--json", action="store_true", help="list them for programs")
     command.add_argument("-h", "--help", action="store_true", help="show this, or the arguments of NAME")
+    complete(command)
     options, unknown = command.parse_known_args(ours)
+    if options.json and (options.name or options.all):
+        command.error("--json is for --list; an experiment's --record writes its results as JSON")
     if options.all:
         return _run_all(command, options, [*unknown, *theirs])
     if options.help and not options.name:
@@ -34,8 +46,11 @@ def main(arguments: list[str]) -> int | None:
     elif options.list or not options.name:
         if unknown:
             command.error(f"unrecognized arguments: {' '.join(unknown)}")
-        for name in names():
-            print(f"{name:<22}{_title(name)}")
+        titles = {name: _title(name) for name in names()}
+        if options.json:
+            print(json.dumps([{"name": name, "title": title} for name, title in titles.items()], indent=1))
+        else:
+            print("\n".join(f"{name:<22}{title}" for name, title in titles.items()))
     else:
         from experiments.harness import driver  # here, because a list of the experiments needs none of it
 

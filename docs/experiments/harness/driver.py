@@ -5,16 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from experiments import load
-from experiments.harness import results
+from experiments.harness import overview, results
 from experiments.harness.building import build_once
 from experiments.harness.display import say, show
 from experiments.harness.environment import environment
-from interop.cli import CommandError, Parser
+from interop.cli import UNAVAILABLE, CommandError, Parser
 
 __all__ = ["UNAVAILABLE", "Experiment", "UnavailableError", "parser", "run"]
-
-UNAVAILABLE = 77
-"""The exit status of an experiment that this machine cannot run: what automake's and Meson's tests skip with."""
 
 
 class UnavailableError(CommandError):
@@ -63,6 +60,7 @@ def run(name: str, arguments: list[str]) -> None:
     options = command.parse_args(arguments)
     if options.render:
         results.render(name, report)
+        overview.refresh()
         return
     experiment.require()
     settings = experiment.settings | (experiment.quick if options.quick else {})
@@ -71,11 +69,14 @@ def run(name: str, arguments: list[str]) -> None:
     for built, how_long in experiment.builds.items():
         build_once(built, how_long)
     result = started | {"settings": settings, "flags": experiment.flags} | experiment.measure(settings, options)
+    say(report.answer(result))
     for table in report.tables(result):
         show(table)
     if sentences := report.sentences(result):
         say(sentences)
     results.keep(name, result, report, record=options.record)
+    if options.record:
+        overview.refresh()
 
 
 class _ExperimentParser(Parser):
@@ -96,6 +97,6 @@ def parser(name: str, description: str) -> Parser:
     result.add_argument(
         "--render",
         action="store_true",
-        help="make plots and README.md again from what is recorded, and measure nothing",
+        help="make plots, README.md and the table of all experiments again from what is recorded, and measure nothing",
     )
     return result

@@ -1,14 +1,69 @@
-"""Plots of results."""
+"""Plots of results, as SVG that a reader's dark mode shows in dark colours."""
 
-from collections.abc import Sequence
+import io
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-__all__ = ["bars_of_calls", "draw_calls", "figure", "plain", "save", "spread"]
+__all__ = [
+    "ERRORS",
+    "GRID",
+    "INK",
+    "OTHER",
+    "OURS",
+    "THEIRS",
+    "bars_of_calls",
+    "bars_of_values",
+    "draw_calls",
+    "figure",
+    "grouped_bars",
+    "plain",
+    "save",
+    "spread",
+]
+
+OURS, THEIRS, OTHER = "#e08a1e", "#2f6db5", "#8a8f98"
+"""Of this toolkit; of the tool that one would take else; of what comes with torch, NumPy or Python."""
+
+INK, PAPER, GRID, ERRORS = "#1f2328", "#ffffff", "#dddddd", "#444444"
+
+DARK = {
+    INK: "#dfe3e8",
+    PAPER: "#131416",
+    GRID: "#33373d",
+    ERRORS: "#b6bcc4",
+    "#222222": "#f0f2f5",  # lines over bars
+    THEIRS: "#5f9fe6",
+    OTHER: "#8f959f",
+    "#3d8f58": "#55b377",
+    "#7a4fa3": "#a982d4",
+    "#8f4a06": "#b55f0c",
+    "#a8632b": "#c27a3e",
+    # Fields that words stand in.
+    "#8cc08f": "#34784a",
+    "#f2c078": "#87590f",
+    "#e07b6a": "#ad4433",
+}
+"""What a colour becomes in dark mode; one that is not here is seen on both grounds."""
+
+mpl.rcParams.update(
+    {
+        **dict.fromkeys(
+            ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK
+        ),
+        "figure.facecolor": PAPER,
+        "savefig.facecolor": PAPER,
+        "axes.facecolor": "none",
+        "svg.fonttype": "path",  # a reader may lack the font, and other letters need other room
+        "svg.hashsalt": "torch-interop",  # the same names of clip paths, and so bytes, each time
+    }
+)
 
 
 def draw_calls(path: Path, title: str, height: float, calls: Sequence[tuple[str, dict, str]]) -> None:
@@ -26,14 +81,60 @@ def bars_of_calls(
     Each call has a label, its times (median and quartiles, as of `calls.times`), and a colour; `size` is the title's.
     """
     labels, times, colours = zip(*calls, strict=True)
+    _bars(axes, range(len(labels)), times, colours, microseconds)
+    axes.set_yticks(range(len(labels)), labels)
+    plain(axes, title, "x", size)
+
+
+def grouped_bars(axes: Axes, title: str, groups: Mapping[str, Sequence[tuple[str, dict, str]]]) -> None:
+    """Plot nanoseconds of single calls as bars, those of a group below its name: see `bars_of_calls`."""
+    names, labels, times, colours = {}, {}, [], []
+    place = 0.0
+    for name, calls in groups.items():
+        names[place] = name
+        for label, time, colour in calls:
+            place += 1
+            labels[place] = label
+            times.append(time)
+            colours.append(colour)
+        place += 1.4
+    _bars(axes, list(labels), times, colours)
+    ticks = names | labels
+    axes.set_yticks(list(ticks), list(ticks.values()))
+    for tick in axes.yaxis.get_major_ticks()[: len(names)]:
+        tick.label1.set_weight("bold")
+        tick.tick1line.set_visible(False)
+    plain(axes, title, "x")
+
+
+def _bars(
+    axes: Axes, places: Sequence[float], times: Sequence[dict], colours: Sequence[str], microseconds: bool = False
+) -> None:
     unit, digits = (1000, 1) if microseconds else (1, 0)
     medians = [time["median"] / unit for time in times]
-    bars = axes.barh(labels, medians, color=colours, xerr=spread(times, unit), ecolor="#444444", capsize=3)
+    bars = axes.barh(places, medians, color=colours, xerr=spread(times, unit), ecolor=ERRORS, capsize=3)
     axes.bar_label(bars, [f"{value:.{digits}f}" for value in medians], padding=6, fontsize=9)
     axes.invert_yaxis()
     axes.set_xlabel(f"{'microseconds' if microseconds else 'nanoseconds'}, median and quartiles")
-    axes.margins(x=0.1)
-    plain(axes, title, "x", size)
+    axes.margins(x=0.12)
+
+
+def bars_of_values(axes: Axes, title: str, values: Sequence[tuple[str, float, str]], digits: int, unit: str) -> None:
+    """Plot numbers as bars without a scale; each has a label, its value and a colour."""
+    if not values:
+        axes.set_axis_off()
+        return
+    labels, numbers, colours = zip(*values, strict=True)
+    places = range(len(labels))
+    bars = axes.barh(places, numbers, color=colours)
+    axes.bar_label(bars, [f"{number:.{digits}f} {unit}" for number in numbers], padding=5, fontsize=10)
+    axes.set_yticks(places, labels)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xticks([])
+    axes.invert_yaxis()
+    axes.margins(x=0.18)
+    plain(axes, title, "")
+    axes.spines["bottom"].set_visible(False)
 
 
 def spread(times: Sequence[dict], unit: float = 1) -> list[list[float]]:
@@ -44,7 +145,7 @@ def spread(times: Sequence[dict], unit: float = 1) -> list[list[float]]:
 def figure(width: float, height: float) -> Figure:
     """An empty figure of so many inches."""
     result = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(result)
+    FigureCanvasSVG(result)
     return result
 
 
@@ -53,10 +154,30 @@ def plain(axes: Axes, title: str, numbers: Literal["x", "y", "both", ""], size: 
     axes.set_title(title, loc="left", fontsize=size, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     if numbers:
-        axes.grid(axis=numbers, color="#dddddd", linewidth=0.6)
+        axes.grid(axis=numbers, color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
 
 
-def save(drawn: Figure, path: Path) -> None:
-    """Write a figure into the file `path`, the same bytes for the same figure."""
-    drawn.savefig(path, dpi=120, metadata={"Software": None})
+def save(drawn: Figure, path: Path, description: str | None = None) -> None:
+    """Write a figure into the file `path`, the same bytes for the same figure; `description` into its metadata."""
+    text = io.StringIO()
+    drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Description": description})
+    # A path in one line, for those who read a change of a plot; matplotlib gives each point its own.
+    lines = re.sub(r" *\n(?=[A-Zz])", " ", text.getvalue())
+    path.write_text(with_dark_mode(lines), encoding="utf-8")
+
+
+def with_dark_mode(svg: str) -> str:
+    """A plot of matplotlib's with other colours where the reader's are dark.
+
+    A program that does not know such a preference shows what matplotlib drew.
+    """
+    rules = [
+        f'[style*="{what}: {light}"] {{ {what}: {dark} !important }}'
+        for light, dark in DARK.items()
+        for what in ("fill", "stroke")
+        if f"{what}: {light}" in svg
+    ]
+    style = "@media (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}\n"
+    found = re.search(r"</style>", svg)
+    return f"{svg[: found.start()]}{style}{svg[found.start() :]}"

@@ -1,4 +1,7 @@
-"""Writes results as JSON with a plot beside each, and the part of a README.md that is made from them."""
+"""Writes results as JSON with a plot beside each, and the parts of a README.md that are made from them.
+
+A page begins with its answer: the sentence of the newest result and its plot. All tables stand further down.
+"""
 
 import json
 import os
@@ -8,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from experiments import FOLDER
+from experiments.harness import age
 from experiments.harness.building import BUILD
 from experiments.harness.display import say
 from experiments.harness.environment import machine_name
@@ -16,23 +20,35 @@ from interop.cli import CommandError
 
 __all__ = [
     "WRITTEN",
+    "answer",
     "conditions",
     "date_and_commit",
     "keep",
+    "newest",
     "paragraphs",
     "plot",
     "read",
     "read_recorded",
     "refresh_readme",
     "render",
+    "replaced",
     "section",
+    "stack",
     "units",
-    "with_section",
+    "with_results",
+    "without_note",
     "write",
 ]
 
-BEGIN = "<!-- results: written by `python -m interop experiments {name} --render` -->"
-END = "<!-- end of results -->"
+BEGIN = "<!-- {part}: written by `python -m interop experiments {name} --render` -->"
+END = "<!-- end of {part} -->"
+PARTS = ("answer", "results")
+"""What a README.md has between such lines: what is read first, and all that it comes from."""
+
+SUFFIX = ".svg"
+"""Of the plots."""
+
+NOTHING = "Nothing is recorded yet."
 
 WRITTEN = "written: "
 """What the line about a result begins with; `runner` looks for it."""
@@ -50,7 +66,7 @@ def write(path: Path, result: dict, draw: Callable[[dict, Path], None]) -> None:
     # Arrays of numbers on one line each, so that a thousand losses are not a thousand lines.
     text = re.sub(r"\[\s+([^\[\]{}\"]*?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text)
     path.write_text(text + "\n", encoding="utf-8")
-    draw(result, path.with_suffix(".png"))
+    draw(result, path.with_suffix(SUFFIX))
 
 
 def keep(name: str, result: dict, report: ModuleType, *, record: bool) -> None:
@@ -59,14 +75,14 @@ def keep(name: str, result: dict, report: ModuleType, *, record: bool) -> None:
     write(path, result, report.draw)
     if record:
         refresh_readme(name, report)
-    say(f"{WRITTEN}{os.path.relpath(path)} and {path.with_suffix('.png').name} beside it")
+    say(f"{WRITTEN}{os.path.relpath(path)} and {path.with_suffix(SUFFIX).name} beside it")
 
 
 def render(name: str, report: ModuleType) -> None:
     """Make the plots and README.md of the experiment `name` again from the recorded results."""
     recorded = read_recorded(name)
     for machine, result in recorded.items():
-        report.draw(result, FOLDER / name / "results" / f"{machine}.png")
+        report.draw(result, FOLDER / name / "results" / f"{machine}{SUFFIX}")
     refresh_readme(name, report)
     say(f"{WRITTEN}{os.path.relpath(FOLDER / name / 'README.md')} and its plots, {len(recorded)}")
 
@@ -81,40 +97,71 @@ def read(folder: Path) -> dict[str, dict]:
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
+def newest(recorded: dict[str, dict]) -> tuple[str, dict]:
+    """The machine of the newest of some recorded results, and that result; "" and nothing where there is none."""
+    return max(recorded.items(), key=lambda found: found[1]["date"], default=("", {}))
+
+
 def refresh_readme(name: str, report: ModuleType) -> None:
     """Write the results into the README.md of the experiment `name`."""
     readme = FOLDER / name / "README.md"
     old = readme.read_text(encoding="utf-8")
-    new = with_section(name, old, report)
+    new = with_results(name, old, report)
     if new != old:
         readme.write_text(new, encoding="utf-8")
 
 
-def with_section(name: str, readme: str, report: ModuleType) -> str:
-    """The text `readme` with its results replaced by those that are recorded: the `section` of each.
+def with_results(name: str, readme: str, report: ModuleType) -> str:
+    """The text `readme` with its answer, and its results, replaced by what is recorded: the `section` of each.
 
     Behind them stands what ``ending()`` of the experiment's report.py gives, where there is one: results of no machine.
     """
-    begin = BEGIN.format(name=name)
-    if begin not in readme or END not in readme:
-        raise CommandError(f"the README.md of experiment {name} needs the lines {begin!r} and {END!r}")
-    before, _, rest = readme.partition(begin)
-    after = rest.partition(END)[2]
-    sections = [section(report, machine, result).strip() for machine, result in read_recorded(name).items()]
+    recorded = read_recorded(name)
+    first, result = newest(recorded)
+    sections = []
+    for machine, other in recorded.items():
+        # The answer has shown the newest one's plot already.
+        sections += [section(report, other).strip(), "" if machine == first else plot(machine, report.PLOT)]
     ending = report.ending() if hasattr(report, "ending") else ""
-    return paragraphs(before + begin, *(sections or ["Nothing is recorded yet."]), ending, END) + after
+    written = {
+        "answer": answer(report, first, result, age.note(name, first, result, report.MEASURED)) if result else NOTHING,
+        "results": paragraphs(*(sections or [NOTHING]), ending),
+    }
+    for part in PARTS:
+        begin, end = BEGIN.format(part=part, name=name), END.format(part=part)
+        readme = replaced(f"the README.md of experiment {name}", readme, begin, end, written[part])
+    return readme
 
 
-def section(report: ModuleType, machine: str, result: dict) -> str:
-    """The text of README.md about the result of one machine, by the report.py of the experiment.
+def replaced(page: str, text: str, begin: str, end: str, new: str) -> str:
+    """The `text` of a page with `new` between the lines `begin` and `end`."""
+    before, found, rest = text.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        raise CommandError(f"{page} needs the lines {begin!r} and {end!r}")
+    return paragraphs(before + begin, new, end) + after
 
-    It is that of its ``section(machine, result)``, or else what it was measured with, which ``conditions(result)`` may
-    say, its tables, the plot, which `PLOT` describes, and its sentences.
+
+def answer(report: ModuleType, machine: str, result: dict, note: str = "") -> str:
+    """What a page begins with: ``answer(result)`` of the experiment's report.py, one sentence, the plot, and a note."""
+    return paragraphs(f"**{report.answer(result)}**", plot(machine, report.PLOT), f"*{note}*" if note else "")
+
+
+def without_note(readme: str) -> str:
+    """A page without the note on its result's age, which depends on the history of the checkout."""
+    return re.sub(rf"\n\n\*{re.escape(age.BEGIN)}.*\*(?=\n\n)", "", readme)
+
+
+def section(report: ModuleType, result: dict) -> str:
+    """The text of README.md about one result, by the report.py of the experiment.
+
+    It is that of its ``section(result)``, or else what it was measured with, which ``conditions(result)`` may say, its
+    tables and its sentences.
     """
     if hasattr(report, "section"):
-        return report.section(machine, result)
+        return report.section(result)
     said = getattr(report, "conditions", conditions)(result)
-    return paragraphs(said, *report.tables(result), plot(machine, report.PLOT), report.sentences(result))
+    return paragraphs(said, *report.tables(result), report.sentences(result))
 
 
 def paragraphs(*parts: str | Table) -> str:
@@ -124,7 +171,7 @@ def paragraphs(*parts: str | Table) -> str:
 
 def plot(machine: str, shown: str) -> str:
     """The plot of a machine's result, for README.md, with a text that says what it shows."""
-    return f"![{shown}](results/{machine}.png)"
+    return f"![{shown}](results/{machine}{SUFFIX})"
 
 
 def conditions(result: dict, threads: str = "") -> str:
@@ -135,6 +182,13 @@ def conditions(result: dict, threads: str = "") -> str:
         f"torch {versions['torch']}, Cython {versions['Cython']}, Python {versions['Python']}, "
         f"{versions['compiler']}, {' '.join(result['flags'])}; {date_and_commit(result)}."
     )
+
+
+def stack(result: dict) -> str:
+    """What a result ran on, in a few words."""
+    versions, machine = result["versions"], result["machine"]
+    where = result.get("gpu", {}).get("name") or f"{machine['cpu']}, {machine['cores']} cores"
+    return f"torch {versions['torch']}, CPython {versions['Python']}, {where}, {result['date']}"
 
 
 def date_and_commit(result: dict) -> str:

@@ -9,8 +9,22 @@ from . import measure
 
 WORKS = "works"
 COLOURS = {WORKS: "#8cc08f", "ImportError": "#f2c078"}
+OURS, PYBIND11 = "interop", "pybind11"
+MEASURED = ("csrc/bootstrap.cpp", "interop/abi", "interop/build", "interop/doctor")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "A field for each situation and module: works, ImportError, or the signal or wrong value that it ends with"
 WRONG = "#e07b6a"
 """What crashes or lies."""
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    count = len(result["cases"])
+    told = []
+    for way in (OURS, PYBIND11):
+        works, _, bad = _counts(result, way)
+        told.append(f"works in {works} and crashes or gives wrong values in {bad}")
+    return f"Of {count} situations, a module with our bootstrap {told[0]}; one of pybind11 {told[1]}."
 
 
 def tables(result: dict) -> list[Table]:
@@ -26,18 +40,23 @@ def sentences(result: dict) -> str:
     """How often each way works, raises an ImportError, and does neither, in sentences."""
     parts = []
     for way in measure.WAYS:
-        outcomes = [ways[way]["outcome"] for ways in result["cases"].values()]
-        imports = outcomes.count("ImportError")
-        bad = len(outcomes) - outcomes.count(WORKS) - imports
+        works, imports, bad = _counts(result, way)
         parts.append(
-            f"{way}: works in {outcomes.count(WORKS)} of {len(outcomes)} situations, "
+            f"{way}: works in {works} of {len(result['cases'])} situations, "
             f"raises ImportError in {imports}, crashes or gives wrong values in {bad}."
         )
     return " ".join(parts)
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
+def _counts(result: dict, way: str) -> tuple[int, int, int]:
+    """In how many situations a module works, raises an ImportError, and does neither."""
+    outcomes = [ways[way]["outcome"] for ways in result["cases"].values()]
+    works, imports = outcomes.count(WORKS), outcomes.count("ImportError")
+    return works, imports, len(outcomes) - works - imports
+
+
+def section(result: dict) -> str:
+    """The part of README.md about one result."""
     outcomes = [
         [measure.SITUATIONS[key].text, *(_outcome(ways[way]) for way in measure.WAYS), measure.SITUATIONS[key].cure]
         for key, ways in result["cases"].items()
@@ -46,7 +65,6 @@ def section(machine: str, result: dict) -> str:
     return results.paragraphs(
         results.conditions(result),
         Table(("situation", *measure.WAYS, "cure"), outcomes, words=None),
-        results.plot(machine, "What becomes of each module in each situation"),
         sentences(result),
         Table(("situation", "module", "what it says"), _messages(result), words=None),
         Table(("situation", "module", found), _doctor(result), words=None),

@@ -2,7 +2,7 @@
 # torch.autograd.Function around it.
 cimport ATen as at
 from ATen cimport Tensor
-from libc.stdint cimport int64_t
+from interop cimport check
 from libcpp.vector cimport vector
 from torch.autograd cimport Context
 from torch.library cimport define, impl, register_autograd
@@ -12,24 +12,24 @@ cdef (Tensor, Tensor, Tensor, Tensor, Tensor) forward(
     const Tensor& x, const Tensor& h, const Tensor& c, const Tensor& weight, const Tensor& bias
 ) except * nogil:
     """h', c', and what backward needs: [h, x], the three gates after their activations, and tanh(c')."""
-    if h.dim() != 2 or not c.sizes().equals(h.sizes()) or weight.size(0) != 3 * h.size(1):
-        with gil:
-            raise RuntimeError(
-                "lltm::cell: h and c must have the shape (batch, state), and weight 3 * state rows; "
-                f"got h {h.sizes().vec()}, c {c.sizes().vec()}, weight {weight.sizes().vec()}"
-            )
-    cdef int64_t state = h.size(1)
+    check(
+        h.dim() == 2 and c.dim() == 2 and c.sym_size(0) == h.sym_size(0) and c.sym_size(1) == h.sym_size(1)
+        and weight.sym_size(0) == 3 * h.sym_size(1),
+        b"lltm::cell: h and c must have the shape (batch, state), and weight 3 * state rows; got h ", h.sym_sizes(),
+        b", c ", c.sym_sizes(), b", weight ", weight.sym_sizes(),
+    )
+    cdef at.SymInt state = h.sym_size(1)
     cdef vector[Tensor] parts
     parts.push_back(h)
     parts.push_back(x)
     cdef Tensor joined = at.cat(parts, 1)
     cdef Tensor gates = at.addmm(bias, joined, weight.t())
-    cdef Tensor io = gates.narrow(1, 0, 2 * state), z = gates.narrow(1, 2 * state, state)
+    cdef Tensor io = gates.narrow_symint(1, 0, 2 * state), z = gates.narrow_symint(1, 2 * state, state)
     io.sigmoid_()
     at.elu_(z)
-    cdef Tensor new_c = at.addcmul(c, z, gates.narrow(1, 0, state))
+    cdef Tensor new_c = at.addcmul(c, z, gates.narrow_symint(1, 0, state))
     cdef Tensor tanh_c = at.tanh(new_c)
-    return at.mul(tanh_c, gates.narrow(1, state, state)), new_c, joined, gates, tanh_c
+    return at.mul(tanh_c, gates.narrow_symint(1, state, state)), new_c, joined, gates, tanh_c
 
 
 cdef void setup_context(
@@ -50,24 +50,25 @@ cdef (Tensor, Tensor, Tensor, Tensor, Tensor) backward(
     """The gradients for x, h, c, weight and bias."""
     cdef Tensor joined = ctx.saved_tensor(0), gates = ctx.saved_tensor(1), tanh_c = ctx.saved_tensor(2)
     cdef Tensor weight = ctx.saved_tensor(3), d_x, d_h, d_weight, d_bias, d_joined
-    cdef int64_t state = tanh_c.size(1)
-    cdef Tensor i = gates.narrow(1, 0, state), o = gates.narrow(1, state, state), z = gates.narrow(1, 2 * state, state)
+    cdef at.SymInt state = tanh_c.sym_size(1)
+    cdef Tensor i = gates.narrow_symint(1, 0, state), o = gates.narrow_symint(1, state, state)
+    cdef Tensor z = gates.narrow_symint(1, 2 * state, state)
     cdef Tensor d_c = at.mul(grad_h, o)
     at.tanh_backward_out(d_c, d_c, tanh_c)
     d_c.add_(grad_c)
     # The gradients of the gates go straight into the parts of one matrix, so that each product below is one call.
     cdef Tensor d_gates = at.empty_like(gates)
-    cdef Tensor d_i = d_gates.narrow(1, 0, state), d_o = d_gates.narrow(1, state, state)
-    cdef Tensor d_z = d_gates.narrow(1, 2 * state, state), d_io = d_gates.narrow(1, 0, 2 * state)
+    cdef Tensor d_i = d_gates.narrow_symint(1, 0, state), d_o = d_gates.narrow_symint(1, state, state)
+    cdef Tensor d_z = d_gates.narrow_symint(1, 2 * state, state), d_io = d_gates.narrow_symint(1, 0, 2 * state)
     at.mul_out(d_i, d_c, z)
     at.mul_out(d_o, grad_h, tanh_c)
     at.mul_out(d_z, d_c, i)
-    at.sigmoid_backward_out(d_io, d_io, gates.narrow(1, 0, 2 * state))
+    at.sigmoid_backward_out(d_io, d_io, gates.narrow_symint(1, 0, 2 * state))
     at.elu_backward_out(d_z, d_z, 1, 1, 1, True, z)
     if ctx.needs_input_grad(0) or ctx.needs_input_grad(1):
         d_joined = at.mm(d_gates, weight)
-        d_h = d_joined.narrow(1, 0, state)
-        d_x = d_joined.narrow(1, state, d_joined.size(1) - state)
+        d_h = d_joined.narrow_symint(1, 0, state)
+        d_x = d_joined.narrow_symint(1, state, d_joined.sym_size(1) - state)
     if ctx.needs_input_grad(3):
         d_weight = at.mm(d_gates.t(), joined)
     if ctx.needs_input_grad(4):

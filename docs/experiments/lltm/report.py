@@ -14,7 +14,17 @@ RATIOS = ("Cython / C++", "fused / best of the first three", "fused / products")
 HEAD = ("one call", *WAYS, "products alone", *RATIOS)
 SIZES_HEAD = ("batch, features, state", "threads", "one call", "Python, microseconds", *WAYS[1:], "products alone")
 LABELS = {"forward": "forward", "backward": "backward", "both": "both"}
-PLOT = "The losses of the models, and the times of their cells"
+MEASURED = (
+    "csrc/include/interop/autograd.h",
+    "csrc/include/interop/instruction_sets.h",
+    "csrc/include/interop/operator.h",
+    "csrc/include/interop/vector_math.h",
+)
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = (
+    "Upper left: the models' losses over the steps; upper right: microseconds of forward and backward of each cell; "
+    "below: their times at each size and number of threads, in parts of Python's"
+)
 
 
 def size(shapes: tuple[int, int, int]) -> str:
@@ -34,6 +44,17 @@ def cases(result: dict) -> list[tuple[str, str, dict]]:
 
 def _medians(times: dict, what: str) -> dict[str, float]:
     return {way: times[what][way]["median"] for way in (*WAYS, "products")}
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    shapes, count, times = cases(result)[0]
+    median = _medians(times, "both")
+    return (
+        f"Forward and backward take {median['Cython']:.0f} µs in Cython, {median['C++']:.0f} µs in C++ and "
+        f"{median['Python']:.0f} µs in Python, and {median['Cython fused']:.0f} µs as one fused cell in Cython (batch, "
+        f"features, state: {shapes}; {count})."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -134,12 +155,14 @@ def training(result: dict) -> str:
 def draw(result: dict, path: Path) -> None:
     """Plot the losses and the times of `result` into the file `path`."""
     figure = plots.figure(11, 8)
-    above, below = figure.subfigures(2, 1, height_ratios=[1.1, 1])
-    left, right = above.subplots(1, 2, width_ratios=[1.15, 1])
-    _draw_losses(left, result["training"])
+    parts = figure.subplot_mosaic([["losses", "times"], ["sizes", "sizes"]], height_ratios=[1.1, 1])
+    _draw_losses(parts["losses"], result["training"])
     shapes, count, times = cases(result)[0]
-    _draw_times(right, times, f"One call at {shapes} on {count}, median and quartiles")
-    _draw_sizes(below.subplots(), cases(result))
+    _draw_times(parts["times"], times, f"One call at {shapes} on {count}, median and quartiles")
+    _draw_sizes(parts["sizes"], cases(result))
+    # One legend for all, below them: within the axes it would hide a bar or a number.
+    handles, labels = parts["times"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
     plots.save(figure, path)
 
 
@@ -156,7 +179,6 @@ def _draw_losses(axes, run: dict) -> None:
     axes.set_xlabel("step")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(f"loss, nats per character (mean of {SMOOTH} steps)")
-    axes.legend(frameon=False)
     plots.plain(axes, f"The models learn {run['text']}", "both")
 
 
@@ -168,7 +190,7 @@ def _draw_times(axes, times: dict, title: str) -> None:
         medians = [times[kind][way]["median"] for kind in kinds]
         spread = plots.spread([times[kind][way] for kind in kinds])
         bars = axes.bar(
-            places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor="#444444", capsize=2
+            places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor=plots.ERRORS, capsize=2
         )
         axes.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=7)
     _mark_products(axes, [times[what]["products"]["median"] for what in kinds])
@@ -176,7 +198,6 @@ def _draw_times(axes, times: dict, title: str) -> None:
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("microseconds")
     axes.margins(y=0.12)
-    axes.legend(frameon=False, loc="upper left", fontsize=8)
     plots.plain(axes, title, "y")
 
 
@@ -193,8 +214,10 @@ def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
             [abs(time["quartiles"][end] - time["median"]) / base for time, base in zip(of_way, python, strict=True)]
             for end in (0, 1)
         ]
-        axes.bar(places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor="#444444", capsize=2)
-    axes.axhline(1, color=COLOURS["Python"], linewidth=1, label="Python")
+        axes.bar(
+            places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor=plots.ERRORS, capsize=2
+        )
+    axes.axhline(1, color=COLOURS["Python"], linewidth=1)
     _mark_products(
         axes,
         [times["both"]["products"]["median"] / base for (*_, times), base in zip(measured, python, strict=True)],
@@ -203,8 +226,6 @@ def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("parts of Python's time")
     axes.set_ylim(0, 1.15 * most)  # for the medians: a quartile of a disturbed run would make all of them small
-    # Beside the bars, which may be anywhere.
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
     plots.plain(axes, "Forward and backward at each size (batch, features, state)", "y")
 
 

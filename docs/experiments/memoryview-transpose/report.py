@@ -8,7 +8,19 @@ from experiments.harness.tables import Table, table_of_calls
 from . import measure
 
 OURS = {"interop.memview.permute", "interop.from_buffer"}
-PLOT = "Nanoseconds of each call"
+MEASURED = ("csrc/bridges", "csrc/include/interop/memview.h", "pxd/interop/memview.pxd")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Bars: nanoseconds of methods that assign a member with other axes, or return it as an array or a tensor"
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    times = result["times"][measure.ASSIGN]
+    ours, numpy = (times[how]["median"] for how in ("interop.memview.permute", "numpy.asarray(v).transpose"))
+    return (
+        f"`interop.memview.permute` gives a member other axes in {ours:.0f} ns, without the GIL and without a copy; "
+        f"`numpy.asarray(v).transpose` takes {numpy:.0f} ns."
+    )
 
 
 def tables(result: dict) -> list[Table]:

@@ -13,7 +13,22 @@ COLOURS = {
     "Cython, called as an op": "#f2c48a",
     "PyTorch": "#8a8f98",
 }
-PLOT = "Milliseconds of each way"
+MEASURED = ("csrc/include/interop/operator.h", "csrc/include/interop/parallel.h")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = (
+    "Bars on a logarithmic scale: milliseconds of the search by each way, for several sizes, on one thread and on two"
+)
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    first, threads = next(iter(result["times"])), str(result["settings"]["threads"][0])
+    times = {way: f"{time['median']:.1f} ms" for way, time in result["times"][first][threads].items()}
+    return (
+        f"The search takes {times[OURS]} in Cython on tensors, {times[ROUTE]} by the usual way over NumPy and "
+        f"{times['PyTorch']} in PyTorch ({first}, {threads} thread{'' if threads == '1' else 's'}); all find "
+        "the same paths."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -51,7 +66,7 @@ def sentences(result: dict) -> str:
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
     threads = [str(count) for count in result["settings"]["threads"]]
-    figure = plots.figure(11, 4.4)
+    figure = plots.figure(11, 6)
     for axes, count in zip(figure.subplots(1, len(threads), sharey=True, squeeze=False)[0], threads, strict=True):
         ways = list(next(iter(result["times"].values()))[count])
         height = 0.8 / len(ways)
@@ -61,7 +76,7 @@ def draw(result: dict, path: Path) -> None:
             spread = plots.spread(times)
             places = [case + (index - (len(ways) - 1) / 2) * height for case in range(len(times))]
             bars = axes.barh(
-                places, medians, height * 0.9, color=COLOURS[way], label=way, xerr=spread, ecolor="#444444"
+                places, medians, height * 0.9, color=COLOURS[way], label=way, xerr=spread, ecolor=plots.ERRORS
             )
             axes.bar_label(bars, [f"{median:.2g}" for median in medians], padding=4, fontsize=7)
         axes.set_xscale("log")

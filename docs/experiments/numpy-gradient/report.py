@@ -7,7 +7,22 @@ from experiments.harness.tables import Table
 
 from . import measure, ways
 
+MEASURED = ("csrc/bridges", "csrc/include/interop/autograd.h", "csrc/include/interop/bridges.h")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Lines over the number of equations: microseconds of forward and of backward, by way"
 COLOURS = dict(zip(ways.WAYS, ("#3d8f58", "#9bc9aa", "#e08a1e", "#a8632b", "#8a8f98"), strict=True))
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    outcomes = [found["outcome"] for found in result["mistakes"].values()]
+    right, wrong, refused = (outcomes.count(outcome) for outcome in ("right", "wrong", "RuntimeError"))
+    times = result["times"][f"forward, {measure.SIZES[0]}"]
+    cython, python = (f"{times[way]['median'] / 1e3:.0f} µs" for way in (ways.CYTHON, ways.PYTHON))
+    return (
+        f"Of {len(outcomes)} versions {right} give the right gradients, {wrong} silently give wrong ones and {refused} "
+        f"raise an error; forward for {measure.SIZES[0]} equations takes {cython} in Cython and {python} in Python."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -53,14 +68,13 @@ def sentences(result: dict) -> str:
     return " ".join(parts)
 
 
-def section(machine: str, result: dict) -> str:
-    """The part of README.md about the result of one machine."""
+def section(result: dict) -> str:
+    """The part of README.md about one result."""
     mistakes, calls, conversions = tables(result)
     return results.paragraphs(
         results.conditions(result)[:-1] + f"; SciPy {result['scipy']}, NumPy {result['numpy']}.",
         mistakes,
         calls,
-        results.plot(machine, "Forward and backward over the number of equations"),
         conversions,
         sentences(result),
     )

@@ -24,7 +24,9 @@ LABELS = {
 COLOURS = dict(zip(ways.WAYS, ("#e08a1e", "#f3c489", "#c46a9a", "#8f4a06", "#2f6db5", "#8a8f98"), strict=True))
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
 SIZES = {"files": "files", "bytes": "KiB", "compressed": "KiB, compressed"}
-PLOT = "The time of each call, over that of the module for one release"
+MEASURED = ("stable",)
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Dots on a logarithmic scale: the time of each call by each way, over that of the module for one release"
 
 
 def measured(result: dict) -> list[str]:
@@ -52,6 +54,19 @@ def bars(result: dict) -> list[tuple[str, float, float | None]]:
         ]
         found.append((f"g++ of a small module, floor {floor}, over one release", 0.5, ratio(compiling, way, ways.ONE)))
     return found
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    ratios = {what: _median(result, what, ways.MANY) / _median(result, what, ways.ONE) for what in LABELS}
+    least, most = (
+        f"{ratios[what]:.2f} ({LABELS[what]})" for what in sorted(ratios, key=ratios.get)[:: len(ratios) - 1]
+    )
+    stacks = len({(line["torch"], line["python"]) for line in _stacks()})
+    return (
+        f"One file passed every check under {stacks} stacks of torch and CPython; a call of it takes {least} to {most} "
+        "times as long as one of a module for one release."
+    )
 
 
 def tables(result: dict) -> list[Table]:
@@ -112,7 +127,7 @@ def sentences(result: dict) -> str:
 
 def ending() -> str:
     """The stacks that one and the same file ran under."""
-    lines = [json.loads(line) for line in STACKS.read_text().splitlines() if line] if STACKS.exists() else []
+    lines = _stacks()
     if not lines:
         return ""
     lines.sort(key=lambda line: (_release(line["torch"]), _release(line["python"]), line["date"]))
@@ -133,6 +148,19 @@ def ending() -> str:
         Table(head, rows, words=(0, 1, 4, 5), title="one and the same file, compiled once, ran here"),
         f"These are {len(stacks)} stacks. Every check passed under each of them.",
     )
+
+
+def stacks() -> list[str]:
+    """The stacks of the file, for the table of all experiments."""
+    lines = _stacks()
+    if not lines:
+        return []
+    torch, python = (sorted((line[what] for line in lines), key=_release) for what in ("torch", "python"))
+    return [f"the file under torch {torch[0]} to {torch[-1]} and CPython {python[0]} to {python[-1]}"]
+
+
+def _stacks() -> list[dict]:
+    return [json.loads(line) for line in STACKS.read_text().splitlines() if line] if STACKS.exists() else []
 
 
 def _release(version: str) -> list[int]:

@@ -9,8 +9,22 @@ from .measure import FUNCTIONS, LARGEST, SIZES, WAYS
 
 COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98"), strict=True))
 HEAD = (*SIZES, f"{LARGEST}, into an existing result", f"{LARGEST}, page faults")
-PLOT = "Microseconds of each way"
+MEASURED = ("csrc/include/interop/elementwise.h", "csrc/include/interop/parallel.h")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Bars on a logarithmic scale: microseconds of both functions by each way, for three sizes"
 BYTES = 12  # of memory for each element: two floats read, one written
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    add, fused = (
+        {way: f"{time['median'] / 1e3:.1f} ms" for way, time in result["into"][what].items()} for what in FUNCTIONS
+    )
+    return (
+        f"Over {LARGEST} elements, x + y out of a scalar function takes {add['elementwise']}, and torch.add "
+        f"{add['torch']}; {FUNCTIONS['fused']} takes {fused['elementwise']}, {fused['torch']} with torch's operators "
+        f"and {fused['torch.compile']} with torch.compile."
+    )
 
 
 def tables(result: dict) -> list[Table]:

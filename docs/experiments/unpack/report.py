@@ -9,8 +9,20 @@ from . import ways
 
 LABELS = {"mirror": "a mirror", "header": "the real header", "function": "a C function", "attribute": "an attribute"}
 LABELS |= {"C++": "the real header, in C++"}
-PLOT = "Nanoseconds of each read"
+MEASURED = ("csrc/layout.cpp", "csrc/include/interop/tensor.h")
+"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+PLOT = "Bars: nanoseconds of reading a field of a tensor, a dtype and a complex number, by way"
 COLOURS = {"mirror": "#e08a1e", "header": "#c9650a", "function": "#2f6db5", "attribute": "#3d8f58", "C++": "#8a8f98"}
+
+
+def answer(result: dict) -> str:
+    """What it comes to, in a sentence."""
+    times = {way: time["median"] for way, time in result["times"]["torch.Tensor"].items()}
+    return (
+        f"Cython reads a tensor's size in {times['mirror']:.0f} ns through a mirror of its struct, in "
+        f"{times['header']:.0f} ns through torch's header, in {times['attribute']:.0f} ns by the method and in "
+        f"{times['function']:.0f} ns by the C shim."
+    )
 
 
 def tables(result: dict) -> list[Table]:

@@ -1,7 +1,7 @@
-# The part of a tensor that is written by hand in torch: metadata, storage, raw data.
+# Facade over interop/sizes.h: where a size is symbolic, it is refused as a number. All else is torch's own.
 #
-# The metadata of an ordinary tensor is a field read. It can still throw: a nested tensor has no sizes, a tensor with
-# symbolic sizes no numbers.
+# The part of a tensor that is written by hand in torch: metadata, storage, raw data. The metadata of an ordinary tensor
+# is a field read. It can still throw: a nested tensor has no sizes, a tensor with symbolic sizes no numbers.
 from libc.stdint cimport int64_t, uint32_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
@@ -11,11 +11,14 @@ from c10.core.Layout cimport Layout
 from c10.core.MemoryFormat cimport MemoryFormat
 from c10.core.ScalarType cimport ScalarType
 from c10.core.Storage cimport Storage
+from c10.core.SymBool cimport SymBool
+from c10.core.SymInt cimport SymInt
+from c10.core.SymIntArrayRef cimport SymIntArrayRef
 from c10.core.TensorOptions cimport TensorOptions, TypeMeta
 from c10.util.ArrayRef cimport IntArrayRef
 from interop.exceptions cimport translate_exception
 
-cdef extern from "ATen/core/TensorBase.h" namespace "at" nogil:
+cdef extern from "interop/sizes.h" namespace "at" nogil:
     cppclass TensorBase:
         TensorBase() noexcept
         TensorBase(const TensorBase& other) noexcept  # another reference to the same tensor
@@ -27,17 +30,28 @@ cdef extern from "ATen/core/TensorBase.h" namespace "at" nogil:
 
         int64_t dim() except +translate_exception
         int64_t ndimension() except +translate_exception
-        int64_t numel() except +translate_exception
-        int64_t size(int64_t dim) except +translate_exception
-        int64_t stride(int64_t dim) except +translate_exception
-        int64_t storage_offset() except +translate_exception
-        IntArrayRef sizes() except +translate_exception  # borrowed from the tensor, until it is resized
-        IntArrayRef strides() except +translate_exception  # likewise
-        size_t nbytes() except +translate_exception
+        int64_t numel "getIntrusivePtr()->*interop::sizes::numel"() except +translate_exception
+        int64_t size "getIntrusivePtr()->*interop::sizes::size"(int64_t dim) except +translate_exception
+        int64_t stride "getIntrusivePtr()->*interop::sizes::stride"(int64_t dim) except +translate_exception
+        int64_t storage_offset "getIntrusivePtr()->*interop::sizes::storage_offset"() except +translate_exception
+        # Borrowed from the tensor, until it is resized.
+        IntArrayRef sizes "getIntrusivePtr()->*interop::sizes::sizes"() except +translate_exception
+        IntArrayRef strides "getIntrusivePtr()->*interop::sizes::strides"() except +translate_exception
+        size_t nbytes "getIntrusivePtr()->*interop::sizes::nbytes"() except +translate_exception
+        # The same where they may be symbolic; sym_sizes and sym_strides are borrowed likewise.
+        SymInt sym_numel() except +translate_exception
+        SymInt sym_size(int64_t dim) except +translate_exception
+        SymInt sym_stride(int64_t dim) except +translate_exception
+        SymInt sym_storage_offset() except +translate_exception
+        SymInt sym_nbytes() except +translate_exception
+        SymIntArrayRef sym_sizes() except +translate_exception
+        SymIntArrayRef sym_strides() except +translate_exception
         size_t itemsize() except +translate_exception
         int64_t element_size() except +translate_exception
         cbool is_contiguous() except +translate_exception
         cbool is_contiguous(MemoryFormat memory_format) except +translate_exception
+        SymBool sym_is_contiguous() except +translate_exception
+        SymBool sym_is_contiguous(MemoryFormat memory_format) except +translate_exception
         cbool is_non_overlapping_and_dense() except +translate_exception
         MemoryFormat suggest_memory_format() except +translate_exception
 

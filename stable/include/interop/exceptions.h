@@ -27,6 +27,15 @@ inline PyObject* class_of_text(std::string_view text) {
       {"Could not run '", PyExc_NotImplementedError},
       {" not implemented for '", PyExc_NotImplementedError},
   };
+  if (text.starts_with("linalg.") && text.find(" because the input ") != text.npos) {
+    static PyObject* const linalg_error = [] {  // torch.linalg.LinAlgError
+      const OwnedRef c_module(PyObject_GetAttrString(stable::torch_module, "_C"));
+      PyObject* type = c_module ? PyObject_GetAttrString(c_module.get(), "_LinAlgError") : nullptr;
+      PyErr_Clear();
+      return type ? type : PyExc_RuntimeError;
+    }();
+    return linalg_error;
+  }
   for (const auto& [part, type] : known) {
     if (text.find(part) != text.npos) {
       return type;

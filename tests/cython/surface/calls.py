@@ -19,7 +19,6 @@ cdef object o
 cdef at.Tensor tensor
 cdef at.Scalar scalar
 cdef at.Generator generator
-cdef at.Storage storage
 cdef at.Device device
 cdef at.DeviceIndex device_index
 cdef at.Layout layout
@@ -42,7 +41,12 @@ cdef int64_t large
 cdef double real
 cdef double complex complex_double
 cdef float complex complex_float
-
+"""
+# What modules for many releases of torch do not have.
+OF_ONE_RELEASE = """\
+cdef at.Storage storage
+cdef at.SymInt symbol
+cdef at.SymIntArrayRef symbols
 """
 
 # How a value of each declared type is written.
@@ -64,6 +68,8 @@ TYPED = {
     "ScalarList": ["scalars"],
     "ScalarType": ["dtype", "at.kFloat"],
     "Storage": ["storage"],
+    "SymInt": ["symbol"],
+    "SymIntList": ["symbols"],
     "Tensor&": ["tensor"],
     "TensorList": ["listed"],
     "TensorOptions": ["options", "tensor.options()"],
@@ -81,6 +87,8 @@ TUPLES = {
     "IntList": ["(1, 2)", "(small, large)", "small"],
     "DoubleList": ["(1.0, 2.0)", "real"],
     "ScalarList": ["(1.0, 2)", "real"],
+    "SymInt": ["large", "small", "2"],
+    "SymIntList": ["(symbol, 2)", "(large, symbol, small)", "sizes", "ints"],
     "TensorList": ["(tensor, tensor)", "interop.tensors(tensor, tensor)"],
     "BoolArray2": ["(True, truth)"],
     "BoolArray3": ["(True, truth, False)"],
@@ -114,16 +122,16 @@ def _call(overload: Overload, candidate: Candidate, form: tuple[str, ...], turn:
         yield f"{'tensor' if overload.method else 'at'}.{name}({', '.join(chosen)})"
 
 
-def every_call() -> list[str]:
-    """A call of each declared signature, functions first."""
-    surface, turn = read(), count()
+def every_call(*, for_stable: bool = False) -> list[str]:
+    """A call of each declared signature, functions first; `for_stable`, of those for many releases of torch."""
+    surface, turn = read(for_stable=for_stable), count()
     listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]
     return [call for overload in listed for call in calls(overload, turn)]
 
 
-def module(listed: list[str]) -> str:
+def module(listed: list[str], *, for_stable: bool = False) -> str:
     """A .pyx file with the calls in functions of a few."""
-    parts = [MODULE]
+    parts = [MODULE, "" if for_stable else OF_ONE_RELEASE, "\n"]
     for start in range(0, len(listed), 20):
         body = "".join(f"    {call}\n" for call in listed[start : start + 20])
         parts.append(f"def calls_{start}():\n{body}\n\n")

@@ -1,4 +1,7 @@
-"""``python compile.py FILE.pyx``: translate the file in its folder with Cython, and have C++ check the result."""
+"""``python compile.py FILE.pyx [RELEASE]``: translate the file with Cython, and have C++ check the result.
+
+Both in the folder of the file; with a release of torch, for all releases from that one on.
+"""
 
 import subprocess
 import sys
@@ -8,12 +11,13 @@ from pathlib import Path
 from interop.build import CXX_FLAGS, Extension, cythonize
 
 
-def main(source: Path) -> int:
-    (extension,) = cythonize([Extension(source.stem, [source.name])], quiet=True)
-    folders = [*extension.include_dirs, sysconfig.get_path("include")]
-    command = ["c++", *CXX_FLAGS, "-fsyntax-only", "-w", "-fmax-errors=20", *(f"-I{folder}" for folder in folders)]
-    return subprocess.run([*command, f"{source.stem}.cpp"]).returncode
+def main(source: Path, stable: str | None = None) -> int:
+    (extension,) = cythonize([Extension(source.stem, [source.name], stable=stable)], quiet=True)
+    given = [f"-I{folder}" for folder in (*extension.include_dirs, sysconfig.get_path("include"))]
+    given += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
+    command = ["c++", *CXX_FLAGS, "-fsyntax-only", "-w", "-fmax-errors=20", *given, f"{source.stem}.cpp"]
+    return subprocess.run(command).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -4,13 +4,16 @@ from pathlib import Path
 from setuptools import setup
 
 from interop.build import BuildExtension, Extension
+from interop.stable_abi import release_of
+from interop.toolchain import MINIMUM_STABLE, find_torch
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from table import pyx  # noqa: E402
 
 modules = []
-for name, stable in (("call_forms", None), ("stable_call_forms", "2.11")):
+kinds = [("call_forms", None), ("stable_call_forms", "2.11")]
+for name, stable in kinds if release_of(find_torch().version) >= MINIMUM_STABLE else kinds[:1]:
     source, text = HERE / f"{name}.pyx", pyx(stable=stable is not None)
     if not source.exists() or source.read_text() != text:  # else it would be compiled again
         source.write_text(text)

@@ -134,12 +134,12 @@ cdef at.Tensor types(at.ScalarType dtype, optional[at.ScalarType] other, at.Devi
 
 
 cdef at.Tensor maybe_types(
-        optional[at.Device] device, const optional[vector[double]]& numbers, optional[vector[int64_t]] sizes,
+        optional[at.Device] device, const optional[vector[double]]& numbers, optional[vector[at.SymInt]] sizes,
         const optional[at.Device]& other) except * nogil:
-    cdef vector[int64_t] shape
+    cdef vector[at.SymInt] shape
     if sizes.has_value():
         shape = sizes.value()
-    cdef at.Tensor result = at.full(shape, 1.0, at.TensorOptions(device.value_or(at.Device(b"cpu"))))
+    cdef at.Tensor result = at.full_symint(shape, 1.0, at.TensorOptions(device.value_or(at.Device(b"cpu"))))
     cdef double number
     if numbers.has_value():
         for number in numbers.value():
@@ -161,8 +161,8 @@ cdef tuple2[at.Tensor, at.Tensor] made_pair(const at.Tensor& x) except * nogil:
     return make_tuple(get0(both), get1(both))
 
 
-cdef tuple3[int64_t, int64_t, double] made_three(const at.Tensor& x) except * nogil:
-    return make_tuple(x.size(0), x.dim(), 0.5)
+cdef tuple3[at.SymInt, int64_t, double] made_three(const at.Tensor& x) except * nogil:
+    return make_tuple(x.sym_size(0), x.dim(), 0.5)
 
 
 cdef double total(const at.Tensor& x) except? -1 nogil:
@@ -196,7 +196,7 @@ define("interop_test::pair", "(Tensor x) -> (Tensor, Tensor)")
 impl("interop_test::pair", "CompositeExplicit", pair)
 define("interop_test::made_pair", "(Tensor x) -> (Tensor, Tensor)")
 impl("interop_test::made_pair", "CompositeExplicit", made_pair)
-define("interop_test::made_three", "(Tensor x) -> (int, int, float)")
+define("interop_test::made_three", "(Tensor x) -> (SymInt, int, float)")
 impl("interop_test::made_three", "CompositeExplicit", made_three)
 define("interop_test::total", "(Tensor x) -> float")
 impl("interop_test::total", "CompositeExplicit", total)
@@ -295,7 +295,7 @@ cdef at.Tensor folded(
         total = at.mul(total, y.value())
     cat = at.cat((total, x, own[0], xs[0]), dims[0])
     cat = cat.sum(dims[1], True)
-    return cat.expand((cat.size(0), dims[2]))
+    return cat.expand_symint((cat.sym_size(0), dims[2]))
 
 
 define("interop_test::folded", "(Tensor[] xs, Tensor x, float? s, Tensor? y, int[] dims) -> Tensor")

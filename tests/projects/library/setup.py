@@ -5,6 +5,6 @@ from interop.build import BuildExtension, Extension
 setup(
     name="library",
     version="0.1",
-    ext_modules=[Extension(name, [f"{name}.pyx"]) for name in ("operators", "gradients", "failing")],
+    ext_modules=[Extension(name, [f"{name}.pyx"]) for name in ("operators", "gradients", "failing", "symbolic")],
     cmdclass={"build_ext": BuildExtension},
 )

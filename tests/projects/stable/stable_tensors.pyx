@@ -100,6 +100,10 @@ def item(st.Tensor x not None):
     return x.cdata.item[double]()
 
 
+def number_in(st.Tensor x not None):
+    return x.cdata.item().isIntegral(False), x.cdata.item().to[double]()
+
+
 # -- ATen, by the same names as in a module for one release
 
 

@@ -14,25 +14,25 @@ namespace interop::cuda {
 
 // c10::ScalarType, which is serialized with every saved tensor and so keeps its numbers.
 template <class T>
-constexpr int8_t dtype_of = -1;
+inline constexpr int8_t dtype_of = -1;
 template <>
-constexpr int8_t dtype_of<uint8_t> = 0;
+inline constexpr int8_t dtype_of<uint8_t> = 0;
 template <>
-constexpr int8_t dtype_of<int8_t> = 1;
+inline constexpr int8_t dtype_of<int8_t> = 1;
 template <>
-constexpr int8_t dtype_of<int16_t> = 2;
+inline constexpr int8_t dtype_of<int16_t> = 2;
 template <>
-constexpr int8_t dtype_of<int32_t> = 3;
+inline constexpr int8_t dtype_of<int32_t> = 3;
 template <>
-constexpr int8_t dtype_of<int64_t> = 4;
+inline constexpr int8_t dtype_of<int64_t> = 4;
 template <>
-constexpr int8_t dtype_of<__half> = 5;
+inline constexpr int8_t dtype_of<__half> = 5;
 template <>
-constexpr int8_t dtype_of<float> = 6;
+inline constexpr int8_t dtype_of<float> = 6;
 template <>
-constexpr int8_t dtype_of<double> = 7;
+inline constexpr int8_t dtype_of<double> = 7;
 template <>
-constexpr int8_t dtype_of<__nv_bfloat16> = 15;
+inline constexpr int8_t dtype_of<__nv_bfloat16> = 15;
 
 template <class... T>
 struct Types {};
@@ -44,7 +44,7 @@ using AllTypes = Types<float, double, __half, __nv_bfloat16, uint8_t, int8_t, in
 template <class... T, class F>
 int dispatch(Types<T...>, int8_t dtype, F&& function) {
   int error = unsupported_dtype;
-  ((dtype == dtype_of<T> ? (error = function.template operator()<T>(), true) : false) || ...);
+  (void)((dtype == dtype_of<T> ? (error = function.template operator()<T>(), true) : false) || ...);
   return error;
 }
 

@@ -66,6 +66,9 @@ if(NOT TARGET interop::interop)
     mark_as_advanced(interop_${_interop_library}_LIBRARY)
     target_link_libraries(interop::interop INTERFACE "${interop_${_interop_library}_LIBRARY}")
   endforeach()
+  # So that a program that does not call Python is not bound to the library of torch that needs Python. Some compilers
+  # link in this way anyhow.
+  target_link_options(interop::interop INTERFACE "$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:LINKER:--as-needed>")
 endif()
 
 # interop_add_cython_module(<target> <source>... [MODULE <dotted.name>] [STABLE <torch> [LIMITED_API <tag>]])

@@ -38,6 +38,10 @@ class TensorOptions {
   TensorOptions(Layout layout) noexcept : layout_(layout) {}
   TensorOptions(DeviceType device) : device_(Device(device)) {}
   TensorOptions(Device device) noexcept : device_(device) {}
+  // Of interop::Device, which Cython's variables are: C++ would not convert twice by itself.
+  template <class D>
+    requires requires(const D& device) { device.operator Device(); }
+  TensorOptions(const D& device) noexcept : TensorOptions(device.operator Device()) {}
   TensorOptions(MemoryFormat memory_format) noexcept : memory_format_(memory_format) {}
 
 #define INTEROP_OPTION(type, name)                         \

@@ -256,6 +256,11 @@ inline at::Scalar number_in(const Tensor& tensor) {
 }
 
 template <class Self>
+at::Scalar Metadata<Self>::item() const {
+  return number_in(tensor());
+}
+
+template <class Self>
 template <class T>
 T Metadata<Self>::item() const {
   return number_in(tensor()).template to<T>();

@@ -24,6 +24,10 @@
 #include "interop/stable/errors.h"
 #include "interop/stable/shim.h"
 
+namespace c10 {
+class Scalar;
+}
+
 namespace interop::stable {
 
 class Tensor;
@@ -143,6 +147,7 @@ class Metadata {
   // The value of a tensor of one element. It waits for the device.
   template <class T>
   T item() const;
+  c10::Scalar item() const;
 
   // Borrowed from the storage; nothing is converted.
   const void* const_data_ptr() const {

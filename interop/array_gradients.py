@@ -1,0 +1,159 @@
+"""Gradients and operators of functions that know only NumPy: `vjp=` and `op=` of `with_arrays`."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._library.custom_ops import CustomOpDef
+
+from interop.arrays import Options, name_of, tensors_in, tuple_like
+
+
+class _Node(torch.autograd.Function):
+    """The node of the graph. Its inputs are a function of the positional arguments, its gradient, and those."""
+
+    @staticmethod
+    def forward(function: Callable[..., Any], vjp: Callable[..., Any], *args: Any) -> Any:
+        result = function(*args)
+        memory = {_address(one) for one in args if isinstance(one, Tensor)}
+        if isinstance(result, Tensor):
+            return _apart(result, memory)
+        if isinstance(result, tuple):
+            return tuple(_apart(one, memory) if isinstance(one, Tensor) else one for one in result)
+        raise TypeError(f"argument 'vjp' is for functions that return an array or a tuple, got {type(result).__name__}")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _, ctx.vjp, *args = inputs
+        _keep(ctx, args, output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return None, None, *_gradients(ctx, ctx.vjp, grads)
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _apart(result: Tensor, memory: set[int]) -> Tensor:
+    """A result over memory of its own: autograd takes what comes back from a node for a new tensor."""
+    return result.clone() if _address(result) in memory and result.numel() else result
+
+
+def _keep(ctx: Any, args: Any, output: Any) -> None:
+    """Keeps arguments and output for backward: tensors by autograd, which sees whether they change."""
+    ctx.is_tuple = isinstance(output, (tuple, list))
+    values = [*args, *(output if ctx.is_tuple else [output])]
+    ctx.arguments = len(args)
+    ctx.others = [None if isinstance(one, Tensor) else one for one in values]
+    ctx.tensors = [isinstance(one, Tensor) for one in values]
+    ctx.save_for_backward(*(one for one in values if isinstance(one, Tensor)))
+    nested = tensors_in(tuple(one for one in args if not isinstance(one, Tensor)), set())
+    ctx.watched = [(one, one._version) for one in nested if not one.is_inference()]
+
+
+def _gradients(ctx: Any, vjp: Callable[..., Any], grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    saved = iter(ctx.saved_tensors)
+    if any(one._version != version for one, version in ctx.watched):
+        raise RuntimeError(
+            f"a tensor in a list or dict that {name_of(vjp)}, given as vjp=, needs has been modified by an inplace "
+            "operation since the call"
+        )
+    values = [next(saved) if is_tensor else other for is_tensor, other in zip(ctx.tensors, ctx.others, strict=True)]
+    args, outputs = values[: ctx.arguments], values[ctx.arguments :]
+    found = vjp(grads, tuple(outputs), *args) if ctx.is_tuple else vjp(grads[0], outputs[0], *args)
+    if not isinstance(found, (tuple, list)):
+        found = (found,)
+    if len(found) != len(args):
+        raise ValueError(
+            f"{name_of(vjp)}, given as vjp=, must return a gradient or None for each of the {len(args)} positional "
+            f"arguments, got {len(found)}"
+        )
+    for i, one in enumerate(found):
+        if one is not None and not isinstance(one, Tensor):
+            raise TypeError(
+                f"{name_of(vjp)}, given as vjp=, must return tensors or None, got {type(one).__name__} for argument {i}"
+            )
+    return tuple(found)
+
+
+def differentiated(
+    wrapper: Callable[..., Any],
+    function: Callable[..., Any],
+    vjp: Callable[..., Any],
+    tensors: list[Tensor],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """A call that autograd records."""
+    if kwargs:
+        args, kwargs = _by_position(function, args, kwargs)
+    positional = {id(one) for one in args}
+    if any(tensor.requires_grad and id(tensor) not in positional for tensor in tensors):
+        raise TypeError(
+            f"{name_of(function)} has gradients of tensors that are positional arguments, got one that requires grad "
+            "among its keywords, or in a list; pass it by position, or .detach() it"
+        )
+    called: list[Any] = []
+
+    def call(*args: Any) -> Any:
+        called.append(wrapper(*args, **kwargs))
+        return called[0]
+
+    result = _Node.apply(call, vjp, *args)  # type: ignore[no-untyped-call]
+    if isinstance(result, tuple) and type(called[0]) is not tuple:  # a named one
+        return tuple_like(called[0], list(result), lambda one: one)
+    return result
+
+
+def _by_position(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as a `vjp` gets them: by position, but for those that have names alone."""
+    signature = inspect.signature(function)
+    bound = signature.bind(*args, **kwargs)
+    named = {one.name for one in signature.parameters.values() if one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD)}
+    if not bound.kwargs.keys() <= named:
+        bound.apply_defaults()  # of those that are left out before one that is given
+    return bound.args, bound.kwargs
+
+
+def operator_of(
+    wrapper: Callable[..., Any],
+    function: Callable[..., Any],
+    op: str,
+    fake: Callable[..., Any] | None,
+    options: Options,
+) -> CustomOpDef:
+    """The function as an operator of torch."""
+    name, parenthesis, rest = op.partition("(")
+    mutated: Any = [one for one in options.mutates_args if isinstance(one, str)]
+    if len(mutated) != len(options.mutates_args):
+        raise TypeError(f"argument 'mutates_args' of an operator must be names, got {options.mutates_args!r}")
+    schema = parenthesis + rest or torch.library.infer_schema(function, mutates_args=mutated)
+
+    @functools.wraps(function)
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        result = wrapper(*args, **kwargs)
+        return result.item() if isinstance(result, np.generic) else result
+
+    arguments = torch._C.parse_schema(name + schema).arguments
+    named = [one.name for one in arguments if one.kwarg_only]
+    if options.vjp is not None and named:
+        raise TypeError(f"argument 'vjp' gets arguments by position, and {', '.join(named)} has none")
+    made = torch.library.custom_op(
+        name, kernel, mutates_args=mutated, device_types=sorted(options.devices), schema=schema
+    )
+    if fake is not None:
+        made.register_fake(fake)
+    if options.vjp is not None:
+        made.register_autograd(
+            lambda ctx, *grads: _gradients(ctx, options.vjp, grads),  # type: ignore[arg-type]
+            setup_context=lambda ctx, inputs, output: _keep(ctx, inputs, output),
+        )
+    return made

@@ -1,0 +1,711 @@
+"""`from_array`, of any library's arrays; `with_arrays`, which calls what knows only NumPy with tensors."""
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import inspect
+import operator
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy import ndarray
+from torch import Tensor
+from torch._C import _is_torch_function_mode_enabled
+from torch.overrides import handle_torch_function, has_torch_function
+
+from interop._bridges import (
+    arrays_of,
+    from_buffer,
+    from_cuda_array_interface,
+    from_dlpack,
+    from_numpy,
+    named_arrays_of,
+    to_numpy,
+)
+
+__all__ = ["from_array", "with_arrays"]
+
+_SCALARS: frozenset[type] = frozenset({int, float, complex, bool, str, bytes, type(None), slice, np.float64, np.int64})
+"""Types of what holds neither a tensor nor an array."""
+
+_PLAIN: frozenset[type] = _SCALARS | {ndarray}
+
+
+def from_array(
+    obj: Any, /, *, device: torch.device | str | None = None, copy: bool | None = None, on_readonly: str = "raise"
+) -> Tensor:
+    """A tensor over the memory of an array, of whatever library it is.
+
+    What `obj` has decides, and the first of these alone: it is a tensor; it has ``__dlpack__``, as arrays of NumPy do;
+    ``__cuda_array_interface__``; it exports a buffer; it has ``__array_interface__``, ``__array_struct__`` or
+    ``__array__``, in NumPy's order. If that way refuses, no other is tried.
+
+    Parameters
+    ----------
+    obj
+        The array. A list or a number is none: ``torch.tensor(obj)`` copies those.
+    device : torch.device or str, optional
+        Where the tensor is to be, as in ``asarray`` of the array API standard. If `obj` is not there, it is copied.
+    copy : bool, optional
+        As in ``asarray``. True: copy in any case. False: raise if it would have to be copied. None: copy if it has to
+        be.
+    on_readonly : {"raise", "share", "copy"}
+        What becomes of read-only memory that need not be copied otherwise, as in `from_numpy`.
+
+    Returns
+    -------
+    torch.Tensor
+        Of a tensor, the same one, unless it is copied. Of anything else, one that owns the memory together with `obj`,
+        as `from_dlpack`, `from_cuda_array_interface`, `from_buffer` or `from_numpy` gives it.
+
+    Raises
+    ------
+    TypeError
+        If `obj` is no array; or from the function that takes it.
+    ValueError
+        If `copy` is False and it must be copied; or from the function that takes it.
+    BufferError
+        From `from_dlpack`, or the exporter.
+    """
+    kind = type(obj)
+    if not isinstance(obj, Tensor) and hasattr(kind, "__dlpack__"):
+        return from_dlpack(obj, device=device, copy=copy, on_readonly="share" if copy else on_readonly)  # type: ignore[arg-type]
+    readonly: Any = "share" if copy else on_readonly
+    if isinstance(obj, Tensor):
+        tensor = obj
+    elif hasattr(obj, "__cuda_array_interface__"):
+        tensor = from_cuda_array_interface(obj, on_readonly=readonly)
+    elif _exports_buffer(obj):
+        tensor = from_buffer(obj, on_readonly=readonly)
+    elif any(hasattr(kind, name) for name in ("__array_interface__", "__array_struct__", "__array__")):
+        tensor = from_numpy(np.asarray(obj, copy=False if copy is False else None), on_readonly=readonly)
+    else:
+        raise TypeError(
+            "argument 'obj' must be an array of some library (DLPack, the CUDA array interface, a buffer or NumPy's "
+            f"array interface), got {kind.__name__}; torch.tensor(obj) copies lists and numbers"
+        )
+    there = tensor.device if device is None else torch.empty(0, device=device).device
+    if copy is False and tensor.device != there:
+        raise ValueError(f"argument 'copy' is False, and to bring 'obj' from {tensor.device} to {there} is to copy it")
+    return tensor.to(there, copy=copy is True)
+
+
+def _exports_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    except (BufferError, ValueError):  # which is for from_buffer to explain
+        return True
+    return True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """The arguments of `with_arrays`, checked."""
+
+    detach: bool = False
+    devices: frozenset[str] = frozenset({"cpu"})
+    may_copy: bool = True
+    mutates_args: tuple[str | int, ...] = ()
+    callbacks: bool = False
+    vjp: Callable[..., Any] | None = None
+
+
+def with_arrays(
+    target: Any = None,
+    /,
+    *,
+    gradients: str = "refuse",
+    devices: Iterable[str] = ("cpu",),
+    may_copy: bool = True,
+    mutates_args: Iterable[str | int] = (),
+    callbacks: bool = False,
+    vjp: Callable[..., Any] | None = None,
+    op: str | None = None,
+    fake: Callable[..., Any] | None = None,
+) -> Any:
+    """Make what knows only NumPy take tensors and give tensors.
+
+    Tensors among the arguments arrive as arrays over the same memory, also those in lists, tuples, dicts and
+    dataclasses; arrays that come back become tensors over the same memory. An array that is an argument's, or a view of
+    one, comes back as that tensor, or as a view of it. Everything else goes through as it is: NumPy's scalars, masked
+    arrays, arrays of dtypes that torch lacks. Nothing is kept from one call to the next.
+
+    Parameters
+    ----------
+    target : callable, class, module or object, optional
+        Of a class, a module or an object, a stand-in comes back, whose methods and functions take tensors, and whose
+        arrays are tensors; what is made by a class is a stand-in too. ``__wrapped__`` is what it stands for. Without
+        `target`, a decorator comes back.
+    gradients : {"refuse", "detach"}
+        What becomes of a tensor that requires grad, outside of ``torch.no_grad()``. Autograd sees nothing of what is
+        done with an array, so what comes back never has a gradient but by `vjp`.
+    devices : iterable of str
+        Types of devices from which tensors are accepted. Such a tensor is copied to the CPU, and arrays that come back
+        are copied to its device.
+    may_copy : bool
+        Whether memory is copied where it cannot be shared: of arguments on other devices, and of those with a
+        conjugation or negation that is pending, which then arrive as read-only arrays, so that no write is lost; and of
+        results that are read-only, misaligned, byte-swapped or have negative strides.
+    mutates_args : iterable of str or int
+        Names or positions of arguments that are written to. Their versions are counted up, so that a backward pass that
+        has saved them raises.
+    callbacks : bool
+        Give functions among the arguments tensors for the arrays that they are called with, and their callers arrays
+        for the tensors that they return.
+    vjp : callable, optional
+        ``vjp(grad, output, *arguments)``, which makes the function differentiable. It gets tensors: the gradient of the
+        output, or a tuple of them where the output is a tuple, the output, and all arguments that have a position. It
+        returns the gradient of each argument, or None, in a tuple; of a single argument, the gradient. What it computes
+        by operators of torch, and by functions that have a `vjp`, can be differentiated again; anything else refuses.
+        Numbers of the type float become tensors without dimensions. A result never shares memory with an argument then.
+    op : str, optional
+        Register the function as an operator of torch, ``"namespace::name"``, which a compiled graph keeps as one node.
+        The types of the arguments are those of its annotations, or of a schema,
+        ``"namespace::name(Tensor x, float y) -> Tensor"``. An operator's result must not share an argument's memory.
+    fake : callable, optional
+        Of an operator: what the result looks like, as for ``torch.library.register_fake``.
+
+    Returns
+    -------
+    callable, or a stand-in
+        With `op`, a ``torch.library.CustomOpDef``. Otherwise ``torch.compile`` breaks the graph at each call, and does
+        not look into it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument of this function is wrong.
+    TypeError, ValueError, RuntimeError
+        From a call: as `to_numpy` does, with the name of the argument; and what the function itself raises.
+    """
+    if gradients not in ("refuse", "detach"):
+        raise ValueError(f"argument 'gradients' must be 'refuse' or 'detach', got {gradients!r}")
+    if isinstance(devices, str) or isinstance(mutates_args, str):
+        name, got = ("devices", devices) if isinstance(devices, str) else ("mutates_args", mutates_args)
+        raise TypeError(f"argument {name!r} must be several strings, got {got!r}; write ({got!r},)")
+    for name, one in (("vjp", vjp), ("fake", fake)):
+        if one is not None and not callable(one):
+            raise TypeError(f"argument {name!r} must be callable or None, got {type(one).__name__}")
+    if fake is not None and op is None:
+        raise ValueError("argument 'fake' describes an operator's result; name the operator with op='namespace::name'")
+    mutated = tuple(mutates_args)
+    if mutated and vjp is not None:
+        raise ValueError(
+            "argument 'vjp' is for functions that change none of their arguments; leave 'mutates_args' out"
+        )
+    options = Options(gradients == "detach", frozenset(devices), may_copy, mutated, callbacks, vjp)
+    wrap = functools.partial(_wrapped, options=options, op=op, fake=fake)
+    return wrap if target is None else wrap(target)
+
+
+def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., Any] | None) -> Any:
+    if isinstance(target, (Tensor, np.ndarray)) or target is None:
+        raise TypeError(
+            "argument 'target' must be a function, a class, a module or an object of a library, got "
+            f"{type(target).__name__}; interop.to_numpy and interop.from_numpy convert memory"
+        )
+    of_function = op is not None or options.vjp is not None or options.mutates_args
+    if options.mutates_args and not isinstance(target, type) and callable(target):
+        _check_mutated(target, options.mutates_args)
+    if inspect.isroutine(target) or (of_function and callable(target) and not isinstance(target, type)):
+        if op is None:
+            return _function(target, options)
+        from interop.array_gradients import operator_of
+
+        return operator_of(_function(target, options), target, op, fake, options)
+    if of_function:
+        name = "op" if op is not None else "vjp" if options.vjp is not None else "mutates_args"
+        raise TypeError(f"argument {name!r} is about a function, got {type(target).__name__}; wrap its function alone")
+    return StandIn(target, options)
+
+
+def name_of(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _function(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
+    """The function that is called with tensors.
+
+    What most calls have, tensors of the plain class beside numbers, is converted here. Whatever else there is takes
+    the long way, `_Call`.
+    """
+    may_hold = _may_hold_or_be_called if options.callbacks else _may_hold
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        given = arrays_of(args, may_hold)
+        named = named_arrays_of(kwargs, may_hold) if kwargs else kwargs
+        if given is None or named is None or options.mutates_args:
+            return _call(wrapper, function, options, args, kwargs)
+        result = function(*given, **named) if kwargs else function(*given)
+        kind = type(result)
+        if kind is ndarray and result.base is None and result.size:  # so it is none of the arguments
+            try:
+                return from_numpy(result)
+            except (TypeError, ValueError):
+                pass
+        elif kind in _SCALARS and options.vjp is None:
+            return result
+        shared = [(array, one) for array, one in zip(given, args, strict=True) if array is not one]
+        shared += [(named[name], one) for name, one in kwargs.items() if named[name] is not one]
+        if kind is ndarray:
+            return _tensor(result, shared, options.may_copy)
+        call = _Call(function, options)
+        call.shared = {id(array): (array, one) for array, one in shared}
+        return call.result(result)
+
+    _keep_from_compiler(wrapper, name_of(function))
+    return wrapper
+
+
+def _may_hold(one: Any) -> bool:
+    """Whether there may be tensors in an object, so that it is looked into."""
+    return isinstance(one, (Tensor, list, tuple, dict, StandIn)) or _is_dataclass(one)
+
+
+def _may_hold_or_be_called(one: Any) -> bool:
+    return callable(one) or _may_hold(one)
+
+
+def _is_dataclass(one: Any) -> bool:
+    return hasattr(type(one), "__dataclass_fields__")
+
+
+def _is_container(one: Any) -> bool:
+    return isinstance(one, (list, tuple, dict)) or _is_dataclass(one)
+
+
+def _items(container: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(container, dict):
+        return container.items()
+    if isinstance(container, (list, tuple)):
+        return enumerate(container)
+    fields = (field.name for field in dataclasses.fields(container))
+    return [(name, getattr(container, name)) for name in fields if hasattr(container, name)]
+
+
+def _fill(container: Any, items: list[tuple[Any, Any]]) -> None:
+    if isinstance(container, list):
+        container[:] = [value for _, value in items]
+    elif isinstance(container, dict):
+        container.clear()
+        container.update(items)
+    else:
+        for name, value in items:
+            object.__setattr__(container, name, value)  # which those that are frozen take, too
+
+
+def tuple_like(like: tuple[Any, ...], values: list[Any], convert: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """A tuple of the class of another, with other values."""
+    kind = type(like)
+    if kind is tuple:
+        return tuple(values)
+    if not hasattr(kind, "_fields"):  # those of torch.return_types, and others without names
+        return kind(values)
+    made = kind.__new__(kind, *values)
+    for name, value in getattr(like, "__dict__", {}).items():  # SciPy's have attributes that are no items
+        made.__dict__[name] = convert(value)
+    return made
+
+
+def _same(one: Iterable[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
+    mine = list(one)
+    return len(mine) == len(other) and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(mine, other, strict=True))
+
+
+def _tensor(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> Any:
+    """What an array becomes that comes back: a tensor, where torch has its dtype."""
+    base = array.base
+    for known, tensor in shared:
+        if array is known:
+            return _unwatched(tensor)
+        if base is known:
+            view = _view(array, known, tensor)
+            if view is not None:
+                return view
+    try:
+        return from_numpy(array)
+    except TypeError:
+        return array
+    except ValueError:
+        if isinstance(array, np.ma.MaskedArray):
+            return array
+        if not may_copy:
+            raise
+        return from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
+
+
+def _unwatched(tensor: Tensor) -> Tensor:
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def _view(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
+    """A view of an argument's array as a view of the tensor; None if torch has no such views."""
+    itemsize = array.itemsize
+    offset = array.__array_interface__["data"][0] - known.__array_interface__["data"][0]
+    strides = [0 if size == 1 else stride for size, stride in zip(array.shape, array.strides, strict=True)]
+    if array.dtype != known.dtype or array.size == 0 or any(n < 0 or n % itemsize for n in (offset, *strides)):
+        return None
+    steps = [stride // itemsize for stride in strides]
+    return _unwatched(tensor).as_strided(array.shape, steps, tensor.storage_offset() + offset // itemsize)
+
+
+class _Call:
+    """One call: what its arguments became, and what becomes of its result."""
+
+    def __init__(self, function: Callable[..., Any], options: Options):
+        self.function, self.options = function, options
+        self.shared: dict[int, tuple[Any, Tensor]] = {}  # tensors over whose memory arrays are, by these
+        self.copied: dict[int, tuple[Any, Tensor]] = {}  # the same, where memory was copied
+        self.arrays: dict[int, Any] = {}  # by their tensors
+        self.rebuilt: list[tuple[Any, Any, list[tuple[Any, Any]]]] = []  # containers, what they became, with what items
+        self.memo: dict[int, tuple[Any, Any]] = {}
+        self.device: torch.device | None = None  # where what comes back is to be
+        self.trail: list[Any] = []  # where in the arguments we are
+
+    def argument(self, one: Any) -> Any:
+        """What arrives."""
+        if type(one) in _PLAIN:
+            return one
+        if isinstance(one, Tensor):
+            return self.array(one)
+        if isinstance(one, StandIn):
+            return one.__wrapped__
+        if _is_container(one):
+            return self.mapped(one, self.argument, _PLAIN)
+        if self.options.callbacks and callable(one) and not isinstance(one, type):
+            return _callback(one, self.options)
+        return one
+
+    def array(self, tensor: Tensor) -> Any:
+        if id(tensor) in self.arrays:
+            return self.arrays[id(tensor)]
+        options, plain = self.options, tensor
+        if tensor.requires_grad and torch.is_grad_enabled():
+            if not options.detach:
+                raise RuntimeError(
+                    "argument 'tensor' requires grad, and autograd does not see what is done with arrays; pass "
+                    ".detach(), or give with_arrays gradients='detach', or the gradient, vjp="
+                )
+            plain = tensor.detach()
+        if tensor.device.type != "cpu":
+            if tensor.device.type not in options.devices or not options.may_copy:
+                raise TypeError(
+                    f"argument 'tensor' must be on device {' or '.join(sorted(options.devices))}, got {tensor.device}; "
+                    f"copy it with .cpu(), or let with_arrays do it, devices=('cpu', {tensor.device.type!r})"
+                )
+            if self.device not in (None, tensor.device):
+                raise ValueError(f"argument 'tensor' must be on {self.device} as the others, got {tensor.device}")
+            self.device = tensor.device
+        if options.may_copy and (tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg()):
+            array = to_numpy(plain, force=True)
+            array.flags.writeable = False  # what is written to a copy would be lost
+            self.copied[id(array)] = (array, tensor)
+        else:
+            array = to_numpy(plain)
+            self.shared[id(array)] = (array, tensor)
+        self.arrays[id(tensor)] = array
+        return array
+
+    def mapped(self, container: Any, convert: Callable[[Any], Any], plain: frozenset[type]) -> Any:
+        """A container of what `convert` makes of the items: the same one, if all of them stay as they are."""
+        if id(container) in self.memo:
+            return self.memo[id(container)][1]
+        items = list(_items(container))
+        if plain.issuperset(type(value) for _, value in items):
+            return container
+        fixed = isinstance(container, tuple)
+        made = container if fixed else copy.copy(container)
+        if not fixed:  # one that contains itself finds it here
+            self.memo[id(container)] = (container, made)
+        new = []
+        for key, value in items:
+            self.trail.append(key)
+            new.append((key, convert(value)))
+            self.trail.pop()
+        if _same(new, items):
+            made = container
+        elif fixed:
+            made = tuple_like(container, [value for _, value in new], convert)
+        else:
+            _fill(made, new)
+            self.rebuilt.append((container, made, new))
+        self.memo[id(container)] = (container, made)
+        return made
+
+    def write_back(self) -> None:
+        """Items that the function has exchanged in a list, a dict or a dataclass are exchanged in the caller's."""
+        rebuilt, self.rebuilt = self.rebuilt, []
+        self.memo = {id(made): (made, container) for container, made, _ in rebuilt}
+        for container, made, items in rebuilt:
+            if not _same(_items(made), items):
+                _fill(container, [(key, self.result(value)) for key, value in _items(made)])
+
+    def result(self, one: Any) -> Any:
+        """What is given back."""
+        kind = type(one)
+        if isinstance(one, np.ndarray):
+            if id(one) in self.copied:
+                return _unwatched(self.copied[id(one)][1])
+            near = [self.shared[key] for key in (id(one), id(one.base)) if key in self.shared]
+            tensor = _tensor(one, near, self.options.may_copy)
+            return tensor if self.device is None or not isinstance(tensor, Tensor) else tensor.to(self.device)
+        if self.options.vjp is not None and isinstance(one, (float, complex, np.inexact)):
+            return torch.from_numpy(np.array(one)).to(self.device or "cpu")
+        if kind in _SCALARS or not _is_container(one):
+            return one
+        return self.mapped(one, self.result, frozenset() if self.options.vjp else _SCALARS)
+
+    def explain(self, error: Exception) -> None:
+        """Say in an error which argument it is about."""
+        first, *rest = self.trail
+        name = first if isinstance(first, str) else _parameters(self.function).get(first, first)
+        where = f"argument {name!r}{''.join(f'[{key!r}]' for key in rest)} of {name_of(self.function)}"
+        error.args = (str(error).replace("argument 'tensor'", where, 1),)
+
+
+def _parameters(function: Callable[..., Any]) -> dict[int, str]:
+    """Names of positional parameters, as far as the function tells them."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # which some compiled functions raise
+        return {}
+    return {i: one.name for i, one in enumerate(found) if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)}
+
+
+def tensors_in(one: Any, seen: set[int]) -> Iterator[Tensor]:
+    if isinstance(one, Tensor):
+        yield one
+    elif _is_container(one) and id(one) not in seen:
+        seen.add(id(one))
+        for _, value in _items(one):
+            yield from tensors_in(value, seen)
+
+
+def _call(
+    wrapper: Callable[..., Any],
+    function: Callable[..., Any],
+    options: Options,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """The long way of `_function`."""
+    tensors = list(tensors_in((args, kwargs), set()))
+    if _is_torch_function_mode_enabled() or has_torch_function(tensors):
+        # Classes and modes that see functions of torch see this one; they call it again, and are not asked then.
+        return handle_torch_function(wrapper, tensors, *args, **kwargs)
+    if options.vjp is not None and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        from interop.array_gradients import differentiated
+
+        return differentiated(wrapper, function, options.vjp, tensors, args, kwargs)
+    call = _Call(function, options)
+    try:
+        given = []
+        for i, one in enumerate(args):
+            call.trail = [i]
+            given.append(call.argument(one))
+        named = {}
+        for name, one in kwargs.items():
+            call.trail = [name]
+            named[name] = call.argument(one)
+    except (TypeError, ValueError, RuntimeError) as error:
+        call.explain(error)
+        raise
+    try:
+        result = function(*given, **named)
+    finally:  # what it has changed before it raised is changed
+        if call.rebuilt:
+            call.write_back()
+        if options.mutates_args:
+            _count_writes(function, options.mutates_args, args, kwargs)
+    return call.result(result)
+
+
+def _check_mutated(function: Callable[..., Any], mutated: tuple[str | int, ...]) -> None:
+    """Names and positions that the function does not have are refused, as far as it tells what it has."""
+    try:
+        found = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return
+    kinds = {one.kind for one in found.values()}
+    for one in mutated:
+        if isinstance(one, str):
+            known = one in found or inspect.Parameter.VAR_KEYWORD in kinds
+        else:
+            known = 0 <= one < len(found) or inspect.Parameter.VAR_POSITIONAL in kinds
+        if not known:
+            raise ValueError(
+                f"argument 'mutates_args' must have names or positions of parameters of {name_of(function)}, which are "
+                f"{', '.join(found)}; got {one!r}"
+            )
+
+
+def _count_writes(
+    function: Callable[..., Any], mutated: tuple[str | int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    values: dict[str | int, Any] = dict(enumerate(args)) | kwargs
+    with contextlib.suppress(TypeError, ValueError):  # of a function that does not tell, or calls that it refuses
+        signature = inspect.signature(function)
+        given = signature.bind(*args, **kwargs).arguments
+        values.update(given)
+        for i, name in enumerate(signature.parameters):
+            if name in given:
+                values.setdefault(i, given[name])
+    written = tensors_in([values[key] for key in mutated if key in values], set())
+    torch.autograd.graph.increment_version([tensor for tensor in written if not tensor.is_inference()])
+
+
+def _callback(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
+    """A function of tensors, for those who call it with arrays."""
+
+    @functools.wraps(function)
+    def callback(*args: Any, **kwargs: Any) -> Any:
+        call = _Call(function, options)
+        given = [call.result(one) for one in args]
+        result = function(*given, **{name: call.result(one) for name, one in kwargs.items()})
+        for array, tensor in zip(args, given, strict=True):
+            _copy_back(array, tensor)
+        back = _Call(function, options)
+        back.trail = ["the result"]
+        try:
+            return back.argument(result)
+        except (TypeError, ValueError, RuntimeError) as error:
+            back.explain(error)
+            raise
+
+    return callback
+
+
+def _copy_back(array: Any, tensor: Any) -> None:
+    """What a callback has written to the copy of an array that could not be shared."""
+    if not (isinstance(array, ndarray) and isinstance(tensor, Tensor) and array.flags.writeable and array.size):
+        return
+    if tensor.data_ptr() != array.__array_interface__["data"][0]:
+        array[...] = to_numpy(tensor.detach(), force=True)
+
+
+class StandIn:
+    """Stands for a module, a class or an object whose functions know only NumPy: see `with_arrays`."""
+
+    __wrapped__: Any
+    _interop_options: Options
+    _interop_known: dict[str, Any]  # what was made of attributes
+
+    def __init__(self, wrapped: Any, options: Options):
+        self.__dict__.update(__wrapped__=wrapped, _interop_options=options, _interop_known={})
+
+    def _interop_result(self, one: Any) -> Any:
+        wrapped = self.__wrapped__
+        if one is wrapped:  # as methods return that can be chained
+            return self
+        if isinstance(wrapped, type) and type(one) is wrapped:
+            return StandIn(one, self._interop_options)
+        return one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StandIn, (self.__wrapped__, self._interop_options)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__wrapped__, name)
+        if not (callable(value) or isinstance(value, types.ModuleType)):
+            result = _Call(getattr, self._interop_options).result(value)
+            if result is not value and isinstance(value, (list, dict)):
+                return StandIn(value, self._interop_options)  # so that what is written to it stays
+            return self._interop_result(result)
+        known = self._interop_known.get(name)
+        if known is None or known[0] != value:
+            known = self._interop_known[name] = (value, self._interop_made(value))
+        return known[1]
+
+    def _interop_made(self, value: Any) -> Any:
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return value  # `except` takes nothing else
+        if not inspect.isroutine(value):
+            return StandIn(value, self._interop_options)
+        call = _function(value, self._interop_options)
+        if isinstance(self.__wrapped__, types.ModuleType):
+            return call
+        return functools.wraps(value)(lambda *args, **kwargs: self._interop_result(call(*args, **kwargs)))
+
+    def _interop_call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._interop_result(_function(function, self._interop_options)(*args, **kwargs))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._interop_call(setattr, self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return f"with_arrays({self.__wrapped__!r})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._interop_call(self.__wrapped__, *args, **kwargs)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._interop_call(operator.getitem, self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._interop_call(operator.setitem, self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._interop_call(operator.delitem, self, key)
+
+    def __len__(self) -> int:
+        return len(self.__wrapped__)
+
+    def __bool__(self) -> bool:
+        return bool(self.__wrapped__)
+
+    def __instancecheck__(self, one: Any) -> bool:
+        return isinstance(one.__wrapped__ if isinstance(one, StandIn) else one, self.__wrapped__)
+
+    def __subclasscheck__(self, one: Any) -> bool:
+        return issubclass(one.__wrapped__ if isinstance(one, StandIn) else one, self.__wrapped__)
+
+    def __contains__(self, one: Any) -> bool:
+        return bool(self._interop_call(operator.contains, self, one))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (_Call(iter, self._interop_options).result(one) for one in self.__wrapped__)
+
+    def __enter__(self) -> Any:
+        return self._interop_result(self.__wrapped__.__enter__())
+
+    def __exit__(self, *error: Any) -> Any:
+        return self.__wrapped__.__exit__(*error)
+
+
+def _keep_from_compiler(function: Callable[..., Any], name: str) -> None:
+    """torch.compile breaks the graph where it meets this function, and says why."""
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    function._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
+        f"interop.with_arrays: {name} works on NumPy arrays, which are not part of a graph; with op='namespace::name' "
+        "it is an operator, which is"
+    )
+
+
+def _skip_frames(function: Callable[..., Any]) -> None:
+    """torch.compile looks into no frame of this code, nor below: NumPy's functions would become torch's."""
+    try:
+        from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+
+        set_code_exec_strategy(function.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+    except (ImportError, AttributeError, TypeError):
+        return  # another release: it then breaks the graph more often, with the same results
+
+
+_skip_frames(_function(len, Options()))  # the code of all wrappers
+for _name, _method in vars(StandIn).items():
+    if isinstance(_method, types.FunctionType):
+        _keep_from_compiler(_method, f"{_name} of a stand-in")
+        _skip_frames(_method)

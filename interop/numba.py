@@ -1,0 +1,55 @@
+"""Once this module is imported, functions that Numba compiles take tensors as arrays: ``import interop.numba``.
+
+Without it, and with the buffer protocol enabled, they take them as buffers, which have fewer attributes and methods
+there. What such a function returns are arrays. One with signatures of its own, ``@njit("f8(f8[:])")``, takes arrays
+alone, and tensors by way of `interop.with_arrays`.
+"""
+
+from typing import Any
+
+import torch
+from numba import typeof
+from numba.core import cgutils, types
+from numba.extending import NativeValue, lower_cast, models, register_model, typeof_impl, unbox
+
+from interop._bridges import to_numpy
+
+__all__ = ["TensorType"]
+
+
+class TensorType(types.Array):
+    """The type, to Numba, of a ``torch.Tensor`` whose memory `to_numpy` can share: an array in every respect."""
+
+    def __init__(self, array: types.Array):
+        super().__init__(array.dtype, array.ndim, array.layout, not array.mutable, f"Tensor({array})", array.aligned)
+        self.array = array
+
+
+register_model(TensorType)(models.ArrayModel)
+
+
+@typeof_impl.register(torch.Tensor)
+def _typeof(tensor: torch.Tensor, _: Any) -> TensorType:
+    return TensorType(typeof(to_numpy(tensor)))
+
+
+@unbox(TensorType)
+def _unbox(kind: TensorType, tensor: Any, context: Any) -> NativeValue:
+    """The memory belongs to an array that is made for the call, and this to Numba's own reference."""
+    builder, api = context.builder, context.pyapi
+    converter = api.unserialize(api.serialize_object(to_numpy))
+    array = api.call_function_objargs(converter, [tensor])
+    api.decref(converter)
+    native = cgutils.alloca_once_value(builder, context.context.get_constant_null(kind))
+    failed = cgutils.alloca_once_value(builder, cgutils.true_bit)
+    with cgutils.if_likely(builder, cgutils.is_not_null(builder, array)):
+        unboxed = context.unbox(kind.array, array)
+        builder.store(unboxed.value, native)
+        builder.store(unboxed.is_error, failed)
+        api.decref(array)
+    return NativeValue(builder.load(native), is_error=builder.load(failed))
+
+
+@lower_cast(TensorType, types.Array)
+def _cast(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return value  # they differ in name alone

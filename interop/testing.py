@@ -1,0 +1,86 @@
+"""Checks for the tests of operators, beside torch's own `torch.library.opcheck` and `torch.autograd.gradcheck`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+import torch._dynamo
+import torch.fx.experimental._config
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import RecompileError
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.utils._pytree import tree_leaves
+
+__all__ = ["check_dynamic_shapes"]
+
+
+def check_dynamic_shapes(
+    function: Callable[..., Any],
+    make_arguments: Callable[[int], Sequence[Any]],
+    sizes: Iterable[int] = (5, 8, 13, 3, 21),
+) -> None:
+    """Check that an operator is compiled once for tensors of any size, forward and backward, and computes the same.
+
+    `function` is compiled by ``torch.compile(fullgraph=True, dynamic=True)`` and called for each size. Where the
+    results require a gradient, those of the arguments are compared as well. It resets the state of torch's compiler.
+
+    Parameters
+    ----------
+    function
+        An operator, ``torch.ops.demo.rows``, or a function that calls some. It changes no argument.
+    make_arguments
+        Makes the arguments for one size: ``lambda n: (torch.randn(n, n + 1, requires_grad=True),)``.
+    sizes
+        The sizes, of which none is 0 or 1: for these torch always compiles anew.
+
+    Raises
+    ------
+    AssertionError
+        If it is compiled a second time, with torch's reason; or if a result or gradient is another than without
+        ``torch.compile``, by `torch.testing.assert_close`.
+    """
+    compiled: Counter[str] = Counter()
+
+    def counting(direction: str) -> Callable[..., Any]:
+        def compiler(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+            compiled[direction] += 1
+            return make_boxed_func(graph.forward)
+
+        return compiler
+
+    def called(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    torch._dynamo.reset()
+    # Two sizes that happen to be equal are not one symbol.
+    different = torch.fx.experimental._config.patch(use_duck_shape=False)  # type: ignore[attr-defined]
+    backend = aot_autograd(fw_compiler=counting("forward"), bw_compiler=counting("backward"))
+    dynamic = torch.compile(called, fullgraph=True, dynamic=True, backend=backend)
+    for size in sizes:
+        arguments = make_arguments(size)
+        try:
+            with different, torch._dynamo.config.patch(error_on_recompile=True):
+                found = _results_and_gradients(dynamic, arguments)
+        except RecompileError as error:
+            raise AssertionError(f"compiled anew for the arguments of size {size}: {error}") from None
+        again = [direction for direction, count in compiled.items() if count > 1]
+        if again:
+            raise AssertionError(f"compiled anew for the arguments of size {size}, {again[0]}")
+        torch.testing.assert_close(found, _results_and_gradients(function, arguments), msg=_naming(size))
+    torch._dynamo.reset()
+
+
+def _results_and_gradients(function: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
+    results = function(*arguments)
+    inputs = [one for one in tree_leaves(arguments) if isinstance(one, torch.Tensor) and one.requires_grad]
+    outputs = [one for one in tree_leaves(results) if isinstance(one, torch.Tensor) and one.requires_grad]
+    if not inputs or not outputs:
+        return [results]
+    # Another gradient for each element, so that none can stand for another.
+    weights = [torch.linspace(1, 2, one.numel(), device=one.device).reshape(one.shape).to(one.dtype) for one in outputs]
+    return [results, torch.autograd.grad(outputs, inputs, weights, allow_unused=True, materialize_grads=True)]
+
+
+def _naming(size: int) -> Callable[[str], str]:
+    return lambda message: f"for the arguments of size {size}: {message}"

@@ -1,0 +1,67 @@
+# A size that may be symbolic: while torch.compile or torch.export traces with dynamic shapes, x.sym_size(0) stands for
+# any size. Elsewhere it is a number. Arithmetic keeps the symbol; a comparison that gives a truth value makes a guard.
+from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
+from libcpp.optional cimport optional
+
+from c10.core.SymBool cimport SymBool
+from interop.exceptions cimport translate_exception
+
+cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
+    cppclass SymInt:
+        SymInt() noexcept
+        SymInt(int64_t value) noexcept
+        SymInt(const SymInt& other) noexcept
+        SymInt& operator=(int64_t value) noexcept
+        SymInt& operator=(const SymInt& other) noexcept
+        cbool is_symbolic() noexcept
+        optional[int64_t] maybe_as_int() except +translate_exception  # none where it is symbolic
+        # The number. What is compiled is then for this size, and is compiled anew for each other one.
+        int64_t guard_int(const char* file, int64_t line) except +translate_exception
+        int64_t expect_int() except +translate_exception  # raises where it is symbolic
+        SymInt min(const SymInt& other) except +translate_exception
+        SymInt min(int64_t other) except +translate_exception
+        SymInt max(const SymInt& other) except +translate_exception
+        SymInt max(int64_t other) except +translate_exception
+        # Compared without a guard: for check() of interop, which is torch._check().
+        SymBool sym_eq(const SymInt& other) except +translate_exception
+        SymBool sym_eq(int64_t other) except +translate_exception
+        SymBool sym_ne(const SymInt& other) except +translate_exception
+        SymBool sym_ne(int64_t other) except +translate_exception
+        SymBool sym_lt(const SymInt& other) except +translate_exception
+        SymBool sym_lt(int64_t other) except +translate_exception
+        SymBool sym_le(const SymInt& other) except +translate_exception
+        SymBool sym_le(int64_t other) except +translate_exception
+        SymBool sym_gt(const SymInt& other) except +translate_exception
+        SymBool sym_gt(int64_t other) except +translate_exception
+        SymBool sym_ge(const SymInt& other) except +translate_exception
+        SymBool sym_ge(int64_t other) except +translate_exception
+        SymInt operator+(const SymInt& other) except +translate_exception
+        SymInt operator+(int64_t other) except +translate_exception
+        SymInt operator-(const SymInt& other) except +translate_exception
+        SymInt operator-(int64_t other) except +translate_exception
+        SymInt operator*(const SymInt& other) except +translate_exception
+        SymInt operator*(int64_t other) except +translate_exception
+        SymInt operator/(const SymInt& other) except +translate_exception  # rounds down
+        SymInt operator/(int64_t other) except +translate_exception
+        SymInt operator%(const SymInt& other) except +translate_exception  # no-cython-lint
+        SymInt operator%(int64_t other) except +translate_exception  # no-cython-lint
+        cbool operator==(const SymInt& other) except +translate_exception
+        cbool operator==(int64_t other) except +translate_exception
+        cbool operator!=(const SymInt& other) except +translate_exception
+        cbool operator!=(int64_t other) except +translate_exception
+        cbool operator<(const SymInt& other) except +translate_exception
+        cbool operator<(int64_t other) except +translate_exception
+        cbool operator<=(const SymInt& other) except +translate_exception
+        cbool operator<=(int64_t other) except +translate_exception
+        cbool operator>(const SymInt& other) except +translate_exception
+        cbool operator>(int64_t other) except +translate_exception
+        cbool operator>=(const SymInt& other) except +translate_exception
+        cbool operator>=(int64_t other) except +translate_exception
+        # With the number on the left, they are no members in C++, but Cython finds them here.
+        SymInt operator+(int64_t value, const SymInt& other) except +translate_exception
+        SymInt operator-(int64_t value, const SymInt& other) except +translate_exception
+        SymInt operator*(int64_t value, const SymInt& other) except +translate_exception
+        SymInt operator/(int64_t value, const SymInt& other) except +translate_exception
+        SymInt operator%(int64_t value, const SymInt& other) except +translate_exception  # no-cython-lint
+        SymInt operator-() except +translate_exception

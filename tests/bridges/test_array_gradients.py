@@ -1,0 +1,246 @@
+"""`vjp=` and `op=` of `interop.with_arrays`: functions of NumPy in autograd's graph, and in compiled ones."""
+
+import collections
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from torch import Tensor
+from torch._dynamo.testing import CompileCounter
+
+from interop import with_arrays
+
+numbers = itertools.count()
+
+
+def name():
+    return f"test_with_arrays::f{next(numbers)}"
+
+
+def numpy_solve(matrix: Tensor, b: Tensor) -> Tensor:
+    assert type(matrix) is type(b) is np.ndarray
+    return scipy.linalg.solve(matrix, b)
+
+
+def solve_vjp(grad, x, matrix, b):
+    by_b = solve(matrix.mT, grad)
+    return -by_b[:, None] * x, by_b
+
+
+solve = with_arrays(numpy_solve, vjp=solve_vjp)
+
+
+@pytest.fixture
+def system():
+    generator = torch.Generator().manual_seed(0)
+    matrix = torch.randn(4, 4, dtype=torch.float64, generator=generator) + 5 * torch.eye(4, dtype=torch.float64)
+    return matrix.requires_grad_(), torch.randn(4, dtype=torch.float64, generator=generator).requires_grad_()
+
+
+class TestVjp:
+    def test_first_and_second_derivatives(self, system):
+        assert torch.allclose(solve(*system), torch.linalg.solve(*system))
+        assert torch.autograd.gradcheck(solve, system)
+        assert torch.autograd.gradgradcheck(solve, system)
+
+    def test_without_grad_mode_there_is_no_graph(self, system):
+        with torch.no_grad():
+            assert not solve(*system).requires_grad
+        assert not solve(*(one.detach() for one in system)).requires_grad
+        assert solve(system[0].detach(), system[1]).requires_grad
+
+    def test_transforms(self, system):
+        matrix, b = (one.detach() for one in system)
+        found = torch.func.grad(lambda b: solve(matrix, b).square().sum())(b)
+        assert torch.allclose(found, torch.func.grad(lambda b: torch.linalg.solve(matrix, b).square().sum())(b))
+
+    def test_a_gradient_by_numpy_refuses_a_second_one(self):
+        def cube(x):
+            return x**3
+
+        def cube_vjp(grad, y, x):
+            return with_arrays(np.multiply)(with_arrays(np.multiply)(grad, 3), x**2)
+
+        x = torch.tensor([2.0], requires_grad=True)
+        y = with_arrays(cube, vjp=cube_vjp)(x)
+        (found,) = torch.autograd.grad(y, x, retain_graph=True)
+        assert found == 12
+        with pytest.raises(RuntimeError, match="of multiply requires grad"):
+            torch.autograd.grad(y, x, create_graph=True)
+
+    def test_several_results_and_other_arguments(self):
+        def parts(x, scale, *, shift):
+            return np.sin(x) * scale + shift, np.cos(x), x.astype(np.int64)
+
+        def vjp(grads, outputs, x, scale):
+            sin, cos, whole = grads
+            assert whole is None or not whole.any()
+            return sin * scale * x.cos() - cos * x.sin(), None
+
+        x = torch.linspace(0, 1, 5, dtype=torch.float64, requires_grad=True)
+        wrapped = with_arrays(parts, vjp=vjp)
+        sin, cos, whole = wrapped(x, 3, shift=torch.ones(5))
+        assert not whole.requires_grad
+        expected = torch.autograd.grad((x.sin() * 3 + x.cos() * 2).sum(), x)
+        assert torch.allclose(torch.autograd.grad((sin + cos * 2).sum(), x)[0], expected[0])
+        assert torch.autograd.gradcheck(lambda x: wrapped(x, 3, shift=0)[:2], x)
+
+    def test_a_number_becomes_a_tensor(self):
+        norm = with_arrays(np.linalg.norm, vjp=lambda grad, n, x: grad * x / n)
+        x = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True)
+        y = norm(x)
+        assert (y.shape, y.dtype) == ((), torch.float64)
+        y.backward()
+        assert torch.allclose(x.grad, torch.tensor([0.6, 0.8], dtype=torch.float64))
+        assert isinstance(norm(x.detach()), Tensor)  # a result's type does not depend on that
+
+    def test_an_argument_given_back(self):
+        same = with_arrays(lambda x: x, vjp=lambda grad, y, x: grad)
+        x = torch.ones(3, requires_grad=True)
+        (same(x) * 2).sum().backward()
+        assert torch.equal(x.grad, torch.full((3,), 2.0))
+
+    def test_backward_finds_out_about_writes(self, system):
+        matrix, b = system
+        x = solve(matrix, b * 1)
+        with torch.no_grad():
+            matrix += 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            x.sum().backward()
+
+    def test_gradients_of_anything_else_are_refused(self):
+        x = torch.ones(2, requires_grad=True)
+        double = with_arrays(lambda x, *, y=None: x * 2, vjp=lambda grad, y, x: grad * 2)
+        for args, kwargs in (((x,), {"y": x * 1}), (([x],), {})):
+            with pytest.raises(TypeError, match="positional arguments, got one that requires grad"):
+                double(*args, **kwargs)
+
+    def test_wrong_results(self):
+        x = torch.ones(2, requires_grad=True)
+
+        def bad(grad, y, *args):
+            return returned
+
+        wrapped = with_arrays(lambda x, y: x * y, vjp=bad)
+        returned = (x,)
+        with pytest.raises(ValueError, match=r"bad, given as vjp=, must return .* each of the 2 .*, got 1"):
+            wrapped(x, 2).sum().backward()
+        returned = (np.ones(2), None)
+        with pytest.raises(TypeError, match="must return tensors or None, got ndarray for argument 0"):
+            wrapped(x, 2).sum().backward()
+        with pytest.raises(TypeError, match="'vjp' is for functions that return an array or a tuple, got dict"):
+            with_arrays(lambda x: {"x": x}, vjp=bad)(x)
+
+    @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+    def test_forward_mode_is_refused(self):
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))
+            with pytest.raises(RuntimeError, match=r"argument '?.*'? of"):
+                with_arrays(np.sin, vjp=lambda grad, y, x: grad)(dual)
+
+
+@pytest.mark.long
+class TestOp:
+    def test_it_is_one_node_of_a_graph(self, system):
+        def vjp(grad, x, matrix, b):  # of operators as well, or its graph would have something else in it
+            by_b = op(matrix.mT, grad)
+            return -by_b[:, None] * x, by_b
+
+        op = with_arrays(numpy_solve, op=name(), fake=lambda matrix, b: torch.empty_like(b), vjp=vjp)
+        matrix, b = (one.detach() for one in system)
+        torch.library.opcheck(op, (matrix, b))
+        torch.library.opcheck(op, system)
+        counter = CompileCounter()
+        model = torch.compile(lambda matrix, b: op(matrix, b.sin()).cos(), fullgraph=True, backend=counter)
+        assert torch.allclose(model(matrix, b), torch.linalg.solve(matrix, b.sin()).cos())
+        assert (counter.frame_count, counter.op_count) == (1, 3)
+        assert torch.autograd.gradcheck(op, system)
+        assert torch.autograd.gradgradcheck(op, system)
+
+    def test_a_schema_for_what_has_no_annotations(self):
+        op = with_arrays(np.trapezoid, op=f"{name()}(Tensor y, Tensor x) -> float", fake=lambda y, x: 0.0)
+        x = torch.linspace(0, 1, 50)
+        assert op(x**2, x) == pytest.approx(1 / 3, abs=1e-3)
+        assert type(op(x, x)) is float
+
+    def test_lists_and_writes(self):
+        def fill(out: Tensor, values: list[Tensor]) -> None:
+            np.add(values[0], values[1], out=out)
+
+        op = with_arrays(fill, op=name(), mutates_args=("out",), fake=lambda out, values: None)
+        out = torch.zeros(3)
+        op(out, [torch.ones(3), torch.ones(3)])
+        assert torch.equal(out, torch.full((3,), 2.0))
+        assert out._version > 0
+        torch.library.opcheck(op, (out, [torch.ones(3), torch.ones(3)]))
+
+    def test_as_a_decorator(self):
+        @with_arrays(op=name())
+        def double(x: Tensor, times: int) -> Tensor:
+            return x * times
+
+        assert torch.equal(double(torch.ones(2), 3), torch.full((2,), 3.0))
+        double.register_fake(lambda x, times: torch.empty_like(x))
+        torch.library.opcheck(double, (torch.ones(2), 3))
+
+    def test_what_is_wrong(self):
+        with pytest.raises(ValueError, match="annotation"):
+            with_arrays(lambda x: x, op=name())
+        with pytest.raises(TypeError, match="'mutates_args' of an operator must be names"):
+            with_arrays(numpy_solve, op=name(), mutates_args=(0,))
+        op = with_arrays(functools.partial(np.multiply, 2).__call__, op=f"{name()}(Tensor x) -> Tensor")
+        with pytest.raises(RuntimeError, match=r"does not require grad|autograd"):
+            op(torch.ones(2, requires_grad=True)).sum().backward()
+
+
+class TestMoreThanPositions:
+    def test_keywords_reach_the_vjp(self):
+        f = with_arrays(
+            lambda x, a=1.0, scale=2.0: x * a * scale,
+            vjp=lambda g, out, x, a, scale: (g * a * scale, None, None),
+        )
+        x = torch.ones(3, requires_grad=True)
+        f(x, scale=3.0).sum().backward()
+        assert x.grad.tolist() == [3.0] * 3
+
+    def test_an_operator_has_none_without_a_position(self):
+        def keyword_only(x: Tensor, *, scale: float) -> Tensor:
+            return x * scale
+
+        with pytest.raises(TypeError, match="gets arguments by position, and scale has none"):
+            with_arrays(keyword_only, op=name(), vjp=lambda g, out, x: g)
+
+    def test_a_tensor_given_twice(self):
+        f = with_arrays(lambda x, w: x * w, vjp=lambda g, out, x, w: (g * w, g * x))
+        x = torch.full((2,), 5.0, requires_grad=True)
+        f(x, w=x).sum().backward()
+        assert x.grad.tolist() == [10.0, 10.0]
+
+    def test_a_tensor_in_a_list_that_has_changed(self):
+        f = with_arrays(lambda x, ws: x * ws[0], vjp=lambda g, out, x, ws: (g * ws[0], None))
+        x, w = torch.ones(2, requires_grad=True), torch.full((2,), 2.0)
+        y = f(x, [w])
+        w.fill_(100)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+    def test_a_result_has_memory_of_its_own(self):
+        x = torch.ones(3, requires_grad=True)
+        a = x * 1
+        y = with_arrays(lambda x: x, vjp=lambda g, out, x: g)(a)
+        y.mul_(10)
+        assert a.tolist() == [1.0] * 3
+        a.sum().backward()
+        assert x.grad.tolist() == [1.0] * 3
+
+    def test_a_named_tuple_keeps_its_names(self):
+        Pair = collections.namedtuple("Pair", ["one", "other"])
+        f = with_arrays(lambda x: Pair(x * 2, x * 3), vjp=lambda grads, outs, x: 2 * grads[0] + 3 * grads[1])
+        x = torch.ones(2, requires_grad=True)
+        for given in (x, x.detach()):
+            assert f(given).other.tolist() == [3.0, 3.0]
+        (f(x).one + f(x).other).sum().backward()
+        assert x.grad.tolist() == [5.0, 5.0]

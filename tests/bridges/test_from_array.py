@@ -1,0 +1,104 @@
+"""`interop.from_array`, of arrays of whatever library."""
+
+import array
+import ctypes
+
+import bridge_checks as checks
+import numpy as np
+import pytest
+import torch
+from bridge_checks import laid_out, shapes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import interop
+
+pytestmark = pytest.mark.native
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(checks.PLAIN)), shapes())
+def test_every_array_is_shared(name, shape):
+    checks.shares_an_array(interop.from_array, laid_out(name, *shape))
+
+
+def with_attribute(name):
+    data = np.arange(6.0)
+    value = (
+        (lambda self, dtype=None, copy=None: data) if name == "__array__" else property(lambda _: getattr(data, name))
+    )
+    return type("Array", (), {name: value})(), data.ctypes.data
+
+
+@pytest.mark.parametrize("name", ["__array__", "__array_interface__", "__array_struct__"])
+def test_interfaces_of_numpy(name):
+    obj, address = with_attribute(name)
+    for copy in (None, False):
+        assert interop.from_array(obj, copy=copy).data_ptr() == address
+    assert interop.from_array(obj, copy=True).data_ptr() != address
+
+
+@pytest.mark.parametrize(
+    "obj", [bytearray(8), array.array("d", [1, 2]), (ctypes.c_float * 3)(), memoryview(bytearray(4))]
+)
+def test_buffers(obj):
+    tensor = interop.from_array(obj)
+    assert torch.equal(tensor, interop.from_buffer(obj))
+    assert tensor.data_ptr() == interop.from_buffer(obj).data_ptr()
+    assert interop.from_array(obj, copy=True).data_ptr() != tensor.data_ptr()
+
+
+def test_a_tensor_is_itself():
+    tensor = torch.ones(3, requires_grad=True)
+    assert interop.from_array(tensor) is tensor
+    assert interop.from_array(tensor, copy=False, device="cpu") is tensor
+    copied = interop.from_array(tensor, copy=True)
+    assert copied.data_ptr() != tensor.data_ptr()
+    assert copied.grad_fn is not None
+    assert interop.from_array(tensor, device="meta").is_meta
+    with pytest.raises(ValueError, match="'copy' is False, and to bring 'obj' from cpu to meta"):
+        interop.from_array(tensor, device="meta", copy=False)
+
+
+def test_only_what_comes_first_is_asked():
+    class Both:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **_):
+            raise BufferError("not now")
+
+        def __array__(self, dtype=None, copy=None):
+            raise AssertionError("asked")
+
+    with pytest.raises(BufferError, match="not now"):
+        interop.from_array(Both())
+
+
+def test_read_only_memory():
+    image = Image.new("L", (3, 2), 7)  # whose __array_interface__ is a copy, of bytes
+    for obj in (b"abc", image, np.broadcast_to(np.ones(2), (3, 2))):
+        with pytest.raises(ValueError, match="read-only"):
+            interop.from_array(obj)
+        for options in ({"copy": True}, {"on_readonly": "copy"}):
+            tensor = interop.from_array(obj, **options)
+            tensor.zero_()
+        assert np.asarray(obj).any() or isinstance(obj, bytes)
+
+
+@pytest.mark.parametrize("obj", [[1, 2], (1.0,), 3, "text", None, {1: 2}, object(), range(3)])
+def test_what_is_no_array_is_refused(obj):
+    with pytest.raises(TypeError, match=f"must be an array of some library .*, got {type(obj).__name__}; torch"):
+        interop.from_array(obj)
+
+
+@pytest.mark.cuda
+def test_cuda():
+    x = torch.arange(3.0, device="cuda")
+
+    class Array:
+        __cuda_array_interface__ = interop.to_cuda_array_interface(x).__cuda_array_interface__
+
+    assert interop.from_array(Array()).data_ptr() == x.data_ptr()
+    assert interop.from_array(Array(), device="cpu").tolist() == [0, 1, 2]

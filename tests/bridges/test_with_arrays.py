@@ -1,0 +1,710 @@
+"""Functions that know only NumPy, called with tensors by `interop.with_arrays`."""
+
+import collections
+import contextlib
+import copy
+import dataclasses
+import inspect
+import operator
+import pickle
+import threading
+import types
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, strategies
+from scipy import linalg, optimize, spatial, stats
+from torch._dynamo.testing import CompileCounter
+
+from interop import with_arrays
+
+pytestmark = pytest.mark.native
+
+
+def seen(*args, **kwargs):
+    """What a function of NumPy is called with."""
+    return args, kwargs
+
+
+def arrives(one, **options):
+    """What becomes of an argument."""
+    found = []
+    with_arrays(lambda given: found.append(given), **options)(one)
+    return found[0]
+
+
+def shares(tensor, array):
+    return tensor.data_ptr() == array.__array_interface__["data"][0] and tensor.shape == array.shape
+
+
+@pytest.fixture
+def tensor():
+    return torch.arange(12.0).reshape(3, 4)
+
+
+class TestArguments:
+    def test_a_tensor_arrives_as_an_array_over_its_memory(self, tensor):
+        array = arrives(tensor)
+        assert type(array) is np.ndarray
+        assert shares(tensor, array)
+        array[1, 2] = -1
+        assert tensor[1, 2] == -1
+
+    def test_also_by_keyword(self, tensor):
+        with_arrays(lambda *, out: out.fill(5))(out=tensor)
+        assert (tensor == 5).all()
+
+    @pytest.mark.parametrize("other", [3, 2.5, "text", None, b"bytes", np.float32(1), np.arange(3), {1, 2}, object()])
+    def test_anything_else_arrives_as_it_is(self, other, tensor):
+        args, kwargs = [], {}
+        with_arrays(lambda *a, **k: (args.extend(a), kwargs.update(k)))(tensor, other, name=other)
+        assert args[1] is other
+        assert kwargs["name"] is other
+
+    def test_containers(self, tensor):
+        point = collections.namedtuple("point", "x y")
+
+        @dataclasses.dataclass(frozen=True)
+        class Batch:
+            x: object
+            rest: list
+
+        given = {"a": [tensor, (tensor[0], "b")], "p": point(tensor, 1), "d": Batch(tensor, [tensor[1]])}
+        before = copy.copy(given)
+        array = arrives(given)
+        assert shares(tensor, array["a"][0])
+        assert array["a"][0] is array["p"].x is array["d"].x  # one array for one tensor
+        assert type(array["p"]) is point
+        assert type(array["d"]) is Batch
+        assert shares(tensor[0], array["a"][1][0])
+        assert shares(tensor[1], array["d"].rest[0])
+        assert given.keys() == before.keys()
+        assert all(given[key] is before[key] for key in given)
+        assert given["a"][0] is tensor
+
+    def test_subclasses_of_dict_stay_what_they_are(self, tensor):
+        array = arrives(collections.defaultdict(list, {"x": tensor}))
+        assert type(array) is collections.defaultdict
+        assert array.default_factory is list
+        assert shares(tensor, arrives(collections.OrderedDict(x=tensor))["x"])
+
+    def test_containers_without_tensors_are_not_copied(self):
+        for one in ([1, 2], (1, [2]), {"a": [1]}, [np.ones(2), object()]):
+            assert arrives(one) is one
+
+    def test_a_list_that_contains_itself(self, tensor):
+        items = [tensor]
+        items.append(items)
+        array = arrives(items)
+        assert array[1] is array
+        assert shares(tensor, array[0])
+
+    def test_what_is_exchanged_in_a_container_is_exchanged_for_the_caller(self, tensor):
+        @dataclasses.dataclass
+        class State:
+            x: object
+
+        items, named, state = [tensor], {"a": tensor, "b": tensor[0]}, State(tensor)
+
+        def exchange(items, named, state):
+            items.append(items[0][1])
+            items[0] = items[0] * 2
+            del named["b"]
+            state.x = np.ones(2)
+            return items
+
+        assert with_arrays(exchange)(items, named, state) is items
+        assert torch.equal(items[0], tensor * 2)
+        assert torch.equal(items[1], tensor[1])
+        assert items[1].data_ptr() == tensor[1].data_ptr()
+        assert list(named) == ["a"]
+        assert named["a"] is tensor
+        assert torch.equal(state.x, torch.ones(2, dtype=torch.float64))
+
+    @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.complex64])
+    def test_dtypes(self, dtype):
+        tensor = torch.ones(3, dtype=dtype)
+        array = arrives(tensor)
+        assert array.dtype == tensor.numpy().dtype
+        assert with_arrays(np.copy)(tensor).dtype == dtype
+
+
+class TestResults:
+    def test_an_array_becomes_a_tensor_over_its_memory(self):
+        array = np.arange(6.0).reshape(2, 3)
+        tensor = with_arrays(lambda: array)()
+        assert shares(tensor, array)
+
+    def test_an_argument_is_the_same_tensor(self, tensor):
+        assert with_arrays(lambda x: x)(tensor) is tensor
+        assert with_arrays(lambda x: [x])(tensor)[0] is tensor
+        assert with_arrays(lambda x, out: np.multiply(x, 2, out=out))(tensor, out=tensor) is tensor
+        empty = torch.empty(0, 3)
+        assert with_arrays(lambda x: x)(empty) is empty
+
+    @given(strategies.data())
+    def test_a_view_is_a_view_of_the_tensor(self, data):
+        tensor = torch.arange(60).reshape(3, 4, 5).movedim(0, data.draw(strategies.integers(0, 2)))
+        base = tensor[data.draw(strategies.integers(0, 1)) :]
+        steps = strategies.builds(slice, *[strategies.integers(0, 5)] * 2, strategies.integers(1, 3))
+        index = tuple(data.draw(strategies.lists(strategies.integers(0, 1) | steps, min_size=1, max_size=3)))
+        got, expected = with_arrays(operator.getitem)(base, index), base[index]
+        if isinstance(got, np.generic):  # of all indices
+            assert got == expected
+            return
+        assert torch.equal(got, expected)
+        if got.numel():
+            assert got.untyped_storage()._cdata == tensor.untyped_storage()._cdata
+            assert got.data_ptr() == expected.data_ptr()
+            assert got._is_view()
+            version = tensor._version
+            got.add_(1)
+            assert tensor._version == version + 1
+
+    def test_views_that_torch_lacks_are_copied_or_refused(self, tensor):
+        flipped = with_arrays(np.flip)(tensor)
+        assert torch.equal(flipped, tensor.flip(0, 1))
+        assert flipped.is_contiguous()
+        with pytest.raises(ValueError, match="negative strides"):
+            with_arrays(np.flip, may_copy=False)(tensor)
+        assert torch.equal(with_arrays(lambda x: x.view(np.int32))(tensor), tensor.view(torch.int32))
+        assert torch.equal(with_arrays(lambda x: x.astype(">f4"))(tensor), tensor)
+        assert torch.equal(with_arrays(np.broadcast_to)(tensor[0], (2, 4)), tensor[0].expand(2, 4))
+
+    def test_read_only_arrays_are_copied_or_refused(self):
+        array = np.arange(3.0)
+        array.flags.writeable = False
+        tensor = with_arrays(lambda: array)()
+        tensor += 1
+        assert array[0] == 0
+        with pytest.raises(ValueError, match="read-only"):
+            with_arrays(lambda: array, may_copy=False)()
+
+    def test_what_torch_lacks_stays(self):
+        for one in (
+            np.array(["a"]),
+            np.array([None]),
+            np.array(["2020-01-01"], "M8[D]"),
+            np.zeros(2, np.longdouble),
+            np.zeros(2, [("x", "f4")]),
+            np.ma.masked_array([1, 2], [True, False]),
+        ):
+            assert with_arrays(lambda one=one: one)() is one
+
+    def test_scalars_stay(self, tensor):
+        for one in (np.float64(2), np.float32(2), np.bool_(True), 1, "a", None):
+            assert with_arrays(lambda _, one=one: one)(tensor) is one
+        assert with_arrays(np.asarray)(2.5).shape == ()
+
+    def test_containers(self, tensor):
+        found = with_arrays(lambda x: {"a": (x, [x * 2]), "b": 1})(tensor)
+        assert found["a"][0] is tensor
+        assert torch.equal(found["a"][1][0], tensor * 2)
+        assert found["b"] == 1
+        items = [1, "a"]
+        assert with_arrays(lambda: items)() is items
+        u, s, vh = with_arrays(np.linalg.svd)(tensor)
+        assert torch.allclose(u @ torch.diag(s) @ vh[:3], tensor, atol=1e-5)
+        assert type(with_arrays(np.linalg.svd)(tensor)).__name__ == "SVDResult"
+
+    def test_results_of_scipy(self, tensor):
+        found = with_arrays(optimize.minimize)(lambda x: ((x - 1) ** 2).sum(), torch.zeros(2, dtype=torch.float64))
+        assert type(found) is optimize.OptimizeResult
+        assert torch.allclose(found.x, torch.ones(2, dtype=torch.float64), atol=1e-5)
+        test = with_arrays(stats.ttest_ind)(tensor.double(), tensor.double() + 1)
+        assert isinstance(test.pvalue, torch.Tensor) == isinstance(test[1], torch.Tensor)
+        assert isinstance(test[1], torch.Tensor)
+        assert isinstance(test.df, torch.Tensor)  # no item of the tuple
+        found = torch.max(tensor, 0)
+        assert type(arrives(found)) is type(found)
+
+
+class TestWhatIsNotPlainMemory:
+    def test_gradients_are_refused_by_name(self, tensor):
+        weight = tensor.requires_grad_()
+
+        def norm(x, weight):
+            return np.linalg.norm(x * weight)
+
+        with pytest.raises(RuntimeError, match=r"^argument 'weight' of norm requires grad.*\.detach\(\)"):
+            with_arrays(norm)(tensor.detach(), weight)
+        with pytest.raises(RuntimeError, match=r"^argument 'x'\[1\]\['w'\] of norm requires grad"):
+            with_arrays(norm)([1, {"w": weight}], 2)
+        with pytest.raises(RuntimeError, match=r"^argument 'kernel' of <lambda> requires grad"):
+            with_arrays(lambda **named: named)(kernel=weight)
+        with torch.no_grad():
+            assert with_arrays(norm)(tensor, weight) > 0
+
+    def test_or_detached(self, tensor):
+        weight = torch.nn.Parameter(tensor)
+        found = with_arrays(lambda x: (x, x[1:], x * 2), gradients="detach")(weight)
+        assert not any(one.requires_grad for one in found)
+        assert found[0].data_ptr() == weight.data_ptr()
+        assert found[1].data_ptr() == weight[1:].data_ptr()
+
+    def test_conjugation_and_negation(self):
+        z = torch.tensor([1 + 2j, 3j])
+        for lazy in (z.conj(), z.conj().imag):
+            assert np.array_equal(arrives(lazy), lazy.resolve_conj().resolve_neg().numpy())
+            with pytest.raises(ValueError, match="read-only"):
+                with_arrays(lambda x: x.fill(0))(lazy)
+            assert with_arrays(lambda x: x)(lazy) is lazy
+            with pytest.raises(RuntimeError, match="argument 'given' of <lambda>"):
+                arrives(lazy, may_copy=False)
+
+    def test_other_devices(self):
+        meta = torch.empty(2, device="meta")
+        with pytest.raises(TypeError, match=r"argument 'x' of f must be on device cpu, got meta; copy it with \.cpu"):
+            with_arrays(types.FunctionType((lambda x: x).__code__, {}, "f"))(meta)
+        with pytest.raises(TypeError, match="must be on device cpu or cuda, got meta"):
+            arrives(meta, devices=("cpu", "cuda"))
+
+    @pytest.mark.cuda
+    def test_cuda(self):
+        x = torch.arange(4.0, device="cuda")
+        with pytest.raises(TypeError, match="must be on device cpu, got cuda:0"):
+            with_arrays(np.cumsum)(x)
+        wrapped = with_arrays(np.cumsum, devices=("cpu", "cuda"))
+        assert torch.equal(wrapped(x), x.cumsum(0))
+        assert wrapped(x).device == x.device
+        assert with_arrays(lambda x: x, devices=("cuda",))(x) is x
+        assert torch.equal(with_arrays(lambda x: x[1:], devices=("cuda",))(x), x[1:])
+        with pytest.raises(ValueError, match="read-only"):
+            with_arrays(lambda x: x.fill(0), devices=("cuda",))(x)
+        with pytest.raises(TypeError, match="must be on device cpu or cuda"):
+            with_arrays(np.cumsum, devices=("cpu", "cuda"), may_copy=False)(x)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda x: x.to_sparse(),
+            lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+            lambda x: torch._efficientzerotensor(3),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:.*:UserWarning")
+    def test_layouts_are_refused_by_name(self, make, tensor):
+        with pytest.raises((TypeError, ValueError), match=r"^argument 'given' of <lambda> must"):
+            arrives(make(tensor))
+
+    def test_transforms_are_refused(self, tensor):
+        with pytest.raises((TypeError, RuntimeError), match=r"^argument 'a' of cumsum"):
+            torch.vmap(with_arrays(np.cumsum))(tensor)
+
+    def test_a_subclass_decides(self, tensor):
+        calls = []
+
+        class Logged(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                calls.append(function)
+                return super().__torch_function__(function, types, args, kwargs or {})
+
+        wrapped = with_arrays(np.cumsum)
+        logged = tensor.as_subclass(Logged)
+        calls.clear()
+        found = wrapped(logged, axis=0)
+        assert wrapped in calls
+        assert type(found) is Logged  # as of torch's own functions
+        assert torch.equal(found.as_subclass(torch.Tensor), tensor.cumsum(0))
+        assert type(wrapped([logged[0]])) is Logged
+
+    def test_a_mode_sees_the_call(self, tensor):
+        class Seen(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                calls.append(function)
+                return function(*args, **(kwargs or {}))
+
+        calls, wrapped = [], with_arrays(np.cumsum)
+        with Seen():
+            found = wrapped(tensor, axis=1)
+        assert calls == [wrapped]
+        assert torch.equal(found, tensor.cumsum(1))
+        with torch.device("meta"):  # that of new tensors is none of ours
+            assert torch.equal(wrapped(tensor, axis=1), tensor.cumsum(1))
+
+    def test_memory_is_not_resized_meanwhile(self, tensor):
+        array = arrives(tensor)
+        with pytest.raises(RuntimeError, match="not resizable"):
+            tensor.resize_(1000)
+        assert tensor.data_ptr() == array.__array_interface__["data"][0]
+
+
+class TestWrites:
+    def test_are_counted_where_they_are_announced(self, tensor):
+        def clear(x, out):
+            out[...] = 0
+
+        for mutated, args, kwargs in (
+            (["out"], (1, tensor), {}),
+            ([1], (1, tensor), {}),
+            (["out"], (1,), {"out": [tensor]}),
+        ):
+            version = tensor._version
+            with_arrays(
+                clear if not isinstance(kwargs.get("out"), list) else lambda x, out: out[0].fill(0),
+                mutates_args=mutated,
+            )(*args, **kwargs)
+            assert tensor._version == version + 1
+        version = tensor._version
+        with_arrays(clear)(1, tensor)
+        assert tensor._version == version
+
+    def test_backward_finds_out(self, tensor):
+        x = tensor.clone().requires_grad_()
+        y = x * tensor
+        with_arrays(lambda out: out.fill(0), mutates_args=["out"])(tensor)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+
+class TestFunctions:
+    def test_a_wrapped_function_looks_like_it(self):
+        def f(x, *, scale=2):
+            """Doc."""
+
+        wrapped = with_arrays(f)
+        assert (wrapped.__name__, wrapped.__doc__, wrapped.__wrapped__) == ("f", "Doc.", f)
+        assert inspect.signature(wrapped) == inspect.signature(f)
+
+    def test_as_a_decorator_also_of_methods(self, tensor):
+        class Model:
+            @with_arrays
+            def double(self, x):
+                assert type(x) is np.ndarray
+                return x * 2
+
+            @staticmethod
+            @with_arrays(gradients="detach")
+            def triple(x):
+                return x * 3
+
+        assert torch.equal(Model().double(tensor), tensor * 2)
+        assert torch.equal(Model.triple(tensor.requires_grad_()), tensor.detach() * 3)
+
+    def test_errors_are_those_of_the_function(self, tensor):
+        def fail(x):
+            raise KeyError("mine")
+
+        with pytest.raises(KeyError, match="mine") as caught:
+            with_arrays(fail)(tensor)
+        assert caught.value.__context__ is None
+        with pytest.raises(np.linalg.LinAlgError):
+            with_arrays(np.linalg.inv)(tensor)
+
+    def test_callbacks(self, tensor):
+        kinds = []
+
+        def loss(x):
+            kinds.append(type(x))
+            return ((x - 1) ** 2).sum()
+
+        def gradient(x):
+            return torch.func.grad(lambda x: ((x - 1) ** 2).sum())(x)
+
+        start = torch.zeros(3, dtype=torch.float64)
+        bounds = {"fun": lambda x: x.sum() - 1, "type": "ineq"}
+        minimize = with_arrays(optimize.minimize, callbacks=True)
+        found = minimize(loss, start, jac=gradient, constraints=[bounds], method="SLSQP")
+        assert set(kinds) == {torch.Tensor}
+        assert torch.allclose(found.x, torch.ones_like(start), atol=1e-4)
+        with_arrays(optimize.minimize)(lambda x: kinds.append(type(x)) or (x**2).sum(), start)
+        assert kinds[-1] is np.ndarray
+
+    def test_callbacks_that_return_what_requires_grad(self):
+        weight = torch.ones(2, dtype=torch.float64, requires_grad=True)
+
+        def apply(function, x):
+            return function(x)
+
+        def loss(x):
+            return x * weight
+
+        with pytest.raises(RuntimeError, match="argument 'the result' of loss requires grad"):
+            with_arrays(apply, callbacks=True)(loss, weight.detach())
+        found = with_arrays(apply, callbacks=True, gradients="detach")(loss, weight.detach())
+        assert torch.equal(found, weight.detach())
+
+    def test_threads(self, tensor):
+        wrapped, wrong = with_arrays(np.cumsum), []
+
+        def work(n):
+            mine = torch.full((50,), float(n))
+            for _ in range(200):
+                if not torch.equal(wrapped(mine), mine.cumsum(0)):
+                    wrong.append(n)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+
+class Library:
+    """A class of a library that knows only NumPy."""
+
+    scale = np.ones(2)
+
+    def fit(self, x):
+        assert type(x) is np.ndarray
+        self.mean_ = x.mean(0)
+        return self
+
+    def transform(self, x):
+        assert type(x) is np.ndarray
+        assert type(self.mean_) is np.ndarray  # inside it, arrays
+        return self.apply(x)
+
+    def apply(self, x):
+        assert type(x) is np.ndarray
+        return x - self.mean_
+
+    def __call__(self, x):
+        return self.apply(x)
+
+    def __getitem__(self, i):
+        return self.mean_[i]
+
+    def __setitem__(self, i, value):
+        self.mean_[i] = value
+
+    def __len__(self):
+        return len(self.mean_)
+
+    def __iter__(self):
+        return iter([self.mean_])
+
+    def __contains__(self, one):
+        return one.ndim == 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.left = True
+
+
+class TestStandIns:
+    def test_a_module(self, tensor):
+        solver = with_arrays(linalg)
+        assert solver.__wrapped__ is linalg
+        assert torch.allclose(solver.pinv(tensor), torch.linalg.pinv(tensor), atol=1e-5)
+        assert solver.pinv is solver.pinv
+        assert "pinv" in dir(solver)
+        assert repr(solver).startswith("with_arrays(<module 'scipy.linalg'")
+        assert torch.equal(with_arrays(np).fft.fft(tensor), with_arrays(np.fft).fft(tensor))
+        assert with_arrays(np).pi == np.pi
+        with pytest.raises(AttributeError, match="nothing"):
+            solver.nothing  # noqa: B018
+
+    def test_a_class(self, tensor):
+        made = with_arrays(Library)()
+        expected = tensor - tensor.mean(0)
+        assert torch.equal(made.fit(tensor).transform(tensor), expected)
+        assert made.fit(tensor) is made
+        assert torch.equal(made(tensor), expected)
+        assert torch.equal(made.mean_, tensor.mean(0))
+        assert made.mean_.data_ptr() == made.__wrapped__.mean_.__array_interface__["data"][0]
+        assert torch.equal(made[1:], tensor.mean(0)[1:])
+        made[0] = torch.tensor(7.0)
+        assert made.mean_[0] == 7
+        assert len(made) == 4
+        assert torch.equal(next(iter(made)), made.mean_)
+        assert tensor[0] in made
+        assert tensor not in made
+        with made as entered:
+            assert entered is made
+        assert made.left is True
+        made.mean_ = tensor[0]
+        assert shares(tensor[0], made.__wrapped__.mean_)
+        del made.mean_
+        assert not hasattr(made, "mean_")
+
+    def test_one_of_scipy(self, tensor):
+        tree = with_arrays(spatial.KDTree)(tensor)
+        distances, indices = tree.query(tensor + 0.1)
+        assert torch.equal(indices, torch.arange(3))
+        assert distances.dtype == torch.float64
+
+    def test_a_stand_in_as_an_argument(self, tensor):
+        made = with_arrays(Library)()
+        assert arrives(made) is made.__wrapped__
+        assert arrives([made])[0] is made.__wrapped__
+
+    def test_a_copy_and_a_pickle(self, tensor):
+        made = with_arrays(Library)().fit(tensor)
+        for other in (copy.copy(made), pickle.loads(pickle.dumps(made))):
+            assert torch.equal(other.transform(tensor), made.transform(tensor))
+
+    def test_a_callable_object(self, tensor):
+        add = with_arrays(np.add)
+        assert torch.equal(add(tensor, 1), tensor + 1)
+        assert torch.equal(add.reduce(tensor), tensor.sum(0))
+
+
+class TestCompile:
+    def test_it_is_one_opaque_call(self):
+        def double(x):
+            return np.multiply(x, 2)  # which torch.compile would trace, if it looked into this
+
+        wrapped, counter = with_arrays(double), CompileCounter()
+
+        def model(x):
+            return wrapped(x.sin()).cos()
+
+        x = torch.randn(4)
+        assert torch.equal(torch.compile(model, backend=counter)(x), model(x))
+        assert (counter.frame_count, counter.op_count) == (2, 2)  # sin, cos
+        with pytest.raises(torch._dynamo.exc.Unsupported, match=r"double works on NumPy.*op='namespace::name'"):
+            torch.compile(model, fullgraph=True, backend=CompileCounter())(x)
+
+    def test_of_many_functions(self):
+        """All wrappers have one code object, of which a compiler gives up after some recompilations."""
+        counter = CompileCounter()
+        wrapped = [with_arrays(lambda x, i=i: x + i) for i in range(20)]
+
+        @torch.compile(backend=counter)
+        def model(x):
+            for one in wrapped:
+                x = one(x)
+            return x * 2
+
+        assert torch.equal(model(torch.ones(2)), torch.full((2,), 2 * (1.0 + sum(range(20)))))
+
+    def test_of_a_module(self):
+        numpy, counter = with_arrays(np), CompileCounter()
+        add, made, x = with_arrays(np.add), with_arrays(Library)(), torch.randn(4, 2)
+        made.fit(x)
+        expected = x.sin().flatten().cumsum(0).cos().sum() + (x - x.mean(0))
+        model = torch.compile(lambda x: add(numpy.cumsum(x.sin()).cos().sum(), made.transform(x)), backend=counter)
+        assert torch.allclose(model(x), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((np.sum,), {"gradients": "maybe"}, ValueError, "must be 'refuse' or 'detach', got 'maybe'"),
+        (
+            (np.sum,),
+            {"devices": "cuda"},
+            TypeError,
+            r"must be several strings, got 'cuda'; write \('cuda',\)",
+        ),
+        ((np.sum,), {"mutates_args": "out"}, TypeError, "'mutates_args' must be several"),
+        ((np.sum,), {"vjp": 3}, TypeError, "'vjp' must be callable or None, got int"),
+        ((np.sum,), {"fake": np.sum}, ValueError, "name the operator with op="),
+        ((np.sum,), {"vjp": np.sum, "mutates_args": ["a"]}, ValueError, "leave 'mutates_args' out"),
+        ((np,), {"vjp": np.sum}, TypeError, "'vjp' is about a function, got module"),
+        ((np,), {"op": "a::b"}, TypeError, "'op' is about a function, got module"),
+        (
+            (torch.ones(2),),
+            {},
+            TypeError,
+            "must be a function, .* of a library, got Tensor",
+        ),
+    ],
+)
+def test_wrong_options(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        with_arrays(*arguments, **options)
+
+
+class TestMutatesArgs:
+    @pytest.mark.parametrize("mutated", [("x",), (0,)])
+    @pytest.mark.parametrize("by_name", [True, False])
+    @pytest.mark.parametrize("fails", [True, False])
+    def test_versions_are_counted_up(self, mutated, by_name, fails):
+        def fill(x):
+            x[:] = 7
+            if fails:
+                raise KeyError("afterwards")
+
+        f, x = with_arrays(fill, mutates_args=mutated), torch.ones(2)
+        with pytest.raises(KeyError) if fails else contextlib.nullcontext():
+            f(x=x) if by_name else f(x)
+        assert x._version > 0
+
+    def test_all_that_are_given(self):
+        f = with_arrays(lambda *xs: [x.fill(1) for x in xs] and None, mutates_args=("xs",))
+        tensors = torch.zeros(2), torch.zeros(3)
+        f(*tensors)
+        assert all(one._version > 0 for one in tensors)
+
+    @pytest.mark.parametrize("wrong", ["ouput", 1, -1])
+    def test_a_parameter_that_there_is_not(self, wrong):
+        with pytest.raises(ValueError, match=rf"which are x; got {wrong!r}"):
+            with_arrays(lambda x: None, mutates_args=(wrong,))
+
+
+def test_what_a_callback_writes_arrives_where_memory_cannot_be_shared():
+    def library(callback):
+        a = np.zeros(3)
+        callback(a[::-1])
+        return a
+
+    def write(t):
+        t.copy_(torch.arange(3.0))
+
+    written = with_arrays(library, callbacks=True)(write)
+    assert written.tolist() == [2.0, 1.0, 0.0]
+
+
+def test_a_list_that_was_changed_before_an_error():
+    def change(items):
+        items[0] = items[0] * 2
+        raise KeyError("afterwards")
+
+    items = [torch.ones(2)]
+    with pytest.raises(KeyError):
+        with_arrays(change)(items)
+    assert items[0].tolist() == [2.0, 2.0]
+
+
+class TestObjects:
+    class Holder:
+        def __init__(self):
+            self.ws, self.buffer = [np.ones(2)], []
+
+        def __len__(self):
+            return 0
+
+        def __iter__(self):
+            for i in range(3):
+                self.buffer[:] = [np.array(i)]
+                yield self.buffer
+
+        def __delitem__(self, key):
+            self.gone = key
+
+    class OwnError(Exception):
+        pass
+
+    def test_a_list_of_an_object_is_written_to(self):
+        wrapped = self.Holder()
+        holder = with_arrays(wrapped)
+        holder.ws[0] = torch.zeros(2)
+        holder.ws.append(torch.full((2,), 3.0))
+        assert [one.tolist() for one in wrapped.ws] == [[0.0, 0.0], [3.0, 3.0]]
+        assert all(type(one) is np.ndarray for one in wrapped.ws)
+
+    def test_an_iterator_that_yields_one_list(self):
+        assert [one[0].item() for one in with_arrays(self.Holder())] == [0, 1, 2]
+
+    def test_truth_and_deletion(self):
+        holder = with_arrays(self.Holder())
+        assert not holder
+        del holder["a"]
+        assert holder.gone == "a"
+        assert with_arrays(np)
+
+    def test_classes(self):
+        assert with_arrays(self).OwnError is self.OwnError
+        assert isinstance(np.float64(1), with_arrays(np).floating)
+        stand_in = with_arrays(self.Holder)
+        assert isinstance(stand_in(), stand_in)
+        assert isinstance(self.Holder(), stand_in)
+        assert not isinstance(1, stand_in)
+        assert issubclass(self.Holder, stand_in)

@@ -1,0 +1,250 @@
+"""``python -m interop`` in a terminal and for programs: next steps, examples, JSON, colours, statuses, completion."""
+
+import importlib
+import json
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import run
+
+import interop
+from interop import __main__ as command_line
+from interop.cli import STATUSES, Parser
+
+COMMAND = [sys.executable, "-P", "-m", "interop"]
+PYX = "cimport ATen as at\ncimport torch\ndef double(torch.Tensor x not None): return torch.wrap(at.mul(x.cdata, 2))\n"
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Runs a line in bash, in an empty folder, where `python` is this one, with a cache of its own."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    variables = os.environ | {"PATH": path, "PYTHONSAFEPATH": "1", "INTEROP_CACHE_DIR": str(tmp_path / "cache")}
+    return lambda line: run(["bash", "-euo", "pipefail", "-c", line], cwd=tmp_path, env=variables)
+
+
+def examples(name):
+    """Those in the help of a command."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = []
+        patch.setattr(Parser, "parse_args", lambda self, _: made.append(self) or sys.exit())
+        patch.setattr(Parser, "parse_known_args", lambda self, _: made.append(self) or sys.exit())
+        with pytest.raises(SystemExit):
+            importlib.import_module(command_line.COMMANDS[name][0]).main([])
+    return made[0].examples
+
+
+class TestNext:
+    def steps(self, command):
+        status, out, error = command()
+        assert (status, error) == (0, "")
+        ready, *lines = out.partition("\n\n")[0].splitlines()
+        assert ready == f"torch-interop {interop.__version__} is ready, for torch {torch.__version__}. Next:"
+        assert all(f"  {name} " in out for name in command_line.COMMANDS)
+        return [line.partition("  # ")[0].strip() for line in lines]
+
+    def test_in_an_empty_folder(self, command, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert self.steps(command)[0] == "python -m interop new cells"
+
+    @pytest.mark.long
+    def test_beside_a_source(self, command, tmp_path, monkeypatch, shell):
+        monkeypatch.chdir(tmp_path)
+        Path("it is.pyx").touch()
+        Path("a.pyx").write_text(PYX)
+        assert shell(self.steps(command)[0]).startswith("<module 'a' from")
+
+    def test_in_a_project(self, command, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        Path("setup.py").touch()
+        assert self.steps(command)[0] == "pip install --no-build-isolation ."
+
+    def test_where_nothing_is_ready(self, tmp_path):
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch" / "__init__.py").touch()
+        done = subprocess.run(COMMAND, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("Not ready: torch is not installed in this environment; run: pip install torch\n")
+
+
+class TestExamples:
+    @pytest.mark.parametrize("name", command_line.COMMANDS)
+    def test_each_command_has_some(self, name, capsys):
+        """In its help, for which torch is not imported."""
+        with pytest.raises(SystemExit):
+            command_line.main([name, "--help"]) or sys.exit()
+        out = capsys.readouterr().out
+        shown = out.partition("\nexamples:\n")[2].splitlines()
+        assert [line.strip() for line in shown[1::2]] == [*examples(name)]
+        assert len(shown) >= 4
+
+    @pytest.mark.parametrize("name", command_line.COMMANDS)
+    def test_help_imports_no_torch(self, name):
+        done = subprocess.run(
+            [sys.executable, "-P", "-X", "importtime", "-m", "interop", name, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert "interop.cli" in imported
+        assert not imported & {"torch", "Cython", "setuptools"}
+
+    @pytest.mark.slow
+    def test_they_run(self, shell, tmp_path):
+        """In the order of this list: some need what others wrote."""
+        (tmp_path / "m.pyx").write_text(PYX)
+        (tmp_path / "build" / "lib").mkdir(parents=True)
+        for name in ("new", "cythonize", "config", "doctor", "cache"):
+            for line in examples(name):
+                if line.endswith("build/lib/ops.so"):
+                    suffix = shell("interop-config --suffix").strip()
+                    line = line.replace("ops.so", f"m{suffix}")
+                    (tmp_path / "m.so").rename(tmp_path / "build" / "lib" / f"m{suffix}")
+                if "cells/ops.pyx" in line:
+                    line = f"cd cells && {line}"
+                printed = shell(line)
+                if "--json" in line:
+                    json.loads(printed)
+        assert (tmp_path / "cells" / "build" / "ops.d").is_file()
+        assert (tmp_path / "kernels").is_dir()
+
+    def test_those_of_experiments_are_accepted(self, monkeypatch):
+        """Whole runs are not for here: that of all experiments has them."""
+        from experiments.harness import driver
+
+        ran = []
+        monkeypatch.setattr(driver, "run", lambda name, arguments: ran.append((name, arguments)))
+        for line in examples("experiments"):
+            assert command_line.main(shlex.split(line)[3:]) == 0
+        assert ran == [("crossing", ["--quick"]), ("crossing", []), ("lltm", ["--help"])]
+
+
+class TestJson:
+    def test_the_doctor(self, command, tmp_path):
+        damaged = tmp_path / "m.so"
+        damaged.write_bytes(b"no module")
+        status, out, _ = command("doctor", "--json", damaged)
+        report = json.loads(out)
+        plain = command("doctor", damaged)[1]
+        assert status == 1
+        levels = [finding["level"] for section in report["sections"] for finding in section["findings"]]
+        assert (report["problems"], report["warnings"]) == (levels.count("problem"), levels.count("warning"))
+        assert [section["title"] for section in report["sections"]][-1] == str(damaged)
+        for section in report["sections"]:
+            for finding in section["findings"]:
+                assert finding.keys() == {"subject", "text", "level", "fix"}
+                assert f"  {finding['level']:<8} {finding['subject']}" in plain
+                assert finding["fix"] in plain
+
+    def test_the_doctor_has_none_of_what_is_no_finding(self, command):
+        assert command("doctor", "--coverage", "--json")[0] == 2
+
+    def test_experiments(self, command):
+        listed = json.loads(command("experiments", "--list", "--json")[1])
+        plain = command("experiments")[1]
+        assert [f"{one['name']:<22}{one['title']}" for one in listed] == plain.splitlines()
+
+    def test_cache(self, command, tmp_path, monkeypatch):
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path))
+        (tmp_path / "nvrtc").mkdir()
+        (tmp_path / "nvrtc" / "kernel").write_bytes(bytes(12345))
+        shown = json.loads(command("cache", "--json")[1])
+        assert (shown["folder"], shown["bytes"]) == (str(tmp_path), 12345)
+        assert shown["kinds"]["nvrtc"] == {"entries": 1, "bytes": 12345}
+        assert json.loads(command("cache", "--clear", "--json")[1]) == {"removed": 12345, "in_use": 0}
+        assert json.loads(command("cache", "--json")[1])["bytes"] == 0
+
+
+def on_a_terminal(arguments, **variables):
+    """What a command prints on one."""
+    ours, its = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    environment |= {"TERM": "xterm-256color"} | variables
+    with subprocess.Popen([*COMMAND, *arguments], stdout=its, stderr=its, env=environment):
+        os.close(its)
+        printed = b""
+        try:
+            while part := os.read(ours, 1 << 16):
+                printed += part
+        except OSError:  # how a terminal of Linux ends
+            pass
+    os.close(ours)
+    return printed.decode()
+
+
+@pytest.mark.long
+def test_colours_are_for_terminals():
+    assert "\x1b[32m" in on_a_terminal(["doctor"])
+    assert "\x1b[32m" not in on_a_terminal(["doctor"], NO_COLOR="1")
+    assert json.loads(on_a_terminal(["doctor", "--json"]))["problems"] == 0
+    assert "\x1b" not in run([*COMMAND, "doctor"])
+
+
+class TestStatuses:
+    def test_the_help_has_them(self, command, capsys):
+        with pytest.raises(SystemExit):
+            command_line.main(["--help"])
+        out = capsys.readouterr().out
+        assert all(f"  {status:<14}{meaning}" in out for status, meaning in STATUSES.items())
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_signals(self, number):
+        """While a command runs."""
+        code = f"import interop.cli, os, sys; sys.exit(interop.cli.run(lambda: os.kill(os.getpid(), {number})))"
+        if number == signal.SIGINT:  # of which main() makes a status; a shell's background processes ignore it
+            code = (
+                "import os, signal, sys, time\nfrom interop import __main__, config\n"
+                "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+                f"config.main = lambda _: (os.kill(os.getpid(), {number}), time.sleep(60))\n"
+                "sys.exit(__main__.main(['config']))"
+            )
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (128 + number, "")
+        assert done.returncode in STATUSES
+
+
+class TestCompletion:
+    def complete(self, line, tmp_path, start=3, program=COMMAND):
+        """What the shell is offered, as argcomplete's hook asks for it."""
+        variables = {"_ARGCOMPLETE": str(start), "COMP_LINE": line, "COMP_POINT": str(len(line))}
+        file = tmp_path / "completions"
+        done = subprocess.run(
+            program,
+            env=os.environ | variables | {"_ARGCOMPLETE_STDOUT_FILENAME": str(file)},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return {word.strip() for word in file.read_text().split("\013")}
+
+    def test_commands(self, tmp_path):
+        assert self.complete("python -m interop ", tmp_path) == {*command_line.COMMANDS, "--help"}
+        assert self.complete("python -m interop do", tmp_path) == {"doctor"}
+
+    @pytest.mark.parametrize("name", command_line.COMMANDS)
+    def test_options(self, tmp_path, name):
+        out = run([*COMMAND, name, "--help"])
+        offered = self.complete(f"python -m interop {name} --", tmp_path)
+        assert {"--help"} < offered
+        assert all(f" {option} " in out.replace(",", " ").replace("\n", " ") for option in offered)
+
+    def test_experiments(self, tmp_path):
+        from experiments import names
+
+        assert set(names()) <= self.complete("python -m interop experiments ", tmp_path)
+
+    def test_the_hook_finds_us(self):
+        """By a mark near the beginning of a file."""
+        run([sys.executable, "-P", "-m", "argcomplete._check_module", "interop"])
+        for name in ("interop.__main__", "interop.config"):
+            head = Path(importlib.import_module(name).__file__).read_bytes()[:1024]
+            assert b"PYTHON_ARGCOMPLETE_OK" in head

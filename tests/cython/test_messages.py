@@ -1,0 +1,69 @@
+"""What Cython says of a source is said once, and advises nothing that would lose errors."""
+
+import pytest
+
+from interop.cython.translate import TranslationError, translate
+
+FUSED = """\
+cimport ATen as at
+
+ctypedef fused number:
+    short
+    int
+    long
+    float
+    double
+
+cdef number f(number x, at.Tensor t) except *:
+    cdef at.Tensor u = x
+    return t.nothing + missing
+"""
+OURS = """\
+cimport ATen as at
+
+cdef at.Tensor helper(const at.Tensor& x) except * nogil:
+    return at.neg(x)
+
+cdef void caller(const at.Tensor& x) except * nogil:
+    helper(x)
+    caller(x)
+"""
+OTHER = """\
+cdef void helper(double x) except * nogil:
+    pass
+
+cdef void caller(double x) except * nogil:
+    helper(x)
+    caller(x)
+"""
+
+
+def translated(folder, source, **options):
+    path = folder / "m.pyx"
+    path.write_text(source)
+    return translate(str(path), "m", folder / "m.cpp", declarations=folder / "declarations", **options)
+
+
+def test_an_error_in_a_fused_function_is_said_once(tmp_path, capfd):
+    """Not once for each of its types: of the first type for which it is one."""
+    with pytest.raises(TranslationError) as raised:
+        translated(tmp_path, FUSED, echo=True)
+    lines = [one.line for one in raised.value.diagnostics]
+    assert sorted(lines) == [11, 12, 12]
+    assert "'nothing'" in str(raised.value.diagnostics)
+    assert capfd.readouterr().err.count("undeclared name not builtin: missing") == 1
+
+
+@pytest.mark.parametrize(("source", "is_said"), [(OURS, False), (OTHER, True)])
+def test_the_gil_of_a_check_that_takes_none_is_not_mentioned(tmp_path, capfd, source, is_said):
+    """With our headers; without them it is Cython's own check, and takes the GIL."""
+    translated(tmp_path, source, echo=True)
+    assert ("will always require the GIL" in capfd.readouterr().err) is is_said
+
+
+def test_the_name_of_that_check_is_cythons(tmp_path):
+    """csrc/include/interop/callback.h replaces it: with another name, or no call of that form, it would not."""
+    translated(tmp_path, OURS)
+    text = (tmp_path / "m.cpp").read_text()
+    assert "__Pyx_ErrOccurredWithGIL(void) {" in text
+    assert "__Pyx_ErrOccurredWithGIL())" in text

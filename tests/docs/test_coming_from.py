@@ -1,0 +1,47 @@
+"""docs/from: what each page writes with another tool and with this one is compiled, run and compared there."""
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from conftest import run
+from doc_blocks import DOCS, blocks, of, write_files
+
+PAGES = {  # with the package that each needs, which requirements/experiments.txt has
+    "pybind11": "torch",
+    "cpp-extension": "torch",
+    "nanobind": "nanobind",
+    "cython-numpy": "numpy",
+    "tvm-ffi": "tvm_ffi",
+}
+
+
+def test_each_page_is_run():
+    assert {path.stem for path in (DOCS / "from").glob("*.md")} == PAGES.keys() | {"index"}
+    index = (DOCS / "from" / "index.md").read_text(encoding="utf-8")
+    assert all(f"]({page}.md)" in index for page in PAGES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", PAGES)
+def test_both_do_the_same(page, tmp_path, jit_cache):
+    """In one process, as one would paste it: the page's own assertions compare them."""
+    pytest.importorskip(PAGES[page], reason="the package index may not have it for this CPython")
+    name = f"docs/from/{page}.md"
+    write_files(name, tmp_path)
+    variables = os.environ | {"PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])}
+    code = "\n".join(of(name, "python"))
+    assert "assert " in code
+    run([sys.executable, "-c", code], cwd=tmp_path, env=variables)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_gained_and_lost(page):
+    text = (DOCS / "from" / f"{page}.md").read_text(encoding="utf-8")
+    assert text.index("\n## Gained\n") < text.index("\n## Lost\n")
+    assert {block.note for block in blocks(f"docs/from/{page}.md") if block.language != "python"} == {
+        f"file: {Path(file).name}" for file in ("ours.pyx", "theirs.pyx" if page == "cython-numpy" else "theirs.cpp")
+    }

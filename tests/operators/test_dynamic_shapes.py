@@ -1,0 +1,150 @@
+"""An operator written in Cython is compiled once for tensors of any size, or says which line makes that impossible."""
+
+import re
+
+import pytest
+import torch
+from conftest import PROJECTS
+from torch._dynamo.exc import TorchRuntimeError
+from torch.library import opcheck
+
+import interop.testing
+from interop.testing import check_dynamic_shapes
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:`torch.jit"),  # torch's own, when its compiler is first used
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor"),
+]
+
+OPS = torch.ops.interop_test
+SYMBOLIC = torch.ops.interop_symbolic
+TEN_SIZES = (5, 8, 13, 3, 21, 2, 34, 55, 4, 9)
+LINES = (PROJECTS / "library" / "symbolic.pyx").read_text().splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _loaded(operators, gradients, symbolic):
+    """The operators exist once their modules are imported."""
+
+
+def leaf(*sizes):
+    return torch.randn(sizes, requires_grad=True)
+
+
+EXAMPLES = {
+    "rows": (SYMBOLIC, lambda n: (leaf(n, n + 1),)),
+    "stretched": (SYMBOLIC, lambda n: (leaf(n, 3), 2 * n + 1)),
+    "zeros": (SYMBOLIC, lambda n: (torch.randn(n), n + 1)),
+    "zeros_called": (SYMBOLIC, lambda n: (torch.randn(n),)),
+    "scaled_mm": (OPS, lambda n: (leaf(n, n + 1), leaf(n + 1, n + 2), 2.0)),
+    "twice_star": (OPS, lambda n: (torch.randn(n),)),
+    "twice_implicit": (OPS, lambda n: (leaf(n),)),
+    "maybe_types": (OPS, lambda n: (None, None, [n, n + 1])),
+    "by_value": (OPS, lambda n: (torch.randn(n),)),
+    "pair": (OPS, lambda n: (torch.randn(n, n + 1),)),
+    "made_three": (OPS, lambda n: (torch.randn(n, 3),)),
+    "weighted": (OPS, lambda n: ([leaf(n), leaf(n)], leaf(n))),
+    "folded": (OPS, lambda n: ([leaf(n, 3), leaf(n, 3)], leaf(n, 3), 2.0, None, [0, 1, 5])),
+    "halves": (OPS, lambda n: (leaf(n),)),
+    "largest": (OPS, lambda n: (leaf(n, n + 1),)),
+    "total_of": (OPS, lambda n: (leaf(n, n + 1), [0], True)),
+    "maybe": (OPS, lambda n: (leaf(n), True)),
+    "exponential": (OPS, lambda n: (leaf(n),)),
+    "flagged": (OPS, lambda n: (torch.randn(n), True)),
+    "sine": (OPS, lambda n: (leaf(n),)),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_one_compilation(name):
+    space, make = EXAMPLES[name]
+    check_dynamic_shapes(getattr(space, name), make, TEN_SIZES)
+
+
+@pytest.mark.parametrize("name", ["rows", "stretched", "zeros", "zeros_called"])
+def test_opcheck(name):
+    space, make = EXAMPLES[name]
+    assert set(opcheck(getattr(space, name).default, make(5)).values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    list(enumerate(["size(0)", "numel()", "stride(0)", "sizes()", "strides()", "size(0)", "nbytes()"])),
+)
+def test_a_size_that_is_made_a_number(what, said):
+    """The line is that of the source, and what is to be written instead is there."""
+    x = torch.randn(4, 5)
+    torch.testing.assert_close(SYMBOLIC.number_of(x, 0), x * 4)
+    with pytest.raises(TorchRuntimeError, match=rf"{re.escape(said)} is symbolic here, .*Write sym_") as raised:
+        check_dynamic_shapes(lambda x: SYMBOLIC.number_of(x, what), lambda n: (torch.randn(n, n + 1),))
+    line = int(re.search(r"symbolic\.pyx:(\d+): ", str(raised.value))[1])
+    assert LINES[line - 2].strip() == ("if" if what == 0 else "elif") + f" what == {what}:"
+
+
+def test_a_number_in_setup_context():
+    with pytest.raises(TorchRuntimeError, match=r"symbolic\.pyx:\d+: size\(1\) is symbolic here"):
+        check_dynamic_shapes(SYMBOLIC.number_in_setup, lambda n: (leaf(n, n + 1),))
+
+
+@pytest.mark.parametrize("name", ["number_taken", "number_taken_in_setup", "number_above_autograd"])
+def test_a_parameter_that_is_a_number(name):
+    with pytest.raises(TorchRuntimeError, match=r"argument 2 'n' is symbolic here, .*declare it at\.SymInt"):
+        check_dynamic_shapes(getattr(SYMBOLIC, name), lambda n: (leaf(n), n + 3))
+
+
+def test_another_size_that_is_five():
+    """It is no symbol, and not the same one as the first."""
+    check_dynamic_shapes(torch.sin, lambda n: (torch.randn(n, 5),))
+
+
+def test_a_number_that_is_asked_for():
+    """It is compiled for each size, which the check finds out, with torch's reason."""
+    with pytest.raises(AssertionError, match=r"compiled anew for the arguments of size 8: (.|\n)*expected 5, actual 8"):
+        check_dynamic_shapes(lambda x: SYMBOLIC.number_of(x, 7), lambda n: (torch.randn(n, n + 1),))
+
+
+def test_another_result_is_found_out(monkeypatch):
+    calls = iter(range(100))
+    monkeypatch.setattr(interop.testing, "_results_and_gradients", lambda function, arguments: [next(calls)])
+    with pytest.raises(AssertionError, match="for the arguments of size 5: "):
+        check_dynamic_shapes(torch.sin, lambda n: (leaf(n),))
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "message"),
+    [
+        (0, RuntimeError, "sizes [2, 3] of Float on cpu"),
+        (1, IndexError, "index 1 of text"),
+        (2, TypeError, "a type"),
+        (3, ValueError, "n is 2, not 0.5"),
+        (4, NotImplementedError, "only that"),
+        (7, RuntimeError, "index -1 of a device"),
+    ],
+)
+def test_conditions(symbolic, what, kind, message):
+    with pytest.raises(kind) as raised:
+        symbolic.check_what(torch.ones(2, 3), what)
+    assert (raised.type, str(raised.value)) == (kind, message)
+
+
+def test_a_condition_that_holds(symbolic):
+    assert symbolic.check_what(torch.ones(2, 3), 5) == 5
+    with pytest.raises(ValueError, match="at most 5"):
+        symbolic.check_what(torch.ones(6), 5)
+
+
+@pytest.mark.parametrize(
+    "x", [torch.ones(2, 3, 4, 5)[:, 1:], torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)]
+)
+def test_what_is_known(symbolic, x):
+    for dim in range(-x.ndim, x.ndim):
+        assert symbolic.known(x, dim) == {
+            "size": x.size(dim),
+            "stride": x.stride(dim),
+            "numel": x.numel(),
+            "storage_offset": x.storage_offset(),
+            "nbytes": x.nbytes,
+            "is_contiguous": x.is_contiguous(),
+            "is_channels_last": x.is_contiguous(memory_format=torch.channels_last),
+        }

@@ -1,0 +1,163 @@
+# Operators that torch.compile traces with symbolic sizes: those that keep the symbols, and those that ask for a number.
+cimport ATen as at
+cimport torch
+from interop cimport check, check_index, check_not_implemented, check_type, check_value
+from libc.stdint cimport int64_t
+from libcpp.vector cimport vector
+from torch.autograd cimport Context
+from torch.library cimport Operator, Tag, define, impl, register_autograd
+
+
+# The sum of each row; the gradient needs the size.
+
+cdef at.Tensor rows(const at.Tensor& x) except * nogil:
+    return at.sum(x, 1)
+
+
+cdef at.Tensor rows_meta(const at.Tensor& x) except * nogil:
+    return at.empty_symint((x.sym_size(0),), x.options())
+
+
+cdef void rows_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.state[vector[at.SymInt]]()[0] = x.sym_sizes().vec()
+
+
+cdef at.Tensor rows_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return grad.unsqueeze(1).expand_symint((-1, ctx.state[vector[at.SymInt]]()[0][1]))
+
+
+define("interop_symbolic::rows", "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_symbolic::rows", "CPU", rows)
+impl("interop_symbolic::rows", "Meta", rows_meta)
+register_autograd("interop_symbolic::rows", rows_backward, rows_setup)
+
+
+# Made of operators: torch traces into it. Each row of x, as often as makes n rows of them.
+
+cdef at.Tensor stretched(const at.Tensor& x, const at.SymInt& n) except * nogil:
+    check_value(n.sym_ge(0), b"n must not be negative, got ", n)
+    cdef at.SymInt size = x.sym_size(0), times = (n + size - 1) / size
+    return at.slice_symint(at.repeat_interleave_symint(x, times, 0), 0, 0, (2 * n + n) - 2 * n)
+
+
+define("interop_symbolic::stretched", "(Tensor x, SymInt n) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_symbolic::stretched", "CompositeImplicitAutograd", stretched)
+
+
+# A SymInt for a kernel of the CPU, which is a number there, and the same through Operator.
+
+cdef at.Tensor zeros(const at.Tensor& x, int64_t n) except * nogil:
+    return at.zeros((n, x.size(0)))
+
+
+cdef at.Tensor zeros_meta(const at.Tensor& x, at.SymInt n) except * nogil:
+    return at.empty_symint((n, x.sym_size(0)), x.options())
+
+
+cdef at.Tensor zeros_called(const at.Tensor& x) except * nogil:
+    return Operator[at.Tensor](b"interop_symbolic::zeros").call(x, x.sym_numel() + 1)
+
+
+define("interop_symbolic::zeros", "(Tensor x, SymInt n) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_symbolic::zeros", "CPU", zeros)
+impl("interop_symbolic::zeros", "Meta", zeros_meta)
+define("interop_symbolic::zeros_called", "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_symbolic::zeros_called", "CompositeImplicitAutograd", zeros_called)
+
+
+# Those that ask for a number, each in a line of its own.
+
+cdef at.Tensor number_of(const at.Tensor& x, int64_t what) except * nogil:
+    cdef int64_t n = 0
+    if what == 0:
+        n = x.size(0)
+    elif what == 1:
+        n = x.numel()
+    elif what == 2:
+        n = x.stride(0)
+    elif what == 3:
+        n = x.sizes()[0]
+    elif what == 4:
+        n = x.strides()[0]
+    elif what == 5:
+        n = at.size(x, 0)
+    elif what == 6:
+        n = <int64_t> x.nbytes()
+    elif what == 7:
+        n = x.sym_size(0).guard_int(b"symbolic.pyx", 1)  # asked for: compiled for each size
+    return at.mul(x, n)
+
+
+define("interop_symbolic::number_of", "(Tensor x, int what) -> Tensor")
+impl("interop_symbolic::number_of", "CompositeExplicitAutograd", number_of)
+
+
+cdef void number_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.state[int64_t]()[0] = x.size(1)
+
+
+cdef at.Tensor number_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return grad.unsqueeze(1).expand((-1, ctx.state[int64_t]()[0]))
+
+
+define("interop_symbolic::number_in_setup", "(Tensor x) -> Tensor")
+impl("interop_symbolic::number_in_setup", "CPU", rows)
+impl("interop_symbolic::number_in_setup", "Meta", rows_meta)
+register_autograd("interop_symbolic::number_in_setup", number_backward, number_setup)
+
+define("interop_symbolic::number_taken", "(Tensor x, SymInt n) -> Tensor")
+impl("interop_symbolic::number_taken", "CompositeExplicitAutograd", zeros)
+
+define("interop_symbolic::number_above_autograd", "(Tensor x, SymInt n) -> Tensor")
+impl("interop_symbolic::number_above_autograd", "Autograd", zeros)
+
+
+cdef void taken_setup(Context& ctx, const at.Tensor& x, int64_t n, const at.Tensor& result) except * nogil:
+    pass
+
+
+cdef (at.Tensor, at.Tensor) taken_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return at.Tensor(), at.Tensor()
+
+
+define("interop_symbolic::number_taken_in_setup", "(Tensor x, SymInt n) -> Tensor")
+impl("interop_symbolic::number_taken_in_setup", "CPU", zeros)
+impl("interop_symbolic::number_taken_in_setup", "Meta", zeros_meta)
+register_autograd("interop_symbolic::number_taken_in_setup", taken_backward, taken_setup)
+
+
+# Conditions, without the GIL.
+
+cdef int64_t checked(const at.Tensor& x, int64_t what) except -1 nogil:
+    cdef const char* text = b"text"
+    cdef at.SymInt n = x.sym_size(0)
+    check(what != 0, b"sizes ", x.sizes(), b" of ", x.scalar_type(), b" on ", x.device())
+    check_index(what != 1, b"index ", what, b" of ", text)
+    check_type(what != 2, b"a type")
+    check_value(what != 3, b"n is ", n, b", not ", 0.5)
+    check_not_implemented(what != 4, b"only that")
+    check(what != 7, b"index ", x.device().index(), b" of a device")
+    check_value(n.sym_le(what), b"at most ", what)
+    return what
+
+
+def check_what(torch.Tensor x not None, int64_t what):
+    cdef at.Tensor t = x.cdata
+    with nogil:
+        what = checked(t, what)
+    return what
+
+
+# What is known of a tensor of a given size, by the methods that may give symbols.
+
+def known(torch.Tensor x not None, int64_t dim):
+    cdef at.Tensor t = x.cdata
+    return {
+        "size": t.sym_size(dim).maybe_as_int().value(),
+        "stride": t.sym_stride(dim).maybe_as_int().value(),
+        "numel": t.sym_numel().maybe_as_int().value(),
+        "storage_offset": t.sym_storage_offset().maybe_as_int().value(),
+        "nbytes": t.sym_nbytes().maybe_as_int().value(),
+        "is_contiguous": t.sym_is_contiguous().maybe_as_bool().value(),
+        "is_channels_last": t.sym_is_contiguous(at.MemoryFormat.ChannelsLast).maybe_as_bool().value(),
+    }

@@ -1,0 +1,80 @@
+// A number that stands for a value of any type that a schema can have: what table.py makes of the same in Python.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "interop/device.h"
+
+inline double digest(const at::Tensor& value) {
+  return static_cast<double>(value.dim() + 1);
+}
+inline double digest(const at::Generator& value) {
+  return value.defined() ? static_cast<double>(value.current_seed() + 1) : -1;
+}
+inline double digest(const std::string& value) {
+  return static_cast<double>(value.size() + 1);
+}
+inline double digest(const interop::Device& value) {
+  return 10.0 * value.is_cuda() + value.index() + 3;
+}
+inline double digest(const at::Scalar& value) {
+  return value.toDouble();
+}
+inline double digest(const c10::SymInt& value) {
+  return static_cast<double>(value.expect_int());
+}
+template <class T>
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+double digest(const T& value) {
+  return static_cast<double>(value);
+}
+
+template <class T>
+double digest(const std::optional<T>& value);
+
+template <class List>
+  requires requires(const List& list) { list[0], list.size(), list.begin(); } && (!std::is_same_v<List, std::string>)
+double digest(const List& list) {
+  double total = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    total += static_cast<double>(i + 2) * digest(static_cast<typename List::value_type>(list[i]));
+  }
+  return total;
+}
+
+template <class T>
+double digest(const std::optional<T>& value) {
+  return value ? digest(*value) : -1;
+}
+
+// How many gradients backward returns for it.
+template <class T>
+double gradients(const T& value) {
+  if constexpr (
+      std::is_same_v<T, std::vector<at::Tensor>> || std::is_same_v<T, std::vector<std::optional<at::Tensor>>>) {
+    return static_cast<double>(value.size());
+  } else {
+    return 1;
+  }
+}
+
+template <class T>
+void add_one(const T& value) {
+  if constexpr (requires { value.has_value(); }) {
+    if (value) {
+      add_one(*value);
+    }
+  } else if constexpr (requires { value.begin(); }) {
+    for (const auto& one : value) {
+      add_one(one);
+    }
+  } else {
+    value.add_(1);
+  }
+}
