@@ -149,8 +149,10 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
     elsewhere = _NOT_IN_PACKAGE.match(message)
     if elsewhere:
         path, package, name = elsewhere.groups()
-        files = (Path(get_pxd_dir(), f"{one}.pxd") for one in (path, path.rpartition("/")[0]))
-        if any(file.exists() for file in files) or name in names_in(get_pxd_dir(), package):
+        parent = path.rpartition("/")[0]
+        files = (Path(get_pxd_dir(), f"{one}.pxd") for one in (parent, f"{parent}/__init__"))
+        is_declared = any(map(Path.exists, files)) and name in names_in(get_pxd_dir(), parent.replace("/", "."))
+        if is_declared or Path(get_pxd_dir(), f"{path}.pxd").exists():
             return f"modules for many releases of torch have no {path.replace('/', '.')}: build this one without stable"
         if name in names_in(get_pxd_dir(), "ATen"):
             return f"write at.{name}, after: cimport ATen as at"
