@@ -17,7 +17,7 @@ from experiments.harness import building
 # torch's own, when its compiler is first used, and when it looks at a state that is not a leaf.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")
 
-TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.bfloat16: 0.06}
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.bfloat16: 0.03}
 NAMES = ("x", "h", "c", "weight", "bias")
 SMALL, LARGE = 3, 40  # batches that are multiplied by the cell's own loop, and by ATen
 
@@ -64,6 +64,12 @@ def assert_as_python(call, given_arguments, **options):
     dtype = given_arguments[0].dtype
     got = evaluate(call, "Cython fused", given_arguments, **options)
     wanted = evaluate(call, "Python", [a.double() for a in given_arguments], **options)
+    # These are sums of products, and where the products cancel each other their rounding is all that is left of a sum.
+    # So outputs are compared relative to the largest output, and gradients to the largest gradient.
+    largest = [
+        max((t.abs().max().item() for t in some if t is not None and t.numel()), default=0)
+        for some in (wanted[:2], wanted[2:])
+    ]
     for name, a, b in zip(("h'", "c'", *(f"grad {n}" for n in NAMES)), got, wanted, strict=True):
         assert (a is None) == (b is None), name
         if a is None:
@@ -71,8 +77,7 @@ def assert_as_python(call, given_arguments, **options):
         assert a.dtype == dtype, name
         assert a.shape == b.shape, name
         if b.numel():
-            # Relative to the largest value: these are sums of products.
-            error = ((a.double() - b).abs().max() / b.abs().max().clamp(min=1e-3)).item()
+            error = (a.double() - b).abs().max().item() / max(largest[name.startswith("grad")], 1e-3)
             assert error <= TOLERANCE[dtype], (name, error)
 
 
