@@ -48,7 +48,7 @@ def torch_problem() -> str | None:
         import torch
     except ImportError:
         return (
-            "torch-interop is compiled against the torch of this environment, and there is none, or pip has hidden it "
+            "torch-interop is compiled against the torch of this environment, but torch is missing, or hidden by pip "
             f"in an isolated build. {install}"
         )
     major, minor = map(int, re.match(r"(\d+)\.(\d+)", torch.__version__).groups())

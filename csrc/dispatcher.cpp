@@ -52,7 +52,7 @@ c10::OperatorHandle find(const std::string& where, const std::string& name) {
     const std::string others = overloads(parsed.name);
     TORCH_CHECK(
         others.empty(), where, ": ", parsed.name, " has no overload '", parsed.overload_name,
-        "'; give one of these: ", others);
+        "'; choose from: ", others);
     TORCH_CHECK(
         false, where, ": there is no operator ", name, "; define it first: define(\"", name,
         "\", \"(Tensor a) -> Tensor\")");
@@ -216,7 +216,7 @@ void RuntimeImpl::register_autograd(
   refuse_second(where, name, "Autograd");
   TORCH_CHECK(
       !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd), where,
-      ": the operator has a kernel for CompositeImplicitAutograd, which has the gradients of the operators in it, and "
+      ": the operator has a kernel for CompositeImplicitAutograd, which has the gradients of the operators in it and "
       "which the dispatcher would prefer; register that kernel for CompositeExplicitAutograd");
   for (const auto* list : {&schema.arguments(), &schema.returns()}) {
     for (const c10::Argument& argument : *list) {

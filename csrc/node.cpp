@@ -38,7 +38,7 @@ void* ContextBase::state_of(const std::type_info& type, void* (*make)(), void (*
   const std::unique_lock lock = locked(state_mutex_);
   TORCH_CHECK_TYPE(
       !state_.object || *state_.type == type, "ctx.state: this context has a state of the type ",
-      state_.type ? spelled(*state_.type) : "", " already, and was asked for one of ", spelled(type));
+      state_.type ? spelled(*state_.type) : "", " already, but the call requests one of ", spelled(type));
   if (!state_.object) {
     state_ = {&type, make(), destroy};
   }
@@ -266,7 +266,7 @@ variable_list FunctionNode::by_edge(Tensors& results) const {
     if (gradients > end - begin) {
       TORCH_CHECK(
           !results[next].defined(), name(), ": backward returned a gradient for argument ", argument + 1,
-          " of forward, which is no tensor; return at.Tensor() there");
+          " of forward, which is not a tensor; return at.Tensor() there");
       ++next;
     }
     for (size_t edge = begin; edge < end; ++edge) {

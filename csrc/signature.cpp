@@ -138,7 +138,7 @@ void refuse_symbols(
     }();
     TORCH_CHECK(
         !found, who, ": argument ", i + 1, " '", wanted[i].name(), "' is symbolic here, ", value,
-        ": torch.compile or torch.export is tracing for any size, and as a number it would be compiled anew for each",
+        ": torch.compile or torch.export is tracing for any size, and a number would recompile for each size",
         in_cython(type_of(wanted[i])), ", or write ", fixed(type_of(wanted[i])), " in the schema");
   }
 }

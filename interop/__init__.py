@@ -5,14 +5,14 @@ Importing this package imports torch, checks that the compiled parts were built 
 
 import importlib
 
-from interop._startup import is_command  # the first, since it sees to where modules come from
+from interop._startup import is_command  # first, because it decides where modules come from
 from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir
 
 if not is_command():
     from interop._check import __version__
 
-# Where the other names come from when they are asked for. Type checkers and editors read the block below instead.
+# Where to import the other names from at their first use. Type checkers and editors read the block below instead.
 _WHERE = dict.fromkeys(
     (
         *("TensorBuffer", "as_memoryview", "from_buffer", "from_numpy", "to_numpy"),
@@ -28,7 +28,7 @@ _PACKAGES = ("build", "cuda", "testing")
 
 __all__ = ["Error", "__version__", "get_include", "get_pxd_dir", *_WHERE]
 
-TYPE_CHECKING = False  # what checkers take for True; the module typing costs commands time
+TYPE_CHECKING = False  # type checkers take it for True; importing typing would slow commands down
 if TYPE_CHECKING:
     from interop import build as build
     from interop import cuda as cuda
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from interop.jit import load_inline as load_inline
     from interop.jit.magic import load_ipython_extension as load_ipython_extension
     from interop.jit.magic import unload_ipython_extension as unload_ipython_extension
-else:  # where it would make checkers accept every name
+else:  # hidden from type checkers, which would accept every name
 
     def __getattr__(name):
-        """The packages and the converters, which are imported when they are asked for."""
+        """Import the packages and the converters at their first use."""
         if name in _PACKAGES:
             return importlib.import_module(f"interop.{name}")
         if name == "__version__" or name in _WHERE:

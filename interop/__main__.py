@@ -12,20 +12,20 @@ from interop.overview import overview
 
 # Each command is a module with a function main(arguments), imported when it is called.
 COMMANDS = {
-    "config": ("interop.config", "print what other build systems compile and link modules with"),
+    "config": ("interop.config", "print compiler and linker flags for other build systems"),
     "cythonize": ("interop.cython.command", "translate one source to C++, for other build systems"),
-    "cache": ("interop.cache", "say what is kept on disk, or remove it"),
-    "doctor": ("interop.doctor", "say what is installed, whether it fits together, and what is wrong with a module"),
-    "new": ("interop.new", "write a small project that builds, tests and installs as it is"),
+    "cache": ("interop.cache", "show what is cached on disk, or remove it"),
+    "doctor": ("interop.doctor", "check what is installed, whether it fits together, and what is wrong with a module"),
+    "new": ("interop.new", "write a small project that is ready to build, test and install"),
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
 }
 
 WITHOUT_CHECK = {"config", "doctor", "new"}
-"""Those for which it is not checked that this package was built for the running torch, and torch is not imported."""
+"""Commands that do not import torch, and do not check that this package was built for the running torch."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command that `arguments` begin with, and return the exit status: what its main() returns, 0 for None."""
+    """Run the command that `arguments` begin with, and return the exit status: the result of its main(), 0 for None."""
     try:
         if completed := completed_command():
             return importlib.import_module(COMMANDS[completed][0]).main([]) or 0
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
             print(f"{overview()}\n\ncommands, each with examples in its --help:\n{_list(summaries())}")
             return 0
         if options.command not in COMMANDS:
-            command.error(f"there is no command {options.command!r}; there are: {', '.join(COMMANDS)}")
+            command.error(f"there is no command {options.command!r}; the commands are: {', '.join(COMMANDS)}")
         if options.command not in WITHOUT_CHECK and not {"-h", "--help"}.intersection(options.arguments):
             check()
         return importlib.import_module(COMMANDS[options.command][0]).main(options.arguments) or 0
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def completed_command() -> str | None:
-    """The command whose arguments argcomplete is to complete, of which it is told where they begin; None if none is."""
+    """The command whose arguments argcomplete must complete, or None. Tell argcomplete where they begin."""
     if "_ARGCOMPLETE" not in os.environ:
         return None
     begin = int(os.environ["_ARGCOMPLETE"])
@@ -60,7 +60,7 @@ def completed_command() -> str | None:
 
 
 def check() -> None:
-    """Import torch, and make sure that this package was built for it, which interop/__init__.py leaves to commands."""
+    """Import torch, and check that this package was built for it; interop/__init__.py leaves that to commands."""
     try:
         importlib.import_module("interop._check")
     except ImportError as error:
@@ -73,7 +73,7 @@ def summaries() -> dict[str, str]:
 
 
 def parser() -> Parser:
-    """The parser of the command's name; what comes after it is the command's own to parse."""
+    """The parser of the command's name. The command itself parses the rest."""
     result = Parser(
         prog="python -m interop",
         usage="%(prog)s COMMAND [ARGUMENTS...]",
@@ -82,14 +82,14 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         examples={
             "python -m interop new cells": "begin a project",
-            "python -m interop doctor": "find out what is wrong",
-            "python -m interop COMMAND --help": "what a command takes, with examples",
+            "python -m interop doctor": "find problems and their fixes",
+            "python -m interop COMMAND --help": "the arguments of a command, with examples",
         },
     )
     name = result.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     name.completer = lambda **_: COMMANDS  # type: ignore[attr-defined]  # argcomplete looks for it there
     rest = result.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    rest.completer = lambda **_: ()  # type: ignore[attr-defined]  # of what comes here the command itself knows
+    rest.completer = lambda **_: ()  # type: ignore[attr-defined]  # the command itself completes these
     return result
 
 

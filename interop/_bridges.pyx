@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""The converters that are compiled: see the names of the same functions in `interop`."""
+"""The compiled converters: see the functions of the same names in `interop`."""
 cimport cython
 
 import collections.abc
@@ -36,9 +36,9 @@ _bridges_3 = make_capsule()
 TensorBuffer = tensor_buffer_type()
 
 
-# The setting of the process, see interop.buffer_protocol. What is on already costs no more than keeping the books of
-# it, which is one piece: with a GIL because no Python code runs in it, without one by a critical section. To change
-# torch.Tensor takes a lock, since Python code may run meanwhile.
+# The setting of the process, see interop.buffer_protocol. If it is on already, a call only updates the books. That is
+# atomic: with a GIL because it runs no Python code, without one by a critical section. A change of torch.Tensor takes a
+# lock, because Python code may run during it.
 cdef object _books = object()
 cdef object _changing = threading.RLock()
 cdef bint _is_changing = False
@@ -51,10 +51,10 @@ cdef void* _last = NULL  # that was set outside of all blocks, if it is still th
 @cython.final
 @cython.auto_pickle(False)
 cdef class Setting:
-    """What a change of the setting returns: used in `with`, it takes the change back at the end.
+    """A change of the setting. Used in `with`, it undoes the change at the end of the block.
 
-    Blocks may overlap, those of two threads or generators: of those that have not ended, the last one counts, and after
-    the last of them what was set outside of all blocks.
+    The blocks of two threads or generators may overlap. Of those that have not ended, the last one counts. After all of
+    them have ended, the setting from outside of all blocks holds.
     """
     cdef int wanted, before
     cdef void* earlier  # those that were set outside of all blocks, in this order
@@ -76,7 +76,7 @@ cdef class Setting:
             self.unlink()
 
     cdef void unlink(self) noexcept:
-        """What comes later does not go back behind this one, which stays set."""
+        """Leave the list. Later changes then undo no further than this one, which stays set."""
         global _last
         if self.later != NULL:
             (<Setting>self.later).earlier = NULL
@@ -87,7 +87,7 @@ cdef class Setting:
         self.later = self.earlier = NULL
 
     cdef void take_back(self) noexcept:
-        """What was set when this was made, and not meant to outlast the block; others may have been set after it."""
+        """Undo what making this object has set. Others may have been set since."""
         global _last, _outside
         if _last == <void*>self:
             _outside, _last = self.before, self.earlier
@@ -122,12 +122,12 @@ cdef class Setting:
 
 
 def _bytes(tensor):
-    """The bytes of the elements, in C order. Left to itself, bytes() takes a tensor with one integer for a length."""
+    """The bytes of the elements, in C order. Without this, bytes() reads a tensor with one integer as a length."""
     return _as_memoryview(tensor, True).tobytes()
 
 
 cdef int _change() except -1:
-    """torch.Tensor becomes as the books have it."""
+    """Make torch.Tensor agree with the books."""
     global _is_changing
     cdef int before, wanted
     cdef bint done
@@ -149,7 +149,7 @@ cdef int _change() except -1:
                 elif before and not wanted and vars(Tensor).get("__bytes__") is _bytes:
                     del Tensor.__bytes__
                 if sys.version_info >= (3, 12) and (not before) != (not wanted):
-                    # isinstance(tensor, Buffer) goes by what it has once found of a class.
+                    # isinstance(tensor, Buffer) caches its answer for each class.
                     collections.abc.Buffer._abc_caches_clear()
             finally:
                 _is_changing = False
@@ -159,7 +159,7 @@ cdef object _unusual = object()
 
 
 cdef inline object _arrives(value, may_hold):
-    """What a value arrives as, or `_unusual`."""
+    """The value that the function gets, or `_unusual`."""
     cdef object kind = type(value)
     if kind is Tensor:
         try:
@@ -172,10 +172,10 @@ cdef inline object _arrives(value, may_hold):
 
 
 def arrays_of(tuple args, may_hold):
-    """For `interop.arrays`: arguments with arrays for tensors; None if that is not all there is to do.
+    """For `interop.arrays`: the arguments with arrays in place of tensors; None if they need more than that.
 
-    Only tensors of the plain class become arrays here. Of what is neither a number nor a string, `may_hold` says
-    whether there may be tensors in it.
+    Only tensors of the plain class become arrays here. `may_hold` says whether a value that is neither a number nor a
+    string may contain tensors.
     """
     if torch_function_mode_enabled():
         return None
@@ -189,7 +189,7 @@ def arrays_of(tuple args, may_hold):
 
 
 def named_arrays_of(dict kwargs, may_hold):
-    """The same of keywords."""
+    """The same for keyword arguments."""
     cdef dict given = {}
     for name, value in kwargs.items():
         value = _arrives(value, may_hold)
@@ -205,29 +205,29 @@ def from_numpy(array, *, on_readonly="raise"):
     Parameters
     ----------
     array : numpy.ndarray
-        Of any rank up to 64, with any strides that are not negative and are multiples of the item size; 0 as well. An
-        axis of length 0 or 1 may have any stride. Of a dtype that torch has: bool, int8 to int64, uint8 to uint64,
-        float16, float32, float64, complex64, complex128, and bfloat16 and the float8 types of ml_dtypes.
+        An array of up to 64 dimensions. Its strides are multiples of the item size and not negative; 0 is allowed. An
+        axis of length 0 or 1 may have any stride. Its dtype is one that torch has: bool, int8 to int64, uint8 to
+        uint64, float16, float32, float64, complex64, complex128, and bfloat16 and the float8 types of ml_dtypes.
     on_readonly : {"raise", "share", "copy"}
-        What becomes of an array that is read-only. torch has no read-only tensors, and a write to such memory is a
-        crash, or a change of what others take for constant. "share" is a promise that nothing writes to the tensor;
-        what is made of it by `to_numpy` or as a memoryview is read-only again.
+        What to do with a read-only array. torch has no read-only tensors. A write to such memory crashes, or changes
+        what others take for constant. "share" promises that nothing writes to the tensor; `to_numpy` and memoryviews of
+        the tensor are read-only again.
 
     Returns
     -------
     torch.Tensor
-        On the CPU, with the sizes and strides of the array. It shares the array's memory, and owns a reference to the
-        array, until its storage dies. The storage cannot be resized. With "copy", and of a read-only array, it owns
-        memory of its own and is contiguous.
+        A tensor on the CPU with the sizes and strides of the array. It shares the array's memory, and its storage owns
+        a reference to the array. The storage cannot be resized. With "copy", a read-only array gives a contiguous
+        tensor with memory of its own.
 
     Raises
     ------
     TypeError
-        If it is not an array, or torch has no such dtype.
+        If `array` is not an array, or torch has no such dtype.
     ValueError
-        If it is read-only; has masked elements, of which a tensor would show what is behind the mask; has negative
-        strides, or strides that are no multiples of its item size; is not aligned; or has the byte order of other
-        machines. The message says how to copy it: of a masked array, with ``array.filled(value)``.
+        If the array is read-only; has masked elements, because a tensor would show the values behind the mask; has
+        negative strides, or strides that are not multiples of its item size; is not aligned; or has the byte order of
+        other machines. The message says how to copy it; a masked array with ``array.filled(value)``.
     """
     return _from_numpy(array, on_readonly)
 
@@ -235,35 +235,35 @@ def from_numpy(array, *, on_readonly="raise"):
 def to_numpy(tensor, *, bint force=False, bint readonly=False):
     """A NumPy array over the memory of a tensor.
 
-    Writes through the array are not seen by autograd. Where it may have saved the tensor for a gradient, call
-    ``torch.autograd.graph.increment_version(tensor)`` after writing, or ask for a read-only array.
+    Autograd does not see writes through the array. If it may have saved the tensor for a gradient, call
+    ``torch.autograd.graph.increment_version(tensor)`` after writing, or request a read-only array.
 
     Parameters
     ----------
     tensor : torch.Tensor
-        On the CPU, of up to 64 dimensions, of a dtype that NumPy has; bfloat16 and float8 are those of ml_dtypes.
+        A tensor on the CPU, of up to 64 dimensions and a dtype that NumPy has; bfloat16 and float8 come from ml_dtypes.
     force : bool
-        Take ``tensor.detach().cpu().resolve_conj().resolve_neg()``, so that the array may have copied memory.
+        Convert ``tensor.detach().cpu().resolve_conj().resolve_neg()``. The array may then have copied memory.
     readonly : bool
-        Make the array read-only. Then the tensor may require grad.
+        Make the array read-only. The tensor may then require grad.
 
     Returns
     -------
     numpy.ndarray
-        With the sizes and strides of the tensor. It shares the tensor's memory and owns a reference to it, not to the
-        tensor; the storage can no longer be resized. It is read-only where elements share memory, as those of
-        ``expand()`` do, and where the memory is that of a read-only array.
+        An array with the sizes and strides of the tensor. It shares the tensor's memory and owns a reference to the
+        memory, not to the tensor. The storage can no longer be resized. The array is read-only if elements share
+        memory, as those of ``expand()`` do, or if the memory comes from a read-only array.
 
     Raises
     ------
     TypeError
-        If it is not a tensor; has no memory of its own on the CPU, or not as a strided tensor; or NumPy has no such
-        dtype.
+        If `tensor` is not a tensor, has no memory of its own on the CPU, is not strided, or has a dtype that NumPy
+        lacks.
     ValueError
-        If it reaches beyond its storage.
+        If the tensor reaches beyond its storage.
     RuntimeError
-        If its conjugation or negation is pending; or if it requires grad (outside of ``torch.no_grad()``) and the array
-        would be writable.
+        If the tensor's conjugation or negation is pending; or if the tensor requires grad (outside of
+        ``torch.no_grad()``) and the array would be writable.
     """
     return _to_numpy(tensor, force, readonly)
 
@@ -271,37 +271,39 @@ def to_numpy(tensor, *, bint force=False, bint readonly=False):
 def from_buffer(obj, *, dtype=None, shape=None, offset=0, on_readonly="raise"):
     """A tensor over the memory of an object that exports a buffer (PEP 3118).
 
-    Such objects are bytes, bytearray, array.array, mmap, memoryviews, arrays of ctypes and of NumPy, and more.
+    Among these are bytes, bytearray, array.array, mmap, memoryviews, and arrays of ctypes and NumPy.
 
     Parameters
     ----------
     obj
-        The exporter. If it says that it is strided, of several dimensions, or of subarrays, so is the tensor.
+        The exporter. Its strides, dimensions and subarrays become those of the tensor.
     dtype : torch.dtype, optional
-        What its bytes are, if not what its format says. Also bfloat16 and float8, for which there is no format. Where
-        it has another item size than the buffer, the buffer must be contiguous, and becomes one dimension.
+        The dtype of the elements, if it differs from the buffer's format. bfloat16 and float8, for which no format
+        exists, are accepted. If the item size differs from the buffer's, the buffer must be contiguous, and the result
+        has one dimension.
     shape : int or sequence of int, optional
-        The shape, of the buffer's contiguous memory; it may be smaller than that. One size may be -1: what is left.
+        The shape. The buffer must be contiguous, and may be larger than the shape needs. One size may be -1, for all
+        that is left.
     offset : int
-        Where to begin, in bytes; the buffer must be contiguous.
+        The first byte to use. The buffer must be contiguous.
     on_readonly : {"raise", "share", "copy"}
-        What becomes of a read-only buffer, as in `from_numpy`.
+        What to do with a read-only buffer, as in `from_numpy`.
 
     Returns
     -------
     torch.Tensor
-        On the CPU. It shares the memory and holds the export until its storage dies: meanwhile a bytearray cannot be
-        resized, nor a mmap be closed. The storage cannot be resized. With "copy", and of a read-only buffer, it owns
-        memory of its own.
+        A tensor on the CPU. It shares the memory, and holds the export until its storage dies. Until then a bytearray
+        cannot be resized and an mmap cannot be closed. The storage cannot be resized. With "copy", a read-only buffer
+        gives a tensor with memory of its own.
 
     Raises
     ------
     TypeError
-        If the object exports no buffer, or its elements have no dtype and none is given; and always for pointers.
+        If the object exports no buffer, or its elements have no dtype and none is given. Pointers always raise.
     ValueError
-        If the buffer is read-only; is that of a NumPy array with masked elements; has negative strides, or strides that
-        are no multiples of its item size; is not aligned; leads through pointers; contradicts itself; or does not fit
-        dtype, shape and offset.
+        If the buffer is read-only; belongs to a NumPy array with masked elements; has negative strides, or strides that
+        are not multiples of its item size; is not aligned; has suboffsets; contradicts itself; or does not fit dtype,
+        shape and offset.
     BufferError
         From the exporter.
     """
@@ -314,17 +316,18 @@ def as_memoryview(tensor, *, bint readonly=False):
     Parameters
     ----------
     tensor : torch.Tensor
-        On the CPU, of up to 64 dimensions, of a dtype that has a format: all but bfloat16, float8 and complex32.
+        A tensor on the CPU, of up to 64 dimensions and a dtype that has a format: all but bfloat16, float8 and
+        complex32.
     readonly : bool
-        Make it read-only. Then the tensor may require grad. Else the tensor's version is counted up, once, so that
-        autograd takes it for changed.
+        Make the view read-only. The tensor may then require grad. For a writable view, the tensor's version is
+        incremented once, so that autograd takes the tensor for changed.
 
     Returns
     -------
     memoryview
-        It shares the memory and owns it together with the tensor; it does not keep the tensor's own object. A tensor
-        that is resized gets other memory, and the view keeps this. It is read-only where elements share memory, as
-        those of ``expand()`` do, and where the memory is that of a read-only object.
+        A view that shares the memory and owns it together with the tensor. It does not keep the tensor's Python object
+        alive. A tensor that is resized gets other memory, and the view keeps the old memory. The view is read-only if
+        elements share memory, as those of ``expand()`` do, or if the memory comes from a read-only object.
 
     Raises
     ------
@@ -342,78 +345,78 @@ def from_dlpack(obj, *, device=None, copy=None, on_readonly="raise"):
     obj
         A torch.Tensor; an object with the methods ``__dlpack__`` and ``__dlpack_device__``, such as arrays of NumPy,
         CuPy and JAX; one whose type has the C functions of ``__dlpack_c_exchange_api__``; or a capsule of DLPack 1
-        or 0, which can be used once. On the CPU or on CUDA, with up to 64 dimensions and without negative strides.
+        or 0, which can be used once. The memory is on the CPU or on CUDA, with up to 64 dimensions and no negative
+        strides.
     device : torch.device or str, optional
-        Where the tensor is to be. If `obj` is not there, its memory is copied.
+        The tensor's device. If `obj` is on another device, its memory is copied.
     copy : bool, optional
-        True: copy in any case. False: raise if it would have to be copied. None: copy if it has to be.
+        True: always copy. False: raise if a copy is necessary. None: copy if necessary.
     on_readonly : {"raise", "share", "copy"}
-        What becomes of read-only memory, as in `from_numpy`. What does not say that it is read-only is writable: a
-        capsule of DLPack 0 cannot say it.
+        What to do with read-only memory, as in `from_numpy`. Memory that is not marked read-only counts as writable; a
+        capsule of DLPack 0 cannot mark it.
 
     Returns
     -------
     torch.Tensor
-        With the sizes and strides of `obj`. It owns the memory with it, until the storage dies, and that cannot be
-        resized. On CUDA, what the current stream does with it comes after what `obj` is made by. Of a torch.Tensor,
-        it has the storage and the version, so that writes to one are seen by whoever saved the other. A copy is
-        contiguous.
+        A tensor with the sizes and strides of `obj`. Its storage owns the memory together with `obj`, and cannot be
+        resized. On CUDA, the current stream waits for the work that produces `obj`. If `obj` is a torch.Tensor, the
+        result has its storage and its version, so that autograd sees a write to either. A copy is contiguous.
 
     Raises
     ------
     BufferError
-        If torch cannot have its memory: another device, dtype or version of DLPack, several lanes, negative strides,
-        misaligned memory, sizes that make no sense; or it is a tensor that requires grad, is conjugated or negated
-        lazily, or is not strided.
+        If torch cannot use the memory: another device, dtype or version of DLPack, several lanes, negative strides,
+        misaligned memory or impossible sizes. Also if `obj` is a tensor that requires grad, has a pending conjugation
+        or negation, or is not strided.
     ValueError
-        If it is read-only; if `copy` is False and it must be copied; if it is a capsule that was used; if it is a NumPy
-        array with masked elements.
+        If `obj` is read-only, is a capsule that was used, or is a NumPy array with masked elements; or if `copy` is
+        False and a copy is necessary.
     TypeError
-        If it does not support DLPack.
+        If `obj` does not support DLPack.
     """
     return _from_dlpack(obj, device, copy, on_readonly)
 
 
 def to_dlpack(tensor, *, stream=None, max_version=None, dl_device=None, copy=None, bint readonly=False):
-    """A capsule of DLPack over the memory of a tensor: what ``__dlpack__`` is to return, with the same arguments.
+    """A DLPack capsule over the memory of a tensor: the result of ``__dlpack__``, with the same arguments.
 
-    Writes by those who take it are not seen by autograd: see `to_numpy`.
+    Autograd does not see what consumers write: see `to_numpy`.
 
     Parameters
     ----------
     tensor : torch.Tensor
-        On the CPU or on CUDA, strided, of any dtype but quantized ones.
+        A strided tensor on the CPU or on CUDA, of any dtype but the quantized ones.
     stream : int, optional
-        On CUDA, where the consumer works: it waits for the current stream. 1 is the legacy default stream, 2 the
-        per-thread default stream, any other number a cudaStream_t; None is 1, and with -1 nothing waits. On the CPU,
-        None or -1.
+        On CUDA, the consumer's stream, which then waits for the current stream. 1 is the legacy default stream, 2 the
+        per-thread default stream, and any other number a cudaStream_t. None means 1. With -1 no stream waits. On the
+        CPU, None or -1.
     max_version : tuple of int, optional
-        The newest version of DLPack that the consumer knows. Below (1, 0), and of None, the capsule is of DLPack 0,
+        The newest version of DLPack that the consumer knows. Below (1, 0), or without it, the capsule is of DLPack 0,
         which has no flags.
     dl_device : tuple of int, optional
-        Where the memory is to be, as ``__dlpack_device__`` says it; copied, if the tensor is not there.
+        The device of the memory, in the form of ``__dlpack_device__``. A tensor on another device is copied.
     copy : bool, optional
-        True: copy in any case. False: raise if it would have to be copied.
+        True: always copy. False: raise if a copy is necessary.
     readonly : bool
-        Export it read-only. Then the tensor may require grad. Needs DLPack 1.
+        Mark the memory read-only, which needs DLPack 1. The tensor may then require grad.
 
     Returns
     -------
     capsule
-        It owns the tensor's memory, not the tensor; the storage can no longer be resized. If nobody takes it, it lets
-        go of it itself. It is read-only where elements share memory, as those of ``expand()`` do, and where the memory
-        is that of a read-only object.
+        It owns the tensor's memory, not the tensor. The storage can no longer be resized. A capsule that nobody
+        consumes releases the memory itself. It is read-only if elements share memory, as those of ``expand()`` do, or
+        if the memory comes from a read-only object.
 
     Raises
     ------
     BufferError
-        If the tensor requires grad (outside of ``torch.no_grad()``), is conjugated or negated lazily, is not strided,
-        is a wrapper without memory, reaches beyond its storage, or is on another device; and if it is read-only and
-        the capsule would be of DLPack 0.
+        If the tensor requires grad (outside of ``torch.no_grad()``), has a pending conjugation or negation, is not
+        strided, is a wrapper without memory, reaches beyond its storage, or is on another device; or if it is read-only
+        and the capsule would be of DLPack 0.
     ValueError
-        If `stream` cannot be one, or `copy` is False and it must be copied.
+        If `stream` is not a valid stream, or `copy` is False and a copy is necessary.
     TypeError
-        If it is not a tensor, or another argument is of a wrong type.
+        If `tensor` is not a tensor, or another argument has a wrong type.
     """
     return _to_dlpack(tensor, stream, max_version, dl_device, copy, readonly)
 
@@ -426,21 +429,21 @@ def from_cuda_array_interface(obj, *, on_readonly="raise"):
     obj
         An object with the attribute ``__cuda_array_interface__``, such as arrays of CuPy and Numba.
     on_readonly : {"raise", "share", "copy"}
-        What becomes of read-only memory, as in `from_numpy`.
+        What to do with read-only memory, as in `from_numpy`.
 
     Returns
     -------
     torch.Tensor
-        On the device where CUDA says that the memory is. It owns a reference to `obj`, until its storage dies. The
-        current stream waits for the one that the interface names.
+        A tensor on the device that CUDA reports for the memory. Its storage owns a reference to `obj`. The current
+        stream waits for the stream that the interface names.
 
     Raises
     ------
     TypeError
-        If it has no such attribute, or an entry of it is of a wrong type; if torch has no such dtype.
+        If `obj` has no such attribute, an entry of it has a wrong type, or torch has no such dtype.
     ValueError
-        If it is read-only, masked, of a newer version, misaligned or of another byte order; if strides are negative
-        or no multiples of the item size; if the stream is 0, or CUDA does not know the memory.
+        If the memory is read-only, masked, misaligned or of another byte order; if strides are negative or not
+        multiples of the item size; if the version is newer, the stream is 0, or CUDA does not know the memory.
     torch.AcceleratorError
         If torch finds no CUDA device.
     """
@@ -450,21 +453,21 @@ def from_cuda_array_interface(obj, *, on_readonly="raise"):
 def to_cuda_array_interface(tensor, *, bint readonly=False):
     """An object with the attribute ``__cuda_array_interface__`` (version 3) over the memory of a tensor.
 
-    torch.Tensor has that attribute itself, of version 2: it names no stream, so nobody waits for the one on which the
-    tensor is made, and says of expanded tensors that they can be written to.
+    torch.Tensor itself has that attribute in version 2. That version names no stream, so consumers do not wait for the
+    stream that produces the tensor, and it marks expanded tensors as writable.
 
     Parameters
     ----------
     tensor : torch.Tensor
-        On CUDA, strided, of a dtype that NumPy has a name for: bfloat16 and float8 go by `to_dlpack`.
+        A strided tensor on CUDA, of a dtype that NumPy has a name for. For bfloat16 and float8, use `to_dlpack`.
     readonly : bool
-        Say that it is read-only. Then the tensor may require grad.
+        Mark the memory read-only. The tensor may then require grad.
 
     Returns
     -------
     object
-        It owns the tensor's memory, not the tensor; the storage can no longer be resized. Whoever takes it waits for
-        what the current stream was given before this call.
+        It owns the tensor's memory, not the tensor. The storage can no longer be resized. The consumer waits for the
+        work that was queued on the current stream before this call.
 
     Raises
     ------

@@ -20,7 +20,7 @@ if _build_info.ABI != abi.NAME:
         f"torch-interop was built for torch {_build_info.TORCH}, but torch {torch.__version__} is running. "
         "Rebuild it against the running torch: "
         "pip install --no-build-isolation --force-reinstall --no-deps . "
-        "in its checkout (with -e where it was installed so), then rebuild the modules that cimport it.",
+        "in its checkout (with -e if it was installed with -e), then rebuild the modules that cimport it.",
         name="interop",
     )
 

@@ -1,7 +1,7 @@
-"""Whether this package is imported for a command: then interop/__main__.py decides what is imported and checked.
+"""Whether this package is imported for a command. If so, interop/__main__.py decides what to import and check.
 
-``python -m interop doctor`` has to run where ``import interop`` fails, and ``interop-config``, which build systems call
-many times, should not wait for torch. Both import the package before they get a word in.
+``python -m interop doctor`` must run even if ``import interop`` fails. ``interop-config``, which build systems call
+many times, should not wait for torch. Python imports the package before either of them starts.
 
 A command also leaves the current folder out of `sys.path`, as soon as this module is imported.
 """
@@ -16,8 +16,8 @@ def is_command() -> bool:
     arguments = getattr(sys, "argv", [""])
     if arguments[:1] != ["-m"]:
         return bool(arguments) and arguments[0].rpartition("/")[2] == "interop-config"
-    # `python -m` puts "-m" in front while it looks for a module. In the command line as it was typed, the module's name
-    # stands before its arguments, perhaps in one word with options.
+    # `python -m` puts "-m" in front while it looks for a module. In the typed command line, the module's name is before
+    # its arguments, perhaps in one word with options.
     options, _, rest = sys.orig_argv[-len(arguments)].rpartition("interop")
     return not rest and (not options or (options[0] == "-" and options[-1] == "m" and options[1:].isalnum()))
 
@@ -25,7 +25,7 @@ def is_command() -> bool:
 def _leave_folder() -> None:
     """Take the current folder, in which ``python -m`` looks for modules first, out of `sys.path`.
 
-    What lies there is no part of a command, and a torch.py or random.py would take the place of what the command needs.
+    No command needs files from there, and a torch.py or random.py would hide the module that the command needs.
     """
     if sys.argv[:1] == ["-m"] and sys.path and not sys.flags.safe_path:
         del sys.path[0]

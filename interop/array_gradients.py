@@ -14,7 +14,7 @@ from interop.arrays import Options, name_of, tensors_in, tuple_like
 
 
 class _Node(torch.autograd.Function):
-    """The node of the graph. Its inputs are a function of the positional arguments, its gradient, and those."""
+    """The node of the graph. Its inputs: a function of positional arguments, its gradient, and the arguments."""
 
     @staticmethod
     def forward(function: Callable[..., Any], vjp: Callable[..., Any], *args: Any) -> Any:
@@ -41,12 +41,12 @@ def _address(tensor: Tensor) -> int:
 
 
 def _apart(result: Tensor, memory: set[int]) -> Tensor:
-    """A result over memory of its own: autograd takes what comes back from a node for a new tensor."""
+    """A result with memory of its own, because autograd takes a node's result for a new tensor."""
     return result.clone() if _address(result) in memory and result.numel() else result
 
 
 def _keep(ctx: Any, args: Any, output: Any) -> None:
-    """Keeps arguments and output for backward: tensors by autograd, which sees whether they change."""
+    """Keep arguments and output for backward. Autograd saves the tensors, because it notices changes."""
     ctx.is_tuple = isinstance(output, (tuple, list))
     values = [*args, *(output if ctx.is_tuple else [output])]
     ctx.arguments = len(args)
@@ -96,8 +96,8 @@ def differentiated(
     positional = {id(one) for one in args}
     if any(tensor.requires_grad and id(tensor) not in positional for tensor in tensors):
         raise TypeError(
-            f"{name_of(function)} has gradients of tensors that are positional arguments, got one that requires grad "
-            "among its keywords, or in a list; pass it by position, or .detach() it"
+            f"{name_of(function)} has gradients for positional arguments alone, got a tensor that requires grad "
+            "as a keyword argument or in a list; pass it by position, or .detach() it"
         )
     called: list[Any] = []
 
@@ -114,12 +114,12 @@ def differentiated(
 def _by_position(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as a `vjp` gets them: by position, but for those that have names alone."""
+    """The arguments for a `vjp`: by position, except the keyword-only ones."""
     signature = inspect.signature(function)
     bound = signature.bind(*args, **kwargs)
     named = {one.name for one in signature.parameters.values() if one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD)}
     if not bound.kwargs.keys() <= named:
-        bound.apply_defaults()  # of those that are left out before one that is given
+        bound.apply_defaults()  # of the omitted ones before one that is given
     return bound.args, bound.kwargs
 
 
@@ -145,7 +145,7 @@ def operator_of(
     arguments = torch._C.parse_schema(name + schema).arguments
     named = [one.name for one in arguments if one.kwarg_only]
     if options.vjp is not None and named:
-        raise TypeError(f"argument 'vjp' gets arguments by position, and {', '.join(named)} has none")
+        raise TypeError(f"argument 'vjp' needs positional parameters, but {', '.join(named)} is keyword-only")
     made = torch.library.custom_op(
         name, kernel, mutates_args=mutated, device_types=sorted(options.devices), schema=schema
     )

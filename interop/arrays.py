@@ -1,4 +1,4 @@
-"""`from_array`, of any library's arrays; `with_arrays`, which calls what knows only NumPy with tensors."""
+"""`from_array` takes any library's arrays; `with_arrays` lets functions for NumPy take tensors."""
 
 import contextlib
 import copy
@@ -38,36 +38,35 @@ _PLAIN: frozenset[type] = _SCALARS | {ndarray}
 def from_array(
     obj: Any, /, *, device: torch.device | str | None = None, copy: bool | None = None, on_readonly: str = "raise"
 ) -> Tensor:
-    """A tensor over the memory of an array, of whatever library it is.
+    """A tensor over the memory of an array of any library.
 
-    What `obj` has decides, and the first of these alone: it is a tensor; it has ``__dlpack__``, as arrays of NumPy do;
-    ``__cuda_array_interface__``; it exports a buffer; it has ``__array_interface__``, ``__array_struct__`` or
-    ``__array__``, in NumPy's order. If that way refuses, no other is tried.
+    The first of these that applies decides, and no other is tried if it raises: `obj` is a tensor; it has
+    ``__dlpack__``, as arrays of NumPy do; it has ``__cuda_array_interface__``; it exports a buffer; it has
+    ``__array_interface__``, ``__array_struct__`` or ``__array__``, in NumPy's order.
 
     Parameters
     ----------
     obj
-        The array. A list or a number is none: ``torch.tensor(obj)`` copies those.
+        The array. For a list or a number, use ``torch.tensor(obj)``, which copies.
     device : torch.device or str, optional
-        Where the tensor is to be, as in ``asarray`` of the array API standard. If `obj` is not there, it is copied.
+        The tensor's device, as in ``asarray`` of the array API standard. If `obj` is on another device, it is copied.
     copy : bool, optional
-        As in ``asarray``. True: copy in any case. False: raise if it would have to be copied. None: copy if it has to
-        be.
+        As in ``asarray``. True: always copy. False: raise if a copy is necessary. None: copy if necessary.
     on_readonly : {"raise", "share", "copy"}
-        What becomes of read-only memory that need not be copied otherwise, as in `from_numpy`.
+        What to do with read-only memory that needs no copy for another reason, as in `from_numpy`.
 
     Returns
     -------
     torch.Tensor
-        Of a tensor, the same one, unless it is copied. Of anything else, one that owns the memory together with `obj`,
-        as `from_dlpack`, `from_cuda_array_interface`, `from_buffer` or `from_numpy` gives it.
+        If `obj` is a tensor, the same one, unless it is copied. For anything else, a tensor that owns the memory
+        together with `obj`: the result of `from_dlpack`, `from_cuda_array_interface`, `from_buffer` or `from_numpy`.
 
     Raises
     ------
     TypeError
-        If `obj` is no array; or from the function that takes it.
+        If `obj` is not an array; or from the function that converts it.
     ValueError
-        If `copy` is False and it must be copied; or from the function that takes it.
+        If `copy` is False and a copy is necessary; or from the function that converts it.
     BufferError
         From `from_dlpack`, or the exporter.
     """
@@ -90,7 +89,9 @@ def from_array(
         )
     there = tensor.device if device is None else torch.empty(0, device=device).device
     if copy is False and tensor.device != there:
-        raise ValueError(f"argument 'copy' is False, and to bring 'obj' from {tensor.device} to {there} is to copy it")
+        raise ValueError(
+            f"argument 'copy' is False, but a copy is necessary to move 'obj' from {tensor.device} to {there}"
+        )
     return tensor.to(there, copy=copy is True)
 
 
@@ -99,7 +100,7 @@ def _exports_buffer(obj: Any) -> bool:
         memoryview(obj).release()
     except TypeError:
         return False
-    except (BufferError, ValueError):  # which is for from_buffer to explain
+    except (BufferError, ValueError):  # which from_buffer explains
         return True
     return True
 
@@ -129,60 +130,60 @@ def with_arrays(
     op: str | None = None,
     fake: Callable[..., Any] | None = None,
 ) -> Any:
-    """Make what knows only NumPy take tensors and give tensors.
+    """Let functions, classes or modules for NumPy take and return tensors.
 
-    Tensors among the arguments arrive as arrays over the same memory, also those in lists, tuples, dicts and
-    dataclasses; arrays that come back become tensors over the same memory. An array that is an argument's, or a view of
-    one, comes back as that tensor, or as a view of it. Everything else goes through as it is: NumPy's scalars, masked
-    arrays, arrays of dtypes that torch lacks. Nothing is kept from one call to the next.
+    Tensors among the arguments become arrays over the same memory, also inside lists, tuples, dicts and dataclasses.
+    Arrays in the result become tensors over the same memory. If such an array is an argument's array or a view of it,
+    the result is the argument's tensor or a view of that. Everything else passes unchanged: NumPy's scalars, masked
+    arrays, arrays of dtypes that torch lacks. No state is kept between calls.
 
     Parameters
     ----------
     target : callable, class, module or object, optional
-        Of a class, a module or an object, a stand-in comes back, whose methods and functions take tensors, and whose
-        arrays are tensors; what is made by a class is a stand-in too. ``__wrapped__`` is what it stands for. Without
-        `target`, a decorator comes back.
+        For a class, a module or an object, the result is a stand-in. Its methods and functions take tensors, and its
+        arrays are tensors. The instances of a class are stand-ins too. ``__wrapped__`` is the original. Without
+        `target`, the result is a decorator.
     gradients : {"refuse", "detach"}
-        What becomes of a tensor that requires grad, outside of ``torch.no_grad()``. Autograd sees nothing of what is
-        done with an array, so what comes back never has a gradient but by `vjp`.
+        What to do with a tensor that requires grad, outside of ``torch.no_grad()``. Autograd does not see work on
+        arrays, so results have a gradient only with `vjp`.
     devices : iterable of str
-        Types of devices from which tensors are accepted. Such a tensor is copied to the CPU, and arrays that come back
-        are copied to its device.
+        The types of devices that arguments may be on. A tensor on another device than the CPU is copied to the CPU, and
+        resulting arrays are copied to its device.
     may_copy : bool
-        Whether memory is copied where it cannot be shared: of arguments on other devices, and of those with a
-        conjugation or negation that is pending, which then arrive as read-only arrays, so that no write is lost; and of
-        results that are read-only, misaligned, byte-swapped or have negative strides.
+        Whether to copy memory that cannot be shared. Arguments are copied if they are on other devices or have a
+        pending conjugation or negation. The function then gets read-only arrays, so that no write is lost. Results are
+        copied if they are read-only, misaligned, byte-swapped or have negative strides.
     mutates_args : iterable of str or int
-        Names or positions of arguments that are written to. Their versions are counted up, so that a backward pass that
-        has saved them raises.
+        Names or positions of arguments that the function writes to. Each call increments their versions, so that a
+        backward pass that has saved them raises.
     callbacks : bool
-        Give functions among the arguments tensors for the arrays that they are called with, and their callers arrays
-        for the tensors that they return.
+        Whether functions among the arguments are functions of tensors. They get tensors in place of arrays, and their
+        callers get arrays in place of the tensors that they return.
     vjp : callable, optional
         ``vjp(grad, output, *arguments)``, which makes the function differentiable. It gets tensors: the gradient of the
-        output, or a tuple of them where the output is a tuple, the output, and all arguments that have a position. It
-        returns the gradient of each argument, or None, in a tuple; of a single argument, the gradient. What it computes
-        by operators of torch, and by functions that have a `vjp`, can be differentiated again; anything else refuses.
-        Numbers of the type float become tensors without dimensions. A result never shares memory with an argument then.
+        output (a tuple of gradients if the output is a tuple), the output, and all positional arguments. It returns a
+        tuple with the gradient of each argument or None; for a single argument, the gradient alone. Operators of torch
+        and functions that have a `vjp` can be differentiated again; anything else raises. Numbers of the type float
+        become tensors without dimensions. With `vjp`, a result never shares memory with an argument.
     op : str, optional
         Register the function as an operator of torch, ``"namespace::name"``, which a compiled graph keeps as one node.
-        The types of the arguments are those of its annotations, or of a schema,
+        The types of the arguments come from the function's annotations, or from a schema,
         ``"namespace::name(Tensor x, float y) -> Tensor"``. An operator's result must not share an argument's memory.
     fake : callable, optional
-        Of an operator: what the result looks like, as for ``torch.library.register_fake``.
+        For an operator: a function that describes the result, as for ``torch.library.register_fake``.
 
     Returns
     -------
     callable, or a stand-in
         With `op`, a ``torch.library.CustomOpDef``. Otherwise ``torch.compile`` breaks the graph at each call, and does
-        not look into it.
+        not trace into it.
 
     Raises
     ------
     TypeError, ValueError
         If an argument of this function is wrong.
     TypeError, ValueError, RuntimeError
-        From a call: as `to_numpy` does, with the name of the argument; and what the function itself raises.
+        From a call: as `to_numpy`, with the name of the argument; or from the function itself.
     """
     if gradients not in ("refuse", "detach"):
         raise ValueError(f"argument 'gradients' must be 'refuse' or 'detach', got {gradients!r}")
@@ -221,7 +222,9 @@ def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., 
         return operator_of(_function(target, options), target, op, fake, options)
     if of_function:
         name = "op" if op is not None else "vjp" if options.vjp is not None else "mutates_args"
-        raise TypeError(f"argument {name!r} is about a function, got {type(target).__name__}; wrap its function alone")
+        raise TypeError(
+            f"argument {name!r} needs a function as 'target', got {type(target).__name__}; wrap the function alone"
+        )
     return StandIn(target, options)
 
 
@@ -232,8 +235,8 @@ def name_of(function: Any) -> str:
 def _function(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
     """The function that is called with tensors.
 
-    What most calls have, tensors of the plain class beside numbers, is converted here. Whatever else there is takes
-    the long way, `_Call`.
+    Most calls have only tensors of the plain class and numbers, which are converted here. All others take the long way,
+    `_Call`.
     """
     may_hold = _may_hold_or_be_called if options.callbacks else _may_hold
 
@@ -265,7 +268,7 @@ def _function(function: Callable[..., Any], options: Options) -> Callable[..., A
 
 
 def _may_hold(one: Any) -> bool:
-    """Whether there may be tensors in an object, so that it is looked into."""
+    """Whether an object may contain tensors, so that its items are checked."""
     return isinstance(one, (Tensor, list, tuple, dict, StandIn)) or _is_dataclass(one)
 
 
@@ -320,7 +323,7 @@ def _same(one: Iterable[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
 
 
 def _tensor(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> Any:
-    """What an array becomes that comes back: a tensor, where torch has its dtype."""
+    """The result for an array: a tensor if torch has its dtype."""
     base = array.base
     for known, tensor in shared:
         if array is known:
@@ -357,20 +360,20 @@ def _view(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
 
 
 class _Call:
-    """One call: what its arguments became, and what becomes of its result."""
+    """One call: the conversions of its arguments and of its result."""
 
     def __init__(self, function: Callable[..., Any], options: Options):
         self.function, self.options = function, options
-        self.shared: dict[int, tuple[Any, Tensor]] = {}  # tensors over whose memory arrays are, by these
-        self.copied: dict[int, tuple[Any, Tensor]] = {}  # the same, where memory was copied
+        self.shared: dict[int, tuple[Any, Tensor]] = {}  # tensors whose memory is shared, by their arrays
+        self.copied: dict[int, tuple[Any, Tensor]] = {}  # tensors whose memory was copied, by their arrays
         self.arrays: dict[int, Any] = {}  # by their tensors
         self.rebuilt: list[tuple[Any, Any, list[tuple[Any, Any]]]] = []  # containers, what they became, with what items
         self.memo: dict[int, tuple[Any, Any]] = {}
-        self.device: torch.device | None = None  # where what comes back is to be
+        self.device: torch.device | None = None  # the device of the results
         self.trail: list[Any] = []  # where in the arguments we are
 
     def argument(self, one: Any) -> Any:
-        """What arrives."""
+        """The value that the function gets."""
         if type(one) in _PLAIN:
             return one
         if isinstance(one, Tensor):
@@ -390,18 +393,18 @@ class _Call:
         if tensor.requires_grad and torch.is_grad_enabled():
             if not options.detach:
                 raise RuntimeError(
-                    "argument 'tensor' requires grad, and autograd does not see what is done with arrays; pass "
-                    ".detach(), or give with_arrays gradients='detach', or the gradient, vjp="
+                    "argument 'tensor' requires grad, and autograd does not see work on arrays; pass "
+                    ".detach(), or give with_arrays gradients='detach' or a gradient, vjp="
                 )
             plain = tensor.detach()
         if tensor.device.type != "cpu":
             if tensor.device.type not in options.devices or not options.may_copy:
                 raise TypeError(
                     f"argument 'tensor' must be on device {' or '.join(sorted(options.devices))}, got {tensor.device}; "
-                    f"copy it with .cpu(), or let with_arrays do it, devices=('cpu', {tensor.device.type!r})"
+                    f"copy it with .cpu(), or let with_arrays copy it with devices=('cpu', {tensor.device.type!r})"
                 )
             if self.device not in (None, tensor.device):
-                raise ValueError(f"argument 'tensor' must be on {self.device} as the others, got {tensor.device}")
+                raise ValueError(f"argument 'tensor' must be on {self.device} like the others, got {tensor.device}")
             self.device = tensor.device
         if options.may_copy and (tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg()):
             array = to_numpy(plain, force=True)
@@ -414,7 +417,7 @@ class _Call:
         return array
 
     def mapped(self, container: Any, convert: Callable[[Any], Any], plain: frozenset[type]) -> Any:
-        """A container of what `convert` makes of the items: the same one, if all of them stay as they are."""
+        """A container of the converted items: the same one if `convert` changes none of them."""
         if id(container) in self.memo:
             return self.memo[id(container)][1]
         items = list(_items(container))
@@ -440,7 +443,7 @@ class _Call:
         return made
 
     def write_back(self) -> None:
-        """Items that the function has exchanged in a list, a dict or a dataclass are exchanged in the caller's."""
+        """Repeat in the caller's lists, dicts and dataclasses what the function has exchanged in ours."""
         rebuilt, self.rebuilt = self.rebuilt, []
         self.memo = {id(made): (made, container) for container, made, _ in rebuilt}
         for container, made, items in rebuilt:
@@ -448,7 +451,7 @@ class _Call:
                 _fill(container, [(key, self.result(value)) for key, value in _items(made)])
 
     def result(self, one: Any) -> Any:
-        """What is given back."""
+        """The converted result."""
         kind = type(one)
         if isinstance(one, np.ndarray):
             if id(one) in self.copied:
@@ -463,7 +466,7 @@ class _Call:
         return self.mapped(one, self.result, frozenset() if self.options.vjp else _SCALARS)
 
     def explain(self, error: Exception) -> None:
-        """Say in an error which argument it is about."""
+        """Name the argument in an error."""
         first, *rest = self.trail
         name = first if isinstance(first, str) else _parameters(self.function).get(first, first)
         where = f"argument {name!r}{''.join(f'[{key!r}]' for key in rest)} of {name_of(self.function)}"
@@ -471,7 +474,7 @@ class _Call:
 
 
 def _parameters(function: Callable[..., Any]) -> dict[int, str]:
-    """Names of positional parameters, as far as the function tells them."""
+    """The names of positional parameters; empty if the function has no signature."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # which some compiled functions raise
@@ -498,7 +501,8 @@ def _call(
     """The long way of `_function`."""
     tensors = list(tensors_in((args, kwargs), set()))
     if _is_torch_function_mode_enabled() or has_torch_function(tensors):
-        # Classes and modes that see functions of torch see this one; they call it again, and are not asked then.
+        # Classes and modes that intercept functions of torch intercept this one. They call it again, and are then
+        # inactive.
         return handle_torch_function(wrapper, tensors, *args, **kwargs)
     if options.vjp is not None and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         from interop.array_gradients import differentiated
@@ -519,7 +523,7 @@ def _call(
         raise
     try:
         result = function(*given, **named)
-    finally:  # what it has changed before it raised is changed
+    finally:  # also if it raises after it has changed something
         if call.rebuilt:
             call.write_back()
         if options.mutates_args:
@@ -528,7 +532,7 @@ def _call(
 
 
 def _check_mutated(function: Callable[..., Any], mutated: tuple[str | int, ...]) -> None:
-    """Names and positions that the function does not have are refused, as far as it tells what it has."""
+    """Reject names and positions that the function does not have, if it has a signature."""
     try:
         found = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -550,7 +554,7 @@ def _count_writes(
     function: Callable[..., Any], mutated: tuple[str | int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     values: dict[str | int, Any] = dict(enumerate(args)) | kwargs
-    with contextlib.suppress(TypeError, ValueError):  # of a function that does not tell, or calls that it refuses
+    with contextlib.suppress(TypeError, ValueError):  # if the function has no signature, or rejects the call
         signature = inspect.signature(function)
         given = signature.bind(*args, **kwargs).arguments
         values.update(given)
@@ -562,7 +566,7 @@ def _count_writes(
 
 
 def _callback(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
-    """A function of tensors, for those who call it with arrays."""
+    """A function of tensors, for callers with arrays."""
 
     @functools.wraps(function)
     def callback(*args: Any, **kwargs: Any) -> Any:
@@ -583,7 +587,7 @@ def _callback(function: Callable[..., Any], options: Options) -> Callable[..., A
 
 
 def _copy_back(array: Any, tensor: Any) -> None:
-    """What a callback has written to the copy of an array that could not be shared."""
+    """Copy back what a callback has written to the copy of an array that could not be shared."""
     if not (isinstance(array, ndarray) and isinstance(tensor, Tensor) and array.flags.writeable and array.size):
         return
     if tensor.data_ptr() != array.__array_interface__["data"][0]:
@@ -695,7 +699,7 @@ def _keep_from_compiler(function: Callable[..., Any], name: str) -> None:
 
 
 def _skip_frames(function: Callable[..., Any]) -> None:
-    """torch.compile looks into no frame of this code, nor below: NumPy's functions would become torch's."""
+    """Let torch.compile skip these frames and all below, because it would replace NumPy's functions by torch's."""
     try:
         from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 

@@ -9,44 +9,45 @@ __all__ = ["disable_buffer_protocol", "enable_buffer_protocol"]
 
 
 def enable_buffer_protocol(*, count_writes: str = "found") -> Setting:
-    """Let torch.Tensor and its subclasses export their memory: ``memoryview(tensor)``, and all that takes buffers.
+    """Let torch.Tensor and its subclasses export their memory to every consumer of buffers.
 
-    That is ``bytes(tensor)``, ``file.write(tensor)``, ``socket.send(tensor)``, ``numpy.asarray(tensor)``, and arguments
-    of compiled Cython code that are typed memoryviews, ``float[:, ::1]``. It holds for the whole process, until
-    `disable_buffer_protocol`; in ``with enable_buffer_protocol():`` until the end of the block.
+    Consumers are ``memoryview(tensor)``, ``bytes(tensor)``, ``file.write(tensor)``, ``socket.send(tensor)``,
+    ``numpy.asarray(tensor)``, and typed memoryviews, such as ``float[:, ::1]``, among the arguments of compiled Cython
+    code. The setting holds for the whole process, until `disable_buffer_protocol`; in
+    ``with enable_buffer_protocol():`` it holds until the end of the block.
 
-    What can be exported is what `as_memoryview` takes, and the memory is owned in the same way. A tensor whose memory a
-    memoryview or an array shares cannot be resized any more, as after ``tensor.numpy()``.
+    The tensors that can be exported are those that `as_memoryview` takes, and ownership is the same. A tensor whose
+    memory a memoryview or an array shares can no longer be resized, as after ``tensor.numpy()``.
 
-    A tensor that requires grad is refused, outside of ``torch.no_grad()``: gradients would be wrong, or missing. Only
-    ``bytes(tensor)`` reads it. Refused as well are classes that override ``__array__``, ``__array_interface__``,
-    ``__array_struct__``, ``numpy`` or ``__torch_function__``, and all while a TorchFunctionMode is active: NumPy then
-    calls ``tensor.__array__()``, which they see.
+    A tensor that requires grad raises outside of ``torch.no_grad()``, because gradients would be wrong or missing. Only
+    ``bytes(tensor)`` reads it. A class that overrides ``__array__``, ``__array_interface__``, ``__array_struct__``,
+    ``numpy`` or ``__torch_function__`` raises too, and so does every tensor while a TorchFunctionMode is active. NumPy
+    then calls ``tensor.__array__()``, which such a class or mode sees.
 
-    ``bytearray(tensor)`` of a tensor with one integer is as many zeros: Python takes it for a length, and does not ask
-    for a buffer. Write ``bytearray(memoryview(tensor))``.
+    ``bytearray(tensor)`` of a tensor with one integer makes that many zeros, because Python reads it as a length and
+    requests no buffer. Write ``bytearray(memoryview(tensor))``.
 
     Parameters
     ----------
     count_writes : {"found", "asked"}
-        When the tensor's version is counted up, by which backward finds out that saved values have changed. "found":
-        when an export ends, if the elements have changed since it began. Nothing that only reads is counted. A write is
-        missed if backward runs before the export ends; if the tensor was saved after it began; if there is more than
-        1 MiB of elements; and through ``numpy.ndarray(buffer=tensor)``, which ends it at once. The elements are read
-        twice for that, if the tensor has views or was saved for backward, and never else. "asked": when an export
-        begins that may be written to, whether or not anybody writes.
+        When to increment the tensor's version, by which backward finds out that saved values have changed. "found":
+        when an export ends, if the elements have changed since it began. Reading alone does not increment it. A write
+        goes unnoticed if backward runs before the export ends, if the tensor was saved after the export began, if the
+        elements have more than 1 MiB, or if it comes through ``numpy.ndarray(buffer=tensor)``, which ends the export at
+        once. If the tensor has views or was saved for backward, the check reads the elements twice; otherwise it reads
+        nothing. "asked": when a writable export begins, whether or not anybody writes.
 
     Returns
     -------
     context manager
-        It need not be used.
+        Using it is optional.
 
     Raises
     ------
     ValueError
-        If `count_writes` is something else.
+        If `count_writes` has another value.
     BufferError
-        Not from here, but from exports that cannot be: see `as_memoryview`.
+        From later exports of tensors that cannot be exported: see `as_memoryview`.
     """
     if count_writes == "found":
         return Setting(1)
@@ -56,5 +57,5 @@ def enable_buffer_protocol(*, count_writes: str = "found") -> Setting:
 
 
 def disable_buffer_protocol() -> Setting:
-    """Take back `enable_buffer_protocol`; in ``with``, until the end of the block. Buffers that are out stay valid."""
+    """Undo `enable_buffer_protocol`; in ``with``, until the end of the block. Existing exports stay valid."""
     return Setting(0)

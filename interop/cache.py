@@ -1,4 +1,4 @@
-"""``python -m interop cache``: what is kept on disk, and how to be rid of it."""
+"""``python -m interop cache``: show what is cached on disk, or remove it."""
 
 import json
 import shutil
@@ -16,17 +16,17 @@ def main(arguments: list[str]) -> None:
         prog="python -m interop cache",
         description=__doc__.partition(": ")[2],
         examples={
-            "python -m interop cache": "how much is kept, and where",
+            "python -m interop cache": "how much is cached, and where",
             "python -m interop cache --json": "the same, in bytes, for programs",
-            "python -m interop cache --clear": "remove it; what is asked for again is compiled again",
+            "python -m interop cache --clear": "remove it; the next use compiles again",
         },
     )
     group = command.add_mutually_exclusive_group()
-    group.add_argument("--show", action="store_true", help="say how much is kept, and where; the default")
-    group.add_argument("--clear", action="store_true", help="remove all that is not in use")
-    command.add_argument("--json", action="store_true", help="say it for programs: sizes are in bytes")
+    group.add_argument("--show", action="store_true", help="show how much is cached, and where (the default)")
+    group.add_argument("--clear", action="store_true", help="remove everything that is not in use")
+    command.add_argument("--json", action="store_true", help="print JSON, with sizes in bytes")
     options = command.parse_args(arguments)
-    from interop.jit.cache import limit  # here, because torch is imported with it
+    from interop.jit.cache import limit  # here, because it imports torch
 
     try:
         bound = limit()
@@ -54,8 +54,8 @@ def _show(bound: int, as_json: bool) -> None:
     for kind, title in (KINDS | {"nvrtc": "kernels compiled by NVRTC"}).items():
         print(f"{_mebibytes(sum(sizes[kind])):>12} {title} ({len(sizes[kind])})")
     print(
-        f"Beyond {_mebibytes(bound)} what was used longest ago is removed, NVRTC's apart; INTEROP_CACHE_LIMIT sets "
-        "the bound, INTEROP_CACHE_DIR the folder."
+        f"Beyond {_mebibytes(bound)} the least recently used entries are removed, except NVRTC's. INTEROP_CACHE_LIMIT "
+        "sets this limit, INTEROP_CACHE_DIR the folder."
     )
 
 

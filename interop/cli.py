@@ -1,4 +1,4 @@
-"""What the commands of ``python -m interop`` share: errors that are one line, and an argument parser that uses them."""
+"""Shared by the commands of ``python -m interop``: errors of one line, and an argument parser that raises them."""
 
 import argparse
 import errno
@@ -12,17 +12,17 @@ from interop.errors import Error
 
 USAGE = 2
 FAILED = 1
-INTERRUPTED = 128 + signal.SIGINT  # as a shell reports a process that a signal has ended
+INTERRUPTED = 128 + signal.SIGINT  # a shell reports a process that a signal ended so
 UNREAD = 128 + signal.SIGPIPE
-UNAVAILABLE = 77  # what automake's and Meson's tests skip with
+UNAVAILABLE = 77  # the status of a skipped test in automake and Meson
 
 STATUSES = {
     0: "done",
-    FAILED: "it failed, or the doctor found a problem",
+    FAILED: "the command failed, or the doctor found a problem",
     USAGE: "the arguments are wrong, and nothing was done",
-    UNAVAILABLE: "an experiment that this machine cannot run",
+    UNAVAILABLE: "this machine cannot run the experiment",
     INTERRUPTED: "interrupted by Ctrl-C",
-    UNREAD: "nobody reads the output any more, as behind `| head`",
+    UNREAD: "the reader of the output has ended, such as `head` in `| head`",
     128 + signal.SIGTERM: "ended by SIGTERM",
 }
 """The exit statuses of all commands, and what they mean."""
@@ -31,7 +31,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class CommandError(Error):
-    """Ends a command with a message of one line and an exit status: FAILED, or USAGE where the input was at fault."""
+    """Ends a command with a message of one line and an exit status: FAILED, or USAGE if the input is wrong."""
 
     def __init__(self, message: str, status: int = FAILED):
         super().__init__(message)
@@ -39,9 +39,9 @@ class CommandError(Error):
 
 
 class Parser(argparse.ArgumentParser):
-    """An `argparse.ArgumentParser` that raises `CommandError` where argparse would print its usage and exit.
+    """An `argparse.ArgumentParser` that raises `CommandError` instead of printing its usage and exiting.
 
-    Its help ends with `examples`, which are commands for a shell, and what each is for.
+    Its help ends with `examples`, which map commands for a shell to their purposes.
     """
 
     def __init__(self, *arguments: Any, examples: Mapping[str, str] | None = None, **options: Any):
@@ -61,13 +61,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(command: Callable[[], int]) -> int:
-    """Call `command`, and return its exit status; that of a process that ends by SIGPIPE where nobody reads its output.
+    """Call `command`, and return its exit status. It is that of a SIGPIPE if nobody reads the output.
 
-    So `... | head` ends quietly, as with other tools. SIGTERM ends it as an interrupt does, in order: no process that
-    it has started stays behind.
+    So `... | head` ends quietly, as with other tools. SIGTERM ends the command in order, as an interrupt does, with all
+    processes that it has started.
     """
     signal.signal(signal.SIGTERM, _end)
-    if sys.stdout is None:  # as where the process was started without one
+    if sys.stdout is None:  # if the process was started without one
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for as long as the process lives
     try:
         try:
@@ -86,9 +86,9 @@ def run(command: Callable[[], int]) -> int:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Where a shell asks what could come next, answer with what `parser` takes, and end the process.
+    """If a shell requests completions, answer with the arguments of `parser`, and end the process.
 
-    That needs argcomplete; without it there is no answer.
+    This needs argcomplete; without it there is no answer.
     """
     if "_ARGCOMPLETE" not in os.environ:
         return
@@ -104,12 +104,12 @@ def _end(number: int, _: object) -> NoReturn:
 
 
 def _drop_output() -> None:
-    """Python writes what is still in its buffers when it exits, and complains where it cannot."""
+    """At exit Python flushes its buffers, and prints an error if it cannot."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def positive_int(text: str) -> int:
-    """The type of an argument that counts something."""
+    """The type of an argument that is a count."""
     try:
         number = int(text)
     except ValueError:

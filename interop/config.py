@@ -1,7 +1,7 @@
 # PYTHON_ARGCOMPLETE_OK
-"""``interop-config``, or ``python -m interop config``: what other build systems compile and link modules with.
+"""``interop-config``, or ``python -m interop config``: compiler and linker flags for other build systems.
 
-Nothing is imported for it but this file and what finds torch and the compiler, so it takes little time.
+It imports only this file and the code that finds torch and the compiler, so it is quick.
 """
 
 import json
@@ -20,18 +20,18 @@ from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
 __all__ = ["config", "installed", "main", "script"]
 
 LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
-"""Torch's libraries that modules are linked to, those of `torch.utils.cpp_extension`."""
+"""Torch's libraries that modules are linked to, as in `torch.utils.cpp_extension`."""
 
 _OPTIONS = {
-    "pxd": "the folder of the declarations, for: cython -I",
+    "pxd": "the folder of the declarations, for cython -I",
     "include": "the folder of our C++ headers",
     "cflags": "the compiler's flags: folders of headers, C++20, OpenMP",
-    "ldflags": "the linker's flags: torch's folder of libraries, or what hides the symbols of a stable module",
+    "ldflags": "the linker's flags: torch's folder of libraries, or the flag that hides the symbols of a stable module",
     "libs": "the libraries",
-    "cmake": "the folder of the CMake package, for: cmake -Dinterop_DIR=...",
-    "suffix": "what the file names of modules end with",
+    "cmake": "the folder of the CMake package, for cmake -Dinterop_DIR=...",
+    "suffix": "the suffix of the file names of modules",
     "version": "the version of torch-interop",
-    "json": "all of it and more, for programs",
+    "json": "all of this and more, as JSON",
 }
 
 
@@ -39,21 +39,23 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
     """Run ``python -m interop config`` with `arguments`."""
     parser = Parser(
         prog=prog,
-        description="Print what other build systems compile and link modules with.",
+        description="Print compiler and linker flags for other build systems.",
         examples={
-            f"{prog} --json": "all of it, for programs",
+            f"{prog} --json": "everything, as JSON",
             f"cython --cplus -I $({prog} --pxd) m.pyx -o m.cpp": "translate, without the checks of `cythonize`",
             f"c++ -O2 -shared -fPIC $({prog} --cflags) m.cpp $({prog} --ldflags --libs) -o m.so": "compile and link",
         },
     )
     for name, text in _OPTIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
-    parser.add_argument("--stable", metavar="TORCH", help="for modules for this release of torch and later ones")
-    parser.add_argument("--py-limited-api", metavar="TAG", help="and for this CPython and later ones, such as cp312")
+    parser.add_argument(
+        "--stable", metavar="TORCH", help="flags for modules that run with this release of torch and later ones"
+    )
+    parser.add_argument("--py-limited-api", metavar="TAG", help="and with this CPython and later ones, such as cp312")
     options = vars(parser.parse_args(arguments))
     chosen = [name for name in _OPTIONS if options[name]]
     if not chosen:
-        parser.error(f"an option is missing; there are: {', '.join(f'--{name}' for name in _OPTIONS)}")
+        parser.error(f"an option is missing; the options are: {', '.join(f'--{name}' for name in _OPTIONS)}")
     try:
         abi = stable_abi(options["stable"], options["py_limited_api"])
     except ValueError as error:
@@ -86,19 +88,20 @@ def _script() -> int:
 
 
 def config(abi: StableABI | None = None) -> dict[str, Any]:
-    """What modules are compiled and linked with, those for this torch or those with a stable ABI.
+    """The flags that modules are compiled and linked with, for this torch or with a stable ABI.
 
     Returns
     -------
     dict
-        ``pxd``, ``include``, ``cmake`` and ``bootstrap`` are paths; ``include_dirs``, ``cflags``, ``library_dirs`` and
-        ``libraries`` lists for the compiler and the linker; ``version`` is that of this package, ``torch`` that of
-        torch, ``abi`` the name of its binary interface; ``suffix`` is what the file names of modules end with.
+        ``pxd``, ``include``, ``cmake`` and ``bootstrap`` are paths. ``include_dirs``, ``cflags``, ``library_dirs``,
+        ``ldflags`` and ``libraries`` are lists for the compiler and the linker. ``version`` is the version of this
+        package, ``torch`` that of torch, and ``abi`` the name of torch's binary interface. ``suffix`` is the suffix of
+        the file names of modules.
 
     Raises
     ------
     CommandError
-        If there is no torch, or this package was not built, or for another torch.
+        If torch is not installed, or this package was not built, or was built for another torch.
     """
     version, torch = installed()
     try:
@@ -137,7 +140,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
 
 
 def installed() -> tuple[str, Torch]:
-    """The version of this package, and the torch that is installed; `CommandError` if it was not built for that one."""
+    """The version of this package, and the installed torch; `CommandError` if the package was not built for it."""
     torch = find_torch()
     if torch is None:
         raise CommandError("torch is not installed in this environment; run: pip install torch")

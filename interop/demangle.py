@@ -1,4 +1,4 @@
-"""C++ declarations as text: `demangle` finds the one behind a linker's name, `split_arguments` takes it apart."""
+"""C++ declarations as text: `demangle` finds the one for a linker's name, `split_arguments` splits its arguments."""
 
 import ctypes
 import functools
@@ -19,7 +19,8 @@ def _demangler() -> tuple[Any, Any]:
 
 
 def demangle(symbol: str) -> str | None:
-    """The C++ declaration behind `symbol`, ``"saxpy(float*, float const*, float, long)"``; None if it is C's."""
+    """The C++ declaration of `symbol`, such as ``"saxpy(float*, float const*, float, long)"``; None for a symbol of
+    C."""
     if not symbol.startswith("_Z"):
         return None
     function, free = _demangler()

@@ -4,7 +4,7 @@ __all__ = ["Error"]
 
 
 class Error(Exception):
-    """The base of every exception class of torch-interop. Most are a builtin class as well, and can be caught as that.
+    """The base of every exception class of torch-interop. Most also derive from a builtin class.
 
-    A wrong argument raises a plain ``TypeError`` or ``ValueError``, and an operator of torch what torch raises.
+    A wrong argument raises a plain ``TypeError`` or ``ValueError``. Operators of torch raise torch's exceptions.
     """

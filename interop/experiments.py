@@ -1,4 +1,4 @@
-"""``python -m interop experiments``: runs those in docs/experiments of a checkout. A wheel has none of them."""
+"""``python -m interop experiments``: run the experiments in docs/experiments of a checkout. A wheel has none."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from interop.cli import CommandError
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-"""What the package `experiments` lies in, if this is a checkout."""
+"""The folder of the package `experiments`, if this is a checkout."""
 
 
 def main(arguments: list[str]) -> int | None:

@@ -1,4 +1,4 @@
-"""``python -m interop new NAME``: write a small, complete project that builds, tests and installs as it is."""
+"""``python -m interop new NAME``: write a small, complete project that is ready to build, test and install."""
 
 import importlib.metadata
 import keyword
@@ -17,28 +17,28 @@ __all__ = ["main", "write_project"]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 MAX_NAME = 200
-"""So that no name of a file has more than the 255 bytes that file systems take."""
+"""With it no file name has more than the 255 bytes that file systems accept."""
 
 PLACEHOLDER = "your_project"
-"""Stands for the project's name in the templates, in texts and in paths, so that they are valid files themselves."""
+"""Placeholder for the project's name in the texts and paths of the templates. It keeps the templates valid files."""
 
 TORCH = "your_torch"
-"""Stands for what the project asks for of torch: see `interop.abi.names.torch_requirement`."""
+"""Placeholder for the project's requirement for torch: see `interop.abi.names.torch_requirement`."""
 
 STABLE, LIMITED_API, PYTHON = "your_stable", "your_limited_api", "your_python"
-"""Stand for the arguments of a stable module, and for the oldest CPython that it runs with."""
+"""Placeholders for the arguments of a stable module, and for the oldest CPython that it runs with."""
 
 REQUIRES_PYTHON = '">=3.11"'
-"""Stands for that CPython in pyproject.toml, which would not be valid with another placeholder."""
+"""Placeholder for that CPython in pyproject.toml, which would be invalid with another placeholder."""
 
 VECTORCALL = (3, 12)
-"""The first CPython whose Limited API has it. A call of what is made for an older one costs more."""
+"""The first CPython whose Limited API has vectorcall. Calls of a module for an older one cost more."""
 
 FREE_THREADED = "# cython: freethreading_compatible=True\n"
 """The line for a source of Cython whose module needs no GIL."""
 
 RENAMED = {"gitignore": ".gitignore"}
-"""Files that would mean something under their own name where the templates lie."""
+"""Files whose real names would have a meaning in the folder of the templates."""
 
 _CYTHONS = "cdef cpdef cimport ctypedef include nogil libc libcpp cpython openmp ATen c10"
 _PACKAGES = (
@@ -54,18 +54,18 @@ TAKEN = {
         sys.stdlib_module_names, "the name of a module of Python's own that it would hide, or that hides it"
     ),
     **dict.fromkeys(_CYTHONS.split(), "a word of Cython, or the name of declarations that it would hide"),
-    **dict.fromkeys(_FOLDERS.split(), "the name of something else in a project, which tools look for"),
+    **dict.fromkeys(_FOLDERS.split(), "a name that tools look for in a project"),
     **dict.fromkeys(_PACKAGES.split(), "the name of a package, or of one that builds, tests or runs the project"),
     **dict.fromkeys(keyword.kwlist, "a word of Python"),
 }
-"""Names that break a project, and why. pip takes them for the same in capitals, and with other dashes."""
+"""Names that break a project, and why. For pip, capitals and other dashes make no difference."""
 
 
 def main(arguments: list[str]) -> None:
     """Run ``python -m interop new`` with `arguments`."""
     parser = Parser(
         prog="python -m interop new",
-        description="Write a project with a Cython module that uses torch's tensors, into a new folder NAME.",
+        description="Write a project with a Cython module that uses torch's tensors into a new folder NAME.",
         examples={
             "python -m interop new cells": "a module, its test, and a setup.py of a few lines",
             "python -m interop new kernels --cuda": "an operator for torch.ops, with a CUDA kernel",
@@ -73,17 +73,19 @@ def main(arguments: list[str]) -> None:
         },
     )
     parser.add_argument("name", metavar="NAME", help="the name of the package")
-    parser.add_argument("--cuda", action="store_true", help="with a CUDA kernel, behind an operator for torch.ops")
-    parser.add_argument("--cmake", action="store_true", help="built by CMake with scikit-build-core, not by setuptools")
+    parser.add_argument("--cuda", action="store_true", help="add a CUDA kernel, behind an operator for torch.ops")
+    parser.add_argument(
+        "--cmake", action="store_true", help="build with CMake and scikit-build-core instead of setuptools"
+    )
     parser.add_argument(
         "--stable",
         metavar="TORCH",
         nargs="?",
         const=".".join(map(str, MINIMUM_STABLE)),
-        help="compiled once for this release of torch and later ones, %(const)s if it is not given, and many CPythons",
+        help="compile once for this release of torch (%(const)s if not given) and later ones, and many CPythons",
     )
     parser.add_argument(
-        "--free-threaded", action="store_true", help="whose modules say that they need no GIL, for a Python without"
+        "--free-threaded", action="store_true", help="declare that the modules need no GIL, for a free-threaded Python"
     )
     options = parser.parse_args(arguments)
     if options.cuda and options.cmake:
@@ -95,7 +97,7 @@ def main(arguments: list[str]) -> None:
     files = write_project(options.name, Path(), options.cuda, options.cmake, options.free_threaded, options.stable)
     print("\n".join(map(str, files)))
     steps = [f"cd {options.name}", 'pip install --no-build-isolation ".[test]"', "python -m pytest"]
-    if options.cmake:  # which need not be there, as what setuptools needs is
+    if options.cmake:  # which may be missing, unlike the requirements of setuptools
         steps.insert(0, 'pip install "scikit-build-core>=0.10" cmake ninja')
     print("\n  ".join(["\nNext:", *steps]))
 
@@ -110,15 +112,15 @@ def write_project(
 ) -> list[Path]:
     """Write a project into the new folder `name` in `parent`, and return its files, relative to `parent`.
 
-    With `cuda` it has a CUDA kernel, with `cmake` it is built by CMake, with `free_threaded` its modules say that they
+    With `cuda` it has a CUDA kernel, with `cmake` CMake builds it, with `free_threaded` its modules declare that they
     need no GIL, and with `stable` it is for that release of torch and later ones. `CommandError` if the name or the
-    release will not do, there is such a folder already, or it cannot be written.
+    release is not accepted, the folder exists, or it cannot be written.
     """
     _check_name(name)
     values = {PLACEHOLDER: name, **_versions(stable)}
     folder = parent / name
     if folder.exists() or folder.is_symlink():
-        raise CommandError(f"there is a {str(folder)!r} already: choose another name, or another folder to run this in")
+        raise CommandError(f"{str(folder)!r} exists already: choose another name, or run this in another folder")
     # The later ones replace files of the earlier ones.
     layers = ["project", "cmake" if cmake else "setuptools"]
     layers += [layer for layer, wanted in (("cuda", cuda), ("stable", stable)) if wanted]
@@ -140,13 +142,13 @@ def write_project(
             target.write_text(text, encoding="utf-8")
             written.append(target.relative_to(parent))
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)  # no half of a project
+        shutil.rmtree(folder, ignore_errors=True)  # leave no half of a project
         raise CommandError(f"cannot write {folder}: {error.strerror}") from error
     return written
 
 
 def _versions(stable: str | None) -> dict[str, str]:
-    """What stands in the project for the placeholders of releases."""
+    """The texts for the placeholders of releases."""
     if stable is None:
         torch = find_torch()
         return {TORCH: torch.requirement if torch else "torch"}
@@ -171,7 +173,7 @@ def _check_name(name: str) -> None:
         raise CommandError(f"NAME must be an identifier of Python, in ASCII{instead}; got {name!r}", USAGE)
     if len(name) > MAX_NAME:
         raise CommandError(
-            f"NAME must have {MAX_NAME} characters at most, since files are named after it, and has {len(name)}; take "
+            f"NAME must have at most {MAX_NAME} characters, because it names files, and has {len(name)}; choose "
             "a shorter one",
             USAGE,
         )
@@ -179,16 +181,16 @@ def _check_name(name: str) -> None:
     if reason:
         proposed = name.strip("_") if name.strip("_") != name else f"my_{name}"
         instead = f", such as {proposed!r}" if proposed.isidentifier() and not _conflict(proposed) else ""
-        raise CommandError(f"NAME must be a name of its own, and {name!r} is {reason}; take another{instead}", USAGE)
+        raise CommandError(f"NAME must be a name of its own, and {name!r} is {reason}; choose another{instead}", USAGE)
 
 
 def _conflict(name: str) -> str | None:
-    """Why a project must not be called that; None if it may."""
+    """Why a project must not have this name; None if it may."""
     if name.strip("_") != name:
-        return "none that pip accepts, because of the underscore at its end"
+        return "a name that pip does not accept, because it ends in an underscore"
     if name in TAKEN:
         return TAKEN[name]
-    # For pip these are the same, and it would replace one by the other.
+    # For pip these are the same project, and it would replace one by the other.
     packages = {_normal(package) for package in _PACKAGES.split()}
     return TAKEN["torch"] if _normal(name) in packages else _installed(name)
 
@@ -198,12 +200,12 @@ def _normal(name: str) -> str:
 
 
 def _installed(name: str) -> str | None:
-    """What is said of a package that is installed already; None if there is none."""
+    """A description of the installed package of this name; None if there is none."""
     try:
         found = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
         spec = PathFinder.find_spec(name)
         return f"a module that is installed, {spec.origin}" if spec is not None and spec.origin else None
     if found.read_text("direct_url.json") is not None:
-        return None  # installed from a folder: the same project, perhaps, that is begun anew
+        return None  # installed from a folder: perhaps the same project, started again
     return f"a package that is installed, in version {found.version}, which pip would replace"

@@ -1,8 +1,8 @@
-"""Once this module is imported, functions that Numba compiles take tensors as arrays: ``import interop.numba``.
+"""After ``import interop.numba``, functions that Numba compiles take tensors as arrays.
 
-Without it, and with the buffer protocol enabled, they take them as buffers, which have fewer attributes and methods
-there. What such a function returns are arrays. One with signatures of its own, ``@njit("f8(f8[:])")``, takes arrays
-alone, and tensors by way of `interop.with_arrays`.
+Without it, and with the buffer protocol enabled, they take tensors as buffers, which have fewer attributes and methods
+in Numba. Such a function returns arrays. A function with explicit signatures, ``@njit("f8(f8[:])")``, takes only
+arrays; `interop.with_arrays` lets it take tensors.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ __all__ = ["TensorType"]
 
 
 class TensorType(types.Array):
-    """The type, to Numba, of a ``torch.Tensor`` whose memory `to_numpy` can share: an array in every respect."""
+    """Numba's type for a ``torch.Tensor`` whose memory `to_numpy` can share: an array in every respect."""
 
     def __init__(self, array: types.Array):
         super().__init__(array.dtype, array.ndim, array.layout, not array.mutable, f"Tensor({array})", array.aligned)
@@ -35,7 +35,7 @@ def _typeof(tensor: torch.Tensor, _: Any) -> TensorType:
 
 @unbox(TensorType)
 def _unbox(kind: TensorType, tensor: Any, context: Any) -> NativeValue:
-    """The memory belongs to an array that is made for the call, and this to Numba's own reference."""
+    """An array made for the call owns the memory, and Numba's own reference owns the array."""
     builder, api = context.builder, context.pyapi
     converter = api.unserialize(api.serialize_object(to_numpy))
     array = api.call_function_objargs(converter, [tensor])

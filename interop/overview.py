@@ -1,4 +1,4 @@
-"""What ``python -m interop`` says without a command: whether all is ready, and what can be done next."""
+"""The text of ``python -m interop`` without a command: whether everything is ready, and what to do next."""
 
 import shlex
 from pathlib import Path
@@ -11,7 +11,7 @@ __all__ = ["overview"]
 
 
 def overview() -> str:
-    """A few lines about this environment and the current folder, for which torch is not imported."""
+    """A few lines about this environment and the current folder, without importing torch."""
     try:
         version, torch = installed()
     except CommandError as error:
@@ -23,10 +23,10 @@ def overview() -> str:
         load = f"import interop; print(interop.load({sources[0]!r}))"
         steps = {f"python -c {shlex.quote(load)}": "compile that module and import it"}
     else:
-        steps = {"python -m interop new cells": "write a project that builds, tests and installs as it is"}
+        steps = {"python -m interop new cells": "write a project that is ready to build, test and install"}
     if DOCS.is_dir():  # a checkout
-        steps["python -m interop experiments lltm"] = "train a cell in Cython, beside its twins in Python and C++"
-    steps["python -m interop doctor"] = "look at the compiler and all else that builds need"
+        steps["python -m interop experiments lltm"] = "train a cell in Cython, and the same in Python and C++"
+    steps["python -m interop doctor"] = "check the compiler and everything else that builds need"
     width = max(map(len, steps))
     lines = [f"  {step:<{width}}  # {purpose}" for step, purpose in steps.items()]
     return "\n".join([f"torch-interop {version} is ready, for torch {torch.version}. Next:", *lines])

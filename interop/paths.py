@@ -1,4 +1,4 @@
-"""The folders of the declarations, headers and sources that modules are built with, and the folder of the cache."""
+"""The folders of the declarations, headers and sources for building modules, and the folder of the cache."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ def get_include() -> str:
 
 
 def get_stable_dir() -> str:
-    """The folder whose ``pxd`` and ``include`` come before the two above, for modules for many releases of torch."""
+    """The folder whose ``pxd`` and ``include`` precede the two above in builds for many releases of torch."""
     return _find("stable", "stable")
 
 
@@ -40,38 +40,38 @@ def get_cmake_dir() -> str:
 
 
 def get_cache_dir() -> Path:
-    """The folder for what is kept between runs: compiled modules, precompiled headers, what NVRTC made.
+    """The folder of the cache: compiled modules, precompiled headers and NVRTC's kernels.
 
-    It is ``$INTEROP_CACHE_DIR``, else ``torch-interop`` in ``$XDG_CACHE_HOME`` or ``~/.cache``; for a user without a
-    home, or with one in which others can write, a folder of this user's where temporary files lie.
+    It is ``$INTEROP_CACHE_DIR``, else ``torch-interop`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. For a user who has no
+    home, or whose home others can write to, it is a folder of this user's beside temporary files.
     """
     own = os.environ.get("INTEROP_CACHE_DIR")
     if own:
         return Path(own).absolute()
-    # The specification of these folders says that a relative one is to be ignored.
+    # The specification says to ignore a relative path here.
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base) and os.environ.get("HOME") != "":  # of which Python would make /.cache
+    if not os.path.isabs(base) and os.environ.get("HOME") != "":  # Python would turn it into /.cache
         base = os.path.expanduser("~/.cache")
     return Path(base, "torch-interop") if os.path.isabs(base) and _is_private(base) else _temporary()
 
 
 @functools.cache
 def _is_private(base: str) -> bool:
-    """Whether nobody else can put a folder in the place of one that is made there; else that is noted.
+    """Whether nobody else can replace a folder that is made there. If somebody can, note it.
 
-    In containers, homes of other users and of groups are common, and nobody there has chosen them.
+    In containers, homes of other users and of groups are common, and not the user's choice.
     """
     for folder in (Path(base), *Path(base).parents):
         try:
             with open_folder(folder):
                 return True
         except NotPrivateError as error:
-            note(f"torch-interop keeps what it compiles in {_temporary()}, and not in {base}: {error}")
+            note(f"torch-interop keeps compiled modules in {_temporary()}, not in {base}: {error}")
             return False
         except FileNotFoundError:
-            continue  # it will be made, for us alone
+            continue  # it will be created, for us alone
         except OSError:
-            break  # whoever uses it says what is wrong
+            break  # its user reports the problem
     return True
 
 
@@ -80,19 +80,19 @@ def _temporary() -> Path:
 
 
 def make_cache_dir() -> Path:
-    """The same folder, made if it was not there; it holds code that will be run, so nobody else may write to it.
+    """The same folder, created if it is missing. It holds code that will run, so nobody else may write to it.
 
-    Where that is not so and cannot be changed, a `NotPrivateError` says what to do.
+    If others can, and that cannot be changed, a `NotPrivateError` says what to do.
     """
     folder = get_cache_dir()
     make_folders(folder)
-    with open_folder(folder.parent) as parent:  # from here on nobody else can put another in the folder's place
+    with open_folder(folder.parent) as parent:  # from here on nobody else can replace the folder
         state = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISLNK(state.st_mode):
         check(str(folder), state)
         if folder == _temporary():
             raise NotPrivateError(
-                f"the cache {folder} is a link to {os.readlink(folder)}, and no folder; remove it, or name a folder of "
+                f"the cache {folder} is a link to {os.readlink(folder)}, not a folder; remove it, or name a folder of "
                 "your own in the environment variable INTEROP_CACHE_DIR"
             )
     keep_private(folder, {"jit", "nvrtc"})
@@ -100,9 +100,9 @@ def make_cache_dir() -> Path:
 
 
 def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
-    """Take from others the right to write to a folder of ours; `NotPrivateError` if that is impossible.
+    """Revoke the right of others to write to a folder of ours; `NotPrivateError` if that is impossible.
 
-    With `names`, one that holds anything else is not ours alone, and stays as it is.
+    With `names`, a folder that holds anything else is not ours alone, and stays unchanged.
     """
     state = os.stat(folder)
     mode = stat.S_IMODE(state.st_mode)
@@ -111,7 +111,7 @@ def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
             f"INTEROP_CACHE_DIR must be a folder for one user alone, and others use {folder}: name a folder below it"
         )
     if mode & 0o022 and state.st_uid == os.geteuid():
-        # One that was made under a umask such as 002.
+        # It was created under a umask such as 002.
         with contextlib.suppress(OSError):
             os.chmod(folder, 0o700)
     check(str(folder), os.stat(folder))

@@ -1,7 +1,7 @@
-"""Folders and files of code that will be run: nobody else may own them, or be able to write to them.
+"""Folders and files of code that will run: nobody else may own them, or be able to write to them.
 
-A path is followed from the root of the file system by descriptors, and each folder on it is checked. So nobody else can
-put something in the place of what was checked.
+The code follows a path by descriptors from the root of the file system, and checks each folder on it. So nobody else
+can replace a folder after its check.
 """
 
 import contextlib
@@ -29,22 +29,23 @@ __all__ = [
 _MAX_LINKS = 40  # as in Linux
 
 _notes: dict[str, bool] = {}
-"""What there is to say, and whether it has been said."""
+"""The notes to show, and whether each was shown."""
 
 
 class NotPrivateError(Error, PermissionError):
-    """Somebody else owns a part of a path, or can write to it."""
+    """Another user owns a part of a path, or can write to it."""
 
 
 class WritableError(NotPrivateError):
-    """It is ours, and others can write to it."""
+    """The folder or file is ours, and others can write to it."""
 
 
 @contextlib.contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """A descriptor of a folder that nobody else can write to, and in whose place nobody else can put another.
+    """A descriptor of a folder that nobody else can write to or replace.
 
-    Links are followed if they are ours or root's. `NotPrivateError` if somebody else could, OSError if there is none.
+    Links are followed if they are ours or root's. `NotPrivateError` if another user could, OSError if there is no
+    folder.
     """
     rest, at, links = [*reversed(path.absolute().parts)], "/", 0
     folder = os.open(at, os.O_PATH | os.O_CLOEXEC)
@@ -77,10 +78,10 @@ def open_folder(path: Path) -> Iterator[int]:
 def open_file(folder: int, path: Path) -> BufferedReader:
     """The file at `path`, in a folder from `open_folder`, for reading.
 
-    `NotPrivateError` if it is somebody else's, or others can write to it; OSError if there is none, or it is no regular
-    file, but a link perhaps.
+    `NotPrivateError` if it belongs to another user, or others can write to it. OSError if there is no file, or it is
+    not a regular file, such as a link.
     """
-    # Without waiting for somebody who writes to a pipe.
+    # O_NONBLOCK, because opening a pipe would wait for a writer.
     try:
         handle = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
@@ -89,7 +90,7 @@ def open_file(folder: int, path: Path) -> BufferedReader:
     try:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
-            raise OSError(errno.EINVAL, "no regular file", str(path))
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
         check(str(path), state)
     except BaseException:
         os.close(handle)
@@ -98,45 +99,45 @@ def open_file(folder: int, path: Path) -> BufferedReader:
 
 
 def is_damage(error: OSError) -> bool:
-    """Whether something else lies in the place of a file of ours, perhaps put there by others.
+    """Whether something has replaced a file of ours, perhaps by another user.
 
-    Other errors can pass, as one of a disk far away.
+    Other errors can be temporary, such as those of a remote disk.
     """
     codes = (errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.EISDIR, errno.ENOTDIR)
     return isinstance(error, WritableError) or error.errno in codes
 
 
 def seal(name: str, text: bytes) -> bytes:
-    """A text that begins with an object of JSON, with a hash of it in front, by which `unseal` knows it.
+    """A text that begins with a JSON object, with its hash in front, by which `unseal` recognises it.
 
-    The hash is also of the `name` of what it belongs to, so that it is not taken for another's.
+    The hash includes the `name` of the text's owner, so that the text is not accepted under another name.
     """
     value = hashlib.sha256(os.fsencode(name) + b"\n" + text[1:]).hexdigest()
     return b'{"sha256": "%s", ' % value.encode() + text[1:]
 
 
 def unseal(name: str, data: bytes) -> bytes | None:
-    """What was given to `seal` under that name; None if it was something else."""
+    """The text that `seal` got under that name; None if `text` is anything else."""
     text = b"{" + data[len(seal("", b"")) :]
     return text if data == seal(name, text) else None
 
 
 def digest(file: BufferedReader) -> str:
-    """A hash of what stands in a file."""
+    """A hash of a file's content."""
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check(path: str, state: os.stat_result) -> None:
-    """Raise `NotPrivateError` if the file or folder of that state is somebody else's, or others can write to it."""
+    """Raise `NotPrivateError` if the file or folder of that state is another user's, or others can write to it."""
     mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
-    risk = f"who could put modules there that would run as yours, and you are {_user(us)}"
+    risk = f"who could put modules there that would run with your rights, and you are {_user(us)}"
     advice = "name a folder of your own elsewhere in the environment variable INTEROP_CACHE_DIR"
-    # Where root has no number, in a container of another user's, the root of the file system is still root's. Of other
-    # folders nobody knows: all who have no number there look like one.
+    # In a container of another user's, in which root has no number, the root of the file system is still root's.
+    # Nothing is known of other folders, because all users without a number there look the same.
     if state.st_uid not in (0, us) and path != "/":
         raise NotPrivateError(f"{path} belongs to {_user(state.st_uid)}, {risk}; {advice}")
     if stat.S_ISLNK(state.st_mode) or (stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
-        return  # in /tmp others can take away what is theirs alone
+        return  # in /tmp users can remove only their own files
     if mode & 0o002 or (mode & 0o020 and (_has_list(path) or not _is_only_ours(state.st_gid, us))):
         text = f"{path} can be written to by others (its mode is {mode:o}), {risk}; "
         if state.st_uid == us:
@@ -146,9 +147,9 @@ def check(path: str, state: os.stat_result) -> None:
 
 @functools.cache
 def _is_only_ours(group: int, us: int) -> bool:
-    """Whether a group has one user, as many systems make one for each: what that may write, nobody else may.
+    """Whether a group has one user, because many systems make a group for each user.
 
-    Root's is not one: what runs under a number of its own, as in containers, is often in it.
+    Root's group does not count: a process with a number of its own, as in containers, is often in it.
     """
     with contextlib.suppress(KeyError):
         name, found = pwd.getpwuid(us).pw_name, grp.getgrgid(group)
@@ -158,7 +159,7 @@ def _is_only_ours(group: int, us: int) -> bool:
 
 
 def _has_list(path: str) -> bool:
-    """Whether there is a list of who may do what, for which the bits of the group stand then."""
+    """Whether there is an access control list; the bits of the group then stand for the list."""
     try:
         os.getxattr(path, "system.posix_acl_access")
     except OSError as error:
@@ -167,7 +168,7 @@ def _has_list(path: str) -> bool:
 
 
 def make_folders(path: Path) -> None:
-    """Make a folder, and those above it that there are not, for their owner alone whatever the umask is."""
+    """Make a folder and its missing parents, for their owner alone whatever the umask is."""
     for folder in (*reversed(path.parents), path):
         with contextlib.suppress(FileExistsError):
             if not folder.is_dir():
@@ -177,21 +178,21 @@ def make_folders(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder and all that is in it, as far as that is possible."""
+    """Remove a file, or a folder with its content, as far as possible."""
     with contextlib.suppress(OSError):
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)
 
 
 def note(text: str) -> None:
-    """Have `warn` say something, once in a process."""
+    """Let `warn` show a note, once in a process."""
     _notes.setdefault(text, False)
 
 
 def warn() -> None:
-    """Say what was noted, in one warning.
+    """Show all notes in one warning.
 
-    This comes last: a warning can be an error, and nothing is to be left half done.
+    Call this last, because a warning can be an error, which must not leave anything half done.
     """
     texts = [text for text, said in list(_notes.items()) if not said]
     _notes.update(dict.fromkeys(texts, True))
@@ -200,8 +201,10 @@ def warn() -> None:
 
 
 def damaged(path: Path) -> str:
-    """The text to note where what is kept at `path` is not used."""
-    return f"torch-interop has made {path} anew: what lay there was damaged, or changed by others than torch-interop"
+    """The note for content at `path` that is not used."""
+    return (
+        f"torch-interop has rebuilt {path}: its content was damaged, or changed by something other than torch-interop"
+    )
 
 
 def _user(number: int) -> str:

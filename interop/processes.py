@@ -1,8 +1,8 @@
-"""Commands that end when this process does, however it ends.
+"""Commands that end with this process, however it ends.
 
-A compiler starts others. A signal at the end of its parent, which Linux can send, goes to the first alone, and a group
-of their own would take Ctrl-C from them. So a shell waits for the end of this process. Then it ends all processes that
-have a mark in their environment, which each hands on to those that it starts.
+A compiler starts other processes. Linux can signal a process at the end of its parent, but only the first process would
+get that signal. A process group of their own would keep Ctrl-C from them. So a shell waits for the end of this process.
+Then it ends all processes with a mark in their environment, which child processes inherit.
 """
 
 import contextlib
@@ -17,8 +17,9 @@ __all__ = ["end_with_parent", "ended_with_us"]
 
 MARK = "INTEROP_PROCESS"
 
-# It reads a line with the signal to send, or with none; or to the end, where nobody can write one any more. Then it
-# sends a second one, to what had not begun yet, or does not mind. The first lets them remove their files.
+# It reads a line with the signal to send, or an empty line. At the end of the pipe, when nobody can write any more, it
+# sends a second signal, to processes that had not started yet or ignore the first. The first lets them remove their
+# files.
 _WATCH = """
 trap "" HUP INT QUIT TERM
 read -r line && [ -z "$line" ] && exit
@@ -34,12 +35,12 @@ done
 _PR_SET_PDEATHSIG = 1
 
 _ends: set[int] = set()
-"""Those that only this process has of the pipes to the shells, so that its end closes them."""
+"""The ends of the pipes to the shells that only this process has, so that its end closes them."""
 
 
 @contextlib.contextmanager
 def ended_with_us() -> Iterator[dict[str, str]]:
-    """Variables to add to the environment of commands, which are ended if this process ends before the context does."""
+    """Variables to add to the environment of commands that must end if this process ends before the context does."""
     mark = {MARK: secrets.token_hex(16)}
     read, write = os.pipe()
     _ends.add(write)
@@ -61,7 +62,7 @@ def ended_with_us() -> Iterator[dict[str, str]]:
 def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:
     null = subprocess.DEVNULL
     variables = {"PATH": os.environ.get("PATH", os.defpath)}
-    with contextlib.suppress(OSError):  # without a shell, commands go on as they would anyhow
+    with contextlib.suppress(OSError):  # without a shell, commands go on as usual
         return subprocess.Popen(
             ["sh", "-c", _WATCH, "sh", mark], stdin=read, stdout=null, stderr=null, cwd="/", env=variables
         )
@@ -69,7 +70,7 @@ def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:
 
 
 def _dismiss(shell: subprocess.Popen[bytes] | None, write: int, last: bytes) -> None:
-    """Lets the shell end; before that, it sends the signal `last`."""
+    """Let the shell end, after it has sent the signal `last`."""
     if shell and write in _ends:  # in a child process it is closed, and may be another file's by now
         with contextlib.suppress(OSError):
             os.write(write, last + b"\n")
@@ -77,7 +78,7 @@ def _dismiss(shell: subprocess.Popen[bytes] | None, write: int, last: bytes) -> 
 
 
 def end_with_parent() -> None:
-    """In a process that was forked: end it with the thread that has forked it."""
+    """In a forked process: end it with the thread that forked it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -1,7 +1,7 @@
-"""What makes one file run under many releases of torch, and of CPython: macros that hold its code to their promises.
+"""Macros for modules that run under many releases of torch and CPython: they restrict the code to stable functions.
 
-Torch promises that the functions of its C shim stay, CPython that those of its Limited API do. Nothing here imports
-torch, which takes seconds.
+Torch promises to keep the functions of its C shim, and CPython those of its Limited API. Nothing here imports torch,
+which takes seconds.
 """
 
 import importlib.machinery
@@ -21,26 +21,26 @@ MINIMUM_LIMITED_API = (3, 11)
 """The first release of CPython whose Limited API has buffers, which typed memoryviews need."""
 
 VISIBILITY = "-fvisibility=hidden"
-"""The flag for the compiler. What others found of a module, another one or a torch may have under the same name."""
+"""The flag for the compiler. Without it, a module's symbols could clash with those of another module or of torch."""
 
 _TORCH, _PYTHON = "INTEROP_STABLE", "INTEROP_LIMITED_API"
 
 
 def export_flag() -> str:
-    """The flag for the linker, with which others find nothing in a module but its entry point."""
+    """The flag for the linker that hides all symbols of a module but its entry point."""
     return f"-Wl,--version-script={os.path.join(get_stable_dir(), 'include', 'interop', 'exports.map')}"
 
 
 @dataclass(frozen=True)
 class StableABI:
-    """The oldest torch that a module runs with, and the oldest CPython: without the latter, only that of the build."""
+    """The oldest torch that a module runs with, and the oldest CPython: without the latter, only the build's."""
 
     torch: str  # such as "2.11"
     python: str | None = None  # such as "cp312"
 
     @property
     def macros(self) -> list[tuple[str, str | None]]:
-        """Macros for the compiler. Those of torch turn what is promised later, or not at all, into errors."""
+        """Macros for the compiler. With torch's macros, functions that are promised later or not at all are errors."""
         major, minor = map(int, self.torch.split("."))
         found: list[tuple[str, str | None]] = [
             ("TORCH_TARGET_VERSION", f"0x{major:02x}{minor:02x}{0:012x}"),
@@ -56,7 +56,7 @@ class StableABI:
 
     @property
     def suffix(self) -> str:
-        """What the file names of such modules end with."""
+        """The suffix of the file names of such modules."""
         suffixes = importlib.machinery.EXTENSION_SUFFIXES
         return next(one for one in suffixes if one.startswith(".abi3")) if self.python else suffixes[0]
 
@@ -64,7 +64,7 @@ class StableABI:
 def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | None:
     """The ABI that these arguments of `interop.build.Extension` ask for; None without `stable`.
 
-    ValueError if an argument is none that can be built here.
+    ValueError if an argument is wrong, or cannot be built here.
     """
     if stable is None:
         if py_limited_api:
@@ -98,14 +98,14 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
         )
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise ValueError(
-            f"py_limited_api must be left out, got {py_limited_api!r}: a free-threaded CPython, as this one is, has no "
+            f"py_limited_api must be left out, got {py_limited_api!r}: a free-threaded CPython, like this one, has no "
             "Limited API"
         )
     return StableABI(_dotted(release), _tag((3, int(found[1]))))
 
 
 def of_macros(macros: Iterable[tuple[str, str | None]]) -> StableABI | None:
-    """The ABI that an extension with these macros is compiled for; None if it is no stable one."""
+    """The ABI that an extension with these macros is compiled for; None if it is not a stable one."""
     values = {name: (value or "").strip('"') for name, value in macros}
     return StableABI(values[_TORCH], values.get(_PYTHON)) if _TORCH in values else None
 

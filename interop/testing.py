@@ -20,24 +20,25 @@ def check_dynamic_shapes(
     make_arguments: Callable[[int], Sequence[Any]],
     sizes: Iterable[int] = (5, 8, 13, 3, 21),
 ) -> None:
-    """Check that an operator is compiled once for tensors of any size, forward and backward, and computes the same.
+    """Check that torch compiles an operator once for tensors of any size, forward and backward, with the same results.
 
-    `function` is compiled by ``torch.compile(fullgraph=True, dynamic=True)`` and called for each size. Where the
-    results require a gradient, those of the arguments are compared as well. It resets the state of torch's compiler.
+    The check compiles `function` by ``torch.compile(fullgraph=True, dynamic=True)`` and calls it for each size. If the
+    results require a gradient, the check compares the gradients of the arguments too. It resets the state of torch's
+    compiler.
 
     Parameters
     ----------
     function
-        An operator, ``torch.ops.demo.rows``, or a function that calls some. It changes no argument.
+        An operator, such as ``torch.ops.demo.rows``, or a function that calls operators. It must change no argument.
     make_arguments
-        Makes the arguments for one size: ``lambda n: (torch.randn(n, n + 1, requires_grad=True),)``.
+        A function that makes the arguments for one size: ``lambda n: (torch.randn(n, n + 1, requires_grad=True),)``.
     sizes
-        The sizes, of which none is 0 or 1: for these torch always compiles anew.
+        The sizes. None may be 0 or 1, because torch always recompiles for these.
 
     Raises
     ------
     AssertionError
-        If it is compiled a second time, with torch's reason; or if a result or gradient is another than without
+        If torch compiles it a second time, with torch's reason; or if a result or gradient differs from that without
         ``torch.compile``, by `torch.testing.assert_close`.
     """
     compiled: Counter[str] = Counter()
@@ -63,10 +64,10 @@ def check_dynamic_shapes(
             with different, torch._dynamo.config.patch(error_on_recompile=True):
                 found = _results_and_gradients(dynamic, arguments)
         except RecompileError as error:
-            raise AssertionError(f"compiled anew for the arguments of size {size}: {error}") from None
+            raise AssertionError(f"recompiled for the arguments of size {size}: {error}") from None
         again = [direction for direction, count in compiled.items() if count > 1]
         if again:
-            raise AssertionError(f"compiled anew for the arguments of size {size}, {again[0]}")
+            raise AssertionError(f"recompiled for the arguments of size {size}, {again[0]}")
         torch.testing.assert_close(found, _results_and_gradients(function, arguments), msg=_naming(size))
     torch._dynamo.reset()
 
@@ -77,7 +78,7 @@ def _results_and_gradients(function: Callable[..., Any], arguments: Sequence[Any
     outputs = [one for one in tree_leaves(results) if isinstance(one, torch.Tensor) and one.requires_grad]
     if not inputs or not outputs:
         return [results]
-    # Another gradient for each element, so that none can stand for another.
+    # A different gradient for each element, so that a mix-up of elements shows.
     weights = [torch.linspace(1, 2, one.numel(), device=one.device).reshape(one.shape).to(one.dtype) for one in outputs]
     return [results, torch.autograd.grad(outputs, inputs, weights, allow_unused=True, materialize_grads=True)]
 

@@ -1,4 +1,4 @@
-"""The C++ compiler and the installed torch, found without importing torch, which takes seconds."""
+"""Find the C++ compiler and the installed torch without importing torch, which takes seconds."""
 
 import functools
 import importlib.util
@@ -34,7 +34,7 @@ MINIMUM_STABLE = (2, 11)
 CXX_STANDARD = 20
 
 CXX_FLAGS = (f"-std=c++{CXX_STANDARD}",)
-"""What torch's headers need: required from torch 2.14 on, accepted since 2.10."""
+"""The flags for torch's headers: required from torch 2.14 on, accepted since 2.10."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Torch:
 
     @property
     def requirement(self) -> str:
-        """What a project asks for that runs with it and is built for it, such as ``torch==2.13.*``."""
+        """The requirement of a project that is built for it, such as ``torch==2.13.*``."""
         return str(_names()["torch_requirement"](self.version))
 
     @property
@@ -68,7 +68,7 @@ class Torch:
 
     @property
     def uses_openmp(self) -> bool:
-        """Whether its loops run on OpenMP's threads, as ATen/Parallel.h asks as well."""
+        """Whether its loops run on OpenMP's threads, by the macro that ATen/Parallel.h tests."""
         try:
             config = (self.folder / "include" / "ATen" / "Config.h").read_text()
         except OSError:
@@ -77,17 +77,17 @@ class Torch:
 
 
 def _names() -> dict[str, Any]:
-    """What interop/abi/names.py has; the package that it is in imports torch."""
+    """The contents of interop/abi/names.py, whose package imports torch."""
     return runpy.run_path(str(Path(__file__).parent / "abi" / "names.py"))
 
 
 @functools.cache
 def find_torch() -> Torch | None:
-    """The torch that ``import torch`` would find; None where there is none."""
+    """The torch that ``import torch`` would find; None if there is none."""
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.origin:
         return None
-    folder = Path(spec.origin).absolute().parent  # links are left as they are: what torch imports goes by them as well
+    folder = Path(spec.origin).absolute().parent  # links are not resolved, because torch's own imports follow them too
     try:
         version = runpy.run_path(str(folder / "version.py"))
     except OSError:
@@ -96,12 +96,12 @@ def find_torch() -> Torch | None:
 
 
 def compiler() -> list[str]:
-    """The command of the C++ compiler that builds use, as torch's do: CXX, or c++."""
+    """The command of the C++ compiler for builds, the same as for torch's: CXX, or c++."""
     return shlex.split(os.environ.get("CXX", "")) or ["c++"]
 
 
 def predefined_macros(*flags: str) -> dict[str, str] | None:
-    """The macros that the compiler defines by itself with these flags; None if it does not run or refuses them."""
+    """The macros that the compiler predefines with these flags; None if it does not run or rejects them."""
     return _predefined_macros(*compiler(), *flags, "-dM", "-E", "-x", "c++", os.devnull)
 
 
@@ -115,18 +115,18 @@ def _predefined_macros(*command: str) -> dict[str, str] | None:
 
 
 def is_gcc() -> bool:
-    """Whether the compiler is g++ itself, and not one that says so as well, as clang does."""
-    macros = predefined_macros() or {}  # what is wrong with the compiler, building will say
+    """Whether the compiler is g++ itself. clang claims to be g++ too."""
+    macros = predefined_macros() or {}  # a build reports what is wrong with the compiler
     return "__GNUC__" in macros and "__clang__" not in macros
 
 
 def openmp_flags() -> tuple[str, ...]:
-    """The flag with which Cython's prange and at::parallel_for() of C++ run on several threads; else they are serial.
+    """The flag with which Cython's prange and C++'s at::parallel_for() use several threads. Without it they are serial.
 
-    It is for the compiler and not for the linker: a module that is linked with it asks for a libgomp by name and may
-    get the system's, with threads and settings of its own. The functions that the compiled code calls are found in the
-    one that torch was linked to. clang's would be those of another library, so it does not get the flag; nor does a
-    torch whose threads are not OpenMP's.
+    Pass it to the compiler, not to the linker. A module that is linked with it requests a libgomp by name, and may load
+    the system's, with threads and settings of its own. Without it, the functions that the compiled code calls come from
+    the libgomp that torch is linked to. clang would use another library, so it does not get the flag. A torch whose
+    threads are not OpenMP's does not get it either.
     """
     torch = find_torch()
     if torch is None or not torch.uses_openmp:

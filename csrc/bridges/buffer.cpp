@@ -68,7 +68,7 @@ Axes axes_of(const Py_buffer& view) {
       0 <= view.ndim && view.ndim <= max_dim, "argument 'obj' must have 0 to ", max_dim,
       " dimensions, got a buffer with ", view.ndim);
   TORCH_CHECK_VALUE(
-      view.ndim <= 1 || view.shape, "argument 'obj' must say its shape, got a buffer without, with ", view.ndim,
+      view.ndim <= 1 || view.shape, "argument 'obj' must have a shape, got a buffer without one, with ", view.ndim,
       " axes");
   TORCH_CHECK_VALUE(
       view.itemsize > 0 && view.len >= 0,
@@ -93,7 +93,7 @@ Axes axes_of(const Py_buffer& view) {
   // Py_buffer.len: product(shape) * itemsize, also where there are gaps between the elements.
   TORCH_CHECK_VALUE(
       (empty && view.len == 0) || (!empty && !overflows && bytes == view.len),
-      "argument 'obj' must have the length that its shape asks for, got a buffer of ", view.len, " bytes with shape ",
+      "argument 'obj' must have the length of its shape, got a buffer of ", view.len, " bytes with shape ",
       at::IntArrayRef(axes.sizes), " and item size ", view.itemsize);
   // Py_buffer.strides: null where the elements are C-contiguous.
   axes.strides.resize(view.ndim);
@@ -112,7 +112,8 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
   if (!wanted.has_shape) {
     TORCH_CHECK_VALUE(
         bytes % dtype.size == 0, "argument 'obj' must have a whole number of elements of ",
-        static_cast<int>(dtype.size), " bytes, got ", bytes, " bytes after the offset; say how many with shape=");
+        static_cast<int>(dtype.size), " bytes, got ", bytes,
+        " bytes after the offset; give the number of elements with shape=");
     return {room};
   }
   Sizes sizes(wanted.shape.begin(), wanted.shape.end());
@@ -152,13 +153,13 @@ const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const 
   if (wanted.dtype != c10::ScalarType::Undefined) {
     const Dtype* dtype = find_dtype(wanted.dtype);
     TORCH_CHECK_TYPE(
-        dtype, "argument 'dtype' must be a dtype whose elements lie in memory as they are, got ",
-        c10::toString(wanted.dtype), "; take its bits with dtype=torch.uint8");
+        dtype, "argument 'dtype' must be a dtype whose elements are plain memory, got ", c10::toString(wanted.dtype),
+        "; take its bits with dtype=torch.uint8");
     return *dtype;
   }
   TORCH_CHECK_TYPE(
       format.dtype, "argument 'obj' must have elements that torch has, got a buffer with format '", text,
-      "': ", format.reason, "; say what its bytes are with dtype=");
+      "': ", format.reason, "; name the dtype of its bytes with dtype=");
   return *format.dtype;
 }
 
@@ -183,9 +184,8 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
   const Dtype& dtype = wanted_dtype(wanted, format, text);
   Axes axes = axes_of(view);
   TORCH_CHECK_VALUE(
-      !format.dtype || format.itemsize == view.itemsize,
-      "argument 'obj' must have the item size that its format says, got ", view.itemsize, " bytes for format '", text,
-      "'");
+      !format.dtype || format.itemsize == view.itemsize, "argument 'obj' must have the item size of its format, got ",
+      view.itemsize, " bytes for format '", text, "'");
   const bool has_elements = format.dtype && format.dtype->size == dtype.size;
   const bool whole = wanted.offset == 0 && !wanted.has_shape && (has_elements || dtype.size == view.itemsize);
   if (whole) {
@@ -202,8 +202,7 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
     return share(std::move(owner), view, 0, layout, dtype);
   }
   TORCH_CHECK_VALUE(
-      axes.contiguous, "argument 'obj' must be contiguous to be taken in another dtype, shape or from an offset; ",
-      subject.advice);
+      axes.contiguous, "argument 'obj' must be contiguous for another dtype or shape, or an offset; ", subject.advice);
   TORCH_CHECK_VALUE(
       0 <= wanted.offset && wanted.offset <= view.len, "argument 'offset' must be from 0 to ", view.len,
       ", the buffer's length in bytes, got ", wanted.offset);
@@ -425,19 +424,19 @@ PyTypeObject buffer_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = PyDoc_STR(
         "TensorBuffer(tensor, *, readonly=False)\n--\n\n"
-        "A tensor's memory for whoever takes buffers: memoryview, bytes, files, typed memoryviews of Cython.\n\n"
-        "It has the shape, strides and dtype that the tensor had when it was made, and shares its memory, which it\n"
-        "owns together with the tensor. If the tensor is resized meanwhile, it gets memory of its own.\n\n"
-        "An export that is asked for to be written to (PyBUF_WRITABLE) counts up the tensor's version. Memory whose "
-        "elements overlap, or whose owner is read-only, is read-only.\n\n"
+        "A tensor's memory for consumers of buffers: memoryview, bytes, files, typed memoryviews of Cython.\n\n"
+        "It keeps the shape, strides and dtype of the tensor at its construction. It shares the tensor's memory, and\n"
+        "owns it together with the tensor. If the tensor is resized later, the tensor gets other memory.\n\n"
+        "A writable export (PyBUF_WRITABLE) increments the tensor's version. Memory is read-only if its elements\n"
+        "overlap, or its owner is read-only.\n\n"
         "Parameters\n----------\n"
         "tensor : torch.Tensor\n"
-        "    On the CPU, of up to 64 dimensions, of a dtype that has a format: all but bfloat16, float8, complex32.\n"
+        "    A tensor on the CPU, of up to 64 dimensions and a dtype that has a format: not bfloat16, float8, complex32.\n"
         "readonly : bool\n"
-        "    Export read-only memory. Then the tensor may require grad.\n\n"
+        "    Export read-only memory. The tensor may then require grad.\n\n"
         "Raises\n------\n"
         "TypeError, ValueError, RuntimeError\n    As to_numpy does.\n"
-        "BufferError\n    From an export that cannot be as it was asked for.\n"),
+        "BufferError\n    From an export that cannot be made as requested.\n"),
     .tp_getset = attributes,
     .tp_new = make,
 };
@@ -469,12 +468,13 @@ int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
   }
   // PyBUF_STRIDES: who does not ask for strides takes the memory for C-contiguous.
   if (!asks_for(flags, PyBUF_STRIDES) && !buffer->c_contiguous) {
-    return refuse(view, "the tensor is not C-contiguous, and no strides were asked for; copy it with .contiguous()");
+    return refuse(
+        view, "the tensor is not C-contiguous, and the consumer requests no strides; copy it with .contiguous()");
   }
   // PyBUF_FORMAT goes with any other flag but PyBUF_SIMPLE, which stands for unsigned bytes.
   const bool shaped = asks_for(flags, PyBUF_ND);
   if (!shaped && asks_for(flags, PyBUF_FORMAT)) {
-    return refuse(view, "a format was asked for, but no shape: then memory is bytes");
+    return refuse(view, "the consumer requests a format but no shape; without a shape, memory is bytes");
   }
   // Py_buffer.ndim: where it is 0, shape, strides and suboffsets "MUST be NULL".
   const bool dimensions = shaped && buffer->ndim > 0;

@@ -41,7 +41,7 @@ c10::Device device_of_pointer(void* pointer) {
   } catch (const c10::Error& error) {
     TORCH_CHECK_VALUE(
         false, "argument 'obj' must point to memory of a CUDA device, got the address ", pointer,
-        ", of which CUDA says: ", error.what_without_backtrace());
+        ", for which CUDA reports: ", error.what_without_backtrace());
   }
 }
 

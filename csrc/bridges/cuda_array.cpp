@@ -99,10 +99,9 @@ const Dtype& dtype_of(PyObject* interface) {
   const Dtype* dtype = *end == '\0' ? find_dtype(text[1], size) : nullptr;
   TORCH_CHECK_TYPE(
       dtype, "argument 'obj' must have a dtype that torch has, got the typestr '", text, "'",
-      text[1] == 'V'
-          ? "; of structured elements take the fields one by one, and bfloat16 as a view of uint16, and then "
-            ".view(torch.bfloat16) of the tensor"
-          : "; convert it where it comes from");
+      text[1] == 'V' ? "; convert structured elements field by field, and bfloat16 as a view of uint16, then "
+                       ".view(torch.bfloat16) of the tensor"
+                     : "; convert it where it comes from");
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   TORCH_CHECK_VALUE(
       text[0] == ours || text[0] == '=' || (text[0] == '|' && size == 1),
@@ -162,7 +161,7 @@ OwnedRef interface_of(PyObject* object) {
 // What to_cuda_array_interface() gives.
 struct CudaArray {
   static constexpr const char* type_name = "interop._bridges.CudaArray";
-  static constexpr const char* doc = "A tensor's memory for whoever takes the CUDA array interface.";
+  static constexpr const char* doc = "A tensor's memory for consumers of the CUDA array interface.";
   static PyMemberDef members[2];
 
   OwnedRef interface;
@@ -172,7 +171,7 @@ static_assert(sizeof(OwnedRef) == sizeof(PyObject*));  // which T_OBJECT_EX read
 
 PyMemberDef CudaArray::members[] = {
     {attribute, T_OBJECT_EX, offsetof(Owner<CudaArray>, value.interface), READONLY,
-     "Where the memory is, and what it holds."},
+     "The address, shape and type of the memory."},
     {nullptr, 0, 0, 0, nullptr}};
 
 PyObject* tuple_of(at::IntArrayRef values, int64_t factor) {
@@ -193,7 +192,7 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
       " of __cuda_array_interface__, got ", version);
   TORCH_CHECK_VALUE(
       !entry(interface.get(), "mask"),
-      "argument 'obj' must have no mask, which torch does not have, got an array with one; fill in its values first");
+      "argument 'obj' must have no mask, because torch has no masks, got an array with one; fill in its values first");
   const Dtype& dtype = dtype_of(interface.get());
   const Numbers shape = numbers(interface.get(), "shape");
   const bool strided = static_cast<bool>(entry(interface.get(), "strides"));
@@ -232,7 +231,7 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
       tensor.itemsize() == 1   ? "uint8"
       : tensor.itemsize() == 2 ? "uint16"
                                : "float16",
-      "), or use interop.to_dlpack(tensor), which has it");
+      "), or use interop.to_dlpack(tensor), which supports it");
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   const std::string type = (dtype->size == 1 ? '|' : ours) + (dtype->kind + std::to_string(dtype->size));
   // Copies: each Python object that is made may collect garbage, and a finalizer may resize the tensor.

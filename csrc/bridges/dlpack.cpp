@@ -103,7 +103,7 @@ c10::Device torch_device(const DLDevice& device, const char* argument, const cha
       const auto* devices = interop::detail::find_devices(c10::kCUDA);
       TORCH_CHECK_WITH(
           BufferError, devices, ArgumentName{argument}, " is on CUDA device ", device.device_id,
-          ", and this torch (" TORCH_VERSION ") finds no CUDA device; ", instead);
+          ", but this torch (" TORCH_VERSION ") finds no CUDA device; ", instead);
       TORCH_CHECK_WITH(
           BufferError, device.device_id >= 0 && device.device_id < devices->deviceCount(), ArgumentName{argument},
           " must be on a CUDA device from 0 to ", static_cast<int>(devices->deviceCount()) - 1, ", got ",
@@ -182,8 +182,8 @@ Managed* new_managed(const at::Tensor& tensor, bool read_only, bool copied) {
   const Described described = describe(tensor, "tensor", read_only);
   TORCH_CHECK_WITH(
       BufferError, Traits<Managed>::versioned || described.exported.writable,
-      "argument 'tensor' must have memory that can be written to, got one whose elements share memory, or that is over "
-      "read-only memory, which a capsule of DLPack 0 cannot say; pass max_version=(1, 0), or copy it with .clone()");
+      "argument 'tensor' must have writable memory, got one whose elements share memory, or that is over "
+      "read-only memory, which a capsule of DLPack 0 cannot mark; pass max_version=(1, 0), or copy it with .clone()");
   const auto ndim = static_cast<size_t>(described.description.ndim);
   Hold hold = described.exported.data ? Hold::of(*described.exported.storage, Resizing::never) : Hold();
   void* raw = ::operator new(sizeof(ManagedExport<Managed>) + 2 * ndim * sizeof(int64_t));
@@ -229,8 +229,8 @@ DLTensor dltensor_of_tensor(const at::Tensor& tensor, bool read_only) {
   const Described described = describe(tensor, "tensor", read_only);
   TORCH_CHECK_WITH(
       BufferError, read_only || described.exported.writable,
-      "argument 'tensor' must have memory that can be written to, got one whose elements share memory, or that is over "
-      "read-only memory; copy it with .clone(), or ask to read only");
+      "argument 'tensor' must have writable memory, got one whose elements share memory, or that is over "
+      "read-only memory; copy it with .clone(), or request read-only memory");
   return described.description;
 }
 
@@ -242,7 +242,7 @@ PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted)
   const bool moves = wanted.device && *wanted.device != given.device();
   const bool copies = moves || wanted.copy.value_or(false);
   TORCH_CHECK_VALUE(
-      !moves || wanted.copy.value_or(true), "argument 'copy' is False, but to bring 'tensor' from ", given.device(),
+      !moves || wanted.copy.value_or(true), "argument 'copy' is False, but to move 'tensor' from ", given.device(),
       " to ", wanted.device.value_or(c10::kCPU), " is to copy it; pass copy=None");
   at::Tensor copied;
   if (copies) {
@@ -308,11 +308,11 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
   if (!wanted.copy.value_or(true)) {
     TORCH_CHECK_VALUE(!copied, "argument 'copy' is False, but 'obj' gave a copy; pass copy=None");
     TORCH_CHECK_VALUE(
-        !moves(wanted, device), "argument 'copy' is False, but to bring 'obj' from ", device, " to ", *wanted.device,
+        !moves(wanted, device), "argument 'copy' is False, but to move 'obj' from ", device, " to ", *wanted.device,
         " is to copy it; pass copy=None");
     TORCH_CHECK_VALUE(
         !read_only || wanted.on_readonly != OnReadonly::copy,
-        "argument 'copy' is False, but 'on_readonly' asks for a copy of read-only memory, which 'obj' has; pass "
+        "argument 'copy' is False, but 'on_readonly' requests a copy of read-only memory, which 'obj' has; pass "
         "on_readonly='share' if nothing will write to the tensor");
   }
 }
@@ -443,7 +443,7 @@ at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
   PyErr_Clear();
   const bool used = PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::used) ||
                     PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::used);
-  TORCH_CHECK_VALUE(!used, "argument 'obj' must be a capsule that was not used yet; make another one");
+  TORCH_CHECK_VALUE(!used, "argument 'obj' must be an unused capsule; make another one");
   TORCH_CHECK_TYPE(
       false, "argument 'obj' must be a capsule with the name dltensor or dltensor_versioned, got one with ",
       name ? printable(name) : "none");
@@ -514,7 +514,7 @@ void check_status(int status, const char* function) {
   }
   if (!PyErr_Occurred()) {
     PyErr_Format(
-        PyExc_BufferError, "argument 'obj': %s of its DLPack exchange API failed and did not say why", function);
+        PyExc_BufferError, "argument 'obj': %s of its DLPack exchange API failed without an error message", function);
   }
   throw PythonError();
 }

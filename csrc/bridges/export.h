@@ -115,7 +115,7 @@ inline Exported check_export(
   char* data = static_cast<char*>(storage->mutable_data());
   TORCH_CHECK_VALUE(
       data != nullptr || tensor.numel() == 0, ArgumentName{argument},
-      " must have memory, got a storage without; copy the tensor with .clone()");
+      " must have memory, got a storage without memory; copy the tensor with .clone()");
   if (data) {
     data += tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
   }

@@ -150,7 +150,7 @@ const char* advice_for(PyArray_Descr* descr) {
   }
   switch (descr->kind) {
     case 'O':
-      return "convert it with array.astype(dtype); Python objects have no place in a tensor";
+      return "convert it with array.astype(dtype); a tensor cannot hold Python objects";
     case 'U':
     case 'S':
     case 'T':
@@ -239,7 +239,7 @@ void check_unmasked(PyObject* object, const char* argument) {
   const OwnedRef masked(checked(PyObject_CallMethod(module.get(), "is_masked", "O", object)));
   TORCH_CHECK_VALUE(
       masked.get() != Py_True, ArgumentName{argument},
-      " must have no masked elements, got a masked array, and torch has no masks; fill them in with "
+      " must have no masked elements, got a masked array, and torch has no masks; fill them with "
       "array.filled(value), or take them as they are with array.data");
 }
 
@@ -248,7 +248,7 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   if (!PyArray_Check(object)) [[unlikely]] {
     raise_error(
         PyExc_TypeError, "argument '%s' must be a numpy.ndarray, got %.200s; %s", argument, Py_TYPE(object)->tp_name,
-        is_tensor(object) ? "it is a tensor already, and interop.to_numpy(tensor) is the other way"
+        is_tensor(object) ? "it is a tensor already; interop.to_numpy(tensor) converts to NumPy"
                           : "make one with numpy.asarray(array)");
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);
@@ -262,7 +262,7 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   const Dtype& dtype = dtype_of_descr(reinterpret_cast<PyArray_Descr*>(descr.get()), subject);
   TORCH_CHECK_VALUE(
       reinterpret_cast<PyObject*>(PyArray_DESCR(array)) == descr.get(), ArgumentName{argument},
-      " must keep its dtype, got an array that has changed it meanwhile");
+      " must keep its dtype, got an array that changed it during the call");
   const bool writable = PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEABLE);
   check_writable(!writable, on_readonly, argument, "a read-only array");
   const ForeignLayout layout(

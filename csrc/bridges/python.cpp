@@ -118,9 +118,9 @@ std::optional<c10::Device> target_of(PyObject* object) {
       "; copy the result with .to(device)");
   const auto* found = interop::detail::find_devices(c10::kCUDA);
   TORCH_CHECK_WITH(
-      BufferError, found, "argument 'device' is ", device, ", and this torch (" TORCH_VERSION ") finds no CUDA device");
+      BufferError, found, "argument 'device' is ", device, ", but this torch (" TORCH_VERSION ") finds no CUDA device");
   const c10::Device indexed = device.has_index() ? device : found->getDevice();
-  return torch_device({kDLCUDA, indexed.index()}, "device", "ask for 'cpu'");
+  return torch_device({kDLCUDA, indexed.index()}, "device", "request 'cpu'");
 }
 
 // What a consumer's stream means for a tensor that will be on `device`; -1 if nothing has to wait.
@@ -216,7 +216,7 @@ PyObject* to_dlpack(
     wanted.readonly = readonly;
     wanted.copy = copy_of(copy);
     if (dl_device != Py_None) {
-      wanted.device = torch_device(dl_device_of(dl_device, "dl_device"), "dl_device", "ask for the CPU, (1, 0)");
+      wanted.device = torch_device(dl_device_of(dl_device, "dl_device"), "dl_device", "request the CPU, (1, 0)");
     }
     TORCH_CHECK_TYPE(tensor.defined(), "argument 'tensor' must be a tensor, got an undefined one (None)");
     wanted.stream = stream_of(stream, wanted.device.value_or(tensor.device()));

@@ -1,12 +1,12 @@
 """The check that keeps a compiled module away from a torch that it was not compiled for.
 
-Every module that says ``cimport torch`` imports ``interop.abi.torch_X_Y`` while it is imported itself: the name
-stands in the generated declaration of ``torch.Tensor`` and in the bootstrap that `interop.build` puts in front of a
-module. Only the name of the running torch resolves. Any other raises ImportError with both versions and the command
-that rebuilds.
+Every module that says ``cimport torch`` imports ``interop.abi.torch_X_Y`` during its own import. The generated
+declaration of ``torch.Tensor`` contains that name, and so does the bootstrap that `interop.build` puts before a module.
+Only the name of the running torch resolves. Any other raises ImportError with both versions and the command that
+rebuilds the module.
 
-Inlined accessors read fields of TensorImpl at offsets that differ from one minor release of torch to the next, so a
-module compiled for another one does not crash, it reads wrong numbers; see docs/design.md.
+Inlined accessors read fields of TensorImpl at offsets that differ between minor releases of torch. A module compiled
+for another release would not crash: it would read wrong numbers. See docs/design.md.
 """
 
 import importlib.abc

@@ -1,4 +1,4 @@
-"""Names of torch's binary interfaces. This file imports nothing of torch, because builds use it too."""
+"""Names of torch's binary interfaces. This file does not import torch, because builds use it too."""
 
 import re
 
@@ -15,12 +15,12 @@ def abi_name(version: str) -> str:
 
 
 def abi_version(name: str) -> str:
-    """The version that an `abi_name` stands for, as a person writes it."""
+    """The version that an `abi_name` stands for, with dots."""
     return name.removeprefix(PREFIX).replace("_", ".")
 
 
 def torch_requirement(version: str) -> str:
-    """The releases of torch that share an `abi_name` with `version`, as pip has it.
+    """The releases of torch that share an `abi_name` with `version`, as a requirement for pip.
 
     A development version stands for itself.
     """

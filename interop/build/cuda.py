@@ -1,19 +1,20 @@
 """CUDA in a build: whether ``.cu`` files are compiled, by which nvcc, for which GPUs, and how.
 
-The environment variable ``INTEROP_CUDA`` says what a build does with them:
+The environment variable ``INTEROP_CUDA`` selects what a build does with them:
 
 ``auto``
-    The default: compiles them where torch is a CUDA build and there is an nvcc of the same CUDA major version.
+    The default: compiles them if torch is a CUDA build and there is an nvcc of the same CUDA major version.
 ``0``
-    Leaves their modules out. Importing one then says that it was left out, and why.
+    Leaves their modules out. Importing such a module raises an error that gives the reason.
 ``1``
     Compiles them, or fails.
 ``compile``
-    Compiles and links them whatever torch is, to see that they compile. With a torch without CUDA the modules can be
-    imported, and raise `torch.AcceleratorError` where they launch a kernel.
+    Compiles and links them with any torch, to test that they compile. If torch has no CUDA, the modules can be
+    imported, and raise `torch.AcceleratorError` when they launch a kernel.
 
-``TORCH_CUDA_ARCH_LIST`` (such as ``"8.0;9.0+PTX"``) chooses the GPUs as for torch's own extensions. Without it they are
-those of this machine; where there is none, those that torch was built for; for a torch without CUDA, nvcc's default.
+``TORCH_CUDA_ARCH_LIST`` (such as ``"8.0;9.0+PTX"``) chooses the GPUs as for torch's own extensions. Without it, the
+build compiles for the GPUs of this machine; if there are none, for those that torch was built for; and if torch has no
+CUDA, for nvcc's default.
 """
 
 import functools
@@ -41,11 +42,11 @@ __all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda",
 MODES = ("auto", "0", "1", "compile")
 
 COMPILER_CACHES = {"ccache", "sccache", "distcc"}
-"""What may stand before the compiler in CXX. nvcc wants the compiler itself."""
+"""Commands that may precede the compiler in CXX. nvcc needs the compiler itself."""
 
 HOST_FLAGS = ("-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden")
-"""For the compiler that nvcc calls. What is not hidden, and static in a template or an inline function, the process has
-once under each name: a module would find the state of another, or of an earlier build of itself."""
+"""For the compiler that nvcc calls. A process has one copy of each visible static variable of a template or an inline
+function. Unless they are hidden, a module would find the state of another, or of an earlier build of itself."""
 
 _INCLUDE = re.compile(r'^\s*#include "interop/cuda/', re.MULTILINE)
 
@@ -64,14 +65,14 @@ class Toolkit:
 
 @dataclass(frozen=True)
 class Cuda:
-    """What a build does about CUDA."""
+    """What a build does about CUDA, and why."""
 
     reason: str  # why, in one line without a full stop
     toolkit: Toolkit | None = None  # what compiles the ``.cu`` files; None if they are left out
 
     @property
     def with_torch(self) -> bool:
-        """Whether torch's own CUDA interface can be compiled against, too."""
+        """Whether modules can also use torch's own CUDA interface."""
         return self.toolkit is not None and torch.version.cuda is not None
 
     def __str__(self) -> str:
@@ -79,9 +80,9 @@ class Cuda:
 
 
 def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
-    """What this build does about CUDA; a PlatformError with the fix if it cannot do what INTEROP_CUDA asks for.
+    """What this build does about CUDA; a PlatformError with the fix if it cannot do what INTEROP_CUDA requires.
 
-    `torch_cuda` is the version of CUDA that torch was built for, None for a torch without.
+    `torch_cuda` is the version of CUDA that torch was built for, None for a torch without CUDA.
     """
     mode = os.environ.get("INTEROP_CUDA") or "auto"
     if mode not in MODES:
@@ -90,15 +91,15 @@ def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
         return Cuda("INTEROP_CUDA=0")
     has = f"torch {torch.__version__} is built " + (f"for CUDA {torch_cuda}" if torch_cuda else "without CUDA")
     if torch_cuda is None and mode != "compile":
-        return _off(mode, f"{has}; install one with it, or compile .cu files all the same with INTEROP_CUDA=compile")
+        return _off(mode, f"{has}; install a torch with CUDA, or compile .cu files anyway with INTEROP_CUDA=compile")
     toolkit = find_toolkit()
     if isinstance(toolkit, str):
         return _off(mode, toolkit)
     found = f"nvcc {_text(toolkit.version)} in {toolkit.home}"
     if torch_cuda is None:
-        return Cuda(f"{found}, to compile alone: {has}", toolkit)
+        return Cuda(f"{found}, only to compile: {has}", toolkit)
     if int(torch_cuda.partition(".")[0]) != toolkit.version[0]:
-        return _off(mode, f"{has}, and {found} is of another major version; set CUDA_HOME to a CUDA {torch_cuda}")
+        return _off(mode, f"{has}, but {found} has another major version; set CUDA_HOME to a CUDA {torch_cuda}")
     return Cuda(f"{found}, {has}", toolkit)
 
 
@@ -116,7 +117,7 @@ def find_toolkit() -> Toolkit | str:
             return f"{found}; correct {variable}, or unset it" if isinstance(found, str) else found
     command = shutil.which("nvcc")
     if command is None:
-        return "there is no nvcc on PATH; install CUDA's compiler and put it there, or set CUDA_HOME"
+        return "there is no nvcc on PATH; install CUDA's compiler and add it to PATH, or set CUDA_HOME"
     return _toolkit(command)
 
 
@@ -124,7 +125,7 @@ def find_toolkit() -> Toolkit | str:
 def _toolkit(command: str) -> Toolkit | str:
     try:
         version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-        # nvcc may be a script that starts another one elsewhere. Of its folder it tells only when it compiles.
+        # nvcc may be a script that starts another nvcc elsewhere. It prints its folder only when it compiles.
         null = os.devnull
         steps = subprocess.run(
             [command, "--dryrun", "-x", "cu", "-c", null, "-o", null], capture_output=True, text=True, check=True
@@ -134,7 +135,7 @@ def _toolkit(command: str) -> Toolkit | str:
     release = re.search(r"release (\d+)\.(\d+)", version)
     top = re.search(r"^#\$ TOP=(.+)$", steps, re.MULTILINE)
     if not release or not top:
-        return f"{command} is no nvcc"
+        return f"{command} is not an nvcc"
     return Toolkit(Path(os.path.normpath(top[1].strip())), (int(release[1]), int(release[2])))
 
 
@@ -144,10 +145,10 @@ def is_cuda(source: str) -> bool:
 
 
 def wants_cuda(extension: setuptools.Extension) -> bool:
-    """Whether an extension, translated to C++, is compiled with CUDA where there is a toolkit.
+    """Whether an extension, translated to C++, is compiled with CUDA if there is a toolkit.
 
-    One with ``.cu`` sources is. One that only includes our headers for CUDA, to ask torch for streams, is built with
-    any torch, and can ask for more where torch has CUDA.
+    An extension with ``.cu`` sources is. An extension that only includes our headers for CUDA, to get streams from
+    torch, builds with any torch, and can do more if torch has CUDA.
     """
     return any(map(is_cuda, extension.sources)) or (
         torch.version.cuda is not None
@@ -160,7 +161,7 @@ def wants_cuda(extension: setuptools.Extension) -> bool:
 
 
 class NvccError(Error, setuptools.errors.CompileError):
-    """nvcc failed; `output` is what it said, or empty where that stands above already."""
+    """nvcc failed; `output` is its output, or empty if that was printed already."""
 
     def __init__(self, message: str, output: str = ""):
         super().__init__(message)
@@ -170,12 +171,12 @@ class NvccError(Error, setuptools.errors.CompileError):
 def compile_cuda(
     extension: setuptools.Extension, state: Cuda, folder: Path, verbose: bool = True, quiet: bool = False
 ) -> None:
-    """Compile the ``.cu`` sources of `extension` into `folder`, and make it link what comes of them.
+    """Compile the ``.cu`` sources of `extension` into `folder`, and let it link their objects.
 
-    What nvcc says is printed; `quiet` keeps it for the NvccError, if there is one.
+    nvcc's output is printed; `quiet` keeps it for the NvccError instead.
 
-    Only what changed is compiled, all of it at once: ninja sees to both. torch's own build command would do it as well,
-    but not with a torch without CUDA, and with macros that take half precision's operators away.
+    ninja compiles only what has changed, and in parallel. torch's own build command could do the same, but it needs a
+    torch with CUDA, and sets macros that remove the operators of half precision.
     """
     sources = [source for source in extension.sources if is_cuda(source)]
     missing = [source for source in sources if not os.path.exists(source)]
@@ -183,7 +184,7 @@ def compile_cuda(
         raise setuptools.errors.CompileError(f"{missing[0]}, a source of {extension.name}, does not exist")
     toolkit = state.toolkit
     if toolkit is None:
-        raise setuptools.errors.CompileError(f"there is no CUDA to compile {extension.name} with: {state}")
+        raise setuptools.errors.CompileError(f"there is no CUDA toolkit to compile {extension.name} with: {state}")
     if state.with_torch:
         extension.define_macros.append(("INTEROP_WITH_CUDA", None))
         extension.include_dirs.append(str(toolkit.home / "include"))
@@ -203,7 +204,7 @@ def compile_cuda(
 
 
 def _link_runtime(extension: setuptools.Extension, toolkit: Toolkit, with_torch: bool) -> None:
-    """Links CUDA's runtime: the one that torch has loaded, or a copy in the module where torch has none."""
+    """Link CUDA's runtime: the one that torch has loaded, or a copy in the module if torch has none."""
     for folder in ("lib64", "lib"):
         extension.library_dirs.append(str(toolkit.home / folder))
     extension.libraries += ["cudart"] if with_torch else ["cudart_static", "dl", "rt", "pthread"]
@@ -243,7 +244,7 @@ def _extra_flags(extension: setuptools.Extension) -> list[str]:
 
 
 def headers_of(folder: Path) -> set[str]:
-    """The files that were included by what `compile_cuda` has compiled into `folder`."""
+    """The files that the sources which `compile_cuda` has compiled into `folder` include."""
     command = [_ninja(), "-f", str(folder / "build.ninja"), "-t", "deps"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return {line.strip() for line in done.stdout.splitlines() if line.startswith(" ")}
@@ -264,11 +265,11 @@ def _run_ninja(rules: str, folder: Path, verbose: bool, quiet: bool) -> None:
             command, cwd=folder, stdout=stdout, stderr=stderr, env=os.environ | mark, text=True, errors="replace"
         )
     if done.returncode:
-        raise NvccError("nvcc failed" + ("" if quiet else "; what it said stands above"), done.stdout or "")
+        raise NvccError("nvcc failed" + ("" if quiet else "; its output is above"), done.stdout or "")
 
 
 def _ninja() -> str:
-    """The ninja that pip installed beside this Python, which need not be on PATH, or another."""
+    """The ninja that pip installed beside this Python, which may be missing from PATH, or another."""
     try:
         import ninja
 
@@ -302,7 +303,7 @@ def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:
         return flags
     if torch.version.cuda is None:
         return []
-    # What torch has machine code for, as far as this nvcc goes.
+    # The GPUs that torch has machine code for and this nvcc supports.
     supported = _supported(toolkit)
     built = sorted(set(re.findall(r"sm_(\d+\w?)", torch._C._cuda_getArchFlags() or "")), key=_number)
     chosen = [arch for arch in built if arch in supported]
@@ -320,8 +321,8 @@ def _check_supported(flags: Sequence[str], toolkit: Toolkit, who: str) -> None:
     if missing:
         accepted = ", ".join(sorted(supported, key=_number))
         raise setuptools.errors.CompileError(
-            f"{who} asks for {', '.join(f'sm_{arch}' for arch in missing)}, which nvcc {_text(toolkit.version)} cannot "
-            f"compile for; it can for {accepted}. Set TORCH_CUDA_ARCH_LIST, or CUDA_HOME to another toolkit"
+            f"{who} needs {', '.join(f'sm_{arch}' for arch in missing)}, which nvcc {_text(toolkit.version)} cannot "
+            f"compile for; it supports {accepted}. Set TORCH_CUDA_ARCH_LIST, or CUDA_HOME to another toolkit"
         )
 
 

@@ -20,7 +20,7 @@ from interop.toolchain import find_torch
 BOOTSTRAP = os.path.join(get_source_dir(), "bootstrap.cpp")
 
 
-# Classes, because Cython keeps that, and no attribute, when it makes a new extension of one.
+# Classes, because Cython keeps the class, and no attributes, when it copies an extension.
 class _Bootstrapped(setuptools.Extension):
     """An extension that gets a bootstrap."""
 
@@ -52,28 +52,28 @@ def Extension(  # noqa: N802
     name
         The module's full dotted name.
     sources
-        ``.pyx``, ``.cpp``, ``.cu`` and other files. Whether ``.cu`` files are compiled, the environment variable
-        INTEROP_CUDA says: see `interop.build.cuda`. A module whose files are not is left out, and says so when it is
-        imported.
+        ``.pyx``, ``.cpp``, ``.cu`` and other files. The environment variable INTEROP_CUDA decides whether ``.cu`` files
+        are compiled: see `interop.build.cuda`. If they are not, the module is left out, and its import raises an error
+        that says so.
     bootstrap
-        Whether the module can be imported without ``import torch`` before it, and says which torch it was built for
-        when that is not the running one. It then consists of two files, NAME and _NAME_torch_X_Y.
+        Whether the module can be imported without ``import torch`` before it, and names the torch that it was built for
+        if another one runs. It then consists of two files, NAME and _NAME_torch_X_Y.
     stable
-        The oldest release of torch that the module is to run with, such as ``"2.11"``. It then consists of one file
-        that is linked to no library of torch, and runs under that release and later ones. It needs neither a bootstrap
-        nor, at run time, this package. What it can cimport is in `torch.stable`, and by the same names in `torch` and
-        `ATen`.
+        The oldest release of torch that the module runs with, such as ``"2.11"``. The module then consists of one file
+        that is linked to no library of torch, and runs with that release and later ones. It needs no bootstrap and, at
+        run time, not this package. It can cimport the names in `torch.stable`, which are also in `torch` and `ATen`.
     py_limited_api
-        The oldest CPython that a stable module is to run with, such as ``"cp312"``. Its file, NAME.abi3.so, runs under
-        that one and later ones; without this it is for the CPython that builds it.
+        The oldest CPython that a stable module runs with, such as ``"cp312"``. Its file, NAME.abi3.so, runs with that
+        release and later ones. Without this argument, it runs only with the CPython that builds it.
     free_threaded
-        Whether the module says that it needs no GIL: Cython's directive ``freethreading_compatible``. Else a Python
-        without a GIL turns it on when the module is imported. It is a promise, which Cython does not check, that what
-        threads of the module's users share is guarded. With a GIL it means nothing.
+        Whether the module declares that it needs no GIL: Cython's directive ``freethreading_compatible``. Without the
+        declaration, a free-threaded Python turns the GIL on when the module is imported. The declaration promises that
+        the module guards what threads share; Cython does not check that. It has no effect in a Python with a GIL.
     **kwargs
         As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
-        ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise; and, for g++ on Linux,
-        -fopenmp, for prange on torch's threads. ``-fno-openmp`` takes it away. Do not link with -fopenmp.
+        ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise. For g++ on Linux,
+        -fopenmp is added too, so that prange uses torch's threads; ``-fno-openmp`` turns it off. Do not link with
+        -fopenmp.
     """
     check_name(name)
     if isinstance(sources, (str, os.PathLike)) or not all(isinstance(s, (str, os.PathLike)) for s in sources):
@@ -81,12 +81,12 @@ def Extension(  # noqa: N802
     translated = [os.fspath(source) for source in sources if os.fspath(source).endswith((".pyx", ".py"))]
     if len(translated) > 1:
         raise ValueError(
-            f"sources must name one Cython file at most, got {', '.join(translated)}: each makes a module of its own, "
+            f"sources must have at most one Cython file, got {', '.join(translated)}: each becomes its own module, "
             "so give each an Extension"
         )
     if free_threaded and not translated:
         raise ValueError(
-            "free_threaded is for a module with a Cython source; one of C++ alone says it itself: "
+            "free_threaded needs a Cython source; a module of C++ alone declares it itself: "
             "PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED)"
         )
     abi = stable_abi(stable, py_limited_api)
@@ -110,10 +110,10 @@ def _stable_extension(name: str, sources: list[str], abi: StableABI, kwargs: dic
     if cuda:
         raise ValueError(
             f"sources must have no .cu files with stable, which does not support them yet, got {', '.join(cuda)}; "
-            "give them an Extension of their own, without stable"
+            "put them in an Extension of their own, without stable"
         )
     torch_include = find_torch().include_dirs[0]  # type: ignore[union-attr]  # it is imported above
-    ours = [os.path.join(get_stable_dir(), "include"), get_include()]  # in this order: they have headers of one name
+    ours = [os.path.join(get_stable_dir(), "include"), get_include()]  # in this order, for headers of one name
     kwargs["include_dirs"] = [*ours, *kwargs.get("include_dirs", ()), torch_include]
     kwargs["define_macros"] = [*abi.macros, *kwargs.get("define_macros", ())]
     kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), [VISIBILITY])
@@ -123,18 +123,18 @@ def _stable_extension(name: str, sources: list[str], abi: StableABI, kwargs: dic
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for what is not the dotted name of a module, or a pattern for some."""
+    """Raise ValueError unless `name` is the dotted name of a module, or a pattern for such names."""
     parts = name.split(".") if isinstance(name, str) else [""]
     if not all((part.isidentifier() and part.isascii()) or part == "*" for part in parts) or parts[-1] == "__init__":
         raise ValueError(
-            f"name must be a module's dotted name in ASCII, such as 'package.module', and no __init__, got {name!r}"
+            f"name must be a module's dotted name in ASCII, such as 'package.module', not an __init__, got {name!r}"
         )
 
 
 def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: Any) -> list[setuptools.Extension]:
     """Translate the ``.pyx`` sources of `modules` to C++, with our declarations on the path and `DIRECTIVES` set.
 
-    C++ that was made from the same files, with the same options, is not made again.
+    Existing C++ from the same files and options is used again.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: An
     compiler_directives
         Cython's, beside `DIRECTIVES`.
     build_dir
-        The folder for the C++. Without it, the C++ lies beside its source.
+        The folder for the C++. Without it, the C++ is written beside its source.
     nthreads
         How many processes translate at the same time.
     force
@@ -160,7 +160,8 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: An
     Returns
     -------
     list of setuptools.Extension
-        With C++ in place of the ``.pyx``, the folders of headers that it needs, and what ``# distutils:`` lines say.
+        Extensions with C++ in place of the ``.pyx``, with the folders of headers that it needs and the settings of
+        ``# distutils:`` lines.
 
     Raises
     ------
@@ -172,7 +173,7 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: An
 
 
 def apply_distutils_lines(info: Any, source: str, extension: setuptools.Extension) -> None:
-    """Add what the ``# distutils:`` lines of `source` say to an extension that no setup.py has made.
+    """Apply the ``# distutils:`` lines of `source` to an extension that does not come from a setup.py.
 
     Their paths are relative to the source.
     """
@@ -202,14 +203,14 @@ def split(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
     bootstrap.native_name = package + dot + f"_{module}_{abi}"
     extension.module_name = extension.name
     extension.name = bootstrap.native_name
-    # No more a bootstrapped one: an editable install finalizes the command twice.
+    # It is split now: an editable install finalizes the command twice.
     extension.__class__ = _FreeThreaded if isinstance(extension, _FreeThreaded) else setuptools.Extension
     yield bootstrap
     yield extension
 
 
 def placeholder(extension: setuptools.Extension, reason: str) -> Iterable[setuptools.Extension]:
-    """In place of an extension that is not built, a bootstrap that says so when it is imported."""
+    """The replacement for an extension that is not built: a bootstrap whose import raises an error that says so."""
     if isinstance(extension, _Bootstrapped):
         text = f"module '{extension.name}' was left out when its project was built: {reason}"
         yield _bootstrap(extension.name, ("INTEROP_ABSENT", json.dumps(text)))

@@ -1,12 +1,12 @@
-"""Decides what Cython is told of each function: which of its C++ overloads are one to Cython, and what it may choose.
+"""Decide how to declare each function: which C++ overloads are one function to Cython, and which it chooses among.
 
-Cython and C++ both choose among overloads, by different rules, and Cython knows less of the arguments: it converts
-nothing to a C++ class, and a tuple, None or a list is of no type that C++ declares. So the overloads of a name that
-take the same number of arguments and give the same result are one function to Cython wherever that can be, with
-template parameters where they differ, and C++ chooses among them (``csrc/include/interop/convert.h``).
+Cython and C++ both choose among overloads, by different rules, and Cython knows less about the arguments. It converts
+nothing to a C++ class, and a tuple, None or a list has no type that C++ declares. So, if possible, all overloads of a
+name with the same number of arguments and the same result are one function to Cython. It has template parameters where
+they differ, and C++ chooses among them (``csrc/include/interop/convert.h``).
 
-It cannot where a truth value means something else than a number, because Cython passes True on as the int 1. There
-Cython chooses, and the declarations of the functions say what it may choose from; a method is not declared.
+C++ cannot choose if a truth value means something else than a number, because Cython passes True as the int 1. Cython
+then chooses among the declared functions. A method of that kind is not declared.
 """
 
 from collections import defaultdict
@@ -42,9 +42,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Overload:
-    """What is one function to C++ after Cython has chosen."""
+    """One function for C++, after Cython has chosen."""
 
-    # The C++ signatures that it stands for; where C++ finds two equal, the first wins.
+    # The C++ signatures that it stands for; if C++ finds two equally good, the first wins.
     candidates: tuple[Candidate, ...]
     choices: tuple[tuple[str, ...], ...]  # for each position, the Cython types that are declared there
     # The name of the C++ function that chooses among the candidates; None where there is nothing to choose or convert,
@@ -103,7 +103,7 @@ class Overload:
 
 
 def overloads(declarations: Iterable[Declaration], *, method: bool, members: bool = True) -> list[Overload]:
-    """What is declared for `declarations`, which are all functions or all methods.
+    """The functions to declare for `declarations`, which are all functions or all methods.
 
     Without `members`, C++ has none of the methods as a member of the tensor.
 
@@ -154,7 +154,8 @@ def _positions(candidates: list[Candidate]) -> list[list[Parameter]]:
 
 
 def _distinct(candidates: list[Candidate]) -> list[Candidate]:
-    """Those that lean least on defaults first; of two with the same types the first, or neither if they are equal.
+    """The signatures with the fewest defaults first. Of two with the same types, the first, or neither if they are
+    equal.
 
     ``repeat_interleave(t, 2)`` repeats t; it is not the other overload with its optional output_size given.
     """

@@ -1,7 +1,7 @@
-"""ATen for modules that run under many releases of torch: each schema is called by name, by torch's C interface.
+"""ATen for modules that run with many releases of torch: they call each schema by name through torch's C interface.
 
-Their `at::Tensor` is a handle (``stable/include/interop/stable/tensor.h``), so a tensor that is changed is passed like
-any other, and a function that returns its argument returns another reference to it.
+Their `at::Tensor` is a handle (``stable/include/interop/stable/tensor.h``), so a tensor that a function changes is
+passed like any other. A function that returns its argument returns a new reference to it.
 """
 
 import re
@@ -70,7 +70,7 @@ def _parameter(text: str) -> str:
 
 
 def _expression(argument: Argument, function: NativeFunction, signature: CppSignature) -> str:
-    """What is passed for an argument of the schema, by the parameters of the C++ signature."""
+    """The expression for an argument of the schema, from the parameters of the C++ signature."""
     options = function.func.arguments.tensor_options
     if options and not signature.faithful:
         if argument in options.all():

@@ -1,4 +1,4 @@
-"""Reads torch's own description of its operators and yields the declarations of ATen's C++ functions and methods."""
+"""Read torch's own description of its operators, and make the declarations of ATen's C++ functions and methods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from torchgen.model import NativeFunction, Variant
 
 from interop.codegen import stable, types
 
-# Types that Cython cannot hold or pass, so what takes or returns one is not declared. Each with the reason.
+# Types that Cython cannot hold or pass, each with the reason. Functions with such a type are not declared.
 LEFT_OUT = {
     "Dimname": "named tensors, which torch 2.13 removed",
     "QScheme": "an enum of deprecated eager quantization",

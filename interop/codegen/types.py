@@ -8,7 +8,7 @@ from interop.errors import Error
 
 
 class UnknownTypeError(Error):
-    """A C++ type that no table has. The generator stops, because leaving a function out silently is a defect."""
+    """A C++ type that is in no table. The generator stops, because silently leaving a function out is a defect."""
 
 
 NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList", "ScalarList", "SymInt", "SymIntList"])
@@ -16,7 +16,7 @@ NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList"
 
 @dataclass(frozen=True)
 class Kind:
-    """What Cython may see of one C++ parameter type."""
+    """Cython's view of one C++ parameter type."""
 
     cython_types: tuple[str, ...]  # that can be declared for it
     # Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
@@ -92,7 +92,7 @@ _OPTIONAL = re.compile(r"(const )?::std::optional<(.*)>( &)?")
 
 
 def parameter(cpp: str) -> Kind:
-    """What a parameter of C++ type `cpp` can be declared as."""
+    """The declarations of a parameter of C++ type `cpp`."""
     if cpp in PARAMETERS:
         return PARAMETERS[cpp]
     optional = _OPTIONAL.fullmatch(cpp)

@@ -1,4 +1,4 @@
-"""Lays the declarations out as .pxd files."""
+"""Write the declarations as .pxd files."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -156,10 +156,10 @@ cdef extern from "interop/tensor.h":
 
 
 def generate(pxd: Path, include: Path, stable: Path, version: str) -> Surface:
-    """Writes the generated files below the folders `pxd` and `include` and returns what they declare.
+    """Write the generated files below the folders `pxd` and `include`, and return the declarations.
 
-    Those for modules that run under many releases of torch are written below the folder `stable`. A file whose text
-    would not change is not touched, so that nothing is rebuilt for it.
+    The files for modules that run with many releases of torch go below the folder `stable`. A file whose text would not
+    change is not written, so that nothing is rebuilt.
     """
     surface = read()
     fields = {"command": COMMAND, "version": version, "abi": abi_name(version)}
@@ -176,7 +176,7 @@ def generate(pxd: Path, include: Path, stable: Path, version: str) -> Surface:
 
 
 def _without(text: str) -> str:
-    """Declarations without what modules for many releases do not have."""
+    """The declarations without those that modules for many releases lack."""
     kept = "".join(line for line in text.splitlines(keepends=True) if not _LACKS.match(line))
     copy = "Tensor(const TensorBase& other) {}"
     return kept.replace("SymIntList, ", "").replace(copy.format("noexcept"), copy.format("except +translate_exception"))
@@ -235,7 +235,7 @@ def _name(overload: Overload) -> str:
 
 
 def _cname(overload: Overload, truths: list[int]) -> str:
-    """What Cython writes for the name: C++ looks nothing up in the block's namespace."""
+    """Cython's text for the name, because C++ looks nothing up in the block's namespace."""
     if overload.cpp_name is None:
         return overload.name if overload.method else f"interop::op::{overload.candidates[0].declaration.wrapper}"
     called = cpp.with_truths(overload.cpp_name, truths)

@@ -1,6 +1,6 @@
-"""A cache on disk of what NVRTC compiled, so that a program that is run again does not wait for it.
+"""A cache on disk of what NVRTC has compiled, so that the next run of a program need not wait.
 
-Entries are files of their own below `folder()`, each named by a hash of all that it was made from.
+Each entry is a file below `folder()`, named by a hash of all its inputs.
 """
 
 import contextlib
@@ -22,20 +22,20 @@ MAX_ENTRIES = 512
 
 
 def folder() -> Path:
-    """``nvrtc`` in the folder of all that is kept: see `get_cache_dir`."""
+    """``nvrtc`` in the folder of the cache: see `get_cache_dir`."""
     return get_cache_dir() / "nvrtc"
 
 
 def key(*parts: object) -> str:
-    """The name of the entry that is made from `parts`, which have a `repr` that tells them apart."""
+    """The name of the entry made from `parts`, whose `repr` must identify them."""
     return hashlib.sha256(repr((FORMAT, parts)).encode()).hexdigest()
 
 
 def read(name: str) -> Image | None:
-    """The entry, or None where there is none; what is not as it was written is removed, with a warning."""
+    """The entry, or None. A damaged entry is removed, with a warning."""
     path = folder() / name
     try:
-        make_cache_dir()  # raises where others could have put it there
+        make_cache_dir()  # raises if others could have put it there
         keep_private(folder())
         with open_folder(folder()) as handle:
             content = _content(handle, path)
@@ -49,12 +49,12 @@ def read(name: str) -> Image | None:
     head, _, code = content.partition(b"\n")
     fields = json.loads(head)
     with contextlib.suppress(OSError):
-        os.utime(path)  # was used now
+        os.utime(path)  # mark it as used now
     return Image(code, tuple(fields["entries"]), fields["instances"], fields["log"])
 
 
 def _content(handle: int, path: Path) -> bytes | None:
-    """What was written at `path`, in the folder that is open; None if something else lies there."""
+    """The content written at `path`, in the open folder; None if the file has other content."""
     try:
         with open_file(handle, path) as file:
             return unseal(path.name, file.read())
@@ -65,7 +65,7 @@ def _content(handle: int, path: Path) -> bytes | None:
 
 
 def write(name: str, image: Image) -> None:
-    """Write the entry; do nothing where that is impossible, since everything works without."""
+    """Write the entry. If that is impossible, do nothing, because the entry is optional."""
     head = {"entries": image.entries, "instances": dict(image.instances), "log": image.log}
     content = json.dumps(head).encode() + b"\n" + image.code
     place = folder()
@@ -76,7 +76,7 @@ def write(name: str, image: Image) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(seal(name, content))
-            os.replace(temporary, place / name)  # another process reads a whole file or none
+            os.replace(temporary, place / name)  # so that another process reads a whole file or none
         except BaseException:
             os.unlink(temporary)
             raise

@@ -15,15 +15,15 @@ __all__ = ["Kernel", "Module", "compile"]
 MAX_IMAGES = 64
 """Maximum number of compiled sources kept in memory, besides those of modules that are in use."""
 
-# With these, what is compiled depends on files that may change.
+# With these options, the result depends on files that may change.
 _INCLUDES = ("-I", "--include-path", "-include", "--pre-include")
 
-_lock = threading.RLock()  # a destructor that the collector runs meanwhile may compile
+_lock = threading.RLock()  # a destructor that the collector runs in the lock may compile
 _images: OrderedDict[str, Image] = OrderedDict()
 _modules: weakref.WeakValueDictionary[str, "Module"] = weakref.WeakValueDictionary()
 
 
-def compile(  # noqa: A001  it is what it is called, as in torch
+def compile(  # noqa: A001  the name that torch uses
     source: str,
     *,
     name: str = "kernel.cu",
@@ -32,45 +32,45 @@ def compile(  # noqa: A001  it is what it is called, as in torch
     arch: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> "Module":
-    """Compile CUDA C++ with NVRTC. Nothing runs on a GPU, and none is needed if `arch` is given.
+    """Compile CUDA C++ with NVRTC. Nothing runs on a GPU, and with `arch` no GPU is needed.
 
-    The same source with the same options is compiled once: a module that is in use is returned itself, others are kept
-    in memory and on disk, in ``$INTEROP_CACHE_DIR``, ``$XDG_CACHE_HOME/torch-interop`` or ``~/.cache/torch-interop``.
-    With an option that names a folder or file to include, which may change, nothing is kept.
+    The same source with the same options is compiled once. If its module is still in use, `compile` returns that
+    module. Others are cached in memory and on disk, in ``$INTEROP_CACHE_DIR``, ``$XDG_CACHE_HOME/torch-interop`` or
+    ``~/.cache/torch-interop``. Nothing is cached if an option names a folder or file to include, because its content
+    may change.
 
     Parameters
     ----------
     source
-        The text, with ``__global__`` functions in it. It can include ``<cstdint>`` and, where the package
+        The source code with ``__global__`` functions. It can include ``<cstdint>`` and, if the package
         nvidia-cuda-runtime is installed, CUDA's headers such as ``<cuda_fp16.h>``. Do not declare kernels
-        ``extern "C"``: the types of their parameters, by which arguments are checked, would be lost.
+        ``extern "C"``: the launch checks arguments by the types of the parameters, which would be lost.
     name
-        What errors call the source.
+        The name of the source in error messages.
     instances
-        Instances of template kernels that the module shall have, such as ``["axpy<float>", "axpy<double>"]``. One that
-        is not among them is compiled when it is first asked for, into a module of its own, with its own ``__device__``
-        variables.
+        Instances of template kernels to compile into the module, such as ``["axpy<float>", "axpy<double>"]``. Any other
+        instance is compiled at its first use, into a module of its own with its own ``__device__`` variables.
     options
         NVRTC's options, such as ``["-DN=4", "--use_fast_math"]``.
     arch
         ``"sm_90"`` for machine code, ``"compute_80"`` for PTX, which GPUs of that capability and later ones can run.
-        None for machine code for the current CUDA device.
+        None means machine code for the current CUDA device.
     headers
-        Further headers: by the name by which they are included, their text.
+        Further headers: their texts, by the names in ``#include``.
 
     Returns
     -------
     Module
-        Its kernels are ``module["name"]``.
+        The module. Its kernels are ``module["name"]``.
 
     Raises
     ------
     CompileError
-        With NVRTC's log: the line that is wrong, and why.
+        If the source is wrong. The message has NVRTC's log, with the line and the reason.
     ImportError
-        Where NVRTC is not installed.
+        If NVRTC is not installed.
     RuntimeError
-        Where `arch` is None and there is no CUDA device, or one that NVRTC does not compile for.
+        If `arch` is None and there is no CUDA device, or NVRTC cannot compile for it.
     """
     if not isinstance(source, str):
         raise TypeError(f"source must be a str with CUDA C++, got {type(source).__name__}")
@@ -79,11 +79,11 @@ def compile(  # noqa: A001  it is what it is called, as in torch
     options, instances = _texts("options", options, "-DN=4"), _texts("instances", instances, "axpy<float>")
     for option in options:
         if option.startswith(("-arch", "--gpu-architecture")):
-            raise ValueError(f"options must not choose what is compiled for, got {option!r}; give arch='sm_90'")
+            raise ValueError(f"options must not select an architecture, got {option!r}; give arch='sm_90' instead")
     headers = {} if headers is None else dict(headers)
     for included, text in headers.items():
         if not isinstance(included, str) or not isinstance(text, str):
-            raise TypeError(f"headers must be a dict of texts by their names, got {included!r}: {text!r}")
+            raise TypeError(f"headers must be a dict from names to texts, got {included!r}: {text!r}")
     request = (source, name, check_arch(arch), options, tuple(sorted(headers.items())))
     return _module(request, tuple(sorted({_normal(one) for one in instances})))
 
@@ -95,7 +95,7 @@ def _texts(argument: str, values: Sequence[str], example: str) -> tuple[str, ...
 
 
 def _normal(name: str) -> str:
-    """A name without spaces where they mean nothing, so that ``axpy< float >`` is ``axpy<float>``."""
+    """A name without meaningless spaces, so that ``axpy< float >`` becomes ``axpy<float>``."""
     words = " ".join(name.split())
     for mark in "<>,*&()":
         words = words.replace(f" {mark}", mark).replace(f"{mark} ", mark)
@@ -127,30 +127,30 @@ def _module(request: tuple[Any, ...], instances: tuple[str, ...]) -> "Module":
 
 
 class Module:
-    """What `compile` returns: code for a GPU, and the names of the kernels in it.
+    """The result of `compile`: code for a GPU, and the names of the kernels in it.
 
-    The code is loaded into the driver when a kernel of it is first taken over by Cython code, and unloaded when that
-    code, the module and all `Kernel` handles of it are gone. What a CUDA graph has captured stays loaded.
+    The driver loads the code when Cython code first takes over one of its kernels. It unloads the code when that Cython
+    code, the module and all `Kernel` handles of it are gone. Code that a CUDA graph has captured stays loaded.
 
     Attributes
     ----------
     name : str
-        As given to `compile`.
+        The argument `name` of `compile`.
     arch : str
-        What it is for, ``"sm_90"`` or ``"compute_80"``.
+        The architecture, ``"sm_90"`` or ``"compute_80"``.
     log : str
         The compiler's warnings.
     code : bytes
         The cubin, or PTX with a zero at its end.
     kernels : list of str
-        The names of its kernels; instances of templates are among them only if they were asked for.
+        The names of its kernels. Among template instances, only the requested ones.
     """
 
     def __init__(self, image: Image, request: tuple[Any, ...]):
         self.name, self.arch = request[1:3]
         self.log, self.code = image.log, image.code
         self._request = request
-        # The linker's names, by each name that can be asked for: the C++ name, the whole declaration, the linker's.
+        # The linker's names, by each accepted name: the C++ name, the whole declaration, and the linker's name.
         self._entries = {instance: [entry] for instance, entry in image.instances.items()}
         for entry in image.entries:
             signature = demangle(entry)
@@ -168,7 +168,7 @@ class Module:
         return name if len(self._entries[_normal(name)]) == 1 else signature
 
     def get_kernel(self, name: str) -> "Kernel":
-        """The handle of the kernel `name`; of an instance of a template, ``"axpy<float>"``, it may be compiled now.
+        """The handle of the kernel `name`. An instance of a template, ``"axpy<float>"``, may be compiled now.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Module:
             return Kernel(self, entries[0])
         if entries:
             raise KeyError(
-                f"{self.name} has several kernels {name!r}; ask for one by its whole declaration: "
+                f"{self.name} has several kernels {name!r}; give the whole declaration of one: "
                 + ", ".join(repr(self._name(entry)) for entry in entries)
             )
         if "<" not in name:
@@ -206,7 +206,7 @@ class Kernel:
     Attributes
     ----------
     module : Module
-        What it is part of, and kept alive by it.
+        The module of the kernel, which the handle keeps alive.
     name : str
         Its C++ name, ``"axpy<float>"``.
     lowered_name : str
@@ -227,7 +227,7 @@ class Kernel:
 
 
 def _parameters_at(signature: str) -> int:
-    """Where the list of parameters begins: the parenthesis that the last one closes."""
+    """The start of the list of parameters: the parenthesis that the last one closes."""
     depth = 0
     for at in range(len(signature) - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(signature[at], 0)

@@ -1,6 +1,6 @@
-"""NVRTC, NVIDIA's run-time compiler: one call that makes GPU code out of CUDA C++, with errors that tell.
+"""NVRTC, NVIDIA's run-time compiler: one call that compiles CUDA C++ to GPU code, with clear errors.
 
-Nothing here asks for a GPU or a driver.
+Nothing here needs a GPU or a driver.
 """
 
 import functools
@@ -40,20 +40,20 @@ HEADERS = types.MappingProxyType(
         "using ::uint32_t; using ::int64_t; using ::uint64_t; using ::intptr_t; using ::uintptr_t; }\n",
     }
 )
-"""Headers that every source can include: those that NVRTC does not bring and kernels most often want."""
+"""Headers that every source can include. NVRTC lacks them, and kernels often need them."""
 
 
 class CompileError(Error, RuntimeError):
-    """CUDA C++ that NVRTC refuses. The message has its log, with the line of the source that is wrong.
+    """NVRTC rejects the CUDA C++. The message has NVRTC's log, with the wrong line of the source.
 
     Attributes
     ----------
     log : str
         NVRTC's log alone.
     arch : str
-        What it was compiled for.
+        The architecture that it was compiled for.
     options : tuple of str
-        With what options.
+        The options that it was compiled with.
     """
 
     log = ""
@@ -63,21 +63,21 @@ class CompileError(Error, RuntimeError):
 
 @dataclass(frozen=True)
 class Image:
-    """What NVRTC made of a source."""
+    """NVRTC's output for a source."""
 
     code: bytes
     """A cubin, or PTX with a zero at its end."""
     entries: tuple[str, ...]
     """The linker's names of the kernels in it."""
     instances: Mapping[str, str] = field(default_factory=dict)
-    """The linker's names of the template instances that were asked for."""
+    """The linker's names of the requested template instances."""
     log: str = ""
     """Warnings."""
 
 
 @functools.cache
 def load() -> Any:
-    """The module `cuda.bindings.nvrtc`, of which the library is known to load; ImportError says how to install it."""
+    """The module `cuda.bindings.nvrtc`, after a check that its library loads; ImportError says how to install it."""
     major = int((torch.version.cuda or "13").partition(".")[0])
     # From CUDA 13 on, the wheels have no major version in their names.
     suffix = f"-cu{major}" if major < 13 else ""
@@ -96,7 +96,7 @@ def load() -> Any:
     except (RuntimeError, OSError) as error:  # of cuda.pathfinder, or of older bindings themselves
         what = str(error).strip().partition("\n")[0]
         raise ImportError(
-            f"interop.cuda.compile needs the library libnvrtc, and it does not load ({what}). {install}", name="cuda"
+            f"interop.cuda.compile needs the library libnvrtc, which does not load ({what}). {install}", name="cuda"
         ) from error
     return nvrtc
 
@@ -112,7 +112,7 @@ def supported() -> list[int]:
 
 
 def check_arch(arch: str | None) -> str:
-    """`arch`, if NVRTC knows it; for None, that of the current CUDA device."""
+    """`arch`, if NVRTC knows it; for None, the architecture of the current CUDA device."""
     known = supported()
     if arch is None:
         return _arch_of_device(known)
@@ -130,8 +130,7 @@ def check_arch(arch: str | None) -> str:
 def _arch_of_device(known: list[int]) -> str:
     if not torch.cuda.is_available():
         raise RuntimeError(
-            "there is no CUDA device to compile for; name what the code is for, such as arch='sm_90' or "
-            "arch='compute_80'"
+            "there is no CUDA device to compile for; name the architecture, such as arch='sm_90' or arch='compute_80'"
         )
     major, minor = torch.cuda.get_device_capability()
     capability = 10 * major + minor
@@ -141,15 +140,15 @@ def _arch_of_device(known: list[int]) -> str:
     if not older:
         raise RuntimeError(
             f"NVRTC {version()} does not compile for this GPU, {torch.cuda.get_device_name()}, of capability "
-            f"{major}.{minor}; the oldest that it knows is {known[0] // 10}.{known[0] % 10}. Use a torch for an older "
+            f"{major}.{minor}; the oldest supported is {known[0] // 10}.{known[0] % 10}. Use a torch for an older "
             "CUDA, with its NVRTC"
         )
-    return f"compute_{older[-1]}"  # the driver knows its own GPU, and compiles the rest of the way
+    return f"compute_{older[-1]}"  # the driver knows its GPU, and compiles the PTX
 
 
 @functools.cache
 def include_options() -> tuple[str, ...]:
-    """Options with which NVRTC finds CUDA's own headers (cuda_fp16.h, ...) and libcu++, as far as they are there."""
+    """Options with which NVRTC finds CUDA's own headers (cuda_fp16.h, ...) and libcu++, if they are installed."""
     try:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:
@@ -161,7 +160,7 @@ def include_options() -> tuple[str, ...]:
 def compile_image(
     source: str, name: str, arch: str, options: Sequence[str], headers: Mapping[str, str], instances: Sequence[str]
 ) -> Image:
-    """Compiles `source`; `instances` are the template instances (``"axpy<float>"``) that it shall have code for."""
+    """Compile `source`, with code for the template instances (``"axpy<float>"``) in `instances`."""
     headers = {**HEADERS, **headers}
     (program,) = _call(
         "nvrtcCreateProgram",
@@ -180,11 +179,11 @@ def compile_image(
         log = _text(program, "ProgramLog").decode(errors="replace").strip("\0 \n")
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise _compile_error(result, log, name, arch, options, instances)
-        ptx = _text(program, "PTX")  # for machine code it is there as well
+        ptx = _text(program, "PTX")  # also present for machine code
         code = ptx if arch.startswith("compute") else _text(program, "CUBIN")
         if not code:
             raise _compile_error(
-                result, "these options leave no code that can be loaded", name, arch, options, instances
+                result, "these options produce no code that can be loaded", name, arch, options, instances
             )
         return Image(
             code,
@@ -203,11 +202,11 @@ def _compile_error(
     given = " ".join(options) or "none"
     lines = [f"{what} does not compile for {arch} (NVRTC {version()}, options: {given}):", log or result.name]
     if result == load().nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
-        lines.append(f"NVRTC's options are listed at {OPTIONS_PAGE}; it takes none of nvcc's others")
+        lines.append(f"NVRTC's options are listed at {OPTIONS_PAGE}; it accepts no other options of nvcc")
     missing = re.search(r'could not open source file "([^"]+)"|cannot open source file "([^"]+)"', log)
     if missing:
         lines.append(
-            f"NVRTC has no header {missing[1] or missing[2]!r}: give its text in headers={{...}}, or its folder as an "
+            f"NVRTC has no header {missing[1] or missing[2]!r}: give its text in headers={{...}}, or its folder in an "
             "option -I...; CUDA's own headers come with the package nvidia-cuda-runtime, libcu++ with nvidia-cuda-cccl"
         )
     error = CompileError("\n".join(line for line in lines if line))
@@ -216,7 +215,7 @@ def _compile_error(
 
 
 def _text(program: Any, what: str) -> bytes:
-    """One of the program's results, of which NVRTC tells the size first."""
+    """One of the program's results. NVRTC gives its size first."""
     (size,) = _call(f"nvrtcGet{what}Size", program)
     buffer = bytearray(size)
     _call(f"nvrtcGet{what}", program, buffer)
@@ -224,7 +223,7 @@ def _text(program: Any, what: str) -> bytes:
 
 
 def _call(name: str, *arguments: Any) -> tuple[Any, ...]:
-    """Calls a function of NVRTC that is not expected to fail; returns what it returns after the result code."""
+    """Call a function of NVRTC that is not expected to fail; return its results after the result code."""
     nvrtc = load()
     result, *values = getattr(nvrtc, name)(*arguments)
     if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:

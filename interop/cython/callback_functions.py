@@ -1,6 +1,6 @@
-"""Refuses to hand torch a function that it cannot call: above all one that needs the GIL.
+"""Reject functions that torch cannot call: above all those that need the GIL.
 
-A parameter that is a template, and one of a macro, takes whatever stands there.
+A parameter of a template or a macro accepts any argument, so Cython does not reject them.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from interop.cython.tree import Position
 
 __all__ = ["check_functions"]
 
-# Which arguments are functions, from which one on, and what they are called.
+# The position of the first argument that is a function, and a description of it.
 _TAKE_FUNCTIONS: dict[tuple[str, str], tuple[int | None, str]] = {
     ("torch.library", "impl"): (2, "kernel"),
     ("torch.library", "register_autograd"): (1, "function of register_autograd"),
@@ -34,8 +34,8 @@ _DISPATCHED = {
 def check_functions(original: Callable[..., Any]) -> Callable[..., Any]:
     """The `SimpleCallNode.analyse_c_function_call` that replaces `original`.
 
-    A visit of the analysed tree would come too late: where the parameter is a pointer to a `nogil` function, Cython
-    has by then said that it found no suitable one among the overloads, and not why.
+    A visit of the analysed tree would come too late. If the parameter is a pointer to a `nogil` function, Cython has by
+    then reported that no overload fits, without the reason.
     """
 
     def analyse_c_function_call(node: Any, env: Any) -> None:
@@ -45,7 +45,7 @@ def check_functions(original: Callable[..., Any]) -> Callable[..., Any]:
         if not unfit:
             original(node, env)
             return
-        # Without the original, or Cython's own message would come on top.
+        # Without the original, which would add Cython's own message.
         declared = node.function.entry.all_alternatives()
         node.type = declared[0].type.return_type if len(declared) == 1 else error_type
         node.result_code = "<error>"
@@ -54,7 +54,7 @@ def check_functions(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
-    """The position of each function among the arguments of a call that cannot be called, and what is wrong with it."""
+    """The position of each function among the arguments that torch cannot call, and what is wrong with it."""
     entry = getattr(node.function, "entry", None)
     if not entry or not entry.type.is_cfunction:
         return
@@ -69,7 +69,7 @@ def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
         if kind.is_pyobject and _takes_objects(entry, index):
             continue
         if kind.is_pyobject:
-            yield argument.pos, f"a {what} is a cdef function, and this is a Python object"
+            yield argument.pos, f"a {what} must be a cdef function, and this is a Python object"
         elif not kind.nogil and not kind.with_gil:
             yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
         elif first is None and _is_for_a_dtype(kind):
@@ -87,13 +87,13 @@ def _is_for_a_dtype(kind: Any) -> bool:
 
 
 def _other(kind: Any) -> str:
-    """What can take a function that is for a dtype."""
+    """The functions that accept a function for one dtype."""
     fitting = (name for name, parameters in _DISPATCHED.items() if parameters.count(",") + 2 == len(kind.args))
-    return "".join(f"; for this one there is {name}()" for name in fitting)
+    return "".join(f"; for this one use {name}()" for name in fitting)
 
 
 def _module_of(entry: Any) -> str:
-    """Where a function, or the class of a method, is declared."""
+    """The module that declares a function, or the class of a method."""
     scope = entry.scope
     while scope is not None and not scope.is_module_scope:
         scope = scope.outer_scope

@@ -1,4 +1,4 @@
-"""Refuses, while Cython translates a source, what Cython or C++ would get wrong or explain badly.
+"""Reject, during Cython's translation, what Cython or C++ would get wrong or explain badly.
 
 The checks visit Cython's parse tree, each as a step of Cython's own compilation: after it has declared names
 (`unknown_names`, `guards`), and after it knows the types of expressions. One replaces a method (`callback_functions`).
@@ -36,9 +36,9 @@ _IN_PLACE = {
 
 @contextlib.contextmanager
 def checked() -> Iterator[None]:
-    """While this lasts, Cython checks the sources that it translates, and the functions in each .pxd that it reads.
+    """In this context, Cython checks the sources that it translates, and the functions in each .pxd that it reads.
 
-    Guards and unknown names are a SyntaxError, all else one of Cython's errors.
+    Guards and unknown names raise SyntaxError; everything else is one of Cython's errors.
     """
     if not hasattr(SimpleCallNode, "analyse_c_function_call"):
         raise missing("SimpleCallNode.analyse_c_function_call")
@@ -80,7 +80,7 @@ def _raise_first(found: list[SyntaxError]) -> None:
 
 
 def _step(check: Callable[[Any], Any], is_needed: bool = True) -> Callable[[Any], Any]:
-    """A step of Cython's compilation that makes a check. One that is not needed gives a better message than Cython."""
+    """A step of Cython's compilation that runs a check. An optional check gives a better message than Cython."""
 
     def step(tree: Any) -> Any:
         if tree.pos[0].filename is not None:  # Cython has sources of its own, which are strings
@@ -96,7 +96,7 @@ def _step(check: Callable[[Any], Any], is_needed: bool = True) -> Callable[[Any]
 
 
 def missing(name: str) -> CythonVersionError:
-    """The error for what the checks need of Cython and a release does not have."""
+    """The error for a name of Cython that the checks need and this release lacks."""
     return CythonVersionError(
         f"Cython {version()} has no {name}, so torch-interop cannot reject code that would give wrong results or end "
         f"the process: guards that do nothing, functions without the GIL; install Cython {supported()}"
@@ -104,12 +104,13 @@ def missing(name: str) -> CythonVersionError:
 
 
 class Tensors(CythonTransform):
-    """Refuses ``t += u`` for an at.Tensor `t`, and ``x.cdata = t`` for a torch.Tensor `x`.
+    """Reject ``t += u`` for an at.Tensor `t`, and ``x.cdata = t`` for a torch.Tensor `x`.
 
-    Cython writes the operator into C++ as it stands, where an exception that ATen throws ends the process: of all
-    expressions this one cannot be declared ``except +``.
+    Cython copies the operator into C++ unchanged. There an exception of ATen ends the process, because this expression
+    cannot be declared ``except +``.
 
-    A C++ tensor knows its Python object, and that of `t` is not `x`; and what is freed may be in use by others.
+    A C++ tensor knows its Python object, and that of `t` is not `x`. Also, others may use the tensor that the
+    assignment frees.
     """
 
     def visit_InPlaceAssignmentNode(self, node: Any) -> Any:
@@ -138,7 +139,7 @@ class Tensors(CythonTransform):
 
 
 def _is_tensor(kind: Any) -> bool:
-    """Whether a type is a torch.Tensor, or a class that is derived from it."""
+    """Whether a type is torch.Tensor or derives from it."""
     while kind is not None and kind.is_extension_type:
         if kind.scope.qualified_name == "torch._tensor.Tensor":
             return True

@@ -1,4 +1,4 @@
-"""``python -m interop cythonize``: a source from Cython to C++ as `interop.build` does it, for other build systems."""
+"""``python -m interop cythonize``: translate a source to C++ as `interop.build` does, for other build systems."""
 
 import filecmp
 import os
@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> None:
     """Run ``python -m interop cythonize`` with `arguments`."""
     parser = Parser(
         prog="python -m interop cythonize",
-        description="Translate a .pyx to C++, with the declarations on the path and what interop.build checks.",
+        description="Translate a .pyx to C++, with the declarations on the path and the checks of interop.build.",
         examples={
             "python -m interop cythonize m.pyx --output build/m.cpp --headers build/headers": "for a module `m`",
             "python -m interop cythonize src/cells/ops.pyx --module cells.ops --output build/ops.cpp --headers build/h "
@@ -26,20 +26,29 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("source", metavar="SOURCE.pyx")
     parser.add_argument("--output", metavar="FILE.cpp", required=True, help="the C++ file")
-    parser.add_argument("--headers", metavar="DIR", required=True, help="headers for it, before all others: -IDIR")
-    parser.add_argument("--module", metavar="NAME", help="the module's full name; that of the source, if not given")
-    parser.add_argument("--include", metavar="DIR", action="append", default=[], help="search for .pxd files here too")
-    parser.add_argument("--stable", action="store_true", help="for many releases of torch, as config has flags for")
-    parser.add_argument("--depfile", metavar="FILE", help="what the C++ file depends on, as make and ninja read it")
+    parser.add_argument(
+        "--headers",
+        metavar="DIR",
+        required=True,
+        help="the folder for headers that the C++ needs; pass it first, as -IDIR",
+    )
+    parser.add_argument("--module", metavar="NAME", help="the module's full name (the default: the name of the source)")
+    parser.add_argument(
+        "--include", metavar="DIR", action="append", default=[], help="search this folder for .pxd files too"
+    )
+    parser.add_argument(
+        "--stable", action="store_true", help="translate for many releases of torch; see: config --stable"
+    )
+    parser.add_argument("--depfile", metavar="FILE", help="write the dependencies of the C++ file, for make and ninja")
     options = parser.parse_args(arguments)
-    # Here, because Cython and torch are imported with them, for which the help would have to wait.
+    # Here, because they import Cython and torch, which would slow --help down.
     from interop.build.extension import check_name
     from interop.cython.dependencies import package_root
     from interop.cython.translate import TranslationError, check_written, translate
 
     source = Path(options.source)
     if not source.is_file():
-        raise CommandError(f"SOURCE.pyx must be a file, and there is no {str(source)!r}", USAGE)
+        raise CommandError(f"SOURCE.pyx must be a file, but there is no {str(source)!r}", USAGE)
     if source.suffix not in (".pyx", ".py"):
         raise CommandError(f"SOURCE.pyx must end in .pyx, or .py, got {str(source)!r}", USAGE)
     headers, output = Path(options.headers), Path(options.output)
@@ -49,11 +58,11 @@ def main(arguments: list[str]) -> None:
     except ValueError as error:
         raise CommandError(f"--module: {error}", USAGE) from error
     if "*" in module:
-        raise CommandError(f"--module names one module, got {module!r}", USAGE)
+        raise CommandError(f"--module must name one module, got {module!r}", USAGE)
     declarations = output.parent / f"{output.stem}.cythonize"
     try:
         check_written("FILE.cpp", os.path.abspath(output))
-        # Whether it is out of date, the build system has found out, by the depfile.
+        # Always translate: the build system has checked the depfile.
         translation = translate(
             str(source),
             module,
@@ -78,7 +87,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _update(target: Path, path: Path) -> None:
-    """Copies a file, and leaves one that is the same alone, so that what includes it is not compiled again."""
+    """Copy a file unless the copy is the same already, so that sources which include it are not compiled again."""
     if not (target.is_file() and filecmp.cmp(path, target, shallow=False)):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)

@@ -1,7 +1,7 @@
-"""Cuts the generated declarations down to those that a source can need.
+"""Reduce the generated declarations to those that a source can need.
 
-All of them cost Cython several seconds in every run, of which a source uses a handful. A declaration whose name stands
-nowhere in a source, nor in a file that the source includes or cimports, cannot be meant by it.
+All of them cost Cython several seconds in every run, and a source uses a handful. A source cannot use a declaration
+whose name is neither in it nor in a file that it includes or cimports.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ OF_ONE_RELEASE = (
 HEADER = "interop/functions.h"
 OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
 STABLE_OPERATORS = "#include <interop/stable/arithmetic.h>\n#include <interop/stable/python_call.h>\n"
-"""What all blocks of `HEADER` need. A header that is cut down includes what its own do instead."""
+"""The includes that all blocks of `HEADER` need. A reduced header includes only those of its own blocks."""
 
 _DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[^"]+")?(?:\[[\w, ]+\])?\(.*\) except \+translate_exception$')
 _CIMPORT = re.compile(r"^(from \S+ cimport) (\([^)*]*\)|[^\n(*]*)\n", re.MULTILINE)
@@ -42,7 +42,7 @@ _NO_CODE = re.compile(r'#.*|"[^"\n]*"')
 
 @dataclass(frozen=True)
 class Selection:
-    """What a source can need of the declarations and headers that are cut down."""
+    """The reduced declarations and headers that a source can need."""
 
     pxd: Path  # a folder to search before the whole declarations
     include: Path  # a folder to search before the whole headers
@@ -52,11 +52,11 @@ class Selection:
 def select(
     read: Iterable[str], pxd: Path, include: Path, folder: Path, stable: tuple[Path, Path] | None = None
 ) -> Selection:
-    """Write below `folder` what a source that consists of the files `read` can need of `pxd` and `include`.
+    """Write below `folder` the part of `pxd` and `include` that a source with the files `read` can need.
 
-    It lies in a folder that is named by a hash of its content, so a build that needs the same again finds the files
-    unchanged. `stable` are the folders of declarations and headers that come before those of the same names. All that
-    such a module has then lies there: Cython searches first where the declarations lie that it reads.
+    The result is in a folder named by a hash of its content, so the next build that needs the same finds the files
+    unchanged. `stable` are the folders of declarations and headers that precede those of the same names. For such a
+    module, the result has all declarations, because Cython first searches the folder of the declarations that it reads.
     """
     names = {name for path in read for name in _NAME.findall(read_source(path))}
     whole = _texts(pxd)
@@ -67,7 +67,7 @@ def select(
         chosen = dict(whole)
         include = stable[1]
     for name in GENERATED:
-        # The build of this package itself has not generated them yet, and needs none.
+        # The build of this package needs none, and has not generated them yet.
         if (path := Path("pxd", name)) in whole:
             chosen[path] = "".join(_needed(whole[path], names))
     for name in HAND_ON:
@@ -103,15 +103,15 @@ def _needed(text: str, names: set[str]) -> Iterator[str]:
 
 
 def _of_one_release(path: Path) -> bool:
-    """Whether `path`, below a folder pxd, is one of `OF_ONE_RELEASE` or lies in one."""
+    """Whether `path`, below a folder pxd, is one of `OF_ONE_RELEASE` or inside one."""
     module = path.relative_to("pxd").with_suffix("")
     return any(module.is_relative_to(one) for one in OF_ONE_RELEASE)
 
 
 def _without_unused(text: str, names: set[str], whole: Mapping[Path, str]) -> str:
-    """Declarations that cimport of what they hand on `names` alone: each cimport brings headers into the module.
+    """Declarations that cimport only `names` for others, because each cimport brings headers into the module.
 
-    Of the modules of `whole`, they cimport what these have. A cimport with a star stays.
+    From the modules of `whole`, they cimport only existing names. A cimport with a star stays.
     """
 
     def shortened(cimport: re.Match[str]) -> str:
@@ -128,7 +128,7 @@ def _without_unused(text: str, names: set[str], whole: Mapping[Path, str]) -> st
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Writes a file unless it is there. Another process that builds the same never sees half of it."""
+    """Write a file unless it exists. Another process that builds the same never sees half of it."""
     with contextlib.suppress(OSError, ValueError):
         if path.read_text() == text:
             return

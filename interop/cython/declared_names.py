@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"^[ ]{4}(?:const[ ]+)?\w+[ ]+(\w+)[ ]*$", re.MULTILINE)
 def names_in(pxd: str, module: str) -> frozenset[str]:
     """The names that the declarations of `module` declare, and those that they cimport.
 
-    They are read as text, since `scopes` takes seconds.
+    The function reads text, because `scopes` takes seconds.
     """
     path = Path(pxd, *module.split("."))
     text = _NO_NAMES.sub("", (path.with_suffix(".pxd") if not path.is_dir() else path / "__init__.pxd").read_text())
@@ -43,7 +43,7 @@ def names_in(pxd: str, module: str) -> frozenset[str]:
 
 @functools.cache
 def scopes(pxd: str) -> Callable[[str], Any]:
-    """A function that gives the symbols of a module by its name, as Cython reads them from the folder `pxd`, once."""
+    """A function from a module's name to its symbols, as Cython reads them from the folder `pxd`, once."""
     from Cython.Compiler import Errors
     from Cython.Compiler.Main import Context
     from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
@@ -53,7 +53,7 @@ def scopes(pxd: str) -> Callable[[str], Any]:
     context = Context([pxd], get_directive_defaults(), cpp=True, options=CompilationOptions(default_options))
 
     def scope(module: str) -> Any:
-        Errors.init_thread()  # Cython may still want to write where an earlier translation of this process did
+        Errors.init_thread()  # Cython may still write to the folder of an earlier translation of this process
         with applied(PATCHES):
             return context.find_module(module, need_pxd=True, absolute_fallback=True)
 
@@ -61,7 +61,7 @@ def scopes(pxd: str) -> Callable[[str], Any]:
 
 
 def module_of_ours(name: str, pxd: str) -> str | None:
-    """The module of `interop` that declares `name`: the package itself where it hands the name on."""
+    """The module of `interop` that declares `name`: the package itself if it exports the name."""
     files = sorted(Path(pxd, "interop").rglob("*.pxd"), key=lambda path: (path.stem != "__init__", path))
     modules = [path.relative_to(pxd).with_suffix("").as_posix().replace("/", ".") for path in files]
     modules = [module.removesuffix(".__init__") for module in modules]

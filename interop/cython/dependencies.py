@@ -1,4 +1,4 @@
-"""What a source reads: the files that it includes and cimports, and what its ``# distutils:`` lines say."""
+"""The files that a source includes and cimports, and the settings of its ``# distutils:`` lines."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ __all__ = ["Dependencies", "package_root", "read_source", "unforeseen"]
 
 
 class Dependencies(DependencyTree):
-    """What Cython will read for a source: like its own tree, but it knows that our declarations need nobody else's."""
+    """The files that Cython will read for a source. It knows that our declarations need nobody else's."""
 
     def __init__(self, include_path: Iterable[str], ours: Iterable[Path]):
         options = CompilationOptions(default_options)
@@ -42,13 +42,13 @@ class Dependencies(DependencyTree):
         return any(map(Path(os.path.abspath(path)).is_relative_to, self._closed))
 
     def read_by(self, source: str) -> set[str]:
-        """The source, and what it includes and cimports, but for what our own declarations cimport."""
-        # Absolute, because Cython remembers what it read by name, also from another working directory.
+        """The source and the files that it includes and cimports, without those that our own declarations cimport."""
+        # Absolute, because Cython caches files by name, even after a change of the working directory.
         return self.all_dependencies(os.path.abspath(source))
 
 
 class _Context(Context):
-    """Cython's, which of an included file that is missing says no line."""
+    """Cython's result. For a missing included file, Cython reports no line."""
 
     def find_include_file(self, filename, pos=None, source_file_path=None):
         found = self.search_include_directories(
@@ -57,7 +57,7 @@ class _Context(Context):
         if found or source_file_path is None:
             return found
         raise _wrong_line(
-            f"there is no file {filename!r} to include, neither beside this one nor in the folders that are searched",
+            f"there is no file {filename!r} to include, neither beside this file nor in the search path",
             source_file_path,
             rf"^[ \t]*include[ \t]+(?=['\"]{re.escape(filename)}['\"])",
         )
@@ -65,10 +65,10 @@ class _Context(Context):
 
 @contextlib.contextmanager
 def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
-    """While this lasts, Cython's compiler stops where it would read a file that is not foreseen; gives that file.
+    """In this context, Cython's compiler stops before it reads an unexpected file; yields that file.
 
-    `Dependencies` searches the text for ``include`` and ``cimport``, and misses ``include u"x.pxi"``, and what stands
-    behind a semicolon.
+    `Dependencies` searches the text for ``include`` and ``cimport``. It misses ``include u"x.pxi"`` and statements
+    after a semicolon.
     """
     found: list[str] = []
     thread = threading.get_ident()  # others may use Cython by themselves
@@ -88,7 +88,7 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
 
 
 def _refuse_unknown_encoding(path: str) -> None:
-    """Cython says of one neither the file nor the line."""
+    """Cython reports neither the file nor the line."""
     with open(path, "rb") as file:
         name = detect_opened_file_encoding(file)
     try:
@@ -109,12 +109,12 @@ def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
 
 
 def package_root(source: str) -> str:
-    """The folder that the package of a source lies in, from which its own modules are cimported."""
+    """The folder of a source's package, from which its own modules are cimported."""
     return str(find_root_package_dir(os.path.abspath(source)))
 
 
 def read_source(path: str) -> str:
-    """The text of a source, in the encoding that its first lines name. What is wrong with that, Cython will say."""
+    """The text of a source, in the encoding that its first lines name. Cython reports errors in it."""
     try:
         with tokenize.open(path) as file:
             return file.read()

@@ -1,4 +1,4 @@
-"""`Diagnostic`: one error in a source, as Cython or a compiler reports it. It does without Cython itself."""
+"""`Diagnostic`: one error in a source, as Cython or a compiler reports it. This module does not import Cython."""
 
 import os
 import re
@@ -21,15 +21,15 @@ class Diagnostic:
     Attributes
     ----------
     message
-        What Cython or the compiler says, on one line.
+        The message of Cython or the compiler, on one line.
     path
-        The file; for the texts of `load_inline`, ``cython_source`` or ``cpp_source``. None where it is not known.
+        The file; for the texts of `load_inline`, ``cython_source`` or ``cpp_source``. None if it is not known.
     line, column
-        Where it is, counted from 1; None where that is not known.
+        The position, counted from 1; None if it is not known.
     text
         The line itself.
     hint
-        What to write instead, where that is known.
+        What to write instead, if that is known.
     """
 
     message: str
@@ -53,7 +53,7 @@ class Diagnostic:
 
 
 def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Those of Cython's errors that are not the consequence of another: after one, it goes on with Python objects."""
+    """The errors that are not the consequence of another. After an error, Cython goes on with Python objects."""
     real = [one for one in found if not _CRASH.match(one.message)] or list(found)
     if any(_NOT_CIMPORTED.match(one.message) for one in real):
         real = [one for one in real if not _CONVERSION.match(one.message)]
@@ -72,7 +72,7 @@ def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def shortest_path(path: str) -> str:
-    """As a person would write it in the current folder."""
+    """The shorter form of a path, from the current folder."""
     if not os.path.isabs(path):
         return path
     relative = os.path.relpath(path)

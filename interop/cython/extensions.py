@@ -22,7 +22,7 @@ __all__ = ["is_cython", "translate_extensions"]
 
 
 def is_cython(source: str | os.PathLike) -> bool:
-    """Whether a source is one for Cython."""
+    """Whether a source is for Cython."""
     return os.fspath(source).endswith((".pyx", ".py"))
 
 
@@ -47,9 +47,9 @@ def translate_extensions(
     with collected():
         for pattern in [source for extension in extensions for source in extension.sources if is_cython(source)]:
             for path in glob.glob(pattern, recursive=True):
-                Source(path, folders)  # says where an included file is missing, which create_extension_list does not
-        # Without aliases, Cython adds what an extension has to what it keeps of the source, and so to the next one of
-        # that source, in a later call as well: libraries of torch to a module that must have none.
+                Source(path, folders)  # reports the line of a missing included file, unlike create_extension_list
+        # Without aliases, Cython adds an extension's settings to its record of the source, and so to the next extension
+        # of that source, even in a later call. A module that must not link to torch would get torch's libraries.
         found, _ = create_extension_list(
             list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases or {}, quiet=quiet
         )
@@ -81,19 +81,19 @@ def translate_extensions(
     else:
         done = [_translated(arguments) for _, arguments in tasks]
     for (extension, arguments), translation in zip(tasks, done, strict=True):
-        # C++ that lies elsewhere than its source still finds the headers that lie there.
+        # C++ in another folder than its source still finds the headers beside the source.
         beside = os.path.dirname(arguments["path"]) or "."
         extension.include_dirs = [*translation.include_dirs, *extension.include_dirs, *([beside] if build_dir else [])]
     return found
 
 
 def _translated(arguments: dict[str, Any]) -> Translation:
-    """Called in another process as well, and so a function of the module."""
+    """A function of the module, because another process may call it."""
     said = f"Cythonizing {arguments['path']}"
     return translate(started=lambda _: arguments["echo"] and print(said, flush=True), **arguments)
 
 
 def _output(source: str, build_dir: str | None, suffix: str) -> Path:
-    """The file for the C++ of a source: beside it, or below `build_dir` as it lies below the current folder."""
+    """The file for the C++ of a source: beside it, or below `build_dir` at its path from the current folder."""
     path = Path(source).with_suffix(suffix)
     return Path(build_dir, *(path.parts[1:] if path.is_absolute() else path.parts)) if build_dir else path

@@ -1,4 +1,4 @@
-"""Keeps the garbage collector out of a translation, whose many objects it would follow through all of torch's."""
+"""Turn the garbage collector off during a translation, which makes many objects, because it would visit torch's too."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ _inside: list[int] = []
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """While this lasts, in any thread, reference cycles are not collected; unless they were not anyway."""
+    """While any thread is in this context, reference cycles are not collected. A collector that was off stays off."""
     thread = threading.get_ident()
     with _lock:
         paused = bool(_inside) or gc.isenabled()
@@ -37,7 +37,7 @@ def _leave(thread: int) -> None:
 
 
 def _go_on() -> None:
-    """In a child process, where the other threads are not."""
+    """In a child process, which does not have the other threads."""
     for thread in list(_inside):
         if thread != threading.get_ident():
             _leave(thread)

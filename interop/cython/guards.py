@@ -1,7 +1,7 @@
-"""Refuses guards that would not do what they say.
+"""Reject guards that would have no effect, or the wrong one.
 
-A guard is a scoped mode of torch's: gradients off, another device, another stream. Each begins where it is assigned to
-a variable and ends with the function. One that is only declared Cython leaves out without a word.
+A guard is a scoped mode of torch's: gradients off, another device, another stream. It begins when it is assigned to a
+variable, and ends with the function. Declaring it is not enough: Cython silently leaves such a variable out.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ GUARDS = {
     "interop::cuda::CUDAStreamGuard": "stream",
     "interop::cuda::Launch": "tensor",
 }
-"""The C++ classes of guards, with an argument that one is usually made of."""
+"""The C++ classes of guards, each with a usual argument."""
 
 
 class _Function:
-    """What a function has of guards."""
+    """The guards of a function."""
 
     def __init__(self, scope: Any):
         self.scope = scope
@@ -37,9 +37,9 @@ class _Function:
 
 
 class Guards(ScopedVisitor):
-    """Raises SyntaxError for a guard that would not do what it says.
+    """Raise SyntaxError for a guard that would have no effect, or the wrong one.
 
-    In a generator or a coroutine one would last from the first step to the last, over whatever the caller does in
+    In a generator or a coroutine a guard would last from the first step to the last, also while the caller runs in
     between. As an attribute or a global variable it would outlast the function that begins it.
     """
 
@@ -48,7 +48,7 @@ class Guards(ScopedVisitor):
         self._types = types
         self._functions: list[_Function] = []
         self._assigned: Any = None
-        self._begun: set[int] = set()  # the entries, by their addresses, of guards that something begins
+        self._begun: set[int] = set()  # the entries, by their addresses, of guards that are begun
 
     def visit_ModuleNode(self, node: Any) -> Any:
         self.visitchildren(node)
@@ -57,7 +57,7 @@ class Guards(ScopedVisitor):
 
     def visit_CClassDefNode(self, node: Any) -> Any:
         self.visit_ClassDefNode(node)
-        if node.scope is not None:  # of a class that is declared beforehand
+        if node.scope is not None:  # of a class with a forward declaration
             self._refuse_outside_functions(node.scope)
         return node
 
@@ -78,7 +78,7 @@ class Guards(ScopedVisitor):
         if function.suspends:
             for name in [name for _, name in declared] + function.begun:
                 self.refuse(
-                    f"a {name.path[-1]} cannot stand in a generator or coroutine: its mode would leak out",
+                    f"a {name.path[-1]} cannot be used in a generator or coroutine: its mode would leak out",
                     name.position,
                 )
         return node
@@ -121,7 +121,7 @@ class Guards(ScopedVisitor):
 
     def visit_AttributeNode(self, node: Any) -> Any:
         if node.obj.is_name:
-            # Guards of devices and streams begin with these as well.
+            # These methods begin guards of devices and streams too.
             self._use(node.obj, begins=node.attribute.startswith(("reset_", "set_")))
         else:
             self.visitchildren(node)
@@ -132,7 +132,7 @@ class Guards(ScopedVisitor):
         return node
 
     def _function(self) -> _Function | None:
-        """The function that runs what is visited: of an argument's default that is the one around its own."""
+        """The function that runs the visited node. The default of an argument runs in the enclosing function."""
         scope = self.current_env()
         while scope is not None:
             for function in self._functions:
@@ -163,7 +163,7 @@ class Guards(ScopedVisitor):
             )
 
     def _declared(self, scope: Any) -> list[tuple[Any, Written]]:
-        """The guards among the variables of a scope, each with its type as it is written."""
+        """The guards among the variables of a scope, each with its written type."""
         found = []
         for entry in scope.entries.values():
             kind = "" if entry.is_type or entry.is_arg or entry.visibility == "extern" else _guard(entry.type)
@@ -180,7 +180,7 @@ def _guard(kind: Any) -> str:
 
 
 def _text(call: Any) -> str:
-    """A call as it may be written; empty for one with expressions that Cython cannot write."""
+    """The source text of a call; empty if it has expressions that Cython cannot write."""
     with contextlib.suppress(Exception):
         return str(ExpressionWriter().write(call))
     return ""

@@ -1,4 +1,4 @@
-"""Adds to what Cython says of tensors what to write instead."""
+"""Add to Cython's messages about tensors what to write instead."""
 
 import contextlib
 import difflib
@@ -17,7 +17,7 @@ from interop.paths import get_pxd_dir
 __all__ = ["HINT", "hint", "hints"]
 
 HINT = "hint: "
-"""What the line with a hint begins with."""
+"""The start of a line with a hint."""
 
 _TO_PYTHON = re.compile(r"Cannot convert '(?:const )?(?:at\.)?Tensor(?: ?&)?' to Python object")
 _FROM_PYTHON = re.compile(r"Cannot convert Python object (?:argument )?to (?:type )?'(?:const )?C?Tensor\b[^']*'")
@@ -29,7 +29,7 @@ _UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not 
 _NOT_CIMPORTED = re.compile(r"'(\w+)' is not a cimported module")
 _NOT_IN_PACKAGE = re.compile(r"'((ATen|c10|interop|torch)/(?:\w+/)*(\w+))\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
-# What is declared as Python's tensors; `at.Tensor x` is C++, and a `Tensor x` is what was cimported under that name.
+# Declarations of Python's tensors. `at.Tensor x` is a C++ tensor, and `Tensor x` depends on the cimport of that name.
 _DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
 _DECLARED_SHORT = re.compile(r"(?<![\w.])Tensor[ \t]+(\w+)")
 _CIMPORTS_ATEN = re.compile(r"^[ \t]*cimport[ \t]+ATen\b", re.M)
@@ -43,7 +43,7 @@ _LIST_OF_TENSORS = re.compile(r"\bat\.\w+[ \t]*\([^()]*\[[^\[\]]*$")
 _MATMUL = re.compile(r"[\w)\]][ \t]*@[ \t]*[\w(]")
 _SLICED = re.compile(r"[\w.]*\[[^\[\]]*:[^\[\]]*\]")
 
-# What Cython says of a C++ tensor that is used as one of Python's, and what C++ has instead.
+# Cython's messages about C++ tensors that are used like Python's, and what to write in C++ instead.
 _INSTEAD = [
     (re.compile(message), instead)
     for message, instead in (
@@ -53,32 +53,38 @@ _INSTEAD = [
         (r"Invalid operand types for '@' \(.*Tensor", "C++ has no operator @: write at.matmul(a, b)"),
         (
             r"Indexing '(?:const )?Tensor(?: ?&)?' not supported",
-            "what stands between the brackets in Python is given to index: x.index(indices(0, at.Slice(1, 3))), "
+            "pass what Python writes in brackets to index: x.index(indices(0, at.Slice(1, 3))), "
             "after: from interop cimport indices",
         ),
         (
             r"Can't set non-reference result '(?:const )?Tensor'",
-            "x[0] = value is written x.index_put_(indices(0), value), after: from interop cimport indices",
+            "write x[0] = value as x.index_put_(indices(0), value), after: from interop cimport indices",
         ),
-        (r"missing begin\(\) on Tensor", "C++ tensors are not iterated over: x.select(0, i) for i in range(x.size(0))"),
-        (r"Type '(?:const )?Tensor(?: ?&)?' not acceptable as a boolean", "the truth of an element is x.is_nonzero()"),
+        (
+            r"missing begin\(\) on Tensor",
+            "a loop cannot iterate over a C++ tensor: use x.select(0, i) for i in range(x.size(0))",
+        ),
+        (
+            r"Type '(?:const )?Tensor(?: ?&)?' not acceptable as a boolean",
+            "for the truth of an element, write x.is_nonzero()",
+        ),
         (
             r"Cannot assign type '(?:const )?Tensor(?: ?&)?' to 'b?(?:float|double|int|long|char)",
-            "an element is x.item[double]()",
+            "for the value of an element, write x.item[double]()",
         ),
         (
             r"Cannot convert '(?:at\.)?Scalar' to Python object",
-            "a Scalar as a number is s.to[double](); an element of a tensor is x.item[double]()",
+            "for a Scalar's number, write s.to[double](); for an element of a tensor, x.item[double]()",
         ),
         (
             r"(?:Cannot convert|Indexing) 'tuple\d\[",
-            "several results are taken by get0(r), get1(r) and so on, after: from interop cimport get0, get1",
+            "take several results with get0(r), get1(r) and so on, after: from interop cimport get0, get1",
         ),
         (
             r"'torch/stable(?:/\w+)?\.pxd' not found",
-            "torch.stable is for modules that are built with stable='2.11', the oldest torch that they are to run with",
+            "torch.stable is for modules built with stable='2.11', which names the oldest torch that they run with",
         ),
-        (r"Cannot assign None to (?:const )?Tensor", "a C++ tensor that is not defined is at.Tensor()"),
+        (r"Cannot assign None to (?:const )?Tensor", "for an undefined C++ tensor, write at.Tensor()"),
     )
 ]
 _PACKAGES = {"at": "ATen as at", "torch": "torch"}
@@ -93,17 +99,17 @@ _ATTRIBUTES = {
 
 
 def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
-    """What to do about a message of Cython's on a place in a source, counted from 1; None where nothing is known."""
+    """The hint for a message of Cython's about a position in a source, counted from 1; None if there is none."""
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     here = text[column - 1 :]
     found = next((instead for pattern, instead in _INSTEAD if pattern.match(message)), None)
     if found:
         return found
     if _TO_PYTHON.match(message):
-        return _of_use(text, column) or "this is a C++ tensor, and torch.wrap(...) makes a Python object of it"
+        return _of_use(text, column) or "this is a C++ tensor; torch.wrap(...) makes a Python object of it"
     keyword = _KEYWORD.match(message)
     if keyword and _OURS.search(_callee(lines, line, column)):
-        return f"C++ functions take no keyword arguments, unless they are declared so: give {keyword[1]!r} in its place"
+        return f"most C++ functions take no keyword arguments: pass {keyword[1]!r} by position"
     declared = _declared(lines, line)
     if _FROM_PYTHON.match(message):
         if re.match(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef)\b", text) and "argument to type" in message:
@@ -122,24 +128,24 @@ def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
 
 
 def _of_use(text: str, column: int) -> str | None:
-    """Of a C++ tensor that Cython has made a Python object of, because C++ does not have what is done with it."""
+    """The hint for a C++ tensor that Cython has converted to a Python object, because C++ lacks the operation."""
     if _MATMUL.search(text.partition("#")[0]):
-        return "C++ has no operator @: write at.matmul(a, b), where a and b are C++ tensors"
+        return "C++ has no operator @: write at.matmul(a, b) with C++ tensors a and b"
     if _SLICED.match(text, column - 1):
         return (
-            "C++ tensors have no slices: x[0:2] is written x.index(indices(at.Slice(0, 2))), "
+            "C++ tensors have no slices: write x[0:2] as x.index(indices(at.Slice(0, 2))), "
             "after: from interop cimport indices"
         )
     if _LIST_OF_TENSORS.search(text[: column - 1]):
-        return "a list of C++ tensors is tensors(a, b), after: from interop cimport tensors"
+        return "write a list of C++ tensors as tensors(a, b), after: from interop cimport tensors"
     return None
 
 
 def _of_name(message: str, here: str, lines: list[str]) -> str | None:
-    """Of names that C++ does not have, and of those that were not cimported."""
+    """The hint for a name that C++ does not have, or that was not cimported."""
     if _NOT_CALLED.match(message):
         name = re.sub(r"\W*(\w*).*", r"\1", here)
-        return _attribute(name) or f"this is a C++ function, to be called: {name}()"
+        return _attribute(name) or f"this is a C++ function; call it: {name}()"
     lacking = _NO_ATTRIBUTE.match(message)
     if lacking:
         of_python = f"Python's tensors have {lacking[1]!r}: torch.wrap(x).{lacking[1]}"
@@ -183,7 +189,7 @@ def _attribute(name: str) -> str | None:
 
 
 def _callee(lines: list[str], line: int, column: int) -> str:
-    """The text before the bracket that an argument stands in."""
+    """The text before the opening bracket around an argument."""
     text = "\n".join([*lines[: line - 1], lines[line - 1][: column - 1]])
     depth = 0
     for index in range(len(text) - 1, -1, -1):
@@ -214,9 +220,9 @@ def _declared(lines: list[str], line: int) -> set[str]:
 
 @contextlib.contextmanager
 def hints() -> Iterator[None]:
-    """While this lasts, Cython's messages have a second line with the hint, if there is one.
+    """In this context, Cython's messages have a second line with the hint, if there is one.
 
-    What Cython says of the GIL that looking for an exception takes is left out where our headers take none for that.
+    Cython's warning that a check for an exception takes the GIL is dropped if our headers do not take it.
     """
     with (
         replaced(Errors.CompileError, "__init__", _with_hint),

@@ -1,9 +1,9 @@
-"""The methods of Cython's compiler that are replaced while it translates a source, each with its reason and its end.
+"""The methods of Cython's compiler that are patched during a translation, each with its reason and its end.
 
-Cython has no hooks for what it decides. A patch lasts for one translation. A method that is missing, because another
-release of Cython has none of that name, leaves its patch out: what the patch is for does not work then, and all else
-does. tests/cython/test_patches.py shows for each patch what breaks without it, and fails when it may go.
-docs/upstream has the changes to Cython that would make them needless.
+Cython has no hooks for these decisions. A patch lasts for one translation. If a release of Cython has no method of that
+name, the patch is left out: its purpose is then not served, and everything else works. tests/cython/test_patches.py
+shows for each patch what breaks without it, and fails when the patch may go. docs/upstream has the changes to Cython
+that would make the patches unnecessary.
 """
 
 import contextlib
@@ -23,13 +23,13 @@ __all__ = ["PATCHES", "WHOLE_PATHS", "Patch", "applied", "replaced"]
 
 @dataclass(frozen=True)
 class Patch:
-    """A method of Cython's compiler, and what takes its place."""
+    """A method of Cython's compiler, and its replacement."""
 
     target: str  # module, class and method, as in "PyrexTypes:CReferenceType.deduce_template_params"
     make: Callable[[Any], Any]  # makes the replacement of the original
     without: str  # what happens without it
     since: tuple[int, int] | None = None  # the first minor release of Cython that needs it; None for the floor
-    until: tuple[int, int] | None = None  # the last one; None where it is not known yet
+    until: tuple[int, int] | None = None  # the last one; None if it is not known yet
     upstream: str | None = None  # the address of the issue of Cython's, or the name of the change in docs/upstream
 
     def is_needed(self) -> bool:
@@ -37,7 +37,7 @@ class Patch:
         return (self.since or FLOOR) <= running() <= (self.until or (sys.maxsize, 0))
 
     def owner(self) -> tuple[Any, str] | None:
-        """What has the method, and its name; None in a release of Cython without it."""
+        """The owner of the method, and its name; None in a release of Cython without it."""
         module, _, path = self.target.partition(":")
         *classes, name = path.split(".")
         try:
@@ -49,7 +49,7 @@ class Patch:
 
 @contextlib.contextmanager
 def applied(patches: Iterable[Patch]) -> Iterator[None]:
-    """Apply `patches`, as far as this release of Cython has what they replace."""
+    """Apply those `patches` whose methods this release of Cython has."""
     with contextlib.ExitStack() as stack:
         for patch in patches:
             if patch.is_needed() and (found := patch.owner()):
@@ -81,7 +81,7 @@ def _value(kind: Any) -> Any:
 
 
 def _deduce_value(original: Callable) -> Callable:
-    """Of ``T``, of which C++ deduces the type that a reference refers to. Cython 3.3 says whether it is a value."""
+    """For ``T``, C++ deduces the type that a reference refers to. Cython 3.3 says whether it is a value."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
         return original(self, _value(actual) if options.get("is_value_type", True) else actual, **options)
@@ -90,12 +90,12 @@ def _deduce_value(original: Callable) -> Callable:
 
 
 def _deduce_reference(original: Callable) -> Callable:
-    """Of ``T&``, in the same way."""
+    """For ``T&``, in the same way."""
     return lambda self, actual, **options: original(self, _value(actual), **options)
 
 
 def _deduce_forwarding(original: Callable) -> Callable:
-    """Of ``T&&``, for which C++ does deduce a reference."""
+    """For ``T&&``, C++ does deduce a reference."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
         is_template = _is_placeholder(self.ref_base_type)
@@ -113,7 +113,7 @@ def _valid_element(original: Callable) -> Callable:
 
 
 def _deduce_element(original: Callable) -> Callable:
-    """Of ``T[:, :]``. A contiguous memoryview fits as well, and becomes one with strides."""
+    """For ``T[:, :]``. A contiguous memoryview fits too, and becomes one with strides."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
         if not _is_placeholder(self.dtype):
@@ -173,6 +173,6 @@ _RELATIVE = (
 WHOLE_PATHS = (
     Patch("Scanning:FileSourceDescriptor.get_relative_path", _whole_path, without=_RELATIVE, since=(3, 3)),
     Patch("Scanning:FileSourceDescriptor.get_filenametable_entry", _whole_path_text, without=_RELATIVE, until=(3, 2)),
-    # What is written in its place where it is a whole path.
+    # The replacement if it is a whole path.
     Patch("Scanning:FileSourceDescriptor.get_description", _whole_path_text, without=_RELATIVE, until=(3, 2)),
 )

@@ -36,24 +36,24 @@ __all__ = [
 
 DIRECTIVES: dict[str, Any] = {
     "language_level": 3,
-    # None may be passed where a cdef class is declared, and reading .cdata of it would crash.
+    # A parameter of a cdef class accepts None, and reading its .cdata would crash.
     "nonecheck": True,
-    # Python prints them with "Exception ignored"; where interop/callback.h raises instead, nothing is to be printed.
+    # Python prints them with "Exception ignored"; if interop/callback.h raises them, nothing must be printed.
     "unraisable_tracebacks": False,
 }
 """The Cython directives that are set unless told otherwise; a ``# cython:`` line in a source wins."""
 
 _ENDS = re.compile(r"\*/|\?\?/|[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
-"""The end of a comment, that of a line, what C takes for a backslash, and what is not in UTF-8."""
+"""The end of a comment or a line, a trigraph for a backslash, and characters outside UTF-8."""
 
 _AND = " with "
 
 _TYPES = re.compile(r"'[^']*'|\([^)]*\)")
-"""What messages about one cause differ in, where a function is compiled for several types."""
+"""The difference between messages about one cause, if a function is compiled for several types."""
 
-# Cython keeps caches and settings for the whole process, and what we replace in it is replaced for all threads.
+# Cython keeps caches and settings for the whole process, and our patches apply to all threads.
 _one_at_a_time = threading.RLock()
-# A child process would find all that half way, and the lock taken for good; so a fork waits for another thread's
+# A child process would find these half changed, and the lock taken forever. So a fork waits for another thread's
 # translation, which waits for nobody.
 os.register_at_fork(
     before=_one_at_a_time.acquire, after_in_parent=_one_at_a_time.release, after_in_child=_one_at_a_time.release
@@ -68,9 +68,9 @@ class TranslationError(Error, SyntaxError):
     Attributes
     ----------
     diagnostics : tuple of interop.jit.Diagnostic
-        The errors, without those that are only the consequence of another.
+        The errors, without consequences of others.
     output : str
-        All that Cython printed.
+        The whole output of Cython.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic], output: str):
@@ -88,16 +88,16 @@ class TranslationError(Error, SyntaxError):
 class Translation:
     """A source that was translated."""
 
-    read: frozenset[str]  # it, and the files that it includes and cimports, but for what our own declarations cimport
-    # Of headers that its C++ needs as well, to be searched before those that it was given.
+    read: frozenset[str]  # it and the files that it reads, without those of our own declarations
+    # Folders of headers that its C++ needs too, to search before the given ones.
     include_dirs: tuple[str, ...]
 
 
 class Source:
     """A ``.pyx`` and what it reads, before it is translated.
 
-    `include_path` are folders with ``.pxd`` files, of which ours need not be among them, and `declarations` is a folder
-    with more of ours. `read` is as of `Translation`, and `added` are the files that `add` was given.
+    `include_path` are folders with ``.pxd`` files, which need not include ours. `declarations` is a folder with further
+    declarations of ours. `read` is the same as in `Translation`, and `added` are the files that `add` got.
     """
 
     def __init__(self, path: str, include_path: Iterable[str] = (), declarations: Path | None = None):
@@ -112,7 +112,7 @@ class Source:
         self.added: set[str] = set()
 
     def add(self, path: str) -> None:
-        """Add a file, and what it reads. `Dependencies` finds what stands alone in a line, which not all does."""
+        """Add a file and the files that it reads. `Dependencies` finds only statements alone on a line."""
         self.added.add(path)
         self.read = self.read.union([path], self._tree.read_by(path))
 
@@ -121,7 +121,7 @@ class Source:
         return self._tree.is_ours(path) or path in map(os.path.abspath, self.read)
 
     def distutils(self) -> DistutilsInfo:
-        """What its ``# distutils:`` lines say."""
+        """The settings of its ``# distutils:`` lines."""
         return self._tree.distutils_info(self.path)
 
     def of_user(self) -> list[str]:
@@ -156,17 +156,17 @@ def translate(
     include_path, directives
         Folders with further ``.pxd`` files, and Cython's directives beside `DIRECTIVES`.
     cplus
-        Whether it becomes C++ and not C.
+        Whether to write C++ and not C.
     stable
-        Whether it is for many releases of torch: see `interop.build.Extension`.
+        Whether the module is for many releases of torch: see `interop.build.Extension`.
     echo
         Whether Cython prints its errors and warnings to stderr.
     whole_paths
         Whether tracebacks name the source by its whole path.
     force
-        Whether it is translated even if `cpp` was made from the same files with the same arguments.
+        Whether to translate even if `cpp` was made from the same files with the same arguments.
     started
-        Called before Cython's compiler starts, with what the ``# distutils:`` lines say.
+        Called before Cython's compiler starts, with the settings of the ``# distutils:`` lines.
     **options
         Of Cython's `CompilationOptions`.
 
@@ -182,7 +182,7 @@ def translate(
             check_written("a path", os.path.abspath(one))
         source = Source(path, include_path, declarations)
         before = "" if force else _last_line(cpp)
-        with contextlib.suppress(OSError, SyntaxError, ValueError):  # of files that are perhaps not read any more
+        with contextlib.suppress(OSError, SyntaxError, ValueError):  # of files that the source perhaps no longer reads
             for one in _added(before):
                 source.add(one)
         is_started = False
@@ -193,7 +193,7 @@ def translate(
             selection = select(source.of_user(), source.pxd, Path(get_include()), declarations, instead)
             folders = [str(selection.include), *([str(instead[1])] if instead else []), *_numpy_include(source.read)]
             translation = Translation(source.read, tuple(folders))
-            # In #line directives a path stands as it is. Without them, errors of g++ are in lines of the C++.
+            # A #line directive has the path unescaped. Without it, errors of g++ are in lines of the C++.
             has_lines = options.get("emit_linenums", False) and not any('"' in one for one in source.read)
             arguments = options | {
                 "include_path": [str(selection.pxd), *([] if stable else [str(source.pxd)]), *source.include_path],
@@ -206,7 +206,7 @@ def translate(
             if before == last_line:
                 return translation
             if source.added and not is_started:
-                # Something has changed, so Cython is to say anew what it reads.
+                # Something has changed, so Cython must find the files again.
                 source, before = Source(path, include_path, declarations), ""
                 continue
             if not is_started:
@@ -228,22 +228,22 @@ def translate(
 
 
 def check_written(what: str, text: str) -> None:
-    """Raise `TranslationError` for what would end a comment of the C++, so that its rest is compiled."""
+    """Raise `TranslationError` for text that would end a comment in the C++, so that the rest would be compiled."""
     found = _ENDS.search(text)
     if found:
-        text = f"{what} must have no {found[0]!r}, since it is written into the C++; rename {text!r}"
+        text = f"{what} must not contain {found[0]!r}, because it is written into the C++; rename {text!r}"
         raise TranslationError([Diagnostic(text)], text)
 
 
 @contextlib.contextmanager
 def rules() -> Iterator[None]:
-    """While this lasts, Cython's compiler has our patches, checks and hints."""
+    """In this context, Cython's compiler has our patches, checks and hints."""
     with applied(PATCHES), checked(), hints():
         yield
 
 
 def _key(source: Source, *arguments: object) -> str:
-    """A hash of what the C++ is made from, and by which checks; the declarations are among the arguments."""
+    """A hash of the inputs of the C++ and of our checks; the declarations are among the arguments."""
     found = hashlib.sha256(repr([__version__, _own_digest(), arguments]).encode("utf-8", "surrogateescape"))
     for path in sorted(source.of_user()):
         found.update(path.encode("utf-8", "surrogateescape") + Path(path).read_bytes())
@@ -269,7 +269,7 @@ def _last_line(path: Path) -> str:
 
 
 def _added(last_line: str) -> list[str]:
-    """The files that `Source.add` was given when the C++ with this last line was made."""
+    """The files that `Source.add` got when the C++ with this last line was made."""
     if not last_line.startswith("// translated from "):
         return []
     return json.loads(last_line.partition(_AND)[2] or "[]")
@@ -285,7 +285,7 @@ def _numpy_include(read: Iterable[str]) -> list[str]:
 
 
 class _Output:
-    """What Cython says."""
+    """Cython's messages."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
@@ -299,7 +299,7 @@ class _Output:
         self._seen.clear()
 
     def has(self, error: Errors.CompileError) -> bool:
-        """Whether the same was said of this place, perhaps of other types: of a fused function, once for each."""
+        """Whether this place has the same message already, perhaps for another type of a fused function."""
         return error.position is not None and _cause(error) in self._seen
 
     def add(self, error: Errors.CompileError) -> None:
@@ -322,7 +322,7 @@ class _Output:
 
 @contextlib.contextmanager
 def collected() -> Iterator[_Output]:
-    """Collects Cython's errors, and raises what it and our checks raise as a `TranslationError`."""
+    """Collect Cython's errors, and raise errors of Cython and of our checks as a `TranslationError`."""
     output = _Output()
     kind: Any = Errors.CompileError
     kind.reported = _Reported(output)
@@ -334,7 +334,7 @@ def collected() -> Iterator[_Output]:
         line = _line(error)
         column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
         ours = Diagnostic(error.msg, error.filename and os.path.abspath(error.filename), error.lineno, column, line)
-        # What Cython had reported before, unless it is about the same.
+        # Add Cython's earlier errors, unless they are about the same.
         others = [one for one in causes(output.diagnostics) if one.line != ours.line]
         raise TranslationError([ours, *others], "\n".join(filter(None, [str(output), str(error)]))) from None
     except Errors.PyrexError as error:
@@ -353,9 +353,9 @@ def _cause(error: Errors.CompileError) -> tuple:
 
 
 class _Reported:
-    """What Cython notes in an error when it tells of it, and not when it holds it back, perhaps to drop it.
+    """A mark that Cython sets in an error that it reports, and not in one that it holds back and may drop.
 
-    Its own function for that is built into the modules that call it, so it cannot be replaced.
+    Cython's own function is compiled into the modules that call it, so it cannot be patched.
     """
 
     def __init__(self, output: _Output):
@@ -371,7 +371,7 @@ class _Reported:
 
 
 def _unknown(count: int) -> Diagnostic:
-    """In place of errors that a release of Cython reports in a way that `_Reported` does not see."""
+    """The replacement for errors that a release of Cython reports in a way that `_Reported` does not see."""
     return Diagnostic(f"Cython {__version__} reports {count} errors; to see them, run: cython --cplus on the source")
 
 

@@ -9,12 +9,12 @@ from Cython.Compiler.Visitor import EnvTransform, TreeVisitor
 __all__ = ["Position", "ScopedVisitor", "Written", "WrittenTypes", "path_of", "path_of_type"]
 
 Position = tuple[Any, int, int]
-"""Where something stands: Cython's object for the source, the line from 1 on, the column from 0 on."""
+"""A position: Cython's object for the source, the line from 1, the column from 0."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A type as it stands in a source: the names between its dots."""
+    """A type as written in a source: the names between its dots."""
 
     position: Position
     path: Sequence[str]
@@ -32,7 +32,7 @@ class WrittenTypes:
     """By the position of the variable's name."""
 
     def collect(self, tree: Any) -> Any:
-        """Collect the types in a tree. This is a step of Cython's compilation, and gives the tree on."""
+        """Collect the types in a tree. This is a step of Cython's compilation, and returns the tree."""
         _Collector(self).visit(tree)
         return tree
 
@@ -46,7 +46,7 @@ class _Collector(TreeVisitor):
         self.visitchildren(node)
 
     def visit_CDefExternNode(self, node: Any) -> None:
-        """Of a block that declares C++, a .pxd has thousands, and Cython says itself what is wrong with one."""
+        """A .pxd has thousands of blocks that declare C++, and Cython itself reports their errors."""
         if node.pos[0].filename.endswith(".pyx"):
             self.visitchildren(node)
 
@@ -77,9 +77,9 @@ class _Collector(TreeVisitor):
 
 
 class ScopedVisitor(EnvTransform):
-    """Visits a tree after Cython has declared its names, and notes the errors that it finds.
+    """Visit a tree after Cython has declared its names, and note errors.
 
-    It raises none: what is raised during a visit, Cython calls a crash of the compiler.
+    It raises nothing, because Cython reports an exception during a visit as a crash of the compiler.
     """
 
     def __init__(self, context: Any, found: list[SyntaxError]):
@@ -87,16 +87,16 @@ class ScopedVisitor(EnvTransform):
         self._found = found
 
     def refuse(self, message: str, position: Position, name: str = "") -> None:
-        """Note an error in the line of `position`; where `name` stands, if that is said, from there on."""
+        """Note an error in the line of `position`; if `name` is given, at the place of `name` after it."""
         source, line, column = position
         lines = source.get_lines(error_handling="replace")
         text = lines[line - 1].rstrip() if 0 < line <= len(lines) else ""
-        # Of what stands between the quotes of an f-string, Cython 3.1 counts the columns otherwise.
+        # Cython 3.1 counts columns differently inside an f-string.
         offset = 1 + max(text.find(name, column), text.find(name), 0) if name else 1
         self._found.append(SyntaxError(message, (source.get_error_description(), line, offset, text)))
 
     def meaning(self, path: Sequence[str]) -> Any:
-        """The entry in Cython's symbol table of a dotted name, where the visitor is; None if there is none.
+        """The entry of a dotted name in Cython's symbol table at the visitor's place; None if there is none.
 
         Cython's own look-up has effects: a name of an outer function becomes part of a closure.
         """

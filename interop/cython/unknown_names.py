@@ -1,4 +1,4 @@
-"""Refuses names that the declarations of torch do not have, with the nearest name that they have."""
+"""Reject names that the declarations of torch do not have, and suggest the nearest existing name."""
 
 import difflib
 import importlib.util
@@ -36,14 +36,14 @@ _SCALAR_TYPES = {
     "complex128": "kComplexDouble",
     "cdouble": "kComplexDouble",
 }
-# Whose names we know. Of other modules Cython says itself what is missing.
+# The modules whose names we know. For other modules Cython itself reports missing names.
 _OURS = ("ATen", "torch", "c10", "interop")
 
 
 class UnknownNames(ScopedVisitor):
-    """Raises SyntaxError for a name that a cimported module of ours does not have.
+    """Raise SyntaxError for a name that a cimported module of ours does not have.
 
-    With the directive nonecheck, Cython's own message for it is followed by a crash of the compiler.
+    With the directive nonecheck, Cython's compiler crashes after its own message.
     """
 
     def __init__(self, context: Any, found: list[SyntaxError], types: WrittenTypes):
@@ -73,10 +73,10 @@ class UnknownNames(ScopedVisitor):
         return node
 
     def _check(self, path: Sequence[str], position: Position) -> None:
-        """Check the last of the names of `path`, which stand at `position`, or around it."""
+        """Check the last of the names of `path`, which are at or around `position`."""
         owner = self.meaning(path[:-1])
         module = owner.as_module if owner is not None and not owner.is_variable else None
-        # Of a module that is imported as well, Python has what is not declared.
+        # If the module is imported too, Python may have the undeclared name.
         if module is None or module.qualified_name.partition(".")[0] not in _OURS or module.lookup_here(path[-1]):
             return
         self.refuse(_explain(path[-1], module, ".".join(path[:-1])), position, path[-1])
@@ -108,7 +108,7 @@ def _explain(name: str, module: Any, alias: str) -> str:
 
 
 def _python_has(package: str, name: str) -> bool:
-    """Whether the Python package of that name has it, so that it is meant perhaps."""
+    """Whether the Python package of that name has it, which the author may have meant."""
     return package in sys.modules and hasattr(sys.modules[package], name)
 
 

@@ -1,4 +1,4 @@
-"""Which releases of Cython this package works with."""
+"""The releases of Cython that this package works with."""
 
 import functools
 import re
@@ -12,10 +12,10 @@ from interop.errors import Error
 __all__ = ["CEILING", "FLOOR", "CythonVersionError", "check_version", "folder", "running", "supported", "version"]
 
 FLOOR = (3, 1)
-"""The first minor release that the test suite is run with."""
+"""The first minor release that the test suite covers."""
 
 CEILING = (3, 3)
-"""The last one. A later one may work: nothing refuses it for being later."""
+"""The last one. A later one may work, and is not rejected."""
 
 
 class CythonVersionError(Error, RuntimeError):
@@ -51,12 +51,12 @@ def check_version() -> None:
 def _check(version: str) -> None:
     if _minor(version) < FLOOR:
         raise CythonVersionError(
-            f"torch-interop works with Cython {supported()}, and Cython {version} is installed; run: "
+            f"torch-interop works with Cython {supported()}, but Cython {version} is installed; run: "
             f"pip install 'Cython>={FLOOR[0]}.{FLOOR[1]}'"
         )
     if _minor(version) > CEILING:
         warnings.warn(
-            f"torch-interop is tested with Cython {supported()}, and Cython {version} is installed; if a build fails, "
+            f"torch-interop is tested with Cython {supported()}, but Cython {version} is installed; if a build fails, "
             f"run: pip install 'Cython=={CEILING[0]}.{CEILING[1]}.*'",
             stacklevel=2,
         )

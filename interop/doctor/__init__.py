@@ -1,7 +1,7 @@
-"""``python -m interop doctor [MODULE.so]``: what is installed, whether it fits together, what is wrong with a module.
+"""``python -m interop doctor [MODULE.so]``: check what is installed, and what is wrong with a module.
 
-It works where ``import interop`` fails, since this is what it is asked about: nothing that it needs is compiled, and
-what it imports to look at it may fail. The exit status is 1 where there is a problem.
+It works even if ``import interop`` fails, because that is what users ask about. It needs nothing compiled, and the
+imports that it tests may fail. The exit status is 1 if there is a problem.
 """
 
 import json
@@ -23,17 +23,15 @@ def main(arguments: list[str]) -> int:
         prog="python -m interop doctor",
         description=__doc__.partition(": ")[2].partition("\n")[0],
         examples={
-            "python -m interop doctor": "is everything there, and does it fit together?",
-            "python -m interop doctor build/lib/ops.so": "what is wrong with a module that cannot be imported",
-            "python -m interop doctor --json": "the same for programs: every finding with its level and its fix",
+            "python -m interop doctor": "check what is installed, and whether it fits together",
+            "python -m interop doctor build/lib/ops.so": "find out why a module cannot be imported",
+            "python -m interop doctor --json": "the same as JSON: every finding with its level and its fix",
         },
     )
-    parser.add_argument(
-        "modules", metavar="MODULE.so", nargs="*", help="look at this compiled extension module as well"
-    )
-    parser.add_argument("--no-import", action="store_true", help="do not import MODULE.so, whose code would run")
-    parser.add_argument("--json", action="store_true", help="print the findings for programs, when all are there")
-    parser.add_argument("--coverage", action="store_true", help="say how much of ATen is declared, and nothing else")
+    parser.add_argument("modules", metavar="MODULE.so", nargs="*", help="check this compiled extension module too")
+    parser.add_argument("--no-import", action="store_true", help="do not import MODULE.so, because its code would run")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON, when all are complete")
+    parser.add_argument("--coverage", action="store_true", help="show only how much of ATen is declared")
     options = parser.parse_args(arguments)
     if options.coverage:
         if options.json:
@@ -45,7 +43,7 @@ def main(arguments: list[str]) -> int:
             kind = "a folder" if file.is_dir() else "no file"
             raise CommandError(f"MODULE.so must be a compiled extension module, and {str(file)!r} is {kind}", USAGE)
 
-    # Looked at one by one, so that what is known already is shown where the next takes long, or crashes.
+    # One section after another, so that earlier findings are visible if the next section takes long or crashes.
     report = []
     for title, findings in _examine(files, run=not options.no_import):
         report.append((title, findings))
@@ -73,7 +71,9 @@ def _examine(files: list[Path], run: bool) -> Iterator[tuple[str, list[Finding]]
         try:
             from interop.doctor.module import examine_module
         except ModuleNotFoundError as error:
-            raise CommandError(f"modules are read by pyelftools, and {error}. Run: pip install pyelftools") from error
+            raise CommandError(
+                f"the doctor reads modules with pyelftools, but {error}. Run: pip install pyelftools"
+            ) from error
         for file in files:
             yield str(file), examine_module(file, run=run)
 
@@ -84,7 +84,7 @@ def _print_coverage() -> int:
 
         print(coverage())
     except ImportError as error:
-        raise CommandError(f"the list of operators is read by torch's generator, and {error}") from error
+        raise CommandError(f"torch's generator reads the list of operators, but {error}") from error
     return 0
 
 

@@ -7,7 +7,7 @@ __all__ = ["coverage"]
 
 def coverage() -> str:
     """How many entries of torch's list of operators are declared, and why the others are not."""
-    # torchgen reads a megabyte of YAML for this, which nothing else here should wait for.
+    # Imported here, because torchgen reads a megabyte of YAML, and other commands should not wait for it.
     from interop.codegen.overloads import overloads
     from interop.codegen.surface import read
 

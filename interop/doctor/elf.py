@@ -1,7 +1,7 @@
-"""Reads shared libraries in the ELF format, as far as the loader looks at them.
+"""Read the parts of ELF shared libraries that the loader uses.
 
-Files may be damaged: whatever stands in them, what comes out is a `Library` or a `NotALibraryError`. pyelftools decodes
-the tables, and follows every count and place that it finds in them; so it reads through a `_Reader`, which has a limit.
+Files may be damaged. Whatever their content, the result is a `Library` or a `NotALibraryError`. pyelftools decodes the
+tables, and trusts every count and offset in them. So it reads through a `_Reader`, which has a limit.
 """
 
 import functools
@@ -30,23 +30,24 @@ _GLOBAL, _WEAK, _UNIQUE = 1, 2, 10
 _SectionType = TypeVar("_SectionType", bound=Section)
 
 _TABLES_LIMIT = 4 << 20
-"""How many bytes pyelftools may read of one file, many times what the tables of a real library have."""
+"""Maximum number of bytes that pyelftools reads of one file, many times the size of a real library's tables."""
 _TABLES_END = f"its tables come to more than {_TABLES_LIMIT} bytes"
 _NAMES_LIMIT = 16
-"""How many times the table's size the names of symbols may come to; names that end alike share their place in it."""
+"""Maximum total size of the symbols' names, in multiples of the table's size; names with a common end share their
+place."""
 _SECTION_LIMIT = 128 << 20
-"""How many bytes of a section are read, many times what a real library has of them."""
+"""Maximum number of bytes read of a section, many times that of a real library."""
 _COMMENTS_LIMIT = 64 << 10
 _COUNT_LIMIT = 1000
-"""How many libraries one may be linked to, and in how many folders these are looked for."""
+"""Maximum number of libraries that a library is linked to, and of folders in its search path."""
 
 
 class NotALibraryError(Error):
-    """A file that is no shared library in the ELF format; the message goes on after its name."""
+    """A file that is not an ELF shared library; the message continues after its name."""
 
 
 class DamagedError(NotALibraryError):
-    """A file that was one."""
+    """A damaged or truncated library."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +55,17 @@ class Library:
     """A shared library, or a program that is linked to some."""
 
     path: Path
-    machine: str  # what it was compiled for, such as x86-64
+    machine: str  # its machine, such as x86-64
     bits: int
-    is_program: bool  # whether it is there to be started
+    is_program: bool  # whether it is a program
     soname: str | None
     needed: tuple[str, ...]  # the libraries that it is linked to, by name
-    search: tuple[str, ...]  # the folders of its RPATH or RUNPATH, as they stand there
-    # In those of a RUNPATH only its own libraries are looked for; those of an RPATH hold for their libraries, too.
+    search: tuple[str, ...]  # the folders of its RPATH or RUNPATH, unchanged
+    # The loader searches a RUNPATH only for its own libraries, and an RPATH for their libraries too.
     has_runpath: bool
-    defined: frozenset[str]  # the functions and variables that it has for others, mangled
-    undefined: frozenset[str]  # those that others must define; not the weak ones
-    versions: dict[str, tuple[str, ...]]  # by library, those of its interface that are needed, such as GLIBC_2.38
+    defined: frozenset[str]  # the functions and variables that it exports, mangled
+    undefined: frozenset[str]  # those that others must define, without the weak ones
+    versions: dict[str, tuple[str, ...]]  # the needed versions by library, such as GLIBC_2.38
     offered_versions: frozenset[str]  # of its own interface
     compilers: tuple[str, ...]  # of its parts, as they name themselves
     _constants: tuple[int, int]  # where .rodata begins, and its size
@@ -77,11 +78,11 @@ class Library:
 
     @property
     def entry_points(self) -> tuple[str, ...]:
-        """The names that it can be imported as: what stands behind ``PyInit_``."""
+        """The names that it can be imported as: the part after ``PyInit_``."""
         return tuple(sorted(name.removeprefix("PyInit_") for name in self.defined if name.startswith("PyInit_")))
 
     def constant(self, pattern: bytes) -> str | None:
-        """What the group in a pattern matches first in its constants."""
+        """The first match of a pattern's group in its constants."""
         start, size = self._constants
         with open(self.path, "rb") as file:
             file.seek(start)
@@ -91,8 +92,8 @@ class Library:
 
 @functools.cache
 def read(path: Path) -> Library:
-    """The library in the file `path`; NotALibraryError if it is none."""
-    # Not mapped into memory: among the libraries of this process it would look like one that is loaded.
+    """The library in the file `path`; NotALibraryError if it is not one."""
+    # Not mapped into memory, because it would look like a loaded library of this process.
     with _Reader(path) as file:
         try:
             return _File(file).library(path)
@@ -101,7 +102,7 @@ def read(path: Path) -> Library:
 
 
 class _Reader(io.BufferedReader):
-    """A file in which pyelftools gets neither beyond the end nor through more than `_TABLES_LIMIT`."""
+    """A file in which pyelftools reads neither beyond the end nor more than `_TABLES_LIMIT`."""
 
     def __init__(self, path: Path):
         super().__init__(io.FileIO(path))
@@ -113,14 +114,14 @@ class _Reader(io.BufferedReader):
         return super().seek(position, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        # Also of what is not there: a file with a hole is small, and seems large.
+        # Holes count too: a sparse file is small and looks large.
         self.left -= self.size if size is None or size < 0 else size
         if self.left < 0:
             raise DamagedError(f"is damaged: {_TABLES_END}")
         return super().read(size)
 
     def section(self, section: Section | None) -> bytes:
-        """What stands in a section, which is known to lie within the file."""
+        """The content of a section, which is known to be within the file."""
         if section is None:
             return b""
         if section["sh_size"] > _SECTION_LIMIT:
@@ -132,7 +133,7 @@ class _Reader(io.BufferedReader):
 class _Strings:
     """The table of strings that belongs to a section. Each can be as long as all of it, so there is a limit to all.
 
-    Names are taken from here: pyelftools' own are no longer those of files, where they are not in UTF-8.
+    Names come from here, because pyelftools changes names that are not in UTF-8.
     """
 
     def __init__(self, data: bytes, limit: int, what: str):
@@ -141,7 +142,7 @@ class _Strings:
     def at(self, place: int) -> str:
         end = self.data.find(b"\0", place)
         if end < 0:
-            raise DamagedError("is damaged: a name lies outside of its table")
+            raise DamagedError("is damaged: a name is outside of its table")
         self.left -= end - place
         if self.left < 0:
             raise DamagedError(f"is damaged: {self.what}")
@@ -153,7 +154,7 @@ class _File:
         self.file = file
         head = file.read(64)
         if head[:4] != b"\x7fELF":
-            raise NotALibraryError("is no ELF file" if head else "is no ELF file, but empty")
+            raise NotALibraryError("is not an ELF file" if head else "is not an ELF file, but empty")
         if len(head) < 64:
             raise DamagedError(f"is cut short: it ends after {file.size} bytes")
         self.elf = ELFFile(file)
@@ -172,7 +173,7 @@ class _File:
         dynamic = self._of_type(DynamicSection)
         symbols = next((one for one in self.sections if one["sh_type"] == "SHT_DYNSYM"), None)
         if dynamic is None or symbols is None:
-            raise NotALibraryError("is an ELF file without .dynamic and .dynsym, so no shared library")
+            raise NotALibraryError("is an ELF file without .dynamic and .dynsym, so not a shared library")
         strings = self._strings(dynamic)
         tags: dict[str, list[int]] = {}
         for tag in dynamic.iter_tags():
@@ -181,7 +182,7 @@ class _File:
             [strings.at(place) for place in tags.get(f"DT_{name}", ())]
             for name in ("NEEDED", "SONAME", "RPATH", "RUNPATH")
         )
-        # The loader does not look at RPATH where there is a RUNPATH.
+        # The loader ignores RPATH if there is a RUNPATH.
         search = [one for text in runpath or rpath for one in text.split(":") if one]
         for what, found in (("names libraries", needed), ("names folders", search)):
             if len(found) > _COUNT_LIMIT:
@@ -238,7 +239,7 @@ class _File:
         undefined: set[str] = set()
         strings = self._strings(section, of_symbols=True)
         wide = self.elf.elfclass == 64
-        # All at once: one by one, as pyelftools has them, those of torch's libraries take as long as all else together.
+        # All at once: pyelftools' access one by one takes as long for torch's libraries as everything else together.
         layout = struct.Struct(("<" if self.elf.little_endian else ">") + ("IBBHQQ" if wide else "IIIBBH"))
         for entry in layout.iter_unpack(self.file.section(section)):
             name, info, index = (entry[0], entry[1], entry[3]) if wide else (entry[0], entry[3], entry[5])

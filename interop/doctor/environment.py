@@ -1,4 +1,4 @@
-"""What is installed, and whether it fits together."""
+"""Check what is installed, and whether it fits together."""
 
 import importlib
 import importlib.metadata
@@ -23,7 +23,7 @@ MINIMUM = {"Cython": (3, 1), "numpy": (2,), "setuptools": (77,)}
 MINIMUM_PYTHON = (3, 11)
 
 REBUILD = (
-    "pip install --no-build-isolation --force-reinstall --no-deps . in the checkout of torch-interop (-e . where it is "
+    "pip install --no-build-isolation --force-reinstall --no-deps . in the checkout of torch-interop (-e . if it is "
     "used from there), then rebuild the modules that cimport it"
 )
 _OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)[-.\w]*\.so[.\d]*$")
@@ -38,10 +38,8 @@ def python() -> list[Finding]:
         wrong = f"{platform.python_implementation()} {version}"
         findings.append(problem("Python", wrong, f"use CPython {_text(MINIMUM_PYTHON)} or newer"))
     elif not header.is_file():
-        fix = (
-            f"install Python's headers: apt-get install python{_text(sys.version_info[:2])}-dev, or what has them here"
-        )
-        findings.append(problem("Python", f"{version}; there is no {header}, so nothing can be compiled", fix))
+        fix = f"install Python's headers: apt-get install python{_text(sys.version_info[:2])}-dev, or the like"
+        findings.append(problem("Python", f"{version}, without {header}, so nothing can be compiled", fix))
     else:
         findings.append(ok("Python", version))
     for name, minimum in MINIMUM.items():
@@ -50,7 +48,7 @@ def python() -> list[Finding]:
         if found is None:
             findings.append(problem(name, "is not installed", install))
         elif _numbers(found) < minimum:
-            findings.append(problem(name, f"{found}, and {_text(minimum)} or newer is needed", install))
+            findings.append(problem(name, f"{found}, but {_text(minimum)} or newer is required", install))
         else:
             findings.append(ok(name, found))
     return findings
@@ -66,20 +64,20 @@ def _compiler() -> Finding:
     macros = predefined_macros()
     if macros is None:
         text = f"{command} does not run" + (" (the environment variable CXX names it)" if "CXX" in os.environ else "")
-        return problem("compiler", text, "install one, as with apt-get install g++, or set CXX to the one to use")
+        return problem("compiler", text, "install one, such as with apt-get install g++, or set CXX to the one to use")
     name = f"{command}, {'clang' if '__clang__' in macros else 'g++'} {macros.get('__VERSION__', '?').strip(chr(34))}"
     standard = (predefined_macros(*CXX_FLAGS) or {}).get("__cplusplus", "")
-    if standard < "2020":  # also where the compiler does not know the flag
+    if standard < "2020":  # also if the compiler does not know the flag
         fix = "torch's headers need C++20: install g++ 11 or clang 14, or newer, and set CXX to it"
         return problem("compiler", f"{name} has no C++20", fix)
-    limits = "" if is_gcc() else "; prange has one thread in what it compiles, and load precompiles no headers with it"
+    limits = "" if is_gcc() else "; with it prange uses one thread, and load precompiles no headers"
     return ok("compiler", f"{name}, C++20 (__cplusplus {standard}){limits}")
 
 
 def _ninja() -> Finding:
     found = shutil.which("ninja")
     if found is None and _version("ninja") is None:
-        text = "is not there, so files are compiled one after the other, and .cu files not at all"
+        text = "is not installed, so files are compiled one after another, and .cu files not at all"
         return warning("ninja", text, "pip install ninja")
     return ok("ninja", found or f"{_version('ninja')}, from pip")
 
@@ -98,7 +96,7 @@ def torch() -> list[Finding]:
     findings = []
     if _numbers(version) < MINIMUM_TORCH:
         fix = f"pip install 'torch>={_text(MINIMUM_TORCH)}'"
-        findings.append(problem("torch", f"{version} is too old: {_text(MINIMUM_TORCH)} is needed", fix))
+        findings.append(problem("torch", f"{version} is too old: {_text(MINIMUM_TORCH)} or newer is required", fix))
     else:
         findings.append(ok("torch", f"{version}, {folder}"))
     if running.compiled_with_cxx11_abi():
@@ -110,27 +108,27 @@ def torch() -> list[Finding]:
 
 
 def _cuda(built_for: str | None) -> Finding:
-    # Where there is no GPU, torch logs at this import which toolkit it takes. The line below has that.
+    # Without a GPU, torch logs at this import which toolkit it uses. The line below shows that.
     logger = logging.getLogger("torch.utils.cpp_extension")
     disabled, logger.disabled = logger.disabled, True
     try:
         from interop.build.cuda import find_toolkit
-    except Exception as error:  # of what has a line of its own
+    except Exception as error:  # from a check that has a line of its own
         fix = "see the other lines, and run this again"
-        return warning("CUDA", f"could not look for nvcc: {_first_line(error)}", fix)
+        return warning("CUDA", f"the search for nvcc failed: {_first_line(error)}", fix)
     finally:
         logger.disabled = disabled
     toolkit = find_toolkit()
     nvcc = toolkit if isinstance(toolkit, str) else f"nvcc {_text(toolkit.version)} in {toolkit.home}"
     if built_for is None:
-        return ok("CUDA", f"torch is built without it, so .cu files are left out of builds ({nvcc})")
+        return ok("CUDA", f"torch is built without CUDA, so builds leave .cu files out ({nvcc})")
     text = f"torch is built for {built_for}, {nvcc}"
     if isinstance(toolkit, str):
         return warning(
             "CUDA", text, f"to build .cu files, install the toolkit of CUDA {built_for} or set CUDA_HOME to it"
         )
     if toolkit.version[0] != int(built_for.partition(".")[0]):
-        fix = f"the major versions must agree to build .cu files: set CUDA_HOME to a toolkit of CUDA {built_for}"
+        fix = f"to build .cu files, the major versions must agree: set CUDA_HOME to a toolkit of CUDA {built_for}"
         return warning("CUDA", text, fix)
     return ok("CUDA", text)
 
@@ -140,7 +138,7 @@ def build() -> list[Finding]:
     package = Path(__file__).parents[1]
     if not (package / "_build_info.py").is_file():
         text = f"{package.parent} is a checkout without its compiled half"
-        fix = "leave that folder, or build it there: make demo, or pip install --no-build-isolation -e ."
+        fix = "leave that folder, or build it: make demo, or pip install --no-build-isolation -e ."
         return [problem("torch-interop", text, fix)]
     made = importlib.import_module("interop._build_info")
     text = f"{made.VERSION}, {package}, built for torch {made.TORCH}"
@@ -168,12 +166,12 @@ def openmp() -> list[Finding]:
 
 
 def openmp_finding(libraries: list[str]) -> Finding:
-    """What to say of the OpenMP runtimes among `libraries`."""
+    """The findings about the OpenMP runtimes among `libraries`."""
     found = [path for path in libraries if _OPENMP.search(path)]
     if len(found) > 1:
         fix = (
-            "each has threads and settings of its own, so they slow one another down, and may hang after fork(). Find "
-            "out which package brings the one that is not torch's, and import torch before it; link no module with "
+            "each has its own threads and settings, so they slow one another down, and may hang after fork(). Find "
+            "out which package has the runtime that is not torch's, and import torch before it; link no module with "
             "-fopenmp"
         )
         return warning("OpenMP", f"{len(found)} runtimes are loaded: {', '.join(found)}", fix)
@@ -185,7 +183,7 @@ def loaded_libraries() -> list[str]:
     maps = Path("/proc/self/maps")
     if not maps.exists():
         return []
-    # The sixth field is a path, which may have spaces in it.
+    # The sixth field is a path, which may contain spaces.
     paths = [line.split(None, 5)[5] for line in maps.read_text(errors="replace").splitlines() if line.count("/")]
     return sorted({path for path in paths if ".so" in Path(path).name})
 
@@ -198,9 +196,9 @@ SECTIONS = {
     "This package": build,
     "Loaded": openmp,
 }
-"""What the page says of the environment: titles, and the functions that find out. The order is that of imports.
+"""The sections about the environment: titles and functions, in the order of the imports.
 
-A section of which there is nothing to say is left out."""
+A section without findings is left out."""
 
 
 def _version(package: str) -> str | None:

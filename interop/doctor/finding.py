@@ -1,4 +1,4 @@
-"""`Finding`: one line of what the doctor has to say."""
+"""`Finding`: one line of the doctor's report."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ __all__ = ["Finding", "Level", "ok", "problem", "warning"]
 
 
 class Level(StrEnum):
-    """How bad it is: a problem makes something fail, a warning may."""
+    """The severity: a problem makes something fail, a warning may."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,12 +16,12 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found."""
+    """A result of the doctor."""
 
-    subject: str  # what it is about, in a word or two
-    text: str  # what was found, in one line
-    level: Level = Level.OK  # how bad it is
-    fix: str = ""  # what to do about it, in words and commands; empty if nothing is wrong
+    subject: str  # the subject, in a word or two
+    text: str  # the result, in one line
+    level: Level = Level.OK  # the severity
+    fix: str = ""  # the fix, in words and commands; empty if nothing is wrong
 
 
 def ok(subject: str, text: str) -> Finding:

@@ -1,4 +1,4 @@
-"""What the loader would do with a library: which files it takes, which functions are defined, and where it stops."""
+"""The loader's view of a library: the files that it loads, the functions that they define, and where it stops."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from interop.doctor.elf import Library, NotALibraryError, read
 __all__ = ["Closure", "Imported", "closure", "try_import"]
 
 _MARK = "interop.doctor: "
-"""Stands before what the processes below report, since libraries and modules may print what they like."""
+"""The mark before the reports of the processes below, because libraries and modules may print too."""
 
-# Loads the libraries that stdin names as the loader finds them, and prints what is then in the process, which has the
-# libraries of these libraries too.
+# Load the libraries that stdin names, as the loader finds them, and print all libraries in the process, which include
+# the libraries of these libraries.
 _LOAD = f"""
 import ctypes, json, sys
 missing = {{}}
@@ -43,7 +43,7 @@ print("\\n{_MARK}" + json.dumps(sorted(paths)))
 """
 
 _PATIENCE = 300
-"""Seconds that an import may take: many times what torch's takes on a slow machine."""
+"""Maximum time of an import in seconds, many times that of torch on a slow machine."""
 
 
 @dataclass
@@ -51,11 +51,11 @@ class Closure:
     """A library and all that it is linked to, directly or not."""
 
     libraries: dict[Path, Library]  # by file; the library itself is the first
-    # By name, those that are not found, or cannot be loaded: who needs it, and what the loader says.
+    # By name, the libraries that are not found or cannot be loaded: who needs them, and the loader's message.
     missing: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def undefined(self, library: Library) -> list[str]:
-        """What `library` uses and nothing defines."""
+        """The symbols that `library` uses and nothing defines."""
         return sorted(library.undefined.difference(*(other.defined for other in self.libraries.values())))
 
     def named(self, name: str) -> Library | None:
@@ -67,8 +67,8 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
     """The closure of `library`, in a process that has imported the torch whose libraries are in `torch_lib`."""
     result = Closure({library.path: library})
     elsewhere: dict[str, str] = {}
-    # In the loader's order, since the first to need a library hands its RPATH on to it. With each are the folders that
-    # it has from those above it.
+    # In the loader's order, because the first library to need another passes its RPATH on to it. Each library comes
+    # with the folders of those above it.
     waiting: deque[tuple[Library, list[Path]]] = deque([(library, [])])
     while waiting:
         one, inherited = waiting.popleft()
@@ -80,7 +80,7 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
             found = next((path for path in [*own, *torchs] if os.path.isfile(path)), None)
             if found is None:
                 if result.named(name):
-                    continue  # loaded by now, from wherever: the loader goes by the name
+                    continue  # loaded already, from any folder: the loader compares names
                 elsewhere.setdefault(name, one.path.name)
                 continue
             if found.resolve() not in {path.resolve() for path in result.libraries}:
@@ -94,7 +94,7 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
     for path in map(Path, paths):
         if os.path.isfile(path):
             try:
-                result.libraries.setdefault(path, read(path))  # also Python itself, whose functions modules call
+                result.libraries.setdefault(path, read(path))  # includes Python itself, whose functions modules call
             except (NotALibraryError, OSError):
                 continue  # such as the loader's list of names
     result.missing |= {name: (elsewhere[name], error) for name, error in missing.items()}
@@ -102,7 +102,7 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
 
 
 def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
-    """What the loader says of those libraries that it does not load, and the files in the process with the others."""
+    """The loader's messages about libraries that it does not load, and the files in the process with the others."""
     command = [sys.executable, "-I", "-S", "-c", _LOAD]
     done = subprocess.run(command, input=json.dumps(names), capture_output=True, text=True, errors="surrogateescape")
     result = _report(done.stdout)
@@ -111,7 +111,7 @@ def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
         return missing, paths
     if len(names) <= 1:
         return dict.fromkeys(names, f"where it is loaded, {_end(done.returncode)}"), []
-    # One of them ends the process. Which, comes out one by one.
+    # One of them ends the process. Load them one by one to find it.
     one_by_one = [_load([name]) for name in names]
     return {name: text for missing, _ in one_by_one for name, text in missing.items()}, [
         path for _, paths in one_by_one for path in paths
@@ -120,14 +120,14 @@ def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
 
 @dataclass(frozen=True)
 class Imported:
-    """How an import in a process of its own ended: with the libraries in that process, or with an error's last line."""
+    """The result of an import in a process of its own: the libraries in that process, or the last line of an error."""
 
     libraries: tuple[str, ...] = ()
     error: str = ""
 
 
 def try_import(name: str, root: Path, torch_first: bool) -> Imported:
-    """Import the module `name` from the folder `root` in a process in which nothing is imported, or torch alone."""
+    """Import the module `name` from the folder `root` in a new process, with torch imported before it or not."""
     command = [sys.executable, "-P", "-c", _IMPORT, str(root), name, "torch" if torch_first else ""]
     variables = os.environ | {"PYTHONWARNINGS": "ignore"}
     try:
@@ -149,7 +149,7 @@ def try_import(name: str, root: Path, torch_first: bool) -> Imported:
 
 
 def _report(output: str) -> list | None:
-    """What one of the processes has reported; None if it did not come so far."""
+    """The report of one of the processes; None if it ended before the report."""
     lines = [line for line in output.splitlines() if line.startswith(_MARK)]
     return json.loads(lines[-1].removeprefix(_MARK)) if lines else None
 

@@ -21,11 +21,11 @@ from interop.toolchain import Torch, find_torch
 __all__ = ["examine_module"]
 
 REBUILD = "rebuild it, in its project: pip install --no-build-isolation --force-reinstall --no-deps ."
-LOAD_AGAIN = "call interop.load again, which builds it anew, and leave its files where it puts them"
+LOAD_AGAIN = "call interop.load again, which rebuilds it, and do not move its files"
 TORCHS = re.compile(r"lib(?:c10|torch)(?:_\w+)?(?:-[0-9a-f]{8,})?\.so")
-"""The names of torch's libraries, also with the hash that auditwheel puts into those that it copies."""
+"""The names of torch's libraries, with or without the hash that auditwheel adds to copies."""
 
-# What interop.load and interop.load_inline call their files: see interop/jit/precompiled.py, which imports torch.
+# The file names of interop.load and interop.load_inline: see interop/jit/precompiled.py, which imports torch.
 _JIT_ENTRY_POINT = "interop_jit"
 _JIT_NATIVE = "native.so"
 
@@ -34,24 +34,24 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Parts:
-    """The files of a module, one or two, and what our build helpers have noted in them."""
+    """The one or two files of a module, and the notes of our build helpers in them."""
 
     name: str  # the last part of the module's name
-    entry: Library | None  # what Python imports; None if there is only the second file
-    native: Library | None  # what has the code: the same, or the second file of `interop.build` or `interop.load`
-    abi: str | None  # the name of the ABI of torch that it was compiled for; None if that is noted nowhere
+    entry: Library | None  # the file that Python imports; None if there is only the second file
+    native: Library | None  # the file with the code: the same, or the second file of `interop.build` or `interop.load`
+    abi: str | None  # the name of the ABI of torch that it was compiled for; None if there is no note
     wanted: str | None = None  # the name of the file that is missing, or of the second one
     just_in_time: bool = False  # whether `interop.load` has made it
-    stable: StableABI | None = None  # what it was compiled for instead, if for many releases of torch
+    stable: StableABI | None = None  # the ABI instead, if it was compiled for many releases of torch
 
     @property
     def rebuild(self) -> str:
-        """How to build it again."""
+        """How to rebuild it."""
         return LOAD_AGAIN if self.just_in_time else REBUILD
 
 
 def examine_module(file: Path, run: bool = True) -> list[Finding]:
-    """What there is to say of the module in `file`.
+    """The findings about the module in `file`.
 
     If nothing is wrong with the file, and with `run`, the module is imported in a process of its own.
     """
@@ -61,7 +61,7 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
     except _UnreadableError as error:
         return [error.finding(file)]
     if library.is_program:
-        return [problem("file", "is a program, and no module of Python", _NAME_ONE)]
+        return [problem("file", "is a program, not a Python module", _NAME_ONE)]
     findings = [*_python(parts), *_torch(parts)]
     native = parts.native
     if native is None:
@@ -83,19 +83,19 @@ _NAME_ONE = "name a compiled extension module, such as package/module.cpython-31
 
 
 class _UnreadableError(Error):
-    """Of a file of a module, with what is to be said of that."""
+    """A file of a module cannot be read."""
 
     def __init__(self, path: Path, error: NotALibraryError | OSError):
         super().__init__(path)
         self.path, self.error = path, error
 
     def finding(self, asked: Path) -> Finding:
-        """What to say, where it was asked for the file `asked`."""
+        """The finding, if the user asked about the file `asked`."""
         which = "" if self.path == asked else f"{self.path.name}, the other file of this module, "
         if isinstance(self.error, OSError):
             return problem("file", f"{which}cannot be read: {self.error.strerror}", f"see: ls -l {self.path}")
         if isinstance(self.error, DamagedError) or which:
-            return problem("file", f"{which}{self.error}", f"copy it here once more; or {REBUILD}")
+            return problem("file", f"{which}{self.error}", f"copy it here again; or {REBUILD}")
         return problem("file", str(self.error), _NAME_ONE)
 
 
@@ -120,8 +120,7 @@ def _parts(library: Library) -> Parts:
 def _parts_from(entry: Library) -> Parts:
     """Both files, given the one that Python imports, which may be the only one."""
     name, _, suffix = entry.path.name.partition(".")
-    # Of what csrc/bootstrap.cpp holds, these are handed on as they stand. Its second file's name a compiler may take to
-    # pieces.
+    # A compiler keeps these constants of csrc/bootstrap.cpp unchanged, but may split the name of the second file.
     module = entry.constant(rb"module '(\w+)' cannot load its compiled half")
     abi = entry.constant(rb"(?<![\w.])(torch_\d\w*)(?=\0)")
     if module is None or abi is None:
@@ -147,12 +146,12 @@ def _just_in_time_parts(library: Library) -> Parts:
 
 
 def _noted(library: Library) -> str | None:
-    """The name of torch's ABI in what the declarations of torch.Tensor have left in a module."""
+    """The name of torch's ABI that the declarations of torch.Tensor leave in a module."""
     return library.constant(rb"\binterop\.abi\.(torch_\d\w*)")
 
 
 def _stable(library: Library) -> StableABI | None:
-    """What stable/include/interop/stable/shim.h notes in a module: nothing else tells, for it is linked to no torch."""
+    """The note of stable/include/interop/stable/shim.h in a module: the only sign, since it is not linked to torch."""
     note = rb"torch-interop stable abi: torch>="
     torch = library.constant(note + rb"(\d+\.\d+)")
     return StableABI(torch, library.constant(note + rb"[\d.]+, (cp3\d+)")) if torch else None
@@ -165,7 +164,7 @@ def _entry_of(name: str, native: Library) -> Library | None:
 
 
 def _beside(library: Library) -> list[Path]:
-    """The files in the folder of a library, if that may be listed."""
+    """The files in the folder of a library, if it can be listed."""
     try:
         return sorted(library.path.parent.iterdir())
     except OSError:
@@ -192,7 +191,7 @@ def _python(parts: Parts) -> list[Finding]:
         return [problem("files", text, f"copy both files of a module; or {parts.rebuild}")]
     this = read(Path("/proc/self/exe"))
     if (entry.machine, entry.bits) != (this.machine, this.bits):
-        text = f"for {entry.machine} with {entry.bits} bits, and this Python is for {this.machine} with {this.bits}"
+        text = f"for {entry.machine} with {entry.bits} bits, but this Python is for {this.machine} with {this.bits}"
         return [problem("machine", text, f"{parts.rebuild}, on a machine of this kind")]
     findings = []
     suffix = entry.path.name.partition(".")[2]
@@ -212,9 +211,9 @@ def _python(parts: Parts) -> list[Finding]:
         names = ", ".join(f"PyInit_{name}" for name in entry.entry_points)
         text = f"there is no PyInit_{parts.name}; there is {names or 'none at all'}"
         fix = (
-            f"the file was renamed: call it {entry.entry_points[0]}.{suffix}, or build it under the new name"
+            f"the file was renamed: restore the name {entry.entry_points[0]}.{suffix}, or build it under the new name"
             if entry.entry_points
-            else "this is a library and no module of Python: is the .pyx, or the file with PyInit_, among the sources?"
+            else "this is a library, not a Python module: is the .pyx, or the file with PyInit_, among the sources?"
         )
         findings.append(problem("import", text, fix))
     if parts.native is None:
@@ -239,11 +238,11 @@ def _torch(parts: Parts) -> list[Finding]:
     if parts.abi is None:
         if not any(TORCHS.match(name) for name in (library.needed if library else ())):
             return [ok("torch", f"it uses none of torch's libraries{compilers}")]
-        text = f"nothing in it says for which torch it was built, as modules from interop.build do{compilers}"
+        text = f"it has no note of the torch that it was built for, as modules from interop.build have{compilers}"
         return [ok("torch", text)]
     built = f"built for torch {parts.abi.removeprefix('torch_').replace('_', '.')}{compilers}"
     if running is None:
-        return [problem("torch", f"{built}, and there is none", "pip install torch")]
+        return [problem("torch", f"{built}, but torch is not installed", "pip install torch")]
     if running.abi != parts.abi:
         return [problem("torch", f"{built}, but torch {running.version} is installed", parts.rebuild)]
     return [ok("torch", built)]
@@ -253,7 +252,7 @@ def _stable_torch(abi: StableABI, running: Torch | None, compilers: str, rebuild
     oldest = abi.torch
     built = f"stable, torch >= {oldest}{f', abi3 {abi.python}' if abi.python else ''}{compilers}"
     if running is None:
-        return [problem("torch", f"{built}, and there is none", f"pip install 'torch>={oldest}'")]
+        return [problem("torch", f"{built}, but torch is not installed", f"pip install 'torch>={oldest}'")]
     if release_of(running.version) < release_of(oldest):
         fix = f"pip install 'torch>={oldest}'; or, with an older release as stable, {rebuild}"
         return [problem("torch", f"{built}, but torch {running.version} is installed", fix)]
@@ -263,8 +262,8 @@ def _stable_torch(abi: StableABI, running: Torch | None, compilers: str, rebuild
 def _search_path(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> Finding:
     if not library.search:
         if any(TORCHS.match(name) for one in everything.libraries.values() for name in one.needed):
-            return ok("RPATH", "none: torch's libraries are found once torch is imported")
-        return ok("RPATH", "none: what it is linked to is looked for where the system has its libraries")
+            return ok("RPATH", "none: torch's libraries are found after torch is imported")
+        return ok("RPATH", "none: its libraries are searched in the system's folders")
     text = ":".join(library.search)
     absolute = [folder for folder in library.folders if "$ORIGIN" not in text and folder.is_absolute()]
     gone = [str(folder) for folder in absolute if not os.path.isdir(folder)]
@@ -273,7 +272,7 @@ def _search_path(library: Library, everything: Closure, torch: Torch | None, reb
         fix = f"it would load a second torch: {rebuild}, with no -rpath to torch"
         return problem("RPATH", f"{text} leads to another torch than the one installed, in {torch.folder}", fix)
     if gone:
-        fix = "it is a folder of the machine that built it: take the -rpath away, or use one relative to $ORIGIN"
+        fix = "it is a folder of the machine that built it: remove the -rpath, or use one relative to $ORIGIN"
         return warning("RPATH", f"{text}: there is no {', '.join(gone)}", fix)
     return ok("RPATH", text)
 
@@ -287,14 +286,14 @@ def _libraries(library: Library, everything: Closure, torch: Torch | None, rebui
                 problem("libraries", f"{name}{who} is not found ({error})", _where_from(name, torch, rebuild))
             )
         else:
-            fix = "it is there, but it is not one that can be loaded: install the package that has it once more"
+            fix = "the file exists, but cannot be loaded: reinstall its package"
             findings.append(problem("libraries", f"{name}{who} cannot be loaded ({error})", fix))
     for name, versions in library.versions.items():
         found = everything.named(name)
         lacking = sorted(set(versions) - found.offered_versions) if found and found.offered_versions else []
         if found and lacking:
             text = f"{found.path} has no {', '.join(lacking)}"
-            fix = f"it was built on a system with a newer {name}: build it here, or on the oldest system that it is for"
+            fix = f"it was built on a system with a newer {name}: build it here, or on the oldest system to run on"
             findings.append(problem("libraries", text, fix))
     if not findings:
         findings.append(ok("libraries", ", ".join(library.needed) or "none"))
@@ -302,23 +301,24 @@ def _libraries(library: Library, everything: Closure, torch: Torch | None, rebui
 
 
 def _where_from(name: str, torch: Torch | None, rebuild: str) -> str:
-    """What to do about a library that is missing."""
+    """The fix for a missing library."""
     if TORCHS.match(name):
         if torch is None:
             return "pip install torch"
         if "cuda" in name and torch.cuda is None:
             return (
-                f"it was built with a torch for CUDA, and {torch.version} has none: {rebuild}, or install such a torch"
+                f"it was built with a torch for CUDA, but torch {torch.version} has no CUDA: {rebuild}, or install a "
+                "torch with CUDA"
             )
         return f"torch {torch.version} has no such library: {rebuild}"
     if re.match(r"lib(cuda|cudart|cublas|cudnn|cusparse|cusolver|nvrtc|nccl)", name):
         has = f"is built for CUDA {torch.cuda}" if torch and torch.cuda else "is built without CUDA"
-        return f"this is CUDA's, and the installed torch {has}: {rebuild}, with nvcc of torch's version of CUDA"
+        return f"this library is part of CUDA, and torch {has}: {rebuild}, with nvcc of torch's version of CUDA"
     return "install the package that has it, or name its folder: LD_LIBRARY_PATH, or extra_link_args=['-Wl,-rpath,...']"
 
 
 def _copies(everything: Closure, torch: Torch | None) -> list[Finding]:
-    """Torch's libraries from elsewhere than torch: loaded twice, they register everything twice."""
+    """Torch's libraries from another place than torch. If loaded twice, they register everything twice."""
     copies = [
         str(path)
         for path in everything.libraries
@@ -338,7 +338,7 @@ def _copies(everything: Closure, torch: Torch | None) -> list[Finding]:
 
 def _symbols(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> list[Finding]:
     if everything.missing:
-        return []  # what those would define is not known
+        return []  # their definitions are not known
     undefined = everything.undefined(library)
     causes: dict[str, list[str]] = {}
     for symbol, name in zip(undefined, in_words(undefined) if undefined else (), strict=True):
@@ -351,31 +351,34 @@ def _symbols(library: Library, everything: Closure, torch: Torch | None, rebuild
 
 
 def _import(parts: Parts, entry: Library) -> list[Finding]:
-    """The proof: an import, without torch before it, and if that fails, with."""
+    """The proof: an import without torch before it, and if that fails, with torch."""
     root, name = entry.path.absolute().parent, parts.name
     while (root / "__init__.py").exists():
         root, name = root.parent, f"{root.name}.{name}"
     alone, after_torch = _try_both(name, root)
     if _RELATIVE in after_torch.error:
-        # Its package has folders without __init__.py, and where such a package begins, only the path of imports says.
+        # Its package has folders without __init__.py, and only sys.path says where such a package begins.
         top = _folder_of_imports(root)
         if top is not None:
             name = ".".join([*root.resolve().relative_to(top).parts, name])
             root = top
             alone, after_torch = _try_both(name, root)
-        # Under a guessed name, a package that is not found says nothing of the module.
+        # With a guessed name, an error about a missing package says nothing about the module.
         if top is None or _RELATIVE in after_torch.error or after_torch.error.startswith("ModuleNotFoundError"):
-            text = f"{name} belongs to a package, and where that begins is not known: {after_torch.error}"
-            return [warning("import", text, "call the doctor in the folder from which the module can be imported")]
+            text = f"{name} belongs to a package with an unknown root: {after_torch.error}"
+            return [warning("import", text, "run the doctor in the folder from which the module can be imported")]
     if not alone.error:
-        return [ok("import", f"{name} can be imported, with no import of torch before it"), _runtimes(alone.libraries)]
+        return [
+            ok("import", f"{name} can be imported, without an import of torch before it"),
+            _runtimes(alone.libraries),
+        ]
     if after_torch.error:
         fix = f"if that does not come from the module's own code, {parts.rebuild}"
         return [problem("import", f"{name} cannot be imported: {after_torch.error}", fix), *hiding(root)]
-    # Nothing is wrong with it, and those who import torch anyhow will never notice.
-    text = f"{name} can be imported after torch, and not before: {alone.error}"
+    # Nothing is wrong with it, and users who import torch first never notice.
+    text = f"{name} can be imported after torch, but not before: {alone.error}"
     fix = (
-        "torch's libraries are found only once torch has loaded them: import torch before the module, in the "
+        "the loader finds torch's libraries only after torch has loaded them: import torch before the module, in the "
         "__init__.py of its package; or build it with interop.build.Extension, whose modules do that themselves"
     )
     return [warning("import", text, fix), _runtimes(after_torch.libraries)]
@@ -385,7 +388,7 @@ _RELATIVE = "attempted relative import"
 
 
 def _try_both(name: str, root: Path) -> tuple[Imported, Imported]:
-    """How the import ends without torch before it, and with; twice the same where torch can change nothing."""
+    """The results of the import without torch before it, and with torch; the same if torch makes no difference."""
     alone = try_import(name, root, torch_first=False)
     if not alone.error or _RELATIVE in alone.error:
         return alone, alone
@@ -393,9 +396,9 @@ def _try_both(name: str, root: Path) -> tuple[Imported, Imported]:
 
 
 def _folder_of_imports(folder: Path) -> Path | None:
-    """The deepest folder above `folder` from which modules are imported; the current one is such a folder, too."""
+    """The deepest folder above `folder` on sys.path, which includes the current folder."""
     tops = {Path(top).resolve() for top in sys.path if top}
-    with suppress(FileNotFoundError):  # of a current folder that has been removed
+    with suppress(FileNotFoundError):  # if the current folder was removed
         tops.add(Path.cwd())
     return next((parent for parent in folder.resolve().parents if parent in tops), None)
 

@@ -1,4 +1,4 @@
-"""Shows findings: as a table on a terminal, as plain lines elsewhere."""
+"""Show findings: as a table on a terminal, as plain lines elsewhere."""
 
 import re
 import sys
@@ -32,11 +32,11 @@ def show(title: str, findings: Iterable[Finding]) -> None:
         if finding.fix:
             print(f"  {'':<8} {'':<{width}}  fix: {finding.fix}")
     print()
-    sys.stdout.flush()  # what follows may be written by other processes
+    sys.stdout.flush()  # other processes may write next
 
 
 def _printable(text: str) -> str:
-    """With escapes for what would break the line, the terminal or the encoding, as names in damaged files have it."""
+    """Escape characters that would break the line, the terminal or the encoding, such as those in damaged files."""
     readable = re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda found: found[0].encode("unicode_escape").decode(), text)
     encoding = sys.stdout.encoding or "utf-8"
     return readable.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,4 +1,4 @@
-"""Why a function that a module uses is not there."""
+"""Why a function that a module uses is not defined."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from interop.toolchain import Torch
 __all__ = ["in_words", "probable_cause"]
 
 MAX_NAME = 2000
-"""How many characters are shown of a name."""
+"""Maximum number of characters shown of a name."""
 
 # A damaged name of 200 letters can stand for gigabytes: each part of it may be twice the one before.
 _DEMANGLE = f"""
@@ -29,7 +29,7 @@ for line in sys.stdin:
 
 
 def in_words(symbols: Sequence[str]) -> list[str]:
-    """The C++ declarations behind symbols, and symbols where there is none, or it is too long to be found."""
+    """The C++ declarations of symbols; a symbol stays unchanged if it has none, or one that is too long."""
     names = [symbol if symbol.isascii() else "" for symbol in symbols]
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _DEMANGLE, str(demangle.__file__)],
@@ -46,32 +46,32 @@ def in_words(symbols: Sequence[str]) -> list[str]:
 def probable_cause(
     symbol: str, name: str, libraries: Iterable[Library], torch: Torch | None, rebuild: str
 ) -> tuple[str, str]:
-    """The `name` of `symbol` in words, and what to do about nobody defining it; `rebuild` says how it is built."""
+    """The `name` of `symbol` in words, and the fix if nothing defines it; `rebuild` says how to rebuild the module."""
     if re.match(r"_?Py[A-Z_]|_Py_", symbol):
-        return name, f"this is of another release of Python: with this Python, {rebuild}"
+        return name, f"this belongs to another release of Python: with this Python, {rebuild}"
     if re.match(r"__kmpc_|omp_|GOMP_", symbol):
         return name, (
-            "this is of an OpenMP runtime that torch does not bring: compile with g++, whose runtime is torch's, or "
+            "this belongs to another OpenMP runtime than torch's: compile with g++, whose runtime is torch's, or "
             "without -fopenmp"
         )
     if re.search(r"THP[A-Z]", name):
         return name, (
-            "libtorch_python keeps this to itself, with what CATCH_ALL_ERRORS and END_HANDLE_TH_ERRORS need; use "
+            "libtorch_python does not export this, nor others that CATCH_ALL_ERRORS and END_HANDLE_TH_ERRORS need; use "
             "torch::translate_exception_to_python, as interop/exceptions.h does"
         )
     if re.search(r"\b(at|c10|torch|caffe2)::", name):
         return name, _of_torch(symbol, name, libraries, torch, rebuild)
     if re.match(r"(cu|cuda|nv)[A-Z]", symbol):
         return name, (
-            "this is CUDA's, and the module is not linked to it: build it with interop.build, with its .cu files among "
+            "this is part of CUDA, and the module is not linked to it: use interop.build, with its .cu files among "
             "the sources"
         )
     if re.match(r"std::|__cxa|__gxx", name):
-        return name, f"this is of a newer C++ library than the one here: on this machine, {rebuild}"
+        return name, f"this belongs to a newer C++ library than the installed one: on this machine, {rebuild}"
     extern = "" if symbol.startswith("_Z") else '; if it is a C++ function, write no extern "C" around its declaration'
     return name, (
-        "no source of the module defines that: is its file among the sources of the Extension, and is it declared the "
-        f"same way in both files? If it is of a library, name that in libraries=[...]{extern}"
+        "no source of the module defines this: is its file among the sources of the Extension, and is it declared the "
+        f"same way in both files? If it belongs to a library, name the library in libraries=[...]{extern}"
     )
 
 
@@ -80,7 +80,7 @@ def _of_torch(symbol: str, name: str, libraries: Iterable[Library], torch: Torch
     if "cuda" in name.lower() and torch and torch.cuda:
         linked = {library.path.name for library in libraries}
         for path in sorted(Path(torch.lib_dir).glob("lib*_cuda.so")):
-            with contextlib.suppress(NotALibraryError, OSError):  # of a torch that is damaged, others tell
+            with contextlib.suppress(NotALibraryError, OSError):  # other lines report a damaged torch
                 if path.name not in linked and symbol in read(path).defined:
                     return (
                         f"this is in torch's {path.name}, and the module is not linked to it: build it with "
@@ -88,10 +88,10 @@ def _of_torch(symbol: str, name: str, libraries: Iterable[Library], torch: Torch
                         f"{path.stem.removeprefix('lib')!r} in libraries=[...]"
                     )
     elif "cuda" in name.lower():
-        return f"this is of a torch with CUDA, and torch {version} is without: {rebuild}, or install such a torch"
+        return f"this needs a torch with CUDA, and torch {version} has no CUDA: {rebuild}, or install a torch with CUDA"
     if re.search(r"Ss|\bstd::string\b", symbol) or ("basic_string" in name and "__cxx11" not in name):
         return (
-            "this takes the std::string of the ABI before C++11, and torch is built with the newer one: compile the "
+            "this uses the std::string of the ABI before C++11, but torch is built with the newer one: compile the "
             "module without -D_GLIBCXX_USE_CXX11_ABI=0"
         )
     return f"torch {version} has no such function, so the module was compiled for another release: {rebuild}"

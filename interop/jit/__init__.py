@@ -1,6 +1,6 @@
-"""Write a module, see it run: `load` and `load_inline` compile Cython when the program runs, and import it.
+"""`load` and `load_inline` compile Cython modules when the program runs, and import them.
 
-What was compiled is kept, named by a hash of all its inputs, so that the next program finds it.
+Compiled modules are cached under a hash of all their inputs, so that the next program finds them.
 """
 
 from interop.jit.diagnostics import BuildError, Diagnostic

@@ -1,4 +1,4 @@
-"""Builds a module in stages: translate, compile, link, and write the manifest last."""
+"""Build a module in stages: translate, compile, link, and write the manifest last."""
 
 import copy
 import errno
@@ -41,9 +41,9 @@ from interop.stable_abi import StableABI, stable_abi
 __all__ = ["build"]
 
 _ENTRY_POINT = (
-    "name a .pyx, or in C++ write PYBIND11_MODULE or PyInit_ with TORCH_EXTENSION_NAME, which is the module's name"
+    "give a .pyx, or write PYBIND11_MODULE or PyInit_ in C++ with TORCH_EXTENSION_NAME, which is the module's name"
 )
-# What compilers and linkers print where a disk or a quota is full, or a limit is reached.
+# The messages of compilers and linkers about a full disk or quota, or a limit.
 _CODES = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
@@ -55,27 +55,27 @@ _NO_SPACE = re.compile("|".join(_CODES))
 
 @dataclass(frozen=True)
 class Build:
-    """One build: of what, into which folder, and how."""
+    """One build: its target, its folder, and its options."""
 
     target: Target
-    folder: Path  # for all that belongs to this module alone
+    folder: Path  # for files of this module alone
     report: Callable[[str], None]  # called with a few words when a stage begins
-    verbose: bool = False  # whether commands are printed, and what they print
-    force: bool = False  # whether objects that are in the cache are compiled again
+    verbose: bool = False  # whether to print commands and their output
+    force: bool = False  # whether to compile objects that are in the cache again
 
     @property
     def sources(self) -> list[str]:
-        """The paths of the sources; those that are texts lie in the folder."""
+        """The paths of the sources; texts become files in the folder."""
         return [str(self.folder / one) if one in self.target.texts else one for one in self.target.sources]
 
     @property
     def written(self) -> set[str]:
-        """The files that the user wrote, or that hold texts of the user's."""
+        """The files of the user, or with texts of the user."""
         return {*self.sources, *(str(self.folder / name) for name in self.target.texts)}
 
     @property
     def abi(self) -> StableABI | None:
-        """What it is compiled for, if that is more than the torch that runs."""
+        """The ABI that it is compiled for, if that is more than the running torch."""
         return stable_abi(self.target.options.get("stable"), self.target.options.get("py_limited_api"))
 
     def make_extension(self) -> setuptools.Extension:
@@ -93,17 +93,17 @@ class Build:
 
 @dataclass(frozen=True)
 class Translated:
-    """The target in C++: the extension with C++ sources and what they need, what Cython wrote, and what it read."""
+    """The target in C++: the extension with its C++ sources, Cython's output, and the files that Cython has read."""
 
     extension: setuptools.Extension
     generated: Generated | None
     read: frozenset[str]
-    precompiled: "Precompiled | None"  # None for a stable module, which has no part of it
+    precompiled: "Precompiled | None"  # None for a stable module, which does not use it
 
 
 @dataclass(frozen=True)
 class Precompiled:
-    """What all modules for the torch that runs have in common."""
+    """The common parts of all modules for the running torch."""
 
     header: Future[tuple[str, ...]]  # the flags for the precompiled header
     support: Future[Path]  # the folder of the bootstrap and the stub libraries
@@ -111,7 +111,7 @@ class Precompiled:
 
 @dataclass(frozen=True)
 class Compiled:
-    """The objects of a module, the extension with what CUDA adds to it, and the files that compilers read."""
+    """The objects of a module, the extension with CUDA's additions, and the files that compilers have read."""
 
     extension: setuptools.Extension
     objects: tuple[Path, ...]
@@ -120,7 +120,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Linked:
-    """The files of a module, of which the first is imported, and the files that the linker read."""
+    """The files of a module, the imported one first, and the files that the linker has read."""
 
     files: tuple[str, ...]
     read: frozenset[str]
@@ -157,12 +157,12 @@ def build(
 
 
 def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Translated:
-    """Translate the ``.pyx``, if there is one. What is precompiled stays in the cache as long as `stack`."""
+    """Translate the ``.pyx``, if there is one. Precompiled parts stay in the cache as long as `stack`."""
     extension = job.make_extension()
     prepared: list[Precompiled] = []
 
     def prepare() -> None:
-        """Start what needs the flags alone; it goes on while Cython works."""
+        """Start the work that needs only the flags; it goes on while Cython works."""
         if job.abi:
             return
         compiler = job.compiler(extension)
@@ -201,7 +201,7 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
 
 
 def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Compiled:
-    """Compile all sources, those of the user's only if they are not in the cache."""
+    """Compile all sources; the user's only if they are not in the cache."""
     extension = copy.deepcopy(translated.extension)
     read = precompiled.compile_cuda_sources(extension, job.folder, job.report, job.verbose, job.force)
     header: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Co
         translated.precompiled.support.result()  # if the bootstrap cannot be compiled, nothing else can
     job.report("compiling")
     compiler = job.compiler(extension)
-    # What the .pyx uses of ATen is chosen anew with each edit, and is not for others.
+    # The declarations of ATen for the .pyx change with each edit, and serve no other module.
     plain = replace(compiler, folders=tuple(one for one in compiler.folders if not one.startswith(f"-I{root()}")))
     texts = [str(job.folder / name) for name in job.target.texts if name.endswith(".h")]
     before = [*header, *(word for path in texts for word in ("-include", path))]
@@ -239,7 +239,7 @@ def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
     compiler = job.compiler(extension)
     support = translated.precompiled.support.result() if translated.precompiled else None
     folders = [f"-L{folder}" for folder in (*([support] if support else []), *extension.library_dirs)]
-    # The module runs here and now, so the user's libraries are where the linker has found them.
+    # The module runs on this machine, so the user's libraries are where the linker has found them.
     users = [one for one in translated.extension.library_dirs if one not in cpp_extension.library_paths()]
     for folder in (*extension.runtime_library_dirs, *users):
         folders += ["-Xlinker", "-rpath", "-Xlinker", folder]
@@ -253,7 +253,7 @@ def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
         objects,
         job.folder / precompiled.NATIVE,
         *folders,
-        "-Wl,--no-as-needed",  # the linker could not see what is needed of stub libraries
+        "-Wl,--no-as-needed",  # the linker cannot know which symbols of stub libraries are needed
         f"-Wl,--defsym=PyInit_{precompiled.BOOTSTRAP_NAME}=PyInit_{name}",
         *libraries,
     )
@@ -267,7 +267,7 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
     compiler = job.compiler(extension)
     files = [source for source in job.target.sources if source not in job.target.texts]
     folders = [*map(os.path.dirname, files), *map(package_root, files), *compiler.search_path]
-    # The .pxd of the module itself, wherever Cython looks for it.
+    # The .pxd of the module itself, anywhere on Cython's search path.
     own = [
         os.path.join(folder, f"{job.target.name}.pxd")
         for folder in dict.fromkeys(folders)
@@ -298,13 +298,13 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
 
 
 def _explained(job: Build, generated: Generated | None, failed: CommandFailedError) -> BuildError:
-    """The error of a command, by the lines of the sources that it is about."""
+    """The error of a command, with the lines of the sources that it is about."""
     name, written = job.target.name, job.written
     found = parse_output(failed.output, generated, lambda path: path in written or not is_fixed(path))
     reason = ""
-    placed = any(one.path for one in found)  # then the output may quote anything from the sources
-    # Of a precompiled header that it cannot write, g++ says so in the last line that it has read. What that line itself
-    # says, as by `#error`, is its author's.
+    placed = any(one.path for one in found)  # then the output may quote any text of the sources
+    # If g++ cannot write a precompiled header, it reports that at the last line that it has read. The text of that line
+    # itself, as in `#error`, comes from its author.
     said = [one.message for one in found if not _NO_SPACE.search(one.text or "")] if placed else [failed.output]
     full = _NO_SPACE.search("\n".join(said))
     if full:
@@ -320,7 +320,7 @@ def _explained(job: Build, generated: Generated | None, failed: CommandFailedErr
 
 
 def _labelled(job: Build, error: BuildError) -> BuildError:
-    """With the names that the user knows for what became files in the cache."""
+    """The text with the user's names for texts that are files in the cache."""
     names = {str(job.folder / name): label for name, label in job.target.labels.items()}
     found = [replace(one, path=names.get(one.path or "", one.path)) for one in error.diagnostics]
     same = BuildError(error.name, diagnostics=found, output=error.output, command=error.command)

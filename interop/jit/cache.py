@@ -1,7 +1,7 @@
-"""The cache on disk: folders named by a hash of what they were made from, and the locks that guard them.
+"""The cache on disk: folders named by a hash of their inputs, and the locks that guard them.
 
-``KIND/KEY/`` is an entry, ``locks/KIND-KEY`` its lock, and the date of the folder when it was last used. The least
-recently used entries are removed when the cache grows beyond its limit.
+``KIND/KEY/`` is an entry, ``locks/KIND-KEY`` its lock, and the date of the folder its last use. The least recently used
+entries are removed when the cache grows beyond its limit.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _lock_holders: dict[int, int] = {}
 
 
 def root() -> Path:
-    """Where the entries lie."""
+    """The folder of the entries."""
     return get_cache_dir() / "jit"
 
 
@@ -66,7 +66,7 @@ def limit() -> int:
 
 @dataclass(frozen=True)
 class Entry:
-    """A folder of the cache, which need not exist yet."""
+    """A folder of the cache, which may not exist yet."""
 
     kind: str
     key: str
@@ -88,18 +88,18 @@ class Entry:
         return locked(self._lock, shared=True)
 
     def use(self) -> None:
-        """Set the date of the last use to now, where that is possible."""
+        """Set the date of the last use to now, if that is possible."""
         with contextlib.suppress(OSError):
             os.utime(self.folder)
 
     def make_empty(self) -> None:
-        """Make it a folder with nothing in it."""
+        """Make it an empty folder."""
         remove(self.folder)
         make_folders(self.folder)
 
     def size(self) -> int:
-        """The bytes that it takes on disk."""
-        # Not Path.rglob, which raises where another process removes a folder meanwhile.
+        """Its size on disk in bytes."""
+        # Not Path.rglob, which raises if another process removes a folder in the meantime.
         return sum(_size(os.path.join(at, name)) for at, _, names in os.walk(self.folder) for name in names)
 
     def last_used(self) -> float:
@@ -113,7 +113,7 @@ class Entry:
         """Remove the entry unless somebody uses it; return whether nobody did."""
         with try_lock(self._lock) as free:
             if free:
-                # All at once, so that nobody who is killed meanwhile leaves half of it under its name.
+                # In one step, so that a process that is killed here does not leave half of it under its name.
                 gone = self.folder.with_name(f"removed-{secrets.token_hex(4)}")
                 with contextlib.suppress(OSError):
                     self.folder.rename(gone)
@@ -123,7 +123,7 @@ class Entry:
 
 
 def entries() -> Iterator[Entry]:
-    """All entries that there are."""
+    """All entries."""
     for kind in KINDS:
         with contextlib.suppress(OSError):
             for folder in os.scandir(root() / kind):
@@ -145,7 +145,7 @@ def _size(path: str) -> int:
     try:
         return os.lstat(path).st_blocks * 512
     except OSError:
-        return 0  # removed meanwhile
+        return 0  # removed in the meantime
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambd
     """Hold the lock on the file `path`, alone or shared. `wait` is called once if somebody else holds it.
 
     The kernel releases the lock when its holder dies.
-    Each call opens the file anew, so threads wait for one another as processes do. Do not take a lock twice.
+    Each call opens the file again, so threads wait for one another as processes do. Do not take a lock twice.
     """
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     while True:
@@ -175,7 +175,7 @@ def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambd
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock on the file `path` alone if nobody has it; gives whether that is so."""
+    """Hold the lock on the file `path` alone if nobody has it; yields whether it is held."""
     handle = _open_lock(path)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -202,7 +202,7 @@ def _close_lock(handle: int) -> None:
 
 
 def _unlock(handle: int) -> None:
-    # A child that was forked meanwhile has the file open as well, so to close it here would not be enough.
+    # A child that was forked in the meantime has the file open too, so closing it here would not be enough.
     fcntl.flock(handle, fcntl.LOCK_UN)
     _close_lock(handle)
 
@@ -215,7 +215,7 @@ def _is_at(path: Path, handle: int) -> bool:
 
 
 def _close_locks_of_others() -> None:
-    """In a child process: the threads that hold these are not there, and if the parent dies, its locks must be free."""
+    """In a child process, the threads that hold these do not exist; and if the parent dies, its locks must be free."""
     for handle, thread in list(_lock_holders.items()):
         if thread != threading.get_ident():
             _close_lock(handle)

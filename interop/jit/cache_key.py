@@ -1,4 +1,4 @@
-"""What a module is built from, and the hash of it that names the build in the cache."""
+"""The inputs of a module, and their hash, which names the build in the cache."""
 
 import functools
 import hashlib
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 FORMAT = 4
-"""Goes up when the layout of the cache changes."""
+"""Increment it when the layout of the cache changes."""
 
 BUILD = ("pxd", "include", "csrc", "build", "cython", "jit", "stable", "stable_abi.py", "toolchain.py")
-"""The parts of this package that decide what a build makes of its inputs."""
+"""The parts of this package that determine the output of a build."""
 
 VARIABLES = (
     *("CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"),
     *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_RUN_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"),
 )
-"""The environment variables on which every build depends."""
+"""The environment variables that every build depends on."""
 
 CUDA_VARIABLES = (
     *("CUDA_HOME", "CUDA_PATH", "INTEROP_CUDA", "TORCH_CUDA_ARCH_LIST"),
@@ -56,21 +56,21 @@ class Target:
 
     name: str
     sources: tuple[str, ...]  # absolute paths of files, and names of texts
-    texts: Mapping[str, str] = field(default_factory=dict)  # no files, by the names of the files that they become
-    labels: Mapping[str, str] = field(default_factory=dict)  # what errors call these texts
+    texts: Mapping[str, str] = field(default_factory=dict)  # texts, by the names of the files that they become
+    labels: Mapping[str, str] = field(default_factory=dict)  # the names of these texts in errors
     # The arguments of `interop.build.Extension`, and ``compiler_directives`` and ``annotate``.
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def origin(self) -> str | None:
-        """The file that the module is known by; None for one of texts."""
+        """The file that identifies the module; None for a module of texts."""
         if self.texts:
             return None
         cython = [source for source in self.sources if source.endswith(".pyx")]
-        return os.path.realpath((cython or self.sources)[0])  # through whatever link it was named
+        return os.path.realpath((cython or self.sources)[0])  # with all links resolved
 
     def key(self) -> str:
-        """The hash of all inputs that are known before the build; the manifest lists those that are not."""
+        """The hash of all inputs that are known before the build; the manifest lists the others."""
         files = [(path, file_digest(path)) for path in self.sources if path not in self.texts]
         return cache_key("module", self.name, self.sources, files, dict(self.texts), dict(self.options))
 
@@ -83,7 +83,7 @@ def cache_key(*parts: object, uses: Sequence[str] = BUILD) -> str:
 
 def _toolchain() -> list[object]:
     """Versions, the compiler, and the environment variables that it reads."""
-    # The files that the compiler's command names: to ask it for its version would take longer.
+    # The files of the compiler's command, because running it for its version would take longer.
     compiler = file_states(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
     return [
         (torch.__version__, torch.version.git_version, os.path.dirname(torch.__file__)),
@@ -112,7 +112,7 @@ def _package_digest(parts: tuple[str, ...]) -> str:
             files += [os.path.join(folder, name) for name in names if name.endswith((".pxd", ".h", ".cuh", ".py"))]
     digest = hashlib.sha256()
     for path in sorted(files):
-        # No buffer, which a whole file does not need: without a GIL, to close it spins on a lock.
+        # No buffer, because the whole file is read; and without a GIL, closing a buffer spins on a lock.
         with open(path, "rb", buffering=0) as file:
             digest.update(path.encode() + file.read())
     return digest.hexdigest()
@@ -128,7 +128,7 @@ def file_digest(path: str | os.PathLike[str]) -> str | None:
 
 
 def file_states(paths: Iterable[str]) -> list[list[object]]:
-    """Files with their sizes and dates, of programs that are too large to be read."""
+    """Files with their sizes and dates, for programs that are too large to read."""
     found: list[list[object]] = []
     for path in paths:
         real = os.path.realpath(path)
@@ -137,27 +137,27 @@ def file_states(paths: Iterable[str]) -> list[list[object]]:
     return found
 
 
-# What only some builds depend on, and which of these it is turns out while they run: the processor, and CUDA.
+# Only some builds depend on the processor and CUDA, which shows while they run.
 CPU, CUDA = "cpu", "cuda"
 
 
 def machine_environment(names: Iterable[str]) -> dict[str, object]:
-    """The present state of the parts of the environment that are called `names`, in a form that JSON gives back."""
+    """The present state of the parts of the environment named `names`, in a form that survives JSON."""
     return {name: _STATES[name]() for name in names}
 
 
 def is_native(flags: Iterable[str]) -> bool:
-    """Whether a compiler makes with these flags what only this processor may run."""
+    """Whether a compiler with these flags makes code that only this processor may run."""
     return any(flag.endswith("=native") for word in flags for flag in word.split(","))
 
 
 def flags_environment(flags: Iterable[str], *others: str) -> dict[str, object]:
-    """The part of the environment that what is compiled with these flags depends on, and `others`."""
+    """The part of the environment that code compiled with these flags depends on, and `others`."""
     return machine_environment([*others, CPU] if is_native(flags) else others)
 
 
 def _cpu() -> list[str]:
-    """What Linux says of the first processor."""
+    """Linux's description of the first processor."""
     try:
         first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
     except OSError:
@@ -166,7 +166,7 @@ def _cpu() -> list[str]:
 
 
 def _cuda() -> list[object]:
-    """The variables, the nvcc, and the GPUs where it compiles for those that there are."""
+    """The variables, the nvcc, and, if nvcc compiles for the GPUs of this machine, these GPUs."""
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
     nvcc = shutil.which(os.path.join(home, "bin", "nvcc") if home else "nvcc")
     named = os.environ.get("TORCH_CUDA_ARCH_LIST", "native")
@@ -175,13 +175,16 @@ def _cuda() -> list[object]:
 
 
 def _gpus() -> list[object]:
-    """Models, and which of them are visible; from files, since no child process could call CUDA after this one has."""
+    """The models, and which of them are visible.
+
+    They come from files, because a child process cannot use CUDA after this one has.
+    """
     models = []
     for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         models += [line.partition(":")[2].strip() for line in lines if line.startswith("Model")]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    # Of equal ones it does not matter which.
+    # Equal ones are interchangeable.
     return [models, visible if len(set(models)) > 1 else visible in ("", "-1")]
 
 

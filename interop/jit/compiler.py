@@ -17,10 +17,10 @@ from interop.processes import ended_with_us
 
 __all__ = ["Compiler", "folders_in"]
 
-# Those with which setuptools compiles modules as well: C's integers wrap, and assertions are left out.
+# setuptools compiles modules with these too: C's integers wrap, and assertions are off.
 FLAGS = ("-fPIC", "-DNDEBUG", "-fwrapv", "-pipe")
-# What a module defines stays in it. Else inline functions and their static variables, of which the process has one
-# under each name, would be those of the module that was loaded first: an earlier state of the same source.
+# Hide the symbols of a module. Otherwise its inline functions and their static variables, one for each name in a
+# process, would be those of the module that was loaded first: an earlier state of the same source.
 HIDDEN = "-fvisibility=hidden"
 
 
@@ -54,7 +54,7 @@ class Compiler:
         )
 
     def compile(self, source: Path, output: Path, *extra: str) -> str:
-        """Compile `source`, write what it includes to ``OUTPUT.d``, and return what the compiler prints."""
+        """Compile `source`, write its includes to ``OUTPUT.d``, and return the compiler's output."""
         return self.run(
             *self.flags,
             *self.macros,
@@ -80,7 +80,7 @@ class Compiler:
     def run(self, *arguments: str, printed: bool = True) -> str:
         """Run the compiler; `CommandFailedError` if it fails, and `BuildError` if there is none.
 
-        Its output is printed where commands are, unless `printed` is false.
+        Its output is printed if commands are, unless `printed` is false.
         """
         words = shlex.split(cpp_extension.get_cxx_compiler())
         # Its messages are parsed, so they must be in English.
@@ -118,7 +118,7 @@ def folders_in(words: Sequence[str]) -> list[str]:
         if option:
             found.append(word.removeprefix(option) or following)
     for variable in ("CPATH", "CPLUS_INCLUDE_PATH"):
-        if variable in os.environ:  # where an empty one is the current folder
+        if variable in os.environ:  # an empty one means the current folder
             found += [folder or os.curdir for folder in os.environ[variable].split(os.pathsep)]
     return found
 

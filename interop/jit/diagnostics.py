@@ -1,4 +1,4 @@
-"""What is wrong with a module: `BuildError`, and the lines of the sources that a compiler's output is about."""
+"""Errors of a module: `BuildError`, and the lines of the sources that a compiler's output is about."""
 
 import errno
 import fnmatch
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 MAX_SHOWN = 5
-"""Maximum number of errors in a message; the first of them is mostly the cause of the rest."""
+"""Maximum number of errors shown in a message; usually the first causes the rest."""
 
 _LOCATED = re.compile(
     r"^(?P<path>[^\n:]+?)(?::(?P<line>\d+)(?::(?P<column>\d+))?|\((?P<nvcc>\d+)\)): *"
@@ -47,11 +47,11 @@ class BuildError(Error, RuntimeError):
     name : str
         The module's name.
     diagnostics : tuple of Diagnostic
-        The errors in its sources; empty where something else is wrong, such as a compiler that is missing.
+        The errors in its sources; empty if something else is wrong, such as a missing compiler.
     output : str
-        All that Cython or the compiler said.
+        The whole output of Cython or the compiler.
     command : tuple of str
-        The command that failed, if it was one.
+        The command that failed, if a command failed.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class BuildError(Error, RuntimeError):
 
 
 class CacheError(BuildError):
-    """The cache may not be used, whatever is to be built."""
+    """The cache cannot be used, for any module."""
 
     def __str__(self) -> str:
         return self._reason
 
 
 class CommandFailedError(Error):
-    """A command ended with an error; `output` is what it printed."""
+    """A command ended with an error; `output` is its output."""
 
     def __init__(self, command: Sequence[str], output: str, status: int):
         super().__init__(output)
@@ -95,7 +95,7 @@ class CommandFailedError(Error):
 
 def explain_os_error(error: OSError) -> str:
     """Why a file could not be read or written, and what to do about it."""
-    advice = "with `python -m interop cache --clear` perhaps, or name another folder in INTEROP_CACHE_DIR"
+    advice = "such as with `python -m interop cache --clear`, or name another folder in INTEROP_CACHE_DIR"
     if error.filename and not Path(error.filename).is_relative_to(get_cache_dir()):
         if error.errno != errno.ENOSPC or error.filename != tempfile.gettempdir():
             return f"{error.strerror}: {error.filename}"
@@ -104,23 +104,23 @@ def explain_os_error(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         folder = Path(error.filename or get_cache_dir())
         disk = f"; {_disk(folder)}" if error.errno == errno.ENOSPC else ""
-        return f"there is no room to write {folder} ({error.strerror}){disk}; make some, {advice}"
+        return f"there is no space to write {folder} ({error.strerror}){disk}; free some, {advice}"
     if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR):
         return f"the cache cannot be used:{place} ({error.strerror})"
     return (
-        f"the cache cannot be written:{place} ({error.strerror}); name a folder that can in the environment variable "
+        f"the cache cannot be written:{place} ({error.strerror}); name a writable folder in the environment variable "
         "INTEROP_CACHE_DIR"
     )
 
 
 def fullest_folder() -> str:
-    """Where a compiler has found no room: it writes to the cache, and its temporary files elsewhere."""
+    """The folder in which a compiler ran out of space: the cache, or that of its temporary files."""
     folders = [str(get_cache_dir() / "jit"), tempfile.gettempdir()]
     return min(folders, key=lambda folder: shutil.disk_usage(folder).free)
 
 
 def _disk(path: Path) -> str:
-    """Which disk a path is on, and what room there is: more than none, once what did not fit has been removed."""
+    """The disk of a path, and its free space, which is not zero once the file that did not fit is removed."""
     mount = next(filter(os.path.ismount, (path, *path.parents)), Path("/"))
     usage = shutil.disk_usage(mount)
     return f"the disk at {mount} has {usage.free >> 20} of {usage.total >> 20} MiB free"
@@ -128,17 +128,17 @@ def _disk(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Generated:
-    """C++ that Cython wrote, and the files that it wrote it from.
+    """C++ that Cython wrote, and its source files.
 
-    Cython's own ``#line`` directives are not used: the lines after one count on, so that the second line of a
-    statement's C++ would be said to be the next line of the .pyx. Its comments are exact.
+    It does not use Cython's own ``#line`` directives. The count goes on after a directive, so the second line of a
+    statement's C++ would count as the next line of the .pyx. Cython's comments are exact.
     """
 
     cpp: Path
     sources: Sequence[str]
 
     def origin(self, number: int) -> tuple[str, int] | None:
-        """Where line `number` comes from: what the comment before it says; of C++ in a .pyx, the same line there."""
+        """The origin of line `number`: by the comment before it; for C++ in a .pyx, the same line."""
         lines = self._lines()
         for line in reversed(lines[: min(number, len(lines))]):
             mark = _MARK.match(line)
@@ -149,7 +149,7 @@ class Generated:
         return self.mentions(text) if text else None
 
     def mentions(self, text: str) -> tuple[str, int] | None:
-        """The first line of a source in which `text` stands."""
+        """The first line of a source that contains `text`."""
         for path in self.sources:
             for number, line in enumerate(_read(path), 1):
                 if text in line:
@@ -157,7 +157,7 @@ class Generated:
         return None
 
     def _file(self, written: str) -> str | None:
-        """The source that a comment names: by its last parts, or from the current folder; ? is what is not ASCII."""
+        """The source that a comment names, by its last parts or from the current folder; ? stands for non-ASCII."""
         for path in self.sources:
             if fnmatch.fnmatch(path, f"*{os.sep}{written}") or fnmatch.fnmatch(path, os.path.abspath(written)):
                 return path
@@ -168,7 +168,7 @@ class Generated:
 
 
 def parse_output(output: str, generated: Generated | None, is_users: Callable[[str], bool]) -> list[Diagnostic]:
-    """The errors in the output of a compiler. `is_users` says of a file whether its lines are the user's."""
+    """The errors in the output of a compiler. `is_users` says whether a file's lines are the user's."""
     groups = _groups(output.splitlines())
     found = list(dict.fromkeys(_diagnostic(error, lines, generated, is_users) for error, lines in groups))
     if not found:
@@ -178,7 +178,7 @@ def parse_output(output: str, generated: Generated | None, is_users: Callable[[s
 
 
 def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
-    """Each error, and the lines about it: the error itself, where it was included from and needed, and notes."""
+    """Each error with its lines: the error itself, its includes and instantiations, and notes."""
     before: list[str] = []
     group: tuple[re.Match[str], list[str]] | None = None
     for line in lines:
@@ -209,7 +209,7 @@ def _diagnostic(
     header = _MISSING.match(message)
     if header:
         name = header["gcc"] or header["clang"]
-        message = f"there is no header {name!r} in the folders that are searched; name its folder in include_dirs"
+        message = f"there is no header {name!r} in the search path; add its folder to include_dirs"
         for quoted in (f'"{name}"', f"'{name}'", f"<{name}>"):
             place = generated.mentions(quoted) if generated else None
             if place:
@@ -232,7 +232,7 @@ def _diagnostic(
 
 
 def _locate(place: tuple[str, int], column: int | None, message: str, hint: str | None = None) -> Diagnostic:
-    """The column is that of the first name in the message which stands in the line, where the compiler's is no use."""
+    """If the compiler's column is no use, the column is that of the first name in the message that is in the line."""
     path, number = place
     lines = _read(path)
     text = lines[number - 1] if 0 < number <= len(lines) else ""

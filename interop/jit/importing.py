@@ -1,8 +1,8 @@
-"""Imports a compiled module from its file, beside others that were built from the same source.
+"""Import a compiled module from its file, beside others that were built from the same source.
 
 The bodies of modules run under no lock but Python's own. Each file is imported through Python's import system under a
-name that no other import has, so that a thread waits for another which imports the same file, and a circle of threads
-and packages that wait for one another is noticed, as Python notices it for modules of its own.
+unique name. So a thread waits for another thread that imports the same file. Python detects a cycle of threads and
+packages that wait for one another, as for its own modules.
 """
 
 import enum
@@ -26,40 +26,41 @@ __all__ = ["ImportState", "check_name", "import_from", "import_state"]
 
 PREFIX = "_interop_jit_import_"
 REGISTERS = "__interop_registers__"
-"""The mark in a module which has registered operators; see csrc/registry.cpp."""
+"""The mark in a module that has registered operators; see csrc/registry.cpp."""
 
 
 @dataclass(eq=False)
 class _Import:
-    """The import of one file, which may be under way in some thread."""
+    """The import of one file, which a thread may be running."""
 
     name: str
     path: Path
     origin: str | None
     alias: str
-    thread: int = field(default_factory=threading.get_ident)  # that which runs the body
+    thread: int = field(default_factory=threading.get_ident)  # the thread that runs the body
     module: ModuleType | None = None  # also while its body runs
     done: bool = False
 
 
 @dataclass(eq=False)
 class _Name:
-    """What this process knows of a module's name."""
+    """The record of a module's name in this process."""
 
     origin: str | None  # the file of the module's source; None for a text
-    modules: list[ModuleType] = field(default_factory=list)  # in the order in which they were begun
+    modules: list[ModuleType] = field(default_factory=list)  # in the order of their starts
     current: ModuleType | None = None
 
     def is_ours(self, module: ModuleType) -> bool:
         return any(module is one for one in self.modules)
 
     def is_superseded(self, module: ModuleType) -> bool:
-        """Whether the operators of a module are no longer in force."""
+        """Whether the operators of a module are no longer registered."""
         index = next(index for index, one in enumerate(self.modules) if one is module)
         return _registers(module) and any(map(_registers, self.modules[index + 1 :]))
 
 
-# Held for a few statements, and never while a body runs. What a collection of garbage then runs may come here again.
+# Held for a few statements, never while a body runs. Reentrant, because garbage collection may run code that comes here
+# again.
 _lock = threading.RLock()
 _numbers = itertools.count()
 _imports: dict[Path, _Import] = {}
@@ -68,26 +69,28 @@ _names: dict[str, _Name] = {}
 
 
 def check_name(name: str, origin: str | None) -> None:
-    """Raise ValueError if `name` is that of another module: of somebody else's, or of one with its source elsewhere."""
+    """Raise ValueError if `name` belongs to a module of others, or to one with another source."""
     with _lock:
         before = sys.modules.get(name)
         if before is None:
             return
         known = _names.get(name)
-        advice = f"give another, or take that module out first: del sys.modules[{name!r}]"
+        advice = f"give another name, or remove that module first: del sys.modules[{name!r}]"
         if known is None or not known.is_ours(before):
             where = getattr(before, "__file__", None) or "built in"
-            raise ValueError(f"the name {name!r} is that of a module that is imported already ({where}); give another")
+            raise ValueError(
+                f"the name {name!r} belongs to a module that is imported already ({where}); give another name"
+            )
         if known.origin != origin and (known.origin is None or os.path.exists(known.origin)):
             where = known.origin or "a text"
-            raise ValueError(f"the name {name!r} is that of the module made from {where}; {advice}")
+            raise ValueError(f"the name {name!r} belongs to the module made from {where}; {advice}")
 
 
 class ImportState(enum.IntEnum):
-    """Whether a file is imported; of two files that serve as well, the higher is taken."""
+    """Whether a file is imported. Of two equally good files, the higher value wins."""
 
     SUPERSEDED = 0
-    """The module must run again, which it cannot in the same file; a copy of it can."""
+    """The module must run again. The same file cannot run again, but a copy of it can."""
     NEW = 1
     IMPORTED = 2
 
@@ -95,8 +98,9 @@ class ImportState(enum.IntEnum):
 def import_state(path: Path) -> ImportState:
     """The state of the module in the file `path`.
 
-    One that registers operators is superseded if another state of it has registered its own since: each takes away what
-    the one before it has registered. And so is one whose import another thread had begun when this process was forked.
+    A module that registers operators is superseded if another state of it has since registered its own, because each
+    state replaces the operators of the one before. A module whose import another thread had begun when this process was
+    forked is superseded too.
     """
     with _lock:
         one = _imports.get(path)
@@ -110,9 +114,9 @@ def import_state(path: Path) -> ImportState:
 def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
     """The module `name` in the file `path`; the same object as long as it is the same file.
 
-    It takes the place in `sys.modules` of another state of itself, but not of any other module. `origin` is the file of
-    its source. Where its body is still running, in this thread or in one that waits for this one, it is not complete,
-    as in any circle of imports.
+    It replaces another state of itself in `sys.modules`, but no other module. `origin` is the file of its source. If
+    its body is still running, in this thread or in a thread that waits for this one, the module is not complete, as in
+    any import cycle.
     """
     with _lock:
         one = _imports.get(path)
@@ -120,11 +124,11 @@ def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
             one = _Import(name, path, origin, f"{PREFIX}{next(_numbers)}")
             _imports[path] = _by_alias[one.alias] = one
     if not one.done:
-        __import__(one.alias)  # not importlib's function, which gives up where a circle is noticed
+        __import__(one.alias)  # not importlib's function, which gives up when it detects a cycle
     with _lock:
         module = one.module
         if module is None:
-            raise ImportError(f"module {name!r} is not there yet: it is imported in a circle", name=name)
+            raise ImportError(f"module {name!r} is not available yet: its import is part of a cycle", name=name)
         known = _names[name]
         before = sys.modules.get(name)
         if one.done and (before is None or known.is_ours(before)):
@@ -134,7 +138,7 @@ def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
 
 
 class _Finder:
-    """Finds the imports that are under way by the names that they have for Python's import system."""
+    """Find the running imports by their names in Python's import system."""
 
     @staticmethod
     def find_spec(
@@ -146,12 +150,12 @@ class _Finder:
 
 @dataclass(frozen=True)
 class _Loader(importlib.abc.Loader):
-    """Runs the import that a module stands for."""
+    """Run the import that a module stands for."""
 
     one: _Import
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """Python's own will do."""
+        """Python's own is enough."""
 
     def exec_module(self, module: ModuleType) -> None:
         if not self.one.done:
@@ -193,12 +197,12 @@ def _registers(module: ModuleType) -> bool:
 
 
 def _withdraw(one: _Import) -> None:
-    """Gives the name back to whoever had it before an import that failed."""
+    """Give the name back to its owner before a failed import."""
     failed, one.module = one.module, None
     if failed is None:
         return
     known = _names[one.name]
-    if not _registers(failed):  # else it has taken away what the one before it had registered
+    if not _registers(failed):  # otherwise it has replaced the operators of the one before it
         known.modules = [module for module in known.modules if module is not failed]
     if sys.modules.get(one.name) is failed:
         del sys.modules[one.name]
@@ -207,9 +211,9 @@ def _withdraw(one: _Import) -> None:
 
 
 def _explained(one: _Import, error: BaseException) -> BuildError | None:
-    """What the loader's message about a file means; None if the message is about something else.
+    """The meaning of the loader's message about a file; None if the message is about something else.
 
-    The body of a module that was loaded may raise the like, about others that it imports.
+    The body of a loaded module may raise similar messages about modules that it imports.
     """
     if not isinstance(error, ImportError):
         return None
@@ -217,10 +221,10 @@ def _explained(one: _Import, error: BaseException) -> BuildError | None:
     library = re.search(r"([^\s(]+): cannot open shared object file", str(error))
     if symbol:
         reason = f"{demangle(symbol[1]) or symbol[1]} is declared and used, but no source and no library defines it"
-    elif library and Path(library[1]).parent != one.path.parent:  # else somebody has removed the module itself
+    elif library and Path(library[1]).parent != one.path.parent:  # otherwise somebody has removed the module itself
         reason = (
-            f"its library {library[1]} is not found when it is imported; name the library's folder in library_dirs, "
-            "where the module looks for it as well, or in the environment variable LD_LIBRARY_PATH before Python starts"
+            f"its library {library[1]} is not found at import; name the library's folder in library_dirs, "
+            "where the module looks for it too, or in the environment variable LD_LIBRARY_PATH before Python starts"
         )
     else:
         return None
@@ -228,7 +232,7 @@ def _explained(one: _Import, error: BaseException) -> BuildError | None:
 
 
 def _abandon() -> None:
-    """In a child process: what other threads were importing, nobody will import to its end."""
+    """In a child process: nobody will finish the imports of other threads."""
     for one in _imports.values():
         if not one.done and one.thread != threading.get_ident():
             _by_alias.pop(one.alias, None)

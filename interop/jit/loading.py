@@ -1,4 +1,4 @@
-"""`load` and `load_inline`: find the build of a module, or make it, and import it."""
+"""`load` and `load_inline`: find or make the build of a module, and import it."""
 
 import inspect
 import keyword
@@ -26,9 +26,9 @@ __all__ = ["load", "load_inline"]
 
 SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
 MAX_NAME = 200
-"""Maximum number of characters of a name, which those of files in the cache begin with."""
+"""Maximum number of characters of a name, which is the start of file names in the cache."""
 MAX_BUILDS = 4
-"""Maximum number of builds kept of one target, which differ in what the sources include."""
+"""Maximum number of builds kept of one target, which differ in the included files."""
 
 
 def load(
@@ -39,16 +39,16 @@ def load(
     verbose: bool = False,
     **options: Unpack[Options],
 ) -> ModuleType:
-    """Compile a module of Cython, C++ and CUDA sources and import it; import it at once if that was done before.
+    """Compile a module of Cython, C++ and CUDA sources and import it; import an existing build at once.
 
-    Sources need no ``# distutils:`` or ``# cython:`` lines: they are C++20 at language level 3, compiled with -O2, and
-    find our declarations, torch's headers, those of NumPy if it is cimported, and what lies beside them. What the
-    module itself raises while it is imported comes as it is.
+    Sources need no ``# distutils:`` or ``# cython:`` lines: they are C++20 at language level 3, compiled with -O2. The
+    search path has our declarations, torch's headers, NumPy's if it is cimported, and the folders of the sources. An
+    exception that the module raises during its import is passed on.
 
     Parameters
     ----------
     name_or_path
-        The ``.pyx``, after which the module is named; or a name, for `sources` to be given.
+        The ``.pyx``, which names the module; or a name, with `sources`.
     sources
         Paths of ``.pyx``, ``.cpp`` and ``.cu`` files, at most one of them a ``.pyx``.
     include_dirs, define_macros, libraries, library_dirs, extra_compile_args, extra_link_args
@@ -56,32 +56,32 @@ def load(
     compiler_directives
         Cython's, beside those of `interop.build.DIRECTIVES`.
     annotate
-        Write Cython's report of the lines that use Python, an HTML file, beside the module's file.
+        Write Cython's report about lines that use Python, an HTML file, beside the module's file.
     stable, py_limited_api
-        As for `interop.build.Extension`: the module is one file, which runs under other releases of torch, and of
-        CPython, as well. To load one here is for trying what will be built for others.
+        As for `interop.build.Extension`: the module is one file, which also runs with other releases of torch and
+        CPython. Loading it here is a test of a build for others.
     free_threaded
-        As for `interop.build.Extension`: the module says that it needs no GIL.
+        As for `interop.build.Extension`: the module declares that it needs no GIL.
     force
         Build it even if nothing has changed.
     verbose
-        Print the commands, and what they print.
+        Print the commands and their output.
 
     Returns
     -------
     module
-        The same object as before if nothing has changed. A module of the same name that was loaded before, from
-        another state of the sources, keeps working for those who have it.
+        The module; the same object as before if nothing has changed. An earlier module of that name, from another state
+        of the sources, keeps working where it is in use.
 
     Raises
     ------
     BuildError
-        If it cannot be built. The message shows the lines of the sources that are wrong.
+        If the module cannot be built. The message shows the wrong lines of the sources.
     TypeError, ValueError
-        If an argument is of a wrong type, there is none of that name, a name or a source cannot be one of a module, or
-        the name is that of another source's module.
+        If an argument has a wrong type or an unknown name, a name or a source is not accepted, or the name belongs to
+        the module of another source.
     FileNotFoundError
-        If there is no such source.
+        If a source does not exist.
     """
     path = _path("name_or_path", name_or_path, "a name or a path")
     listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
@@ -105,18 +105,18 @@ def load_inline(
     verbose: bool = False,
     **options: Unpack[Options],
 ) -> ModuleType:
-    """Compile a module out of a string and import it; import it at once if that was done before.
+    """Compile a module from a string and import it; import an existing build at once.
 
     Parameters
     ----------
     cython_source
-        What would stand in a ``.pyx``. It may be indented as a whole, as in the middle of a function.
+        The text of a ``.pyx``. The whole text may be indented, as inside a function.
     cpp_source
-        C++ that comes before what Cython makes of that, in the same file: what it defines is declared in
-        `cython_source` under ``cdef extern from *:``.
+        C++ that precedes Cython's output in the same file. Declare its names in `cython_source` under
+        ``cdef extern from *:``.
     name
-        The module's name. Without it, it is made of a hash of the sources. A name makes a changed source take the
-        place of the earlier one: in `sys.modules`, and where it registers operators.
+        The module's name; without it, a hash of the sources. With a name, a changed source replaces the earlier one, in
+        `sys.modules` and among the registered operators.
     force, verbose, **options
         As for `load`: include_dirs, define_macros, libraries, library_dirs, extra_compile_args, extra_link_args,
         compiler_directives, annotate, stable, py_limited_api and free_threaded.
@@ -129,24 +129,22 @@ def load_inline(
     Raises
     ------
     BuildError
-        As `load` does; lines are those of ``cython_source`` and ``cpp_source``.
+        As `load`; lines are those of ``cython_source`` and ``cpp_source``.
     TypeError, ValueError
-        As `load` does. What the module itself raises while it is imported comes as it is, too.
+        As `load`. An exception that the module raises during its import is passed on too.
     """
     for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
         if not isinstance(text, str) and not (argument == "cpp_source" and text is None):
-            raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files there is load()")
+            raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files, use load()")
     if len(cython_source.split()) == 1 and cython_source.strip().endswith(SUFFIXES):
-        raise ValueError(
-            f"cython_source must be source code, got the path {cython_source!r}; for files there is load()"
-        )
+        raise ValueError(f"cython_source must be source code, got the path {cython_source!r}; for files, use load()")
     return module_of_text(
         _dedented(cython_source), cpp_source, name, checked("load_inline", options), force=force, verbose=verbose
     )
 
 
 def _show_options(function: Any) -> None:
-    """Makes help() and editors show the options one by one, and not ``**options``."""
+    """Let help() and editors show each option, and not ``**options``."""
     signature = inspect.signature(function)
     shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     defaults: dict[str, Any] = {"compiler_directives": None, "annotate": False, "free_threaded": False}
@@ -162,7 +160,7 @@ _show_options(load_inline)
 
 
 def _dedented(text: str) -> str:
-    """A text that is indented as a whole; any other stays as it is, also what stands in its strings."""
+    """A text without its common indentation; any other text stays unchanged, including its strings."""
     return textwrap.dedent(text) if text.lstrip("\n")[:1] in (" ", "\t") else text
 
 
@@ -177,7 +175,7 @@ def module_of_text(
     label: str = "cython_source",
     prefix: str = "inline",
 ) -> ModuleType:
-    """The module; errors call its text `label`, and without a name it is called PREFIX_HASH."""
+    """The module. Errors call its text `label`. Without a name, its name is PREFIX_HASH."""
     if name is None:
         name = f"{prefix}_{cache_key(cython_source, cpp_source)[:12]}"
     _check_name(name, name, ())
@@ -204,14 +202,14 @@ def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
 
     if len(name) > MAX_NAME:
         raise ValueError(
-            f"a module's name must have {MAX_NAME} characters at most, since files are named after it, and "
+            f"a module's name must have at most {MAX_NAME} characters, because files are named after it, and "
             f"{name!r} has {len(name)}; give a shorter one"
         )
 
 
 def _check_sources(name: str, sources: Sequence[str]) -> None:
     if not sources and not name.isidentifier():
-        raise ValueError(f"load needs the path of a .pyx, got {name!r}; a text is for load_inline(text)")
+        raise ValueError(f"load needs the path of a .pyx, got {name!r}; for a text, use load_inline(text)")
     if not sources:
         raise ValueError(
             f"load({name!r}) needs sources: load({name!r}, [{name + '.pyx'!r}]), or load({name + '.pyx'!r})"
@@ -219,14 +217,14 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
     for source in sources:
         if not source.endswith(SUFFIXES):
             stem, suffix = os.path.splitext(source)
-            advice = f"; to compile Python, call it {stem + '.pyx'!r}" if suffix == ".py" else ""
+            advice = f"; to compile Python, rename it to {stem + '.pyx'!r}" if suffix == ".py" else ""
             raise ValueError(f"sources must end in one of {', '.join(SUFFIXES)}, got {source!r}{advice}")
         if not os.path.isfile(source):
             where = "" if os.path.isabs(source) else f"; the current folder is {os.path.realpath('.')!r}"
             raise FileNotFoundError(f"there is no file {source!r} among the sources of module {name!r}{where}")
     cython = [source for source in sources if source.endswith(".pyx")]
     if len(cython) > 1:
-        raise ValueError(f"a module has one .pyx, got {cython!r}; load the others as modules of their own")
+        raise ValueError(f"a module must have one .pyx, got {cython!r}; load the others as modules of their own")
 
 
 def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
@@ -251,11 +249,11 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
         except ImportError:
             if path.exists():
                 raise
-            # Another process has made room meanwhile.
+            # Another process has freed space in the meantime.
 
 
 def _find(entry: Entry) -> Path | None:
-    """The file of a current build: one that this process has imported, else the newest."""
+    """The file of a current build: one that this process has imported, or the newest."""
     try:
         folders = sorted(entry.folder.iterdir(), key=lambda folder: folder.lstat().st_mtime, reverse=True)
     except OSError:
@@ -266,16 +264,16 @@ def _find(entry: Entry) -> Path | None:
             if made.is_current() and made.is_whole(folder):
                 return folder / made.module
     except manifest.DamagedError:
-        pass  # which is removed where it is built anew, under the lock
+        pass  # which the next build removes, under the lock
     return None
 
 
 def _copy(entry: Entry) -> Path | None:
-    """A module that must run again, in files of its own: what the loader has loaded, it does not load once more."""
+    """A module that must run again, in files of its own, because the loader does not load a file twice."""
     with entry.exclusive():
         path = _find(entry)
         if path is None or import_state(path) is not ImportState.SUPERSEDED:
-            return path  # by whoever had the lock
+            return path  # by the previous holder of the lock
         folder = _new_folder(entry)
         shutil.copytree(path.parent, folder, dirs_exist_ok=True)
         os.utime(folder)
@@ -291,42 +289,42 @@ def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     ):
         path = None if force else _find(entry)
         if path is not None:
-            return path  # by whoever had the lock
+            return path  # by the previous holder of the lock
         folder = _new_folder(entry)
         try:
-            from interop.jit.build import build  # here, because what is built already needs no Cython
+            from interop.jit.build import build  # here, because existing builds need no Cython
 
             module = build(target, folder, report, verbose, force)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        evict(bound)  # before anybody else can take this one away
+        evict(bound)  # before another process can remove it
         return folder / module
 
 
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal what the build of `name` is doing; gives what to call with a few words at each stage."""
+    """Show the progress of the build of `name` on a terminal; yields a function to call at each stage with its name."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda stage: None
         return
-    from rich.console import Console  # here, because its import takes longer than what else a loaded module takes
+    from rich.console import Console  # here, because its import takes longer than the rest of a load
 
     with Console(stderr=True, highlight=False).status(f"{name}: building") as status:
         yield lambda stage: status.update(f"{name}: {stage}")
 
 
 def _new_folder(entry: Entry) -> Path:
-    """Not the same twice, since the loader knows what it has loaded by its path."""
+    """Never the same twice, because the loader identifies loaded files by their paths."""
     _remove_old_builds(entry.folder)
     folder = entry.folder / secrets.token_hex(4)
     make_folders(folder)
     with open_folder(folder):
-        return folder  # in whose place nobody else can put another
+        return folder  # which nobody else can replace
 
 
 def _remove_old_builds(folder: Path) -> None:
-    """Removes what builds that were killed have left, what is damaged, and the oldest builds beyond the maximum."""
+    """Remove the remains of killed builds, damaged builds, and the oldest builds beyond the maximum."""
     try:
         with open_folder(folder):
             pass

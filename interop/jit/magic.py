@@ -24,7 +24,7 @@ def load_ipython_extension(ipython: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(ipython: InteractiveShell) -> None:
-    """Take ``%%torch_cython`` away; IPython calls it for ``%unload_ext interop``. What cells have defined stays."""
+    """Remove ``%%torch_cython``; IPython calls it for ``%unload_ext interop``. Names that cells have defined stay."""
     ipython.magics_manager.magics["cell"].pop("torch_cython", None)
 
 
@@ -35,7 +35,7 @@ class TorchCythonMagics(Magics):
     @magic_arguments()
     @argument("-a", "--annotate", action="store_true", help="show which lines use Python, and the C++ of each line")
     @argument("-f", "--force", action="store_true", help="compile the cell even if it is unchanged")
-    @argument("--verbose", action="store_true", help="print the commands, and what they print")
+    @argument("--verbose", action="store_true", help="print the commands and their output")
     @argument(
         *("-c", "--compile-args"),
         action="append",
@@ -45,13 +45,13 @@ class TorchCythonMagics(Magics):
     )
     @argument(
         *("-n", "--name"),
-        help="the module's name; a cell that registers operators needs one, to take the place of its earlier state",
+        help="the module's name; a cell that registers operators needs one, so that it replaces its earlier state",
     )
-    @argument("--stable", metavar="TORCH", help="for this release of torch and later ones, such as 2.11")
-    @argument("-h", "--help", action="store_true", help="show this, and compile nothing")
+    @argument("--stable", metavar="TORCH", help="compile for this release of torch and later ones, such as 2.11")
+    @argument("-h", "--help", action="store_true", help="show this help, and compile nothing")
     @cell_magic
     def torch_cython(self, line: str, cell: str) -> None:
-        """Compile the cell with `interop.load_inline`, and take over the names that it defines."""
+        """Compile the cell with `interop.load_inline`, and import the names that it defines."""
         given = parse_argstring(self.torch_cython, line)
         if given.help:
             print(self.torch_cython.parser.format_help())
@@ -62,13 +62,13 @@ class TorchCythonMagics(Magics):
             options["annotate"] = True
         if given.stable:
             options |= checked("%%torch_cython", {"stable": given.stable})
-        text = "\n" + cell  # the magic's own line counts as well, as in the numbers that a notebook shows
+        text = "\n" + cell  # the magic's own line counts too, as in the numbers that a notebook shows
         try:
             module = module_of_text(
                 text, None, given.name, options, force=given.force, verbose=given.verbose, label="cell", prefix="cell"
             )
         except BuildError as error:
-            # The message is all that helps; how the magic came to raise it would hide it.
+            # Only the message helps; a traceback of the magic would hide it.
             lines = f"BuildError: {error}".splitlines()
             vars(error)["_render_traceback_"] = lambda: lines
             raise
@@ -83,7 +83,7 @@ def _public(module: ModuleType) -> dict[str, object]:
 
 
 def _report(module: ModuleType) -> str:
-    """Cython's report without what makes it a page of its own."""
+    """Cython's report without the frame of an HTML page."""
     page = Path(str(module.__file__)).with_name(f"{module.__name__}.html").read_text(encoding="utf-8")
     parts = re.findall(r"<style.*?</style>|(?<=<body).*?>(.*)(?=</body>)", page, re.DOTALL)
     style = re.findall(r"<style.*?</style>", page, re.DOTALL)

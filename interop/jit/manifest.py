@@ -1,7 +1,7 @@
-"""The manifest of a build: the files that it has read, and whether it would still read the same.
+"""The manifest of a build: the files that it has read, to decide whether a new build would read the same.
 
-Files that were looked for and not found count as well: one that appears in a search path before the file that was found
-would be read in its place. And what lies in the cache itself is looked at: a disk may have lost a part of it.
+Files that were searched and not found count too: a file that appears earlier in a search path would be read instead of
+the one that was found. The content of the cache is also checked, because a disk may have lost a part of it.
 """
 
 import dataclasses
@@ -33,31 +33,31 @@ __all__ = [
 
 NAME = "manifest.json"
 MAX_SIZE = 64 << 20
-"""Maximum number of bytes of a manifest that are read, many times what one has."""
+"""Maximum number of bytes read of a manifest, many times its usual size."""
 T = TypeVar("T")
 CHANGED = "changed while it was built"
 _LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
-"""Files for the linker, which may be large: their size and date must do."""
+"""Files for the linker, which may be large: the check uses their sizes and dates."""
 
 
 class DamagedError(Error):
-    """What lies in the cache is not what was written there. `private.warn` says so, once it was made anew."""
+    """The content of the cache is not what was written. `private.warn` reports it after the new build."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The record of a finished build; a folder without one is no build."""
+    """The record of a finished build; a folder without one is not a build."""
 
     module: str  # the file to import, in the folder of the build
     files: dict[str, str | None]  # hashes of all files that were read, by path; of libraries and objects, their states
-    absent: list[str]  # files that were not found, and would be read if they were there
-    # Declarations found through `sys.path` alone, and its entries in which they were.
+    absent: list[str]  # files that were not found, and would be read if they existed
+    # Declarations found only through `sys.path`, and the entries that have them.
     on_sys_path: dict[str, str | None]
     made: dict[str, str]  # hashes of the files that were made and will be used, by name
-    environment: dict[str, object]  # the part of the `machine_environment` that the build depends on, as it was found
+    environment: dict[str, object]  # the build's part of the `machine_environment`, as it was then
 
     def is_current(self) -> bool:
-        """Whether a build now would read the same."""
+        """Whether a build would now read the same."""
         return (
             not any(map(os.path.exists, self.absent))
             and self.on_sys_path == _entries(self.on_sys_path)
@@ -66,32 +66,32 @@ class Manifest:
         )
 
     def is_whole(self, folder: Path) -> bool:
-        """Whether what was made is all there in `folder`, as it was; `DamagedError` if something else is there."""
+        """Whether `folder` has all files of the build, unchanged; `DamagedError` if it has something else."""
         try:
             found = _read(folder, self.made, private.digest)
         except FileNotFoundError:
-            return False  # as a cleaner of old files leaves it
+            return False  # as after a cleaner of old files
         return found == self.made or _damaged(folder)
 
 
 def read(folder: Path) -> Manifest | None:
     """The manifest of the build in `folder`; None if there is none.
 
-    `DamagedError` if there is something else in its place, it is that of another entry of the cache, or the entry is
-    ours and others could write there; `NotPrivateError` if it is somebody else's, or others could put the whole entry
+    `DamagedError` if the file is something else, belongs to another entry of the cache, or the entry is ours and others
+    could write to it. `NotPrivateError` if the entry belongs to another user, or others could have put the whole entry
     there.
     """
     try:
-        # No more than it has: a read takes memory for all that is asked for.
+        # Not more than its size, because a read allocates the requested size.
         data = _read(folder, [NAME], lambda file: file.read(min(MAX_SIZE, os.fstat(file.fileno()).st_size)))[NAME]
     except FileNotFoundError:
         return None
-    text = private.unseal(_entry(folder), data)  # before anything is made of it
+    text = private.unseal(_entry(folder), data)  # before any of it is used
     return _damaged(folder) if text is None else Manifest(**json.loads(text))
 
 
 def find(folder: Path) -> Manifest | None:
-    """The manifest of the build in `folder` if all of that is there as it was made."""
+    """The manifest of the build in `folder`, if the build is complete and unchanged."""
     try:
         found = read(folder)
         return found if found and found.is_whole(folder) else None
@@ -100,12 +100,12 @@ def find(folder: Path) -> Manifest | None:
 
 
 def _entry(folder: Path) -> str:
-    """The name of the entry of the cache in which `folder` lies, or which it is."""
+    """The name of the cache's entry that contains `folder`, or is `folder`."""
     return os.path.join(*folder.relative_to(root()).parts[:2])
 
 
 def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]) -> dict[str, T]:
-    """What `use` makes of each of the files `names` in `folder`."""
+    """The results of `use` for each of the files `names` in `folder`."""
     found = {}
     try:
         with private.open_folder(folder) as handle:
@@ -138,9 +138,9 @@ def write(
     on_sys_path: Iterable[str] = (),
     environment: Iterable[str] = (),
 ) -> None:
-    """Make what lies in `folder` a finished build, of `files`, that was begun at the time `started`.
+    """Turn the content of `folder` into a finished build of `files` that began at the time `started`.
 
-    `made` are the names of the files that will be used; without it, all are that lie in the folder.
+    `made` are the names of the files that will be used; without it, all files in the folder.
     """
     partial = folder / f"{NAME}.partial"
     for old in (folder / NAME, partial):
@@ -151,7 +151,7 @@ def write(
     digests = _read(folder, names, private.digest)
     states = {}
     for path in sorted(files):
-        # Of what was written meanwhile nobody knows which state went into the module.
+        # If a file was written in the meantime, its state in the module is unknown.
         states[path] = CHANGED if _changed_since(path, started) else _state(path)
     result = Manifest(module, states, list(absent), _entries(on_sys_path), digests, machine_environment(environment))
     partial.touch(0o600)
@@ -160,16 +160,16 @@ def write(
 
 
 def is_fixed(path: str) -> bool:
-    """Whether a file changes only with what is in the cache key already: torch, Python, the system, and our own."""
+    """Whether a file changes only with inputs that are in the cache key: torch, Python, the system, and our own."""
     return os.path.abspath(path).startswith(_fixed_folders(str(root())))
 
 
 def absent_shadowing(files: Collection[str], search_path: Iterable[str]) -> list[str]:
     """Paths which do not exist, and at which a file or folder would be read in place of one of `files`.
 
-    Folders of the `search_path` were searched in any order, and those of the files themselves too. So some of these
-    paths would not be read in fact: an unnecessary build costs seconds. Below a folder that does not exist, no path is
-    listed.
+    The result assumes that the folders of the `search_path` and of the files were searched in any order. So it has some
+    paths that would not be read; an unnecessary build costs only seconds. It lists no path below a folder that does not
+    exist.
     """
     files = [os.path.abspath(path) for path in files]
     searched = list(dict.fromkeys(map(os.path.abspath, search_path)))
@@ -183,7 +183,7 @@ def absent_shadowing(files: Collection[str], search_path: Iterable[str]) -> list
 
 
 def absent_libraries(names: Iterable[str], folders: Iterable[str], flags: Iterable[str]) -> list[str]:
-    """The same for the libraries with which a module is linked: those named, and those in the linker's flags."""
+    """The same for the libraries that a module is linked with: those by name, and those in the linker's flags."""
     words = list(flags)
     names = [*names, *(word[2:] for word in words if word.startswith("-l"))]
     folders = [*folders, *(word[2:] for word in words if word.startswith("-L"))]
@@ -233,7 +233,7 @@ def _first_absent(folder: str, name: str) -> str | None:
 
 @functools.cache
 def _fixed_folders(cache: str) -> tuple[str, ...]:
-    """The folders of what changes only with the cache key, with a slash at the end."""
+    """The folders of files that change only with the cache key, with a slash at the end."""
     cython, torch_headers = versions.folder(), Path(torch.__file__).parent / "include"
     folders: list[str | Path] = [
         *(torch_headers / "torch" / "csrc" / "api" / "include", torch_headers, torch_headers.parent),
@@ -254,9 +254,10 @@ def _state(path: str) -> str | None:
 
 
 def _changed_since(path: str, time: float) -> bool:
-    """Also if it was replaced by a file with an older date.
+    """Whether a file has changed since `time`, even to one with an older date.
 
-    The date that anybody can set says nothing: it may lie in the future, and the file would be new at each load.
+    The modification time, which anybody can set, says nothing: if it were in the future, the file would look new at
+    each load.
     """
     try:
         return os.stat(path).st_ctime > time

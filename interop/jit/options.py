@@ -1,4 +1,4 @@
-"""How a module is compiled: the keyword arguments that `load` and `load_inline` have in common."""
+"""The options for compiling a module: the keyword arguments that `load` and `load_inline` share."""
 
 import difflib
 import os
@@ -11,7 +11,7 @@ __all__ = ["Options", "checked"]
 
 
 class Options(TypedDict, total=False):
-    """The keyword arguments that `interop.load` and `interop.load_inline` have in common; the former describes them."""
+    """The keyword arguments that `interop.load` and `interop.load_inline` share; `load` describes them."""
 
     include_dirs: Sequence[str | os.PathLike[str]]
     define_macros: Sequence[tuple[str, str | None]]
@@ -38,7 +38,7 @@ _EXAMPLES = {
 
 
 def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
-    """The options of a call of `function`, with absolute folders, and without what is empty: that is the default."""
+    """The options of a call of `function`, with absolute folders, and without empty ones, which are the default."""
     for name in options:
         if name not in Options.__annotations__:
             close = difflib.get_close_matches(name, Options.__annotations__, 1)
@@ -63,7 +63,7 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
                     if not isinstance(key, str):
                         raise TypeError(f"the keys of {name} must be strings, such as 'boundscheck', got {key!r}")
             found[name] = value
-    stable_abi(found.get("stable"), found.get("py_limited_api"))  # raises if there is none
+    stable_abi(found.get("stable"), found.get("py_limited_api"))  # raises if the name is unknown
     return {name: value for name, value in found.items() if value}
 
 
@@ -79,5 +79,5 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
         raise TypeError(f"{name} must be a list of {example}, got {items!r}")
     if name == "define_macros":
         return [tuple(item) for item in items]
-    # Folders are meant now, wherever the program goes later.
+    # Make folders absolute, because the program may change the current folder later.
     return [os.path.abspath(item) for item in items] if name.endswith("_dirs") else items

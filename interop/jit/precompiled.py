@@ -1,4 +1,4 @@
-"""What is compiled once and used by many builds: the precompiled header, the bootstrap, stub libraries, objects."""
+"""Parts that are compiled once for many builds: the precompiled header, the bootstrap, stub libraries, objects."""
 
 import os
 import re
@@ -37,23 +37,23 @@ __all__ = [
 ]
 
 NATIVE = "native.so"
-"""The file with the module itself; beside it lies the one that is imported, the bootstrap."""
+"""The file with the module itself. Python imports the file beside it, the bootstrap."""
 
 BOOTSTRAP_NAME = "interop_jit"
-"""What the bootstrap, one for all modules, takes for the module's name."""
+"""The module's name in the bootstrap, which is the same for all modules."""
 
 STUBS = ("c10", "torch", "torch_cpu", "torch_python")
 HEADER = "precompiled.h"
 OBJECT = "object.o"
 LOW_MEMORY = ("--param", "ggc-min-heapsize=65536", "--param", "ggc-min-expand=30")
-"""Makes g++ collect garbage more often: an eighth less memory, for a twentieth more time."""
+"""Lets g++ collect garbage more often, for an eighth less memory and a twentieth more time."""
 
 
 @contextmanager
 def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[str, ...]]:
     """The flags that make g++ read the headers that every module includes from a precompiled header.
 
-    Where it does not fit, because of a macro perhaps, g++ notices that and reads the headers themselves.
+    If it does not fit, for example because of a macro, g++ reads the headers instead.
     """
     if not is_gcc():
         yield ()
@@ -67,7 +67,7 @@ def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[
         report("precompiling headers, once")
         path.write_text(f'#include "interop/{HEADER}"\n')
         plain = replace(compiler, macros=(), folders=tuple(ours))
-        # Not at once under its name: the compiler of a build that was killed may still be writing.
+        # First under another name, because the compiler of a killed build may still be writing.
         made = entry.folder / f"{secrets.token_hex(4)}.gch"
         plain.run(*plain.flags, *LOW_MEMORY, *plain.folders, "-x", "c++-header", str(path), "-o", str(made))
         made.replace(f"{path}.gch")
@@ -78,9 +78,9 @@ def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[
 
 @contextmanager
 def link_support(compiler: Compiler) -> Iterator[Path]:
-    """A folder with ``bootstrap.o`` and with stub libraries: they have the names of torch's, and nothing in them.
+    """A folder with ``bootstrap.o`` and with stub libraries, which have the names of torch's and no content.
 
-    The linker needs of torch's libraries their names alone. To read their symbols takes longer than all the rest.
+    The linker needs only the names of torch's libraries. Reading their symbols would take longer than everything else.
     """
     entry = Entry("support", cache_key("support", ABI, uses=["csrc"]))
     plain = Compiler(compiler.name, ("-fPIC", "-O2", *CXX_FLAGS), (), (), compiler.verbose)
@@ -99,7 +99,7 @@ def link_support(compiler: Compiler) -> Iterator[Path]:
 
 @contextmanager
 def _get_or_make(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
-    """A context in which the entry is there, made by `make` if it was not, and stays."""
+    """A context in which the entry exists. If it does not, `make` creates it."""
     while True:
         with entry.shared():
             if manifest.find(entry.folder):
@@ -130,7 +130,7 @@ def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -
         if force or not (found and found.is_current()):
             entry.make_empty()
             started = time.time()
-            # Under a name of its own: the compiler of a build that was killed may still be writing.
+            # Under another name, because the compiler of a killed build may still be writing.
             made = entry.folder / f"{secrets.token_hex(4)}.o"
             compiler.compile(Path(source), made)
             os.replace(f"{made}.d", entry.folder / f"{OBJECT}.d")
@@ -148,7 +148,7 @@ def compile_cuda_sources(
 ) -> set[str]:
     """Compile the ``.cu`` sources of `extension`, if it has any; return the files that they include.
 
-    Their objects, copied into `folder`, become its extra objects. With `force` they are compiled in any case.
+    Their objects, copied into `folder`, become its extra objects. With `force` they are always compiled.
     """
     if not wants_cuda(extension):
         return set()
@@ -159,19 +159,19 @@ def compile_cuda_sources(
             compile_cuda(extension, state, folder)  # its headers and libraries
         return set()
     if not state.toolkit:
-        raise BuildError(extension.name, f"it has .cu sources, and {state.reason}")
+        raise BuildError(extension.name, f"it has .cu sources, but {state.reason}")
     report("compiling for CUDA")
     known = len(extension.extra_objects)
-    selected = [path for path in extension.include_dirs if Path(path).is_relative_to(root())]  # anew with each edit
+    selected = [path for path in extension.include_dirs if Path(path).is_relative_to(root())]  # new with each edit
     extension.include_dirs = [path for path in extension.include_dirs if path not in selected]
-    # nvcc's are not in ninja's command, and ninja sees no header that has come before another.
+    # nvcc's flags are not in ninja's command, and ninja does not notice a new header that precedes another.
     extra = extension.extra_compile_args
     environment = flags_environment(extra.get("nvcc", ()) if isinstance(extra, dict) else (), CUDA)
     flags = extra, extension.define_macros, extension.include_dirs
     entry = Entry("objects", cache_key("cuda", sources, flags, environment))
     with entry.exclusive():
         before = manifest.find(entry.folder)
-        # Without a manifest that is whole, nobody knows whether the objects are.
+        # Without a complete manifest, it is unknown whether the objects are complete.
         if force or before is None or any(map(os.path.exists, before.absent)):
             entry.make_empty()
         (entry.folder / manifest.NAME).unlink(missing_ok=True)
@@ -179,7 +179,7 @@ def compile_cuda_sources(
         try:
             compile_cuda(extension, state, entry.folder, verbose, quiet=not verbose)
         except NvccError as error:
-            if before:  # what it says of files that are absent still holds
+            if before:  # its list of absent files still holds
                 manifest.write(entry.folder, "", (), started, absent=before.absent)
             raise CommandFailedError(("nvcc",), error.output, 1) from None
         entry.use()
@@ -194,7 +194,7 @@ def compile_cuda_sources(
 
 
 def included_files(output: Path) -> set[str]:
-    """The files that the compiler has noted beside `output`, in a rule for make."""
+    """The files in the rule for make that the compiler has written beside `output`."""
     text = Path(f"{output}.d").read_text(encoding="utf-8", errors="surrogateescape")
     words = re.findall(r"(?:\\.|\$\$|[^\s\\])+", text.partition(":")[2].replace("\\\n", " "))
     return {re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words}

@@ -41,7 +41,7 @@ def takes_a_capsule(convert, array, kind=Versioned):
     assert checks.bytes_of(tensor) == array.tobytes()
     if array.size:
         assert tensor.data_ptr() == array.ctypes.data
-    checks.refuses(convert, given.capsule, ValueError, ["not used yet"])
+    checks.refuses(convert, given.capsule, ValueError, ["unused capsule"])
     view = tensor.detach()
     del tensor
     assert given.deleted == 0

@@ -115,7 +115,7 @@ class TestVjp:
         x = torch.ones(2, requires_grad=True)
         double = with_arrays(lambda x, *, y=None: x * 2, vjp=lambda grad, y, x: grad * 2)
         for args, kwargs in (((x,), {"y": x * 1}), (([x],), {})):
-            with pytest.raises(TypeError, match="positional arguments, got one that requires grad"):
+            with pytest.raises(TypeError, match="positional arguments alone, got a tensor that requires grad"):
                 double(*args, **kwargs)
 
     def test_wrong_results(self):
@@ -210,7 +210,7 @@ class TestMoreThanPositions:
         def keyword_only(x: Tensor, *, scale: float) -> Tensor:
             return x * scale
 
-        with pytest.raises(TypeError, match="gets arguments by position, and scale has none"):
+        with pytest.raises(TypeError, match="needs positional parameters, but scale is keyword-only"):
             with_arrays(keyword_only, op=name(), vjp=lambda g, out, x: g)
 
     def test_a_tensor_given_twice(self):

@@ -234,7 +234,7 @@ def test_what_is_read(fake):
         for pointer in (0, x.data_ptr()):
             empty = interop.from_cuda_array_interface(of(shape=(0, 3), data=(pointer, False)))
             assert (empty.device, empty.shape, empty.data_ptr()) == (torch.device("cuda:2"), (0, 3), 0)
-        with raises(ValueError, match="got the address 0x40, of which CUDA says: it is not registered"):
+        with raises(ValueError, match="got the address 0x40, for which CUDA reports: it is not registered"):
             interop.from_cuda_array_interface(of(data=(64, False)))
         with raises(ValueError, match="read-only"):
             interop.from_cuda_array_interface(of(data=(x.data_ptr(), True)))

@@ -57,7 +57,7 @@ def test_a_tensor_is_itself():
     assert copied.data_ptr() != tensor.data_ptr()
     assert copied.grad_fn is not None
     assert interop.from_array(tensor, device="meta").is_meta
-    with pytest.raises(ValueError, match="'copy' is False, and to bring 'obj' from cpu to meta"):
+    with pytest.raises(ValueError, match="'copy' is False, but a copy is necessary to move 'obj' from cpu to meta"):
         interop.from_array(tensor, device="meta", copy=False)
 
 

@@ -597,8 +597,8 @@ class TestCompile:
         ((np.sum,), {"vjp": 3}, TypeError, "'vjp' must be callable or None, got int"),
         ((np.sum,), {"fake": np.sum}, ValueError, "name the operator with op="),
         ((np.sum,), {"vjp": np.sum, "mutates_args": ["a"]}, ValueError, "leave 'mutates_args' out"),
-        ((np,), {"vjp": np.sum}, TypeError, "'vjp' is about a function, got module"),
-        ((np,), {"op": "a::b"}, TypeError, "'op' is about a function, got module"),
+        ((np,), {"vjp": np.sum}, TypeError, "'vjp' needs a function as 'target', got module"),
+        ((np,), {"op": "a::b"}, TypeError, "'op' needs a function as 'target', got module"),
         (
             (torch.ones(2),),
             {},

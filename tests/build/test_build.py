@@ -77,7 +77,7 @@ class TestExtension:
     def test_names_that_are_none(self, name):
         with pytest.raises(
             ValueError,
-            match=r"name must be a module's dotted name in ASCII, such as 'package\.module', and no __init__, got",
+            match=r"name must be a module's dotted name in ASCII, such as 'package\.module', not an __init__, got",
         ):
             Extension(name, ["m.pyx"])
 
@@ -86,7 +86,7 @@ class TestExtension:
             Extension("m", ["m.pyx"], py_limited_api=True)
 
     def test_two_modules_in_one(self):
-        with pytest.raises(ValueError, match=r"one Cython file at most, got a\.pyx, b\.pyx: .* give each an Extension"):
+        with pytest.raises(ValueError, match=r"at most one Cython file, got a\.pyx, b\.pyx: .* give each an Extension"):
             Extension("m", ["a.pyx", "c.cpp", "b.pyx"])
 
     @pytest.mark.parametrize("sources", ["m.pyx", [3], [None]])
@@ -194,7 +194,7 @@ class TestCythonize:
         assert said in (project / "m.cpp").read_text()
 
     def test_a_module_of_cpp_says_itself_that_it_needs_no_gil(self):
-        with pytest.raises(ValueError, match=r"free_threaded is .* PyUnstable_Module_SetGIL"):
+        with pytest.raises(ValueError, match=r"free_threaded needs .* PyUnstable_Module_SetGIL"):
             Extension("m", ["m.cpp"], free_threaded=True)
 
 

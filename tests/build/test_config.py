@@ -91,7 +91,7 @@ class TestConfig:
     def test_wrong_options(self, command):
         status, _, error = command("config")
         assert (status, error.count("\n")) == (2, 1)
-        assert "an option is missing; there are: --pxd, --include" in error
+        assert "an option is missing; the options are: --pxd, --include" in error
         assert command("config", "--nonsense")[0] == 2
 
     def test_the_script_says_the_same(self):
@@ -237,7 +237,7 @@ class TestCythonize:
 
     def test_wrong_arguments(self, translate, command):
         status, _, error = command("cythonize", "no.pyx", "--output", "o.cpp", "--headers", "h")
-        assert (status, error) == (2, "error: SOURCE.pyx must be a file, and there is no 'no.pyx'\n")
+        assert (status, error) == (2, "error: SOURCE.pyx must be a file, but there is no 'no.pyx'\n")
         status, _, error = translate("m.txt", "")
         assert status == 2
         assert "SOURCE.pyx must end in .pyx" in error

@@ -258,14 +258,14 @@ class TestCommand:
             (["módulo"], "NAME must be an identifier of Python, in ASCII"),
             ([""], "got ''"),
             (["../up"], "such as 'up'"),
-            (["class"], "'class' is a word of Python; take another, such as 'my_class'"),
+            (["class"], "'class' is a word of Python; choose another, such as 'my_class'"),
             (
                 ["_cells"],
-                "'_cells' is none that pip accepts, because of the underscore at its end; take another, such as",
+                "'_cells' is a name that pip does not accept, because it ends in an underscore; choose another,",
             ),
             (["cdef"], "'cdef' is a word of Cython"),
             (["random"], "'random' is the name of a module of Python's own"),
-            (["src"], "'src' is the name of something else in a project"),
+            (["src"], "'src' is a name that tools look for in a project"),
             (["aten"], "'aten' is a name in torch.ops"),
             (["Torch_Interop"], "'Torch_Interop' is the name of a package"),
             (["elf_headers-"], "such as 'elf_headers'"),
@@ -293,7 +293,7 @@ class TestCommand:
     def test_a_name_that_is_too_long(self, new, tmp_path, length):
         status, _, error = new("a" * length)
         assert status == 2
-        assert re.match(rf"error: NAME must have 200 characters at most, .* and has {length}; take", error)
+        assert re.match(rf"error: NAME must have at most 200 characters, .* and has {length}; choose", error)
         assert not [*tmp_path.iterdir()]
         assert new("a" * 200)[0] == 0
 

@@ -190,7 +190,7 @@ def test_a_build_without_torch_says_so_in_one_line(tmp_path):
     done = built_with("raise ImportError('no torch here')\n", tmp_path)
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if "torch-interop" in line]
-    assert "there is none, or pip has hidden it" in line
+    assert "torch is missing, or hidden by pip" in line
     assert "Run: pip install torch==2.13.0" in line
     assert "pip install --no-build-isolation ." in line
 

@@ -27,7 +27,7 @@ def test_it_is_as_recorded(tool):
         "torch.Tensor: from torch._tensor cimport Tensor",
         "interop.TensorBuffer.nbytes: @property (self) -> int",
         "interop.load(**libraries: Sequence[str])",
-        "python -m interop doctor: --no-import: do not import MODULE.so, whose code would run",
+        "python -m interop doctor: --no-import: do not import MODULE.so, because its code would run",
     ],
 )
 def test_what_is_lost_is_shown(tool, tmp_path, monkeypatch, line):

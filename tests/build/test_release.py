@@ -60,5 +60,7 @@ def test_an_isolated_build_ends_before_a_torch_is_fetched(tmp_path):
     )
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith("torch-interop is compiled against the torch of this environment, and there is none")
+    assert line.startswith(
+        "torch-interop is compiled against the torch of this environment, but torch is not installed"
+    )
     assert "pip install --no-build-isolation" in line

@@ -111,7 +111,7 @@ class TestModes:
     def test_auto_with_a_torch_without_cuda(self, mode, value):
         mode(value)
         text = str(cuda(None))
-        assert text.startswith(f"CUDA off: torch {torch.__version__} is built without CUDA; install one with it")
+        assert text.startswith(f"CUDA off: torch {torch.__version__} is built without CUDA; install a torch with CUDA")
         assert "INTEROP_CUDA=compile" in text
         assert "\n" not in text
 
@@ -147,7 +147,7 @@ class TestModes:
         mode(value, PATH=tmp_path)
         with pytest.raises(
             setuptools.errors.PlatformError,
-            match=rf"INTEROP_CUDA={value}, but there is no nvcc on PATH; install CUDA's compiler and put it there",
+            match=rf"INTEROP_CUDA={value}, but there is no nvcc on PATH; install CUDA's compiler and add it to PATH",
         ):
             cuda("13.0")
         mode("auto", PATH=tmp_path)
@@ -163,7 +163,7 @@ class TestModes:
 
     def test_something_else_called_nvcc(self, mode, tmp_path):
         mode("1", CUDA_HOME=fake_nvcc(tmp_path / "cuda", output="nothing"))
-        with pytest.raises(setuptools.errors.PlatformError, match="nvcc is no nvcc"):
+        with pytest.raises(setuptools.errors.PlatformError, match="nvcc is not an nvcc"):
             cuda("13.0")
 
     def test_a_script_that_starts_nvcc_elsewhere(self, mode, tmp_path):
@@ -250,13 +250,13 @@ class TestBuild:
         (project / "kernel.cu").write_text(KERNEL.replace("NUMBER", "MISSING"))
         output = build(check=False, INTEROP_CUDA="compile")
         assert re.search(r'kernel\.cu\(\d+\): error: identifier "MISSING" is undefined', output)
-        assert re.search(r"^error: nvcc failed; what it said stands above", output, re.MULTILINE)
+        assert re.search(r"^error: nvcc failed; its output is above", output, re.MULTILINE)
 
     @pytest.mark.parametrize(
         ("architectures", "message"),
         [
-            ("3.7", r"asks for sm_37, which nvcc [\d.]+ cannot compile for; it can for .*\. Set TORCH_CUDA_ARCH_LIST"),
-            ("9.0;5.0", r"asks for sm_50, which nvcc"),
+            ("3.7", r"needs sm_37, which nvcc [\d.]+ cannot compile for; it supports .*\. Set TORCH_CUDA_ARCH_LIST"),
+            ("9.0;5.0", r"needs sm_50, which nvcc"),
             ("nonsense", r"TORCH_CUDA_ARCH_LIST='nonsense': Unknown CUDA arch \(nonsense\)"),
         ],
     )

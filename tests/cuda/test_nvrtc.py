@@ -173,9 +173,9 @@ def test_options_and_headers_are_used():
         ),
         ({"options": "-DN"}, TypeError, r"options must be a list of str such as \['-DN=4'\], got '-DN'"),
         ({"options": ["-arch=sm_80"]}, ValueError, "got '-arch=sm_80'; give arch='sm_90'"),
-        ({"options": ["-dlto"]}, interop.cuda.CompileError, "leave no code that can be loaded"),
+        ({"options": ["-dlto"]}, interop.cuda.CompileError, "produce no code that can be loaded"),
         ({"instances": "saxpy<float>"}, TypeError, "instances must be a list of str"),
-        ({"headers": {"a.h": b""}}, TypeError, "headers must be a dict of texts"),
+        ({"headers": {"a.h": b""}}, TypeError, "headers must be a dict from names to texts"),
         ({"name": ""}, TypeError, "name must be a str such as 'kernel.cu'"),
         ({"source": b""}, TypeError, r"source must be a str with CUDA C\+\+, got bytes"),
         ({"source": "#include <vector>"}, interop.cuda.CompileError, r"no header 'vector': give its text in headers"),
@@ -202,7 +202,7 @@ def test_architecture_of_the_device(monkeypatch):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda capability=capability: capability)
         assert nvrtc.check_arch(None) == arch
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (6, 1))
-    with pytest.raises(RuntimeError, match=r"NVIDIA Test, of capability 6\.1; the oldest that it knows is 7\.5"):
+    with pytest.raises(RuntimeError, match=r"NVIDIA Test, of capability 6\.1; the oldest supported is 7\.5"):
         nvrtc.check_arch(None)
 
 

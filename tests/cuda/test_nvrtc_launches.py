@@ -433,7 +433,7 @@ def test_code_that_cannot_be_loaded():
         saxpy.Saxpy(handle(arch="compute_80"))
     driver.fails("cuLibraryGetKernel", 1)
     with pytest.raises(
-        torch.AcceleratorError, match="kernel saxpy, compiled for sm_90, cannot be had: invalid argument"
+        torch.AcceleratorError, match="kernel saxpy, compiled for sm_90, cannot be found: invalid argument"
     ):
         saxpy.Saxpy(handle())
     gc.collect()

@@ -21,7 +21,7 @@ from interop.cython.guards import GUARDS, Guards
 
 IDLE = r"is declared but never assigned here, so this guard would do nothing; write: cdef "
 LOST = r"would end with its statement; write: cdef [\w.]+ guard = "
-GENERATOR = r"cannot stand in a generator or coroutine: its mode would leak out"
+GENERATOR = r"cannot be used in a generator or coroutine: its mode would leak out"
 OUTSIDE = r"must be a local variable of a function; elsewhere its mode would leak out"
 CAPTURED = r"cannot be used in an inner function, which would keep it: its mode would leak out"
 
@@ -346,12 +346,12 @@ class TestFunctions:
             "a function of dispatch() has the parameters (char** data, const int64_t* strides, int64_t n, floating* _)"
         )
         found = list(dict.fromkeys(message for _, message in refused))
-        assert found[0] == f"{loop}; for this one there is dispatch2d()"
-        assert found[1].endswith("int64_t n, int64_t m, floating* _); for this one there is dispatch_part()")
-        assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one there is dispatch()")
-        assert found[3] == f"{loop}; for this one there is dispatch_part()"
+        assert found[0] == f"{loop}; for this one use dispatch2d()"
+        assert found[1].endswith("int64_t n, int64_t m, floating* _); for this one use dispatch_part()")
+        assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one use dispatch()")
+        assert found[3] == f"{loop}; for this one use dispatch_part()"
         assert found[-1] == (
-            "the last parameter of a function that torch calls is a void*; for this one there is dispatch_part()"
+            "the last parameter of a function that torch calls is a void*; for this one use dispatch_part()"
         )
 
     def test_a_function_of_python(self, capsys):
@@ -369,7 +369,7 @@ class TestFunctions:
         what = ["forward or backward function"] * 2 + ["kernel"] * 2
         what += ["function of register_autograd", "function of kernel()", "function that torch calls"]
         assert [message for _, message in refused] == [
-            f"a {name} is a cdef function, and this is a Python object" for name in what
+            f"a {name} must be a cdef function, and this is a Python object" for name in what
         ]
 
 

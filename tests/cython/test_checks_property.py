@@ -88,7 +88,7 @@ MESSAGES = {
     "idle": "is declared but never assigned here",
     "lost": "would end with its statement",
     "unknown": "ATen has no 'sqare'; did you mean at.square?",
-    "generator": "cannot stand in a generator or coroutine",
+    "generator": "cannot be used in a generator or coroutine",
 }
 
 

@@ -68,5 +68,5 @@ def test_on_a_command_line(shell, tmp_path):
     (tmp_path / "cells.pyx").write_text(CELLS)
     assert shell(build) == "tensor([2., 2., 2.])\n"
     page = shell(doctor)
-    assert "cells can be imported after torch, and not before" in page
+    assert "cells can be imported after torch, but not before" in page
     assert page.endswith("\nno problems, 1 warning\n")

@@ -99,12 +99,12 @@ class TestModulesThatAreWell:
         findings = examine_module(compile_module())
         assert {finding.level for finding in findings} == {Level.OK}
         text = {finding.subject: finding.text for finding in findings}["import"]
-        assert text == "m can be imported, with no import of torch before it"
+        assert text == "m can be imported, without an import of torch before it"
 
     def test_no_rpath(self, compile_module, tmp_path):
         """Torch is named only where it has to do with it, if only by a library in between."""
-        system = "none: what it is linked to is looked for where the system has its libraries"
-        torchs = "none: torch's libraries are found once torch is imported"
+        system = "none: its libraries are searched in the system's folders"
+        torchs = "none: torch's libraries are found after torch is imported"
         assert found(compile_module("plain"), Level.OK, run=False)["RPATH"].startswith(system)
         assert found(compile_module("user", linked=["-lc10"]), Level.OK, run=False)["RPATH"].startswith(torchs)
         link = ["-Wl,--no-as-needed", f"-L{LIB}", "-lc10"]
@@ -117,7 +117,7 @@ class TestModulesThatAreWell:
         path = compile_module(file="m.abi3.so", declarations=STABLE.format("2.11, cp311"))
         findings = {finding.subject: finding.text for finding in examine_module(path)}
         assert findings["torch"].startswith("stable, torch >= 2.11, abi3 cp311, compiled by GCC")
-        assert findings["import"] == "m can be imported, with no import of torch before it"
+        assert findings["import"] == "m can be imported, without an import of torch before it"
         path = compile_module("n", declarations=STABLE.format("2.10"))
         assert found(path, Level.OK, run=False)["torch"].startswith("stable, torch >= 2.10, compiled by")
 
@@ -182,8 +182,8 @@ class TestNamespacePackages:
         path = site / "outer" / "inner" / f"rel{SUFFIX}"
         assert found(path) == {}
         text = found(path, Level.WARNING)["import"]
-        assert "rel belongs to a package, and where that begins is not known: ImportError: attempted relative" in text
-        assert "call the doctor in the folder from which the module can be imported" in text
+        assert "rel belongs to a package with an unknown root: ImportError: attempted relative" in text
+        assert "run the doctor in the folder from which the module can be imported" in text
 
     @pytest.mark.parametrize("name", ["beyond", "absolute"])
     def test_the_guess_is_wrong(self, site, monkeypatch, name):
@@ -227,7 +227,7 @@ class TestBrokenModules:
         path = compile_module(linked=["-lc10"])
         assert found(path) == {}
         text = found(path, Level.WARNING)["import"]
-        assert "m can be imported after torch, and not before: ImportError: libc10.so" in text
+        assert "m can be imported after torch, but not before: ImportError: libc10.so" in text
         assert "interop.build.Extension" in text
         # In a package that imports torch there is nothing to say.
         package = tmp_path / "package"
@@ -282,9 +282,14 @@ class TestBrokenModules:
                 "namespace c10::cuda { void warn(); }",
                 "c10::cuda::warn();",
                 "c10::cuda::warn()",
-                "of a torch with CUDA" if torch.version.cuda is None else "another release",
+                "needs a torch with CUDA" if torch.version.cuda is None else "another release",
             ),
-            ("namespace std { void gone(); }", "std::gone();", "std::gone()", "a newer C++ library than the one here"),
+            (
+                "namespace std { void gone(); }",
+                "std::gone();",
+                "std::gone()",
+                "a newer C++ library than the installed one",
+            ),
             ('extern "C" int cudaMalloc();', "cudaMalloc();", "cudaMalloc", "is not linked to it"),
             ('extern "C" int PyGone_New();', "PyGone_New();", "PyGone_New", "another release of Python"),
             ('extern "C" int __kmpc_fork_call();', "__kmpc_fork_call();", "__kmpc_fork_call", "compile with g++"),
@@ -378,11 +383,11 @@ class TestBrokenModules:
         [
             (
                 "torch_cuda_gone",
-                f"it was built with a torch for CUDA, and {torch.__version__} has none"
+                f"it was built with a torch for CUDA, but torch {torch.__version__} has no CUDA"
                 if torch.version.cuda is None
                 else f"torch {torch.__version__} has no such library",
             ),
-            ("cudart_gone", "this is CUDA's, and the installed torch is built "),
+            ("cudart_gone", "this library is part of CUDA, and torch is built "),
         ],
     )
     def test_a_missing_library_of_cuda(self, compile_module, tmp_path, name, cause):
@@ -419,7 +424,7 @@ class TestBrokenModules:
     def test_a_renamed_file(self, compile_module):
         text = found(compile_module("m", symbol="original"))["import"]
         assert "there is no PyInit_m; there is PyInit_original" in text
-        assert f"call it original{SUFFIX}" in text
+        assert f"restore the name original{SUFFIX}" in text
 
     def test_a_library_that_is_no_module(self, tmp_path):
         path = tmp_path / "m.so"
@@ -442,7 +447,7 @@ class TestBrokenModules:
         data = bytearray(path.read_bytes())
         data[18:20] = (183).to_bytes(2, "little")  # e_machine: EM_AARCH64
         path.write_bytes(data)
-        assert "for AArch64 with 64 bits, and this Python is for" in found(path)["machine"]
+        assert "for AArch64 with 64 bits, but this Python is for" in found(path)["machine"]
 
     def test_a_crash(self, compile_module):
         text = found(compile_module(statements="*(volatile int*)0 = 1;"))["import"]
@@ -475,13 +480,13 @@ class TestBrokenModules:
         path = tmp_path / "m.so"
         path.write_bytes(content)
         text = found(path)["file"]
-        assert "is no ELF file" in text
+        assert "is not an ELF file" in text
         assert "name a compiled extension module" in text
 
     def test_a_program(self):
         for program in ("/bin/ls", sys.executable):
             assert found(Path(program)) == {
-                "file": "is a program, and no module of Python -> name a compiled extension module, such as "
+                "file": "is a program, not a Python module -> name a compiled extension module, such as "
                 "package/module.cpython-311-x86_64-linux-gnu.so"
             }
 
@@ -551,7 +556,7 @@ class TestDamagedFiles:
         assert finding.level is Level.PROBLEM
         assert finding.subject == "file"
         assert finding.text.startswith("is cut short")
-        assert "copy it here once more; or rebuild it" in finding.fix
+        assert "copy it here again; or rebuild it" in finding.fix
 
     def test_as_it_is(self, to_damage, tmp_path):
         """So that the others are damaged indeed."""
@@ -719,7 +724,7 @@ class TestDamagedFiles:
         [
             (None, 16, 77, "its header says that it is of kind 77, and a library's is ET_DYN"),
             ("SHT_DYNAMIC", 40, 0, ".dynamic has no table of strings"),
-            ("SHT_STRTAB", 32, 1, "a name lies outside of its table"),
+            ("SHT_STRTAB", 32, 1, "a name is outside of its table"),
         ],
     )
     def test_what_is_damaged(self, to_damage, tmp_path, kind, place, value, text):
@@ -745,8 +750,8 @@ class TestDamagedFiles:
         path = compile_module("m", "-Wl,-rpath,$ORIGIN", linked=[f"-L{tmp_path}", "-lother"])
         (tmp_path / "libother.so").write_text("INPUT(libc.so.6)")
         text = found(path)["libraries"]
-        assert f"libother.so cannot be loaded ({tmp_path}/libother.so is no ELF file)" in text
-        assert "install the package that has it once more" in text
+        assert f"libother.so cannot be loaded ({tmp_path}/libother.so is not an ELF file)" in text
+        assert "reinstall its package" in text
 
 
 class TestModulesOfLoad:
@@ -814,12 +819,12 @@ class TestEnvironment:
         monkeypatch.setattr(sys, "path", [str(tmp_path)])
         monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
         headers, *packages = self.findings(environment.python)
-        assert f"there is no {tmp_path}/Python.h, so nothing can be compiled" in headers
+        assert f"without {tmp_path}/Python.h, so nothing can be compiled" in headers
         assert f"apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-dev" in headers
         assert [text.partition(":")[0] for text in packages] == ["Cython", "numpy", "setuptools"]
         assert all("is not installed -> pip install" in text for text in packages)
         (ninja,) = self.findings(environment.tools, Level.WARNING)
-        assert "is not there, so files are compiled one after the other" in ninja
+        assert "is not installed, so files are compiled one after another" in ninja
 
     def test_the_current_folder_is_gone(self, monkeypatch, tmp_path):
         (tmp_path / "gone").mkdir()
@@ -833,7 +838,7 @@ class TestEnvironment:
         other.chmod(0o755)
         monkeypatch.setenv("CXX", str(other))
         (text,) = (text for text in self.findings(environment.tools, Level.OK) if text.startswith("compiler"))
-        assert "prange has one thread in what it compiles" in text
+        assert "with it prange uses one thread" in text
 
     def test_an_old_numpy(self, monkeypatch, tmp_path):
         metadata = tmp_path / "numpy-1.26.4.dist-info" / "METADATA"
@@ -841,7 +846,7 @@ class TestEnvironment:
         metadata.write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.26.4\n")
         monkeypatch.syspath_prepend(tmp_path)
         (text,) = self.findings(environment.python)
-        assert "numpy: 1.26.4, and 2 or newer is needed -> pip install 'numpy>=2'" in text
+        assert "numpy: 1.26.4, but 2 or newer is required -> pip install 'numpy>=2'" in text
 
     def test_two_openmp_runtimes(self):
         finding = environment.openmp_finding(["/a/libgomp.so.1", "/b/libomp.so", "/c/libcomp.so", "/libgomp-a3.so.1.0"])
@@ -897,7 +902,7 @@ class TestCommand:
         (tmp_path / "m.so").touch()
         status, out, error = doctor(tmp_path / "m.so")
         assert (status, error) == (1, "")
-        assert "problem  file  is no ELF file" in out
+        assert "problem  file  is not an ELF file" in out
         assert "fix: name a compiled extension module" in out
         assert "\n1 problem, no warnings\n" in out
 
@@ -923,7 +928,7 @@ class TestCommand:
         status, out, error = doctor(path=[copied], cwd=copied.parent)
         assert (status, error) == (1, "")
         assert "is a checkout without its compiled half" in out
-        assert "fix: leave that folder, or build it there: make demo" in out
+        assert "fix: leave that folder, or build it: make demo" in out
 
     def test_without_torch(self, tmp_path):
         (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
@@ -938,7 +943,7 @@ class TestCommand:
         linked = compile_module("linked", linked=["-lc10"])
         status, out, error = doctor("--no-import", built, linked, path=[tmp_path])
         assert (status, error) == (1, "")
-        assert re.search(r"problem  torch .* and there is none\n +fix: pip install torch\n", out)
+        assert re.search(r"problem  torch .* but torch is not installed\n +fix: pip install torch\n", out)
         assert re.search(r"problem  libraries  libc10.so is not found .*\n +fix: pip install torch\n", out)
 
     def test_another_kind_of_torch(self, tmp_path):
@@ -954,7 +959,7 @@ class TestCommand:
         assert re.search(r"problem  torch +2.9.1 is too old: 2.10 is needed\n +fix: pip install 'torch>=2.10'\n", out)
         assert re.search(r"warning  C\+\+ ABI +torch has the one from before C\+\+11", out)
         assert re.search(
-            r"warning  CUDA +could not look for nvcc: ModuleNotFoundError: .*\n +fix: see the other lines", out
+            r"warning  CUDA +the search for nvcc failed: ModuleNotFoundError: .*\n +fix: see the other lines", out
         )
 
     def test_a_torch_that_cannot_be_imported(self, tmp_path):
@@ -972,7 +977,10 @@ class TestCommand:
         status, out, error = doctor(tmp_path / "m.so", path=[tmp_path])
         assert status == 1
         assert torch.__version__ in out
-        assert error == "error: modules are read by pyelftools, and it is not there. Run: pip install pyelftools\n"
+        assert (
+            error
+            == "error: the doctor reads modules with pyelftools, but it is not there. Run: pip install pyelftools\n"
+        )
 
     def test_a_module_that_wants_torch_first_is_status_0(self, compile_module):
         status, out, error = doctor(compile_module(linked=["-lc10"]))

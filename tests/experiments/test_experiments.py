@@ -80,7 +80,7 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["nonsense"], "there is no command 'nonsense'; there are: "),
+            (["nonsense"], "there is no command 'nonsense'; the commands are: "),
             (["experiments", "nonsense"], "there is no experiment 'nonsense'; there are: "),
             (["experiments", "nonsense"], "lltm"),
             (["experiments", "../lltm"], "there is no experiment '../lltm'"),

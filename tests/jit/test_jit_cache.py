@@ -329,7 +329,7 @@ class TestDamage:
             else:
                 path.write_bytes(content)
             private._notes.clear()
-            with pytest.raises(UserWarning, match=f"has made {path} anew"):  # an error here, and yet it is removed
+            with pytest.raises(UserWarning, match=f"has rebuilt {path}"):  # an error here, and yet it is removed
                 nvrtc.read("kernel")
             assert not path.exists()
             assert nvrtc.read("kernel") is None
@@ -500,7 +500,7 @@ class TestPrivacy:
         (tmp_path / "mine").mkdir()
         get_cache_dir().symlink_to(tmp_path / "mine")
         with pytest.raises(
-            CacheError, match=rf"{get_cache_dir()} is a link to {tmp_path}/mine, and no folder; remove it"
+            CacheError, match=rf"{get_cache_dir()} is a link to {tmp_path}/mine, not a folder; remove it"
         ):
             self.load()
         assert not list((tmp_path / "mine").iterdir())

@@ -124,7 +124,7 @@ class TestInSources:
 
     def test_cpp_that_is_no_module(self, tmp_path):
         (tmp_path / "only_cpp.cpp").write_text("int x;\n")
-        with pytest.raises(BuildError, match=r"no source defines PyInit_only_cpp; name a \.pyx, or in C"):
+        with pytest.raises(BuildError, match=r"no source defines PyInit_only_cpp; give a \.pyx, or write"):
             interop.load(tmp_path / "only_cpp.cpp")
 
     def test_a_flag_that_there_is_not(self):
@@ -196,11 +196,11 @@ class TestHints:
             ("return [at.relu(x.cdata)]", r"torch\.wrap\(\.\.\.\) makes a Python object of it"),
             (
                 "return torch.wrap(x.cdata.sum(dim=1))",
-                "functions take no keyword arguments, .* give 'dim' in its place",
+                "functions take no keyword arguments: pass 'dim' by position",
             ),
             (
                 "return torch.wrap(at.sum(x.cdata, dim=1))",
-                "functions take no keyword arguments, .* give 'dim' in its place",
+                "functions take no keyword arguments: pass 'dim' by position",
             ),
             ("return torch.wrap(x.cdata @ y.cdata)", r"no operator @: write at\.matmul\(a, b\)"),
             ("cdef at.Tensor a = x @ y", r"no operator @: write at\.matmul\(a, b\)"),
@@ -212,19 +212,19 @@ class TestHints:
             ("x.cdata[0] = 1", r"x\.index_put_\(indices\(0\), value\), after: from interop cimport indices"),
             (
                 "return torch.wrap(at.cat([x.cdata, y.cdata]))",
-                r"a list of C.. tensors is tensors\(a, b\), after: from interop cimport tensors",
+                r"a list of C.. tensors as tensors\(a, b\), after: from interop cimport tensors",
             ),
             ("return x.cdata.shape", r"shape is x\.sizes\(\), or torch\.wrap_size\(x\.sizes\(\)\) for Python"),
             ("return x.cdata.dtype", r"dtype is x\.scalar_type\(\), or torch\.wrap_dtype"),
-            ("return x.cdata.sum", r"a C.. function, to be called: sum\(\)"),
+            ("return x.cdata.sum", r"a C.. function; call it: sum\(\)"),
             ("return x.cdata.numpy()", r"Python's tensors have 'numpy': torch\.wrap\(x\)\.numpy"),
-            ("for a in x.cdata: pass", r"not iterated over: x\.select\(0, i\)"),
+            ("for a in x.cdata: pass", r"cannot iterate over a C.. tensor: use x\.select\(0, i\)"),
             ("if x.cdata: return 1", r"x\.is_nonzero\(\)"),
             ("cdef double a = at.sum(x.cdata)", r"x\.item\[double\]\(\)"),
             ("return x.cdata.sum().item()", r"x\.item\[double\]\(\)"),
             ("a, b = at.topk(x.cdata, 2)", r"get0\(r\), get1\(r\)"),
             ("return torch.wrap(at.max(x.cdata, 1)[0])", r"get0\(r\), get1\(r\)"),
-            ("cdef at.Tensor a = None", r"not defined is at\.Tensor\(\)"),
+            ("cdef at.Tensor a = None", r"undefined C.. tensor, write at\.Tensor\(\)"),
         ],
     )
     def test_what_to_write(self, body, expected):
@@ -375,14 +375,16 @@ class TestArguments:
             interop.load_inline("x = 1\n", name=name)
 
     def test_a_name_that_is_too_long(self):
-        with pytest.raises(ValueError, match=r"must have 200 characters at most, .* has 201; give a shorter one"):
+        with pytest.raises(ValueError, match=r"must have at most 200 characters, .* has 201; give a shorter one"):
             interop.load_inline("x = 1\n", name="a" * 201)
 
     def test_a_path_that_is_not_in_utf_8(self, tmp_path):
         folder = tmp_path / "caf\udce9"
         folder.mkdir()
         (folder / "unnamed.pyx").write_text("x = 1\n")
-        with pytest.raises(BuildError, match=r"must have no '\\udce9', since it is written into the C\+\+; rename"):
+        with pytest.raises(
+            BuildError, match=r"must not contain '\\udce9', because it is written into the C\+\+; rename"
+        ):
             interop.load(folder / "unnamed.pyx")
 
     def test_a_pyx_with_a_dash(self, tmp_path, monkeypatch):
@@ -393,11 +395,11 @@ class TestArguments:
         assert interop.load("my_module", ["my-module.pyx"]).x == 1
 
     def test_the_name_of_somebody_elses_module(self):
-        with pytest.raises(ValueError, match=r"'json' is that of a module that is imported already \(.*json"):
+        with pytest.raises(ValueError, match=r"'json' belongs to a module that is imported already \(.*json"):
             interop.load_inline("x = 1\n", name="json")
 
     def test_a_path_as_a_text(self):
-        with pytest.raises(ValueError, match=r"must be source code, got the path 'soft\.pyx'; for files there is load"):
+        with pytest.raises(ValueError, match=r"must be source code, got the path 'soft\.pyx'; for files, use load"):
             interop.load_inline("soft.pyx")
 
     @pytest.mark.parametrize(
@@ -408,7 +410,7 @@ class TestArguments:
             (("cimport torch\n",), ValueError, r"needs the path of a \.pyx, got 'cimport torch.*load_inline\(text\)"),
             (("name", ["a.txt"]), ValueError, r"must end in one of \.pyx, .*, got 'a\.txt'"),
             (("name", [__file__]), ValueError, r"must end in one of"),
-            (("j.py",), ValueError, r"must end in one of .*, got 'j\.py'; to compile Python, call it 'j\.pyx'"),
+            (("j.py",), ValueError, r"must end in one of .*, got 'j\.py'; to compile Python, rename it to 'j\.pyx'"),
             (("j.so",), ValueError, r"must end in one of .*, got 'j\.so'$"),
             (("name", [3]), TypeError, r"sources must be paths, got 3"),
             ((3,), TypeError, r"name_or_path must be a name or a path, got 3"),
@@ -421,7 +423,7 @@ class TestArguments:
     def test_two_pyx(self, tmp_path):
         for name in ("a", "b"):
             (tmp_path / f"{name}.pyx").touch()
-        with pytest.raises(ValueError, match=r"a module has one \.pyx"):
+        with pytest.raises(ValueError, match=r"a module must have one \.pyx"):
             interop.load("both", [tmp_path / "a.pyx", tmp_path / "b.pyx"])
 
     @pytest.mark.parametrize("source", [None, 3, b"x = 1"])
@@ -518,7 +520,7 @@ class TestMachine:
         )
         environment = os.environ | {"INTEROP_CACHE_DIR": str(tmp_path)}
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-        assert "there is no room to write" in done.stdout, done.stdout + done.stderr
+        assert "there is no space to write" in done.stdout, done.stdout + done.stderr
         assert not list(tmp_path.glob("jit/modules/*/*"))
 
     @pytest.mark.parametrize("size", ["100k", pytest.param("20m", marks=with_precompiled_headers)])
@@ -533,9 +535,9 @@ class TestMachine:
             error = error_of("x = 1\n")
         finally:
             subprocess.run(["umount", str(tmp_path / "small")], check=True)
-        assert f"there is no room to write {tmp_path}/small/cache" in str(error)
+        assert f"there is no space to write {tmp_path}/small/cache" in str(error)
         assert f"the disk at {tmp_path}/small has " in str(error)
-        assert "MiB free; make some, with" in str(error)
+        assert "MiB free; free some, such as with" in str(error)
         assert not error.diagnostics
 
     def test_no_room_for_temporary_files(self, tmp_path, monkeypatch):
@@ -547,16 +549,16 @@ class TestMachine:
         job = SimpleNamespace(target=SimpleNamespace(name="m"), written=set())
         failed = CommandFailedError(("g++",), "No space left on device", 1)
         assert re.search(
-            f"no room to write {tmp_path} .*; the disk at .* free; make some, or name another folder in TMPDIR$",
+            f"no space to write {tmp_path} .*; the disk at .* free; free some, or name another folder in TMPDIR$",
             str(build._explained(job, None, failed)),
         )
         monkeypatch.setattr(tempfile, "tempdir", "/")
-        assert f"no room to write {root()} " in str(build._explained(job, None, failed))
+        assert f"no space to write {root()} " in str(build._explained(job, None, failed))
 
     def test_a_disk_that_a_source_calls_full(self):
         error = error_of("cdef extern from *:\n    '#error No space left on device'\n")
         assert "cython_source:" in str(error)
-        assert "no room" not in str(error)
+        assert "no space to" not in str(error)
 
 
 class TestCuda:
@@ -588,5 +590,5 @@ class TestCuda:
 
     def test_they_are_left_out(self, sources, monkeypatch):
         monkeypatch.setenv("INTEROP_CUDA", "0")
-        with pytest.raises(BuildError, match=r"it has \.cu sources, and INTEROP_CUDA=0"):
+        with pytest.raises(BuildError, match=r"it has \.cu sources, but INTEROP_CUDA=0"):
             interop.load("jit_kernels_left_out", sources)

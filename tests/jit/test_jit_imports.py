@@ -216,7 +216,7 @@ class TestNames:
             (tmp_path / folder / "of_one_stem.pyx").write_text(f"where = {folder!r}\n")
         a, b = (tmp_path / folder / "of_one_stem.pyx" for folder in ("a", "b"))
         first = interop.load(a)
-        with pytest.raises(ValueError, match=rf"the name 'of_one_stem' is that of the module made from {a}; give an"):
+        with pytest.raises(ValueError, match=rf"the name 'of_one_stem' belongs to the module made from {a}; give an"):
             interop.load(b)
         assert sys.modules["of_one_stem"] is first
         assert interop.load("other_stem", [b]).where == "b"
@@ -246,7 +246,7 @@ class TestNames:
     def test_a_text_of_the_name_of_a_file(self, tmp_path):
         (tmp_path / "text_or_file.pyx").write_text("x = 1\n")
         interop.load_inline("x = 2\n", name="text_or_file")
-        with pytest.raises(ValueError, match="is that of the module made from a text; give another"):
+        with pytest.raises(ValueError, match="belongs to the module made from a text; give another"):
             interop.load(tmp_path / "text_or_file.pyx")
 
     def test_a_name_that_was_taken_out(self):

@@ -100,7 +100,7 @@ def test_another_size_that_is_five():
 
 def test_a_number_that_is_asked_for():
     """It is compiled for each size, which the check finds out, with torch's reason."""
-    with pytest.raises(AssertionError, match=r"compiled anew for the arguments of size 8: (.|\n)*expected 5, actual 8"):
+    with pytest.raises(AssertionError, match=r"recompiled for the arguments of size 8: (.|\n)*expected 5, actual 8"):
         check_dynamic_shapes(lambda x: SYMBOLIC.number_of(x, 7), lambda n: (torch.randn(n, n + 1),))
 
 

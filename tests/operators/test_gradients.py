@@ -483,14 +483,18 @@ class TestErrors:
             (
                 "two structs",
                 TypeError,
-                r"has a state of the type Small already, and was asked for one of vector\[at.Tensor\]",
+                r"has a state of the type Small already, but the call requests one of vector\[at.Tensor\]",
             ),
             ("number for a struct", TypeError, "Structured: argument 2 of forward is Small, got int64_t"),
             ("vector for a struct", TypeError, r"argument 2 of forward is Small, got vector\[at.Tensor\]"),
             ("saved_tensor(-1)", IndexError, r"Negative.*saved_tensor\(-1\): forward has saved 0 tensors"),
             ("needs_input_grad(-1)", IndexError, r"Negative2.*needs_input_grad\(-1\): forward takes 1 arguments"),
             ("saved_tensor out of range", IndexError, r"OutOfRange.*saved_tensor\(3\): forward has saved 0 tensors"),
-            ("gradient of a number", RuntimeError, "returned a gradient for argument 2 of forward, which is no tensor"),
+            (
+                "gradient of a number",
+                RuntimeError,
+                "returned a gradient for argument 2 of forward, which is not a tensor",
+            ),
         ],
     )
     def test_wrong_use(self, failing, what, kind, message):

@@ -382,7 +382,7 @@ class TestOperator:
             (
                 "overload",
                 RuntimeError,
-                "interop_test::scaled has no overload ''; give one of these: interop_test::scaled.out",
+                "interop_test::scaled has no overload ''; choose from: interop_test::scaled.out",
             ),
         ],
     )

@@ -193,7 +193,7 @@ class TestDistribution:
         """A build must not change it, and nobody would see a metadata that lacks torch."""
         (in_folder / "pyproject.toml").write_text("[project]\nname = 'project'\nversion = '1'\n")
         assert finalized(stable()).install_requires == []
-        assert "name 'torch>=2.11' among the dependencies in pyproject.toml" in capsys.readouterr().out
+        assert "add 'torch>=2.11' to the dependencies in pyproject.toml" in capsys.readouterr().out
 
     def test_what_pyproject_leaves_open(self, in_folder):
         (in_folder / "pyproject.toml").write_text("[project]\nname = 'project'\ndynamic = ['dependencies']\n")
@@ -272,7 +272,7 @@ class TestWheel:
         findings = {finding.subject: finding for finding in examine_module(module)}
         assert {finding.level for finding in findings.values()} == {Level.OK}
         assert findings["torch"].text.startswith("stable, torch >= 2.11, abi3 cp311, compiled by")
-        assert findings["import"].text == "stable_build.ops can be imported, with no import of torch before it"
+        assert findings["import"].text == "stable_build.ops can be imported, without an import of torch before it"
 
     def test_torch_abi_audit_notices(self):
         """A module that uses ATen."""

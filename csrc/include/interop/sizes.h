@@ -23,7 +23,7 @@ template <class Symbol>
   Callback::locate();
   TORCH_CHECK(
       false, what, " is symbolic here, ", symbol,
-      ": torch.compile or torch.export traces for any size, and a number would be compiled anew for each. Write sym_",
+      ": torch.compile or torch.export is tracing for any size, and a number would recompile for each size. Write sym_",
       what, ", and at.empty_symint for at.empty; a number for each size is guard_int(b\"file\", line) of an at.SymInt");
 }
 

@@ -107,7 +107,7 @@ class LoadedModule {
     const Driver& cuda = driver();
     Driver::CUkernel found = nullptr;
     if (const int error = cuda.LibraryGetKernel(&found, library_, lowered_name.c_str())) {
-      fail(error, "kernel " + name + ", compiled for " + arch_ + ", cannot be had: " + cuda.describe(error));
+      fail(error, "kernel " + name + ", compiled for " + arch_ + ", cannot be found: " + cuda.describe(error));
     }
     return found;
   }
