@@ -285,7 +285,7 @@ class TestCommand:
         """Each is refused, with a name that will do."""
         status, _, error = new(name)
         assert status == 2
-        (instead,) = re.findall(r"take another, such as '(\w+)'\n$", error)
+        (instead,) = re.findall(r"choose another, such as '(\w+)'\n$", error)
         assert not list(tmp_path.iterdir())
         assert new(instead)[0] == 0
 
@@ -325,7 +325,7 @@ class TestCommand:
         (tmp_path / "cells").mkdir()
         status, _, error = new("cells")
         assert status == 1
-        assert error.startswith("error: there is a 'cells' already: choose another name")
+        assert error.startswith("error: 'cells' exists already: choose another name")
         assert not list((tmp_path / "cells").iterdir())
 
     def test_a_folder_that_cannot_be_written(self, tmp_path):

@@ -559,7 +559,7 @@ class TestPaths:
         source = (place if what == "source" else tmp_path) / "m.pyx"
         source.write_text("from used cimport two\ndef f(): return two()\n" if what == "read" else "x = 1\n")
         build = str(place) if what == "declarations" else str(tmp_path / "build")
-        with pytest.raises(TranslationError, match=r"must have no '.*', since it is written into the C\+\+; rename '"):
+        with pytest.raises(TranslationError, match=r"must not contain '.*', because it is .* the C\+\+; rename '"):
             cythonize([Extension("m", [str(source)])], include_path=[str(place)], build_dir=build)
         assert not [*tmp_path.rglob("*.cpp")]
 
@@ -605,7 +605,7 @@ class TestPaths:
         place.mkdir(parents=True)
         status, error = build(place)
         assert (status, output.exists()) == (1, False)
-        assert "must have no '*/'" in error
+        assert "must not contain '*/'" in error
         assert build(tmp_path) == (0, "")
         assert str(used) in (tmp_path / "d").read_text()
 
@@ -687,7 +687,7 @@ class TestPaths:
         place = tmp_path / "s*/ static int pwn = 3; /*"
         place.mkdir(parents=True)
         (place / "m.pyx").write_text("x = 1\n")
-        with pytest.raises(interop.jit.BuildError, match=r"must have no '\*/'"):
+        with pytest.raises(interop.jit.BuildError, match=r"must not contain '\*/'"):
             interop.load("another_name", [place / "m.pyx"])
 
     @pytest.mark.parametrize("how", ["source", "output"])
@@ -701,11 +701,11 @@ class TestPaths:
         assert main(["cythonize", str(source), "--output", str(output), "--headers", str(tmp_path)]) == 1
         error = capsys.readouterr().err
         assert error.startswith("error: ")
-        assert "must have no '*/'" in error
+        assert "must not contain '*/'" in error
 
     def test_the_name_of_a_module(self, tmp_path):
         (tmp_path / "m.pyx").write_text("x = 1\n")
-        with pytest.raises(TranslationError, match=r"the name of a module must have no '\*/'"):
+        with pytest.raises(TranslationError, match=r"the name of a module must not contain '\*/'"):
             translation.translate(str(tmp_path / "m.pyx"), "a*/b", tmp_path / "m.cpp", declarations=tmp_path)
 
     def test_declarations_that_are_damaged(self, tmp_path):

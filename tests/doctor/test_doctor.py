@@ -956,7 +956,8 @@ class TestCommand:
         )
         status, out, error = doctor(path=[tmp_path])
         assert (status, error) == (1, "")
-        assert re.search(r"problem  torch +2.9.1 is too old: 2.10 is needed\n +fix: pip install 'torch>=2.10'\n", out)
+        too_old = r"problem  torch +2.9.1 is too old: 2.10 or newer is required\n +fix: pip install 'torch>=2.10'\n"
+        assert re.search(too_old, out)
         assert re.search(r"warning  C\+\+ ABI +torch has the one from before C\+\+11", out)
         assert re.search(
             r"warning  CUDA +the search for nvcc failed: ModuleNotFoundError: .*\n +fix: see the other lines", out
