@@ -180,22 +180,40 @@ def arrays_of(tuple args, may_hold):
     if torch_function_mode_enabled():
         return None
     cdef list given = []
-    for value in args:
-        value = _arrives(value, may_hold)
+    cdef Py_ssize_t i, other
+    for i in range(len(args)):
+        value = args[i]
+        for other in range(i):
+            if args[other] is value:  # one array for one tensor
+                value = given[other]
+                break
+        else:
+            value = _arrives(value, may_hold)
         if value is _unusual:
             return None
         given.append(value)
     return given
 
 
-def named_arrays_of(dict kwargs, may_hold):
-    """The same for keyword arguments."""
+def named_arrays_of(dict kwargs, may_hold, tuple args, list arrays):
+    """The same for keyword arguments, after `args`, which have become `arrays`."""
     cdef dict given = {}
+    cdef list values = []
+    cdef Py_ssize_t other
     for name, value in kwargs.items():
-        value = _arrives(value, may_hold)
-        if value is _unusual:
-            return None
-        given[name] = value
+        values.append(value)
+        for other in range(len(args)):
+            if args[other] is value:
+                given[name] = arrays[other]
+                break
+        else:
+            for other in range(len(values) - 1):
+                if values[other] is value and type(value) is Tensor:
+                    return None  # which is rare
+            value = _arrives(value, may_hold)
+            if value is _unusual:
+                return None
+            given[name] = value
     return given
 
 

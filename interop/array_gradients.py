@@ -19,12 +19,13 @@ class _Node(torch.autograd.Function):
     @staticmethod
     def forward(function: Callable[..., Any], vjp: Callable[..., Any], *args: Any) -> Any:
         result = function(*args)
-        memory = {_address(one) for one in args if isinstance(one, Tensor)}
         if isinstance(result, Tensor):
-            return _apart(result, memory)
-        if isinstance(result, tuple):
-            return tuple(_apart(one, memory) if isinstance(one, Tensor) else one for one in result)
-        raise TypeError(f"argument 'vjp' is for functions that return an array or a tuple, got {type(result).__name__}")
+            return result
+        inner = [one for one in result if not isinstance(one, Tensor)] if isinstance(result, tuple) else [result]
+        if any(True for _ in tensors_in(inner, set())) or not isinstance(result, tuple):
+            what = "a tuple with arrays in a container" if isinstance(result, tuple) else type(result).__name__
+            raise TypeError(f"argument 'vjp' is for functions that return an array or a tuple of arrays, got {what}")
+        return result
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -36,13 +37,22 @@ class _Node(torch.autograd.Function):
         return None, None, *_gradients(ctx, ctx.vjp, grads)
 
 
-def _address(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+def _range(tensor: Tensor) -> tuple[int, int]:
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
-def _apart(result: Tensor, memory: set[int]) -> Tensor:
+def _overlaps(result: Any, memory: list[tuple[int, int]]) -> bool:
+    """Whether a result lies in memory of the arguments, which autograd then does not know of."""
+    if not isinstance(result, Tensor) or not result.numel():
+        return False
+    begin, end = _range(result)
+    return any(begin < its_end and its_begin < end for its_begin, its_end in memory)
+
+
+def _apart(result: Any, memory: list[tuple[int, int]]) -> Any:
     """A result with memory of its own, because autograd takes a node's result for a new tensor."""
-    return result.clone() if _address(result) in memory and result.numel() else result
+    return result.clone() if _overlaps(result, memory) else result
 
 
 def _keep(ctx: Any, args: Any, output: Any) -> None:
@@ -57,7 +67,7 @@ def _keep(ctx: Any, args: Any, output: Any) -> None:
     ctx.watched = [(one, one._version) for one in nested if not one.is_inference()]
 
 
-def _gradients(ctx: Any, vjp: Callable[..., Any], grads: tuple[Any, ...]) -> tuple[Any, ...]:
+def _gradients(ctx: Any, vjp: Callable[..., Any], grads: tuple[Any, ...], lists: bool = False) -> tuple[Any, ...]:
     saved = iter(ctx.saved_tensors)
     if any(one._version != version for one, version in ctx.watched):
         raise RuntimeError(
@@ -74,8 +84,14 @@ def _gradients(ctx: Any, vjp: Callable[..., Any], grads: tuple[Any, ...]) -> tup
             f"{name_of(vjp)}, given as vjp=, must return a gradient or None for each of the {len(args)} positional "
             f"arguments, got {len(found)}"
         )
+    if lists:  # torch wants a gradient for each tensor of a list
+        found = [
+            [None] * len(arg) if one is None and isinstance(arg, (list, tuple)) else one
+            for one, arg in zip(found, args, strict=True)
+        ]
     for i, one in enumerate(found):
-        if one is not None and not isinstance(one, Tensor):
+        of_list = lists and isinstance(one, (list, tuple)) and isinstance(args[i], (list, tuple))
+        if not all(each is None or isinstance(each, Tensor) for each in (one if of_list else [one])):
             raise TypeError(
                 f"{name_of(vjp)}, given as vjp=, must return tensors or None, got {type(one).__name__} for argument {i}"
             )
@@ -101,9 +117,12 @@ def differentiated(
         )
     called: list[Any] = []
 
-    def call(*args: Any) -> Any:
+    def call(*args: Any) -> Any:  # below the transforms of torch.func, whose tensors have no memory
+        memory = [_range(tensor) for tensor in tensors_in((args, kwargs), set())]
         called.append(wrapper(*args, **kwargs))
-        return called[0]
+        if isinstance(called[0], tuple):
+            return tuple(_apart(one, memory) for one in called[0])
+        return _apart(called[0], memory)
 
     result = _Node.apply(call, vjp, *args)  # type: ignore[no-untyped-call]
     if isinstance(result, tuple) and type(called[0]) is not tuple:  # a named one
@@ -140,6 +159,9 @@ def operator_of(
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = wrapper(*args, **kwargs)
+        memory = [_range(tensor) for tensor in tensors_in((args, kwargs), set())]
+        if any(_overlaps(one, memory) for one in tensors_in(result, set())):
+            raise RuntimeError(f"{name} must return arrays with memory of their own, not views of arguments; copy them")
         return result.item() if isinstance(result, np.generic) else result
 
     arguments = torch._C.parse_schema(name + schema).arguments
@@ -153,7 +175,7 @@ def operator_of(
         made.register_fake(fake)
     if options.vjp is not None:
         made.register_autograd(
-            lambda ctx, *grads: _gradients(ctx, options.vjp, grads),  # type: ignore[arg-type]
+            lambda ctx, *grads: _gradients(ctx, options.vjp, grads, lists=True),  # type: ignore[arg-type]
             setup_context=lambda ctx, inputs, output: _keep(ctx, inputs, output),
         )
     return made

@@ -1,5 +1,6 @@
 """`from_array` takes any library's arrays; `with_arrays` lets functions for NumPy take tensors."""
 
+import bisect
 import contextlib
 import copy
 import dataclasses
@@ -70,10 +71,15 @@ def from_array(
     BufferError
         From `from_dlpack`, or the exporter.
     """
+    if on_readonly not in ("raise", "share", "copy"):
+        raise ValueError(f"argument 'on_readonly' must be 'raise', 'share' or 'copy', got {on_readonly!r}")
     kind = type(obj)
+    if isinstance(obj, ndarray) and copy is not False and _torch_lacks(obj):
+        obj, copy = _copied(obj), None
     if not isinstance(obj, Tensor) and hasattr(kind, "__dlpack__"):
         return from_dlpack(obj, device=device, copy=copy, on_readonly="share" if copy else on_readonly)  # type: ignore[arg-type]
-    readonly: Any = "share" if copy else on_readonly
+    # A copy for the sake of a policy is a copy, too.
+    readonly: Any = "share" if copy else "raise" if copy is False and on_readonly == "copy" else on_readonly
     if isinstance(obj, Tensor):
         tensor = obj
     elif hasattr(obj, "__cuda_array_interface__"):
@@ -93,6 +99,18 @@ def from_array(
             f"argument 'copy' is False, but a copy is necessary to move 'obj' from {tensor.device} to {there}"
         )
     return tensor.to(there, copy=copy is True)
+
+
+def _torch_lacks(array: ndarray[Any, Any]) -> bool:
+    """Whether an array's strides, alignment or byte order are none that a tensor can have."""
+    flags, itemsize = array.flags, array.itemsize
+    strides = (stride for size, stride in zip(array.shape, array.strides, strict=True) if size > 1)
+    fits = flags.aligned and array.dtype.isnative and all(one >= 0 and one % itemsize == 0 for one in strides)
+    return not (fits or isinstance(array, np.ma.MaskedArray))  # whose mask a copy would drop
+
+
+def _copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
 def _exports_buffer(obj: Any) -> bool:
@@ -161,10 +179,11 @@ def with_arrays(
         callers get arrays in place of the tensors that they return.
     vjp : callable, optional
         ``vjp(grad, output, *arguments)``, which makes the function differentiable. It gets tensors: the gradient of the
-        output (a tuple of gradients if the output is a tuple), the output, and all positional arguments. It returns a
-        tuple with the gradient of each argument or None; for a single argument, the gradient alone. Operators of torch
-        and functions that have a `vjp` can be differentiated again; anything else raises. Numbers of the type float
-        become tensors without dimensions. With `vjp`, a result never shares memory with an argument.
+        output (a tuple of gradients if the output is a tuple), the output, and the positional arguments of the call,
+        without defaults. It returns a tuple with the gradient of each argument or None; for a single argument, the
+        gradient alone. Operators of torch and functions that have a `vjp` can be differentiated again; anything else
+        raises. Numbers of the type float become tensors without dimensions. With `vjp`, a result never shares memory
+        with an argument.
     op : str, optional
         Register the function as an operator of torch, ``"namespace::name"``, which a compiled graph keeps as one node.
         The types of the arguments come from the function's annotations, or from a schema,
@@ -211,6 +230,8 @@ def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., 
             "argument 'target' must be a function, a class, a module or an object of a library, got "
             f"{type(target).__name__}; interop.to_numpy and interop.from_numpy convert memory"
         )
+    if isinstance(target, (staticmethod, classmethod)):
+        return type(target)(_wrapped(target.__func__, options, op, fake))
     of_function = op is not None or options.vjp is not None or options.mutates_args
     if options.mutates_args and not isinstance(target, type) and callable(target):
         _check_mutated(target, options.mutates_args)
@@ -243,7 +264,7 @@ def _function(function: Callable[..., Any], options: Options) -> Callable[..., A
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         given = arrays_of(args, may_hold)
-        named = named_arrays_of(kwargs, may_hold) if kwargs else kwargs
+        named = named_arrays_of(kwargs, may_hold, args, given) if kwargs and given is not None else kwargs
         if given is None or named is None or options.mutates_args:
             return _call(wrapper, function, options, args, kwargs)
         result = function(*given, **named) if kwargs else function(*given)
@@ -277,7 +298,8 @@ def _may_hold_or_be_called(one: Any) -> bool:
 
 
 def _is_dataclass(one: Any) -> bool:
-    return hasattr(type(one), "__dataclass_fields__")
+    # The fields of a torch.nn.Module may be parameters, which are no attributes of its own.
+    return hasattr(type(one), "__dataclass_fields__") and not isinstance(one, torch.nn.Module)
 
 
 def _is_container(one: Any) -> bool:
@@ -296,9 +318,12 @@ def _items(container: Any) -> Iterable[tuple[Any, Any]]:
 def _fill(container: Any, items: list[tuple[Any, Any]]) -> None:
     if isinstance(container, list):
         container[:] = [value for _, value in items]
-    elif isinstance(container, dict):
-        container.clear()
-        container.update(items)
+    elif isinstance(container, dict):  # item by item: there are classes that count in `update`, or have none
+        for key in container.keys() - {key for key, _ in items}:
+            del container[key]
+        for key, value in items:
+            if key not in container or container[key] is not value:
+                container[key] = value
     else:
         for name, value in items:
             object.__setattr__(container, name, value)  # which those that are frozen take, too
@@ -311,7 +336,7 @@ def tuple_like(like: tuple[Any, ...], values: list[Any], convert: Callable[[Any]
         return tuple(values)
     if not hasattr(kind, "_fields"):  # those of torch.return_types, and others without names
         return kind(values)
-    made = kind.__new__(kind, *values)
+    made = tuple.__new__(kind, values)  # the class's own __new__ would do its work a second time
     for name, value in getattr(like, "__dict__", {}).items():  # SciPy's have attributes that are no items
         made.__dict__[name] = convert(value)
     return made
@@ -324,39 +349,59 @@ def _same(one: Iterable[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
 
 def _tensor(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> Any:
     """The result for an array: a tensor if torch has its dtype."""
-    base = array.base
+    if isinstance(array, np.ma.MaskedArray):
+        return array
     for known, tensor in shared:
-        if array is known:
-            return _unwatched(tensor)
-        if base is known:
-            view = _view(array, known, tensor)
-            if view is not None:
-                return view
+        # An array without a base owns its memory, unless it is empty.
+        found = _over(array, known, tensor) if array is known or array.base is not None else None
+        if found is not None:
+            return found
     try:
         return from_numpy(array)
     except TypeError:
         return array
     except ValueError:
-        if isinstance(array, np.ma.MaskedArray):
-            return array
         if not may_copy:
             raise
-        return from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
+        return from_numpy(_copied(array))
 
 
 def _unwatched(tensor: Tensor) -> Tensor:
     return tensor.detach() if tensor.requires_grad else tensor
 
 
-def _view(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
-    """A view of an argument's array as a view of the tensor; None if torch has no such views."""
-    itemsize = array.itemsize
-    offset = array.__array_interface__["data"][0] - known.__array_interface__["data"][0]
-    strides = [0 if size == 1 else stride for size, stride in zip(array.shape, array.strides, strict=True)]
-    if array.dtype != known.dtype or array.size == 0 or any(n < 0 or n % itemsize for n in (offset, *strides)):
+def _geometry(array: Any) -> tuple[Any, ...]:
+    return array.shape, array.strides, array.dtype
+
+
+def _over(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
+    """The tensor of an argument, or a view of it, for an array in its memory; None for other memory and other views.
+
+    `known` is the argument's array. A function can have changed its shape, strides or dtype.
+    """
+    plain = _unwatched(tensor)
+    if array is known and _geometry(array) == _geometry(to_numpy(tensor.detach())):
+        return plain
+    storage = tensor.untyped_storage()
+    begin, itemsize = storage.data_ptr(), array.itemsize
+    low, high = np.lib.array_utils.byte_bounds(array)
+    if array.size == 0 or low < begin or high > begin + storage.nbytes() or (low - begin) % itemsize:
         return None
-    steps = [stride // itemsize for stride in strides]
-    return _unwatched(tensor).as_strided(array.shape, steps, tensor.storage_offset() + offset // itemsize)
+    if _torch_lacks(array):
+        return None
+    try:
+        dtype = from_numpy(array, on_readonly="share").dtype
+    except TypeError:
+        return None
+    if dtype != plain.dtype:
+        try:  # a view of the same memory whose elements are of the other dtype
+            plain = torch.view_as_real(plain) if dtype == plain.dtype.to_real() else plain.view(dtype)
+        except RuntimeError:
+            return None
+        if plain.dtype != dtype:
+            return None
+    steps = [0 if size == 1 else step // itemsize for size, step in zip(array.shape, array.strides, strict=True)]
+    return plain.as_strided(array.shape, steps, (low - begin) // itemsize)
 
 
 class _Call:
@@ -365,9 +410,12 @@ class _Call:
     def __init__(self, function: Callable[..., Any], options: Options):
         self.function, self.options = function, options
         self.shared: dict[int, tuple[Any, Tensor]] = {}  # tensors whose memory is shared, by their arrays
-        self.copied: dict[int, tuple[Any, Tensor]] = {}  # tensors whose memory was copied, by their arrays
+        self.copied: dict[int, tuple[Any, Tensor, Any]] = {}  # and those whose memory was copied, with its geometry
         self.arrays: dict[int, Any] = {}  # by their tensors
-        self.rebuilt: list[tuple[Any, Any, list[tuple[Any, Any]]]] = []  # containers, what they became, with what items
+        # Containers, their items, what they became, and the items of that.
+        self.rebuilt: list[tuple[Any, list[tuple[Any, Any]], Any, list[tuple[Any, Any]]]] = []
+        self.unshared: list[tuple[Any, Tensor]] | None = None  # arrays that can be written to, and copies of them
+        self.places: list[tuple[int, int]] = []  # where the memory begins that is shared, and its key in `shared`
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.device: torch.device | None = None  # the device of the results
         self.trail: list[Any] = []  # where in the arguments we are
@@ -383,7 +431,10 @@ class _Call:
         if _is_container(one):
             return self.mapped(one, self.argument, _PLAIN)
         if self.options.callbacks and callable(one) and not isinstance(one, type):
-            return _callback(one, self.options)
+            of_arrays = _callback(one, self.options)
+            return (
+                of_arrays if inspect.isroutine(one) or isinstance(one, functools.partial) else _Called(one, of_arrays)
+            )
         return one
 
     def array(self, tensor: Tensor) -> Any:
@@ -409,7 +460,7 @@ class _Call:
         if options.may_copy and (tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg()):
             array = to_numpy(plain, force=True)
             array.flags.writeable = False  # what is written to a copy would be lost
-            self.copied[id(array)] = (array, tensor)
+            self.copied[id(array)] = (array, tensor, _geometry(array))
         else:
             array = to_numpy(plain)
             self.shared[id(array)] = (array, tensor)
@@ -438,27 +489,54 @@ class _Call:
             made = tuple_like(container, [value for _, value in new], convert)
         else:
             _fill(made, new)
-            self.rebuilt.append((container, made, new))
+            self.rebuilt.append((container, items, made, new))
         self.memo[id(container)] = (container, made)
         return made
 
     def write_back(self) -> None:
         """Repeat in the caller's lists, dicts and dataclasses what the function has exchanged in ours."""
         rebuilt, self.rebuilt = self.rebuilt, []
-        self.memo = {id(made): (made, container) for container, made, _ in rebuilt}
-        for container, made, items in rebuilt:
-            if not _same(_items(made), items):
-                _fill(container, [(key, self.result(value)) for key, value in _items(made)])
+        self.memo = {id(made): (made, container) for container, _, made, _ in rebuilt}
+        for container, items, made, new in rebuilt:
+            now = list(_items(made))
+            if not _same(now, new):
+                # What the function has left as it was stays the caller's own: a Parameter, an array, a graph.
+                before = {id(value): own for (_, own), (_, value) in zip(items, new, strict=True)}
+                _fill(
+                    container,
+                    [(key, before[id(one)] if id(one) in before else self.result(one)) for key, one in now],
+                )
+            fields = {name for name, _ in now} if _is_dataclass(made) else set()
+            ours, theirs = (getattr(one, "__dict__", {}) for one in (container, made))
+            for name in theirs.keys() - fields:
+                if name not in ours or ours[name] is not theirs[name]:
+                    ours[name] = self.result(theirs[name])
+            for name in ours.keys() - theirs.keys() - fields:
+                del ours[name]
+
+    def near(self, array: Any) -> list[tuple[Any, Tensor]]:
+        """The arguments in whose memory an array may lie."""
+        direct = [self.shared[key] for key in (id(array), id(array.base)) if key in self.shared]
+        if direct or array.base is None or not self.shared:
+            return direct
+        if len(self.places) != len(self.shared):
+            self.places = sorted((known.untyped_storage().data_ptr(), key) for key, (_, known) in self.shared.items())
+        i = bisect.bisect_right(self.places, array.__array_interface__["data"][0], key=operator.itemgetter(0))
+        return [self.shared[self.places[i - 1][1]]] if i else []
 
     def result(self, one: Any) -> Any:
         """The converted result."""
         kind = type(one)
         if isinstance(one, np.ndarray):
-            if id(one) in self.copied:
+            if id(one) in self.copied and self.copied[id(one)][2] == _geometry(one):
                 return _unwatched(self.copied[id(one)][1])
-            near = [self.shared[key] for key in (id(one), id(one.base)) if key in self.shared]
-            tensor = _tensor(one, near, self.options.may_copy)
-            return tensor if self.device is None or not isinstance(tensor, Tensor) else tensor.to(self.device)
+            tensor = _tensor(one, self.near(one), self.options.may_copy)
+            if not isinstance(tensor, Tensor):
+                return tensor
+            if self.unshared is not None and one.flags.writeable and _torch_lacks(one):
+                self.unshared.append((one, tensor))
+            of_cpu = self.device is None or any(tensor is known for _, known in self.shared.values())
+            return tensor if of_cpu else tensor.to(self.device)
         if self.options.vjp is not None and isinstance(one, (float, complex, np.inexact)):
             return torch.from_numpy(np.array(one)).to(self.device or "cpu")
         if kind in _SCALARS or not _is_container(one):
@@ -521,13 +599,23 @@ def _call(
     except (TypeError, ValueError, RuntimeError) as error:
         call.explain(error)
         raise
-    try:
-        result = function(*given, **named)
-    finally:  # also if it raises after it has changed something
-        if call.rebuilt:
-            call.write_back()
+
+    def finish() -> None:
         if options.mutates_args:
             _count_writes(function, options.mutates_args, args, kwargs)
+        call.memo = {}  # a container that is the same before the function may hold arrays after it
+        if call.rebuilt:
+            call.write_back()
+
+    try:
+        result = function(*given, **named)
+    except BaseException as error:  # which it may raise after it has changed something
+        try:
+            finish()
+        except Exception as lost:
+            error.add_note(f"with_arrays could not write back all that {name_of(function)} had changed: {lost}")
+        raise
+    finish()
     return call.result(result)
 
 
@@ -571,10 +659,17 @@ def _callback(function: Callable[..., Any], options: Options) -> Callable[..., A
     @functools.wraps(function)
     def callback(*args: Any, **kwargs: Any) -> Any:
         call = _Call(function, options)
+        call.unshared = []
         given = [call.result(one) for one in args]
-        result = function(*given, **{name: call.result(one) for name, one in kwargs.items()})
-        for array, tensor in zip(args, given, strict=True):
-            _copy_back(array, tensor)
+        named = {name: call.result(one) for name, one in kwargs.items()}
+        before = [to_numpy(tensor).copy() for _, tensor in call.unshared]
+        try:
+            result = function(*given, **named)
+        finally:
+            for (array, tensor), old in zip(call.unshared, before, strict=True):
+                new = to_numpy(tensor.detach(), force=True)
+                changed = new != old  # alone: other arrays over the same memory may have been written to as well
+                array[changed] = new[changed]
         back = _Call(function, options)
         back.trail = ["the result"]
         try:
@@ -586,12 +681,30 @@ def _callback(function: Callable[..., Any], options: Options) -> Callable[..., A
     return callback
 
 
-def _copy_back(array: Any, tensor: Any) -> None:
-    """Copy back what a callback has written to the copy of an array that could not be shared."""
-    if not (isinstance(array, ndarray) and isinstance(tensor, Tensor) and array.flags.writeable and array.size):
-        return
-    if tensor.data_ptr() != array.__array_interface__["data"][0]:
-        array[...] = to_numpy(tensor.detach(), force=True)
+class _Called:
+    """Stands for a callable object, such as a torch.nn.Module: called with arrays, and otherwise the object."""
+
+    __slots__ = ("__wrapped__", "_of_arrays")
+
+    def __init__(self, wrapped: Any, of_arrays: Callable[..., Any]):
+        object.__setattr__(self, "__wrapped__", wrapped)
+        object.__setattr__(self, "_of_arrays", of_arrays)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self.__wrapped__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._of_arrays(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
 
 
 class StandIn:
@@ -608,12 +721,16 @@ class StandIn:
         wrapped = self.__wrapped__
         if one is wrapped:  # as methods return that can be chained
             return self
-        if isinstance(wrapped, type) and type(one) is wrapped:
+        of_class = wrapped if isinstance(wrapped, type) else type(wrapped)
+        if type(one) is of_class and not _is_container(one):
             return StandIn(one, self._interop_options)
         return one
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StandIn, (self.__wrapped__, self._interop_options)
+
+    def __copy__(self) -> "StandIn":
+        return StandIn(copy.copy(self.__wrapped__), self._interop_options)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__wrapped__, name)
@@ -687,6 +804,21 @@ class StandIn:
 
     def __exit__(self, *error: Any) -> Any:
         return self.__wrapped__.__exit__(*error)
+
+
+def _of_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    def method(self: StandIn, *others: Any) -> Any:
+        return self._interop_call(function, *others, self) if reflected else self._interop_call(function, self, *others)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    _operator = getattr(operator, f"__{_name}__")
+    setattr(StandIn, f"__{_name}__", _of_operator(_operator))
+    setattr(StandIn, f"__r{_name}__", _of_operator(_operator, reflected=True))
+for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
+    setattr(StandIn, f"__{_name}__", _of_operator(getattr(operator, f"__{_name}__")))
 
 
 def _keep_from_compiler(function: Callable[..., Any], name: str) -> None:

@@ -33,14 +33,19 @@ def check_dynamic_shapes(
     make_arguments
         A function that makes the arguments for one size: ``lambda n: (torch.randn(n, n + 1, requires_grad=True),)``.
     sizes
-        The sizes. None may be 0 or 1, because torch always recompiles for these.
+        Two sizes or more. None may be 0 or 1, because torch always recompiles for these.
 
     Raises
     ------
+    TypeError, ValueError
+        If there are fewer than two sizes, or `make_arguments` returns no tuple or list.
     AssertionError
         If torch compiles it a second time, with torch's reason; or if a result or gradient differs from that without
         ``torch.compile``, by `torch.testing.assert_close`.
     """
+    sizes = tuple(sizes)
+    if len(set(sizes)) < 2:
+        raise ValueError(f"argument 'sizes' must have two different sizes or more, got {sizes}")
     compiled: Counter[str] = Counter()
 
     def counting(direction: str) -> Callable[..., Any]:
@@ -60,6 +65,11 @@ def check_dynamic_shapes(
     dynamic = torch.compile(called, fullgraph=True, dynamic=True, backend=backend)
     for size in sizes:
         arguments = make_arguments(size)
+        if not isinstance(arguments, (tuple, list)):
+            raise TypeError(
+                f"argument 'make_arguments' must return a tuple of arguments, got {type(arguments).__name__}; "
+                "for a single one write (tensor,)"
+            )
         try:
             with different, torch._dynamo.config.patch(error_on_recompile=True):
                 found = _results_and_gradients(dynamic, arguments)
@@ -68,7 +78,9 @@ def check_dynamic_shapes(
         again = [direction for direction, count in compiled.items() if count > 1]
         if again:
             raise AssertionError(f"recompiled for the arguments of size {size}, {again[0]}")
-        torch.testing.assert_close(found, _results_and_gradients(function, arguments), msg=_naming(size))
+        torch.testing.assert_close(
+            found, _results_and_gradients(function, arguments), equal_nan=True, msg=_naming(size)
+        )
     torch._dynamo.reset()
 
 

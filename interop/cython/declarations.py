@@ -25,7 +25,8 @@ OF_ONE_RELEASE = (
     *("c10/core/StreamGuard", "c10/core/SymBool", "c10/core/SymInt", "c10/core/SymIntArrayRef", "c10/cuda"),
     *("interop/accessor", "interop/bridges", "interop/caching_allocator", "interop/context", "interop/cuda"),
     *("interop/dlpack", "interop/elementwise", "interop/generator", "interop/indexing", "interop/instruction_sets"),
-    *("interop/iterator", "interop/manual", "interop/reduction", "interop/vector_math", "interop/warnings"),
+    *("interop/iterator", "interop/manual", "interop/reduction", "interop/symint", "interop/vector_math"),
+    *("interop/warnings",),
     *("torch/_types", "torch/autograd", "torch/csrc"),
 )
 """Modules and packages of declarations that stable modules do not have, because their headers are torch's C++."""

@@ -27,6 +27,7 @@ from interop.lists cimport Dims, dims, tensors
 from interop.parallel cimport Part
 from interop.reduction cimport reduce
 from interop.scalar cimport equal_scalars, scalar
+from interop.symint cimport floordiv, mod
 from interop.tuple cimport (
     get0, get1, get2, get3, get4, get5, get6, get7, get8, make_tuple, tuple2, tuple3, tuple4, tuple5, tuple6, tuple7,
     tuple9,

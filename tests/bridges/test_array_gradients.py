@@ -131,7 +131,9 @@ class TestVjp:
         returned = (np.ones(2), None)
         with pytest.raises(TypeError, match="must return tensors or None, got ndarray for argument 0"):
             wrapped(x, 2).sum().backward()
-        with pytest.raises(TypeError, match="'vjp' is for functions that return an array or a tuple, got dict"):
+        with pytest.raises(
+            TypeError, match="'vjp' is for functions that return an array or a tuple of arrays, got dict"
+        ):
             with_arrays(lambda x: {"x": x}, vjp=bad)(x)
 
     @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
@@ -244,3 +246,45 @@ class TestMoreThanPositions:
             assert f(given).other.tolist() == [3.0, 3.0]
         (f(x).one + f(x).other).sum().backward()
         assert x.grad.tolist() == [5.0, 5.0]
+
+    def test_no_result_shares_memory_with_any_argument(self):
+        """Not with one in a list or a keyword either, and not with a part of one."""
+        x, out, listed = torch.ones(2, requires_grad=True), torch.zeros(2), torch.zeros(2)
+
+        def into(x, *, out):
+            np.multiply(x, 2, out=out)
+            return out
+
+        y = with_arrays(into, vjp=lambda g, o, x: 2 * g)(x, out=out)
+        assert y.requires_grad
+        assert not out.requires_grad
+        with_arrays(lambda x, several: several[0], vjp=lambda g, o, x, several: (g, None))(x, [listed])
+        assert not listed.requires_grad
+        long = torch.arange(3.0, requires_grad=True)
+        part = with_arrays(
+            lambda x: np.lib.stride_tricks.as_strided(x[1:], (2,), x.strides), vjp=lambda g, o, x: torch.cat([g[:1], g])
+        )(long)
+        with torch.no_grad():
+            part.add_(100)
+        assert long.tolist() == [0, 1, 2]
+
+    def test_tensors_in_a_list_that_is_returned_have_no_gradient_in_silence(self):
+        f = with_arrays(lambda x: (x * 2, [x * 3]), vjp=lambda g, o, x: g[0])
+        with pytest.raises(TypeError, match="a tuple with arrays in a container"):
+            f(torch.ones(1, requires_grad=True))
+
+    def test_a_list_of_an_operator_may_have_gradients(self):
+        def total(x: Tensor, several: list[Tensor]) -> Tensor:
+            return x + several[0] * several[1]
+
+        for gradient in (lambda g, o, x, s: (g, [g * s[1], g * s[0]]), lambda g, o, x, s: (g, None)):
+            f = with_arrays(total, op=name(), vjp=gradient, fake=lambda x, several: torch.empty_like(x))
+            x, a, b = (torch.full((2,), float(n), requires_grad=True) for n in (1, 2, 3))
+            f(x, [a, b]).sum().backward()
+            assert x.grad.tolist() == [1, 1]
+            assert [one.grad is None or one.grad.tolist() for one in (a, b)] in ([[3, 3], [2, 2]], [True, True])
+
+    def test_an_operator_that_returns_a_part_of_an_argument(self):
+        f = with_arrays(lambda x: x[1:], op=f"{name()}(Tensor x) -> Tensor")
+        with pytest.raises(RuntimeError, match=r"memory of their own|alias"):
+            f(torch.ones(3))

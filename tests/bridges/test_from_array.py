@@ -102,3 +102,18 @@ def test_cuda():
 
     assert interop.from_array(Array()).data_ptr() == x.data_ptr()
     assert interop.from_array(Array(), device="cpu").tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("array", [np.arange(6.0)[::-1], np.arange(6.0).astype(">f8"), np.arange(6.0)[::-2]])
+def test_what_torch_lacks_is_copied_if_it_may_be(array):
+    for copy in (None, True):
+        assert interop.from_array(array, copy=copy).tolist() == array.tolist()
+    with pytest.raises((ValueError, BufferError)):
+        interop.from_array(array, copy=False)
+
+
+def test_a_policy_is_checked_and_does_not_allow_a_copy():
+    with pytest.raises(ValueError, match="argument 'on_readonly' must be"):
+        interop.from_array(torch.ones(1), on_readonly="zzz")
+    with pytest.raises((ValueError, BufferError)):
+        interop.from_array(bytes(8), copy=False, on_readonly="copy")

@@ -708,3 +708,223 @@ class TestObjects:
         assert isinstance(self.Holder(), stand_in)
         assert not isinstance(1, stand_in)
         assert issubclass(self.Holder, stand_in)
+
+
+class TestWhatFunctionsDo:
+    """What functions of libraries do with arrays beside returning them."""
+
+    def test_masks_are_never_dropped(self):
+        x = torch.tensor([-1.0, 2.0])
+        for copied in (True, False):
+            for tensor in (x, x.abs()):
+                found = with_arrays(np.ma.masked_less)(tensor, 0, copy=copied)
+                assert type(found) is np.ma.MaskedArray
+                assert (found.mask == (tensor < 0).numpy()).all()
+
+    @pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+    @pytest.mark.parametrize("attribute", ["shape", "strides", "dtype"])
+    def test_an_array_that_is_changed_in_place_comes_back_so(self, attribute):
+        x = torch.arange(4.0).reshape(2, 2)
+        value = {"shape": (4, 1), "strides": (4, 8), "dtype": np.dtype(np.int32)}[attribute]
+
+        def changed(array):
+            setattr(array, attribute, value)
+            return array
+
+        found, wanted = with_arrays(changed)(x), changed(x.numpy().copy())
+        np.testing.assert_array_equal(found.numpy(), wanted)
+        assert found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+        found.zero_()
+        assert x._version == 1
+
+    @pytest.mark.parametrize(
+        "view",
+        [
+            np.lib.stride_tricks.as_strided,
+            lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, writeable=True),
+            lambda x: np.asarray(memoryview(x))[1:],
+            lambda x: x.view(np.int32)[2:],
+            lambda x: x.view(np.complex128)[1:],
+            lambda x: x.view(type("Own", (np.ndarray,), {}))[1:][1:],
+        ],
+    )
+    def test_all_views_are_views_of_the_tensor(self, view):
+        x = torch.arange(6.0, dtype=torch.float64)
+        found = with_arrays(view)(x)
+        np.testing.assert_array_equal(found.numpy(), view(x.numpy()))
+        found.zero_()
+        assert x._version == 1
+        np.testing.assert_array_equal(found.numpy(), view(x.numpy()))
+
+    def test_the_parts_of_complex_numbers(self):
+        x = torch.tensor([1 + 2j, 3 - 4j])
+        for part in (np.real, np.imag):
+            found = with_arrays(part)(x[1:])
+            assert found.tolist() == part(x[1:].numpy()).tolist()
+            assert found._base is not None
+            assert found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+    def test_what_a_function_leaves_as_it_was_stays_the_callers(self):
+        parameter, array = torch.nn.Parameter(torch.ones(2)), np.ones(2)
+        state = {"w": parameter, "a": array, "step": 0, "v": torch.ones(1)}
+
+        def step(state):
+            state["step"] += 1
+            state["v"] = state["v"] + 1
+
+        with torch.no_grad():
+            with_arrays(step)(state)
+        assert state["w"] is parameter
+        assert state["a"] is array
+        assert state["step"] == 1
+        assert state["v"].equal(torch.tensor([2.0]))
+
+    def test_attributes_that_a_method_sets(self):
+        @dataclasses.dataclass
+        class Model:
+            w: torch.Tensor
+
+            @with_arrays
+            def fit(self, y):
+                self.coef_ = self.w * y
+                return self
+
+        model = Model(torch.ones(2))
+        model.old = 1
+        assert model.fit(torch.arange(2.0)) is model
+        assert model.coef_.equal(torch.tensor([0.0, 1.0]))
+        assert model.old == 1
+
+    def test_dicts_of_other_classes(self):
+        class NoUpdate(dict):
+            def update(self, *_):
+                raise TypeError("no update")
+
+        def double(d):
+            d["a"] = d["a"] * 2
+            return collections.Counter(a=1), d
+
+        x = NoUpdate(a=torch.ones(2), b=1)
+        counter, found = with_arrays(double)(x)
+        assert found is x
+        assert found["a"].equal(torch.full((2,), 2.0))
+        assert counter == collections.Counter(a=1)
+        counted = with_arrays(lambda x: collections.Counter(a=x))(torch.ones(1))
+        assert list(counted) == ["a"]
+        assert isinstance(counted["a"], torch.Tensor)
+
+    def test_a_named_tuple_is_not_made_by_its_own_code(self):
+        class Pair(collections.namedtuple("Pair", "a n")):
+            def __new__(cls, a, n):
+                return super().__new__(cls, a, n + 1)
+
+        assert with_arrays(lambda pair: pair.n)(Pair(torch.ones(1), 1)) == 2
+
+    def test_one_array_for_one_tensor(self):
+        x, y = torch.ones(2), torch.ones(2)
+        same = with_arrays(lambda a, b, c=None: (a is b, a is c))
+        assert same(x, x, c=x) == (True, True)
+        assert same(x, y, c=x) == (False, True)
+        assert same(a=x, b=x) == (True, False)
+
+    def test_the_functions_own_error_is_raised(self):
+        def bad(d):
+            d["w"].fill(7)
+            d["s"] = np.ones(2)[::-1]
+            raise KeyError("mine")
+
+        w = torch.ones(2)
+        with pytest.raises(KeyError, match="mine") as raised:
+            with_arrays(bad, may_copy=False, mutates_args=["d"])({"w": w})
+        assert "could not write back" in raised.value.__notes__[0]
+        assert w._version == 1
+        assert w.tolist() == [7, 7]
+
+    def test_static_and_class_methods(self):
+        class Own:
+            @with_arrays
+            @staticmethod
+            def static(x):
+                return x + 1
+
+            @with_arrays
+            @classmethod
+            def of_class(cls, x):
+                return cls, x + 1
+
+        assert Own.static(torch.ones(1)).item() == 2
+        assert Own().of_class(torch.ones(1))[0] is Own
+
+
+class TestCallbacksThatWrite:
+    """What a function of tensors writes arrives in its caller's arrays, also where they could not be shared."""
+
+    @staticmethod
+    def called(library, callback):
+        return with_arrays(library, callbacks=True)(callback, torch.zeros(3)).tolist()
+
+    def test_beside_an_overlapping_copy(self):
+        def library(callback, x):
+            callback(x, x[::-1])
+            return x
+
+        def callback(a, _):
+            a[0] = 5
+
+        assert self.called(library, callback) == [5, 0, 0]
+
+    def test_in_keywords_and_containers_and_before_an_error(self):
+        def library(callback, x):
+            callback(buf=x[::-1])
+            callback([x[::-1][1:]])
+            with contextlib.suppress(KeyError):
+                callback(fails=x[::-1][2:])
+            return x
+
+        def callback(several=(), buf=None, fails=None):
+            for one in (*several, buf, fails):
+                if one is not None:
+                    one[0] += 5
+            if fails is not None:
+                raise KeyError
+
+        assert self.called(library, callback) == [5, 5, 5]
+
+    def test_callable_objects_stay_themselves(self):
+        class Model:
+            k = 3
+
+            def __call__(self, x):
+                assert isinstance(x, torch.Tensor)
+                return x * self.k
+
+            @with_arrays(callbacks=True)
+            def fit(self, x):
+                self.fitted = self(x)
+
+        def library(model, x):
+            assert isinstance(model, Model)
+            return model(x) * model.k
+
+        model = Model()
+        assert with_arrays(library, callbacks=True)(model, torch.ones(1)).item() == 9
+        model.fit(torch.ones(1))
+        assert model.fitted.item() == 3
+
+
+class TestStandInsAsObjects:
+    def test_a_copy_is_another_object(self):
+        class Own:
+            v = 0
+
+        one = with_arrays(Own())
+        two = copy.copy(one)
+        two.v = torch.ones(1)
+        assert one.v == 0
+
+    def test_operators(self):
+        sparse = pytest.importorskip("scipy.sparse")
+        a = with_arrays(sparse).csr_array(torch.eye(2) * 3)
+        assert (a @ torch.ones(2)).equal(torch.full((2,), 3.0))
+        assert ((a + a) @ torch.ones(2)).equal(torch.full((2,), 6.0))
+        assert (-a @ torch.ones(2)).equal(torch.full((2,), -3.0))

@@ -82,6 +82,36 @@ def test_a_size_that_is_made_a_number(what, said):
     assert LINES[line - 2].strip() == ("if" if what == 0 else "elif") + f" what == {what}:"
 
 
+def test_division_is_pythons():
+    """For numbers and for symbols alike; c10's own rounds the ones towards zero and the others down."""
+    x = torch.ones(1)
+    for a in range(-7, 8):
+        for b in (*range(-4, 0), *range(1, 5)):
+            quotient, rest = SYMBOLIC.divided(x, a, b)
+            assert (quotient.shape, rest.shape) == ((100 + a // b,), (100 + a % b,))
+    with pytest.raises(ValueError, match="division of 5 by zero"):
+        SYMBOLIC.divided(x, 5, 0)
+
+    def of_sizes(x):
+        return [one.shape for one in SYMBOLIC.divided(x, -x.size(0), x.size(1))]
+
+    compiled = torch.compile(of_sizes, fullgraph=True, dynamic=True, backend="eager")
+    for sizes in ((7, 2), (9, 4), (8, 3)):
+        assert compiled(torch.ones(sizes)) == of_sizes(torch.ones(sizes))
+
+
+def test_a_list_of_sizes_as_a_result(symbolic):
+    assert symbolic.rank_and_rows(torch.ones(4, 5)) == (2, 4)
+
+
+def test_a_check_that_could_not_fail_is_refused():
+    with pytest.raises(ValueError, match="two different sizes or more"):
+        check_dynamic_shapes(torch.sin, lambda n: (torch.ones(n),), (5, 5))
+    with pytest.raises(TypeError, match=r"must return a tuple of arguments, got Tensor; .* write \(tensor,\)"):
+        check_dynamic_shapes(torch.sin, torch.ones)
+    check_dynamic_shapes(lambda x: x / 0 * 0, lambda n: (torch.ones(n),))  # NaNs that are equal
+
+
 def test_a_number_in_setup_context():
     with pytest.raises(TorchRuntimeError, match=r"symbolic\.pyx:\d+: size\(1\) is symbolic here"):
         check_dynamic_shapes(SYMBOLIC.number_in_setup, lambda n: (leaf(n, n + 1),))

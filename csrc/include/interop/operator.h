@@ -71,6 +71,15 @@ c10::IValue to_ivalue(const A& argument) {
 
 template <class R>
 R from_ivalue(c10::IValue& value, const std::string& name) {
+  if constexpr (std::is_same_v<R, std::vector<c10::SymInt>>) {  // if none of them is symbolic, a list of ints
+    if (value.isList()) {
+      R sizes;
+      for (const c10::IValue& one : value.toListRef()) {
+        sizes.push_back(one.toSymInt());
+      }
+      return sizes;
+    }
+  }
   // The type of a tensor has its sizes and strides: dear, and an undefined one has none.
   constexpr bool wants_tensor = std::is_same_v<R, at::Tensor> || std::is_same_v<R, std::optional<at::Tensor>>;
   // A size that is not symbolic is an int.

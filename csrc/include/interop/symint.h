@@ -8,6 +8,34 @@
 
 namespace interop {
 
+namespace symint {
+
+// Python's // and %, for numbers as for symbols: c10's own operators round numbers towards zero, and trap for 0.
+inline c10::SymInt floordiv(const c10::SymInt& a, const c10::SymInt& b) {
+  const auto divisor = b.maybe_as_int(), dividend = a.maybe_as_int();
+  TORCH_CHECK_VALUE(divisor != 0, "floordiv: division of ", a, " by zero");
+  if (divisor == -1) {
+    return -a;  // the processor traps for a quotient that does not fit
+  }
+  if (!divisor || !dividend) {
+    return a / b;
+  }
+  const int64_t quotient = *dividend / *divisor;
+  return quotient - (*dividend % *divisor != 0 && (*dividend < 0) != (*divisor < 0));
+}
+
+inline c10::SymInt mod(const c10::SymInt& a, const c10::SymInt& b) {
+  const auto divisor = b.maybe_as_int(), dividend = a.maybe_as_int();
+  TORCH_CHECK_VALUE(divisor != 0, "mod: division of ", a, " by zero");
+  if (!divisor || !dividend) {
+    return a % b;
+  }
+  const int64_t rest = divisor == -1 ? 0 : *dividend % *divisor;
+  return rest != 0 && (rest < 0) != (*divisor < 0) ? rest + *divisor : rest;
+}
+
+}  // namespace symint
+
 template <>
 struct Convert<c10::SymInt> {
   template <class A>

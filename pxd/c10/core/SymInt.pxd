@@ -1,5 +1,8 @@
 # A size that may be symbolic: while torch.compile or torch.export traces with dynamic shapes, x.sym_size(0) stands for
 # any size. Elsewhere it is a number. Arithmetic keeps the symbol; a comparison that gives a truth value makes a guard.
+#
+# C++'s own / and % are not declared: they round numbers towards zero and symbols down, and a division by the number 0
+# ends the process. `floordiv` and `mod` of interop are Python's // and %.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
@@ -42,10 +45,6 @@ cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
         SymInt operator-(int64_t other) except +translate_exception
         SymInt operator*(const SymInt& other) except +translate_exception
         SymInt operator*(int64_t other) except +translate_exception
-        SymInt operator/(const SymInt& other) except +translate_exception  # rounds down
-        SymInt operator/(int64_t other) except +translate_exception
-        SymInt operator%(const SymInt& other) except +translate_exception  # no-cython-lint
-        SymInt operator%(int64_t other) except +translate_exception  # no-cython-lint
         cbool operator==(const SymInt& other) except +translate_exception
         cbool operator==(int64_t other) except +translate_exception
         cbool operator!=(const SymInt& other) except +translate_exception
@@ -62,6 +61,4 @@ cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
         SymInt operator+(int64_t value, const SymInt& other) except +translate_exception
         SymInt operator-(int64_t value, const SymInt& other) except +translate_exception
         SymInt operator*(int64_t value, const SymInt& other) except +translate_exception
-        SymInt operator/(int64_t value, const SymInt& other) except +translate_exception
-        SymInt operator%(int64_t value, const SymInt& other) except +translate_exception  # no-cython-lint
         SymInt operator-() except +translate_exception

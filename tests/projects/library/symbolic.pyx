@@ -1,7 +1,7 @@
 # Operators that torch.compile traces with symbolic sizes: those that keep the symbols, and those that ask for a number.
 cimport ATen as at
 cimport torch
-from interop cimport check, check_index, check_not_implemented, check_type, check_value
+from interop cimport check, check_index, check_not_implemented, check_type, check_value, floordiv, mod
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 from torch.autograd cimport Context
@@ -36,12 +36,35 @@ register_autograd("interop_symbolic::rows", rows_backward, rows_setup)
 
 cdef at.Tensor stretched(const at.Tensor& x, const at.SymInt& n) except * nogil:
     check_value(n.sym_ge(0), b"n must not be negative, got ", n)
-    cdef at.SymInt size = x.sym_size(0), times = (n + size - 1) / size
+    cdef at.SymInt size = x.sym_size(0), times = floordiv(n + size - 1, size)
     return at.slice_symint(at.repeat_interleave_symint(x, times, 0), 0, 0, (2 * n + n) - 2 * n)
 
 
 define("interop_symbolic::stretched", "(Tensor x, SymInt n) -> Tensor", Tag.pt2_compliant_tag)
 impl("interop_symbolic::stretched", "CompositeImplicitAutograd", stretched)
+
+
+# Python's // and %, as sizes of two tensors.
+
+cdef (at.Tensor, at.Tensor) divided(const at.Tensor& x, at.SymInt a, at.SymInt b) except * nogil:
+    return x.new_empty_symint((floordiv(a, b) + 100,)), x.new_empty_symint((mod(a, b) + 100,))
+
+
+define("interop_symbolic::divided", "(Tensor x, SymInt a, SymInt b) -> (Tensor, Tensor)", Tag.pt2_compliant_tag)
+impl("interop_symbolic::divided", "CompositeImplicitAutograd", divided)
+
+
+cdef vector[at.SymInt] shape(const at.Tensor& x) except * nogil:
+    return x.sym_sizes().vec()
+
+
+define("interop_symbolic::shape", "(Tensor x) -> SymInt[]", Tag.pt2_compliant_tag)
+impl("interop_symbolic::shape", "CompositeImplicitAutograd", shape)
+
+
+def rank_and_rows(torch.Tensor x):
+    cdef vector[at.SymInt] sizes = Operator[vector[at.SymInt]](b"interop_symbolic::shape").call(x.cdata)
+    return sizes.size(), sizes[0].guard_int(b"symbolic.pyx", 1)
 
 
 # A SymInt for a kernel of the CPU, which is a number there, and the same through Operator.
