@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from doc_blocks import DOCS, ROOT, blocks
+from doc_blocks import DOCS, ROOT, blocks, text_of
 
 import interop
 import interop.build
@@ -25,7 +25,8 @@ GUIDES = [
     *(f"docs/{path.relative_to(DOCS)}" for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("from/*.md")])),
 ]
 EXPERIMENTS = [str(path.relative_to(ROOT)) for path in sorted((DOCS / "experiments").glob("*/README.md"))]
-OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "docs/experiments/index.md"]
+OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "docs/experiments/index.md", "docs/tutorials/index.md"]
+TUTORIALS = [str(path.relative_to(ROOT)) for path in sorted((DOCS / "tutorials").glob("*.ipynb"))]
 
 # Which test runs all blocks of a language in a page. A block that nobody runs has the comment
 # `<!-- not run: reason -->` in the line above it.
@@ -141,16 +142,15 @@ def prose(page):
 
 def anchors(page):
     """Those that GitHub, and MyST with it, give to the headings of a page."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS])
+@pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS, *TUTORIALS])
 def test_links_lead_somewhere(page):
     """Where GitHub shows the page, too: as relative paths to files of the checkout. Sphinx looks at its own."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text_of(ROOT / page), flags=re.DOTALL | re.MULTILINE)
     for target in [*LINK.findall(text), *IMAGE.findall(text)]:
         if target.startswith("https://"):
             continue
