@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 FOR_DEMO := $(VENV)/demo
 
-.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb \
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs site-check lint format asan ubsan tsan leaks perturb \
 	fuzz soak coverage matrix one-binary wheel clean
 
 demo: $(FOR_DEMO)
@@ -42,6 +42,11 @@ gpu-bench:
 # Everything is read again, so that no warning is lost; nothing is fetched.
 docs: $(READY)
 	$(PY) -m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs build/docs
+
+# In Chromium, without a window, and with axe-core, which npm fetches: widths, contrast, keyboard, search.
+site-check: docs
+	npm install --silent --no-audit --no-fund --prefix build/axe axe-core@4.14.1
+	$(PY) tools/site_check.py
 
 lint: $(READY)
 	$(PY) tools/lint.py
