@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/ready
+FOR_DEMO := $(VENV)/demo
 
-.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs lint format asan ubsan tsan leaks perturb \
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs site-check lint format asan ubsan tsan leaks perturb \
 	fuzz soak coverage matrix one-binary wheel clean
 
-demo: $(READY)
-	$(PY) -m interop experiments lltm
+demo: $(FOR_DEMO)
+	@PYTHONPATH=docs $(PY) -P -m experiments.lltm.demo
 
 # Files go to workers in the order in which tests/conftest.py sorts them: what takes long begins first. There is one
 # worker more than processors, because tests wait for processes that they start, and for one another's builds.
@@ -41,6 +42,11 @@ gpu-bench:
 # Everything is read again, so that no warning is lost; nothing is fetched.
 docs: $(READY)
 	$(PY) -m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs build/docs
+
+# In Chromium, without a window, and with axe-core, which npm fetches: widths, contrast, keyboard, search.
+site-check: docs
+	npm install --silent --no-audit --no-fund --prefix build/axe axe-core@4.14.1
+	$(PY) tools/site_check.py
 
 lint: $(READY)
 	$(PY) tools/lint.py
@@ -94,7 +100,10 @@ BUILT_FROM := $(shell find csrc interop/*.pyx interop/abi interop/build interop/
 	interop/errors.py interop/paths.py interop/toolchain.py -type f ! -name '*.pyc')
 
 $(READY): $(wildcard requirements/*.txt) setup.py pyproject.toml $(BUILT_FROM)
-	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --requirement requirements/dev.txt
-	$(PY) -m pip install --quiet --no-build-isolation --no-deps --editable .
-	touch $@
+	@$(PYTHON) tools/set_up.py $(VENV) requirements/dev.txt
+	@touch $(FOR_DEMO) $@
+
+# The same with fewer packages; what is missing for the other targets is added when one of them is called.
+$(FOR_DEMO): requirements/build.txt requirements/demo.txt setup.py pyproject.toml $(BUILT_FROM)
+	@$(PYTHON) tools/set_up.py $(VENV) requirements/demo.txt
+	@touch $@

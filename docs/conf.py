@@ -33,6 +33,8 @@ extensions = [
     "lexers",
     "default_role",
     "folding",
+    "reading",
+    "search_first",
 ]
 exclude_patterns = ["extensions", "upstream", "**/__pycache__"]
 
@@ -60,6 +62,7 @@ napoleon_preprocess_types = True
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"  # a class stands above its methods
 
 # Every reference must lead somewhere, but for these.
 nitpicky = True
@@ -77,8 +80,10 @@ html_title = f"torch-interop {release}"
 html_favicon = "static/icon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
+html_scaled_image_link = False  # it would be a link in a link in the table of experiments
 # Neither prompts nor what a command prints is copied; a block of Python without prompts is copied as it is.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int | None:
     if not (DOCS / "experiments" / "harness").is_dir():
         raise CommandError(
             "the experiments are not part of an installed package: run them in a checkout of torch-interop, "
-            "where `make demo` prepares everything"
+            "where `make .venv/ready` prepares everything"
         )
     if str(DOCS) not in sys.path:
         sys.path.insert(0, str(DOCS))

@@ -1,7 +1,9 @@
 """The blocks of code in a page of the documentation, for the tests that run them."""
 
+import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from conftest import TESTS
 
@@ -23,6 +25,18 @@ class Block:
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}, {self.language or 'no language'}"
+
+
+def cells(notebook: Path) -> list[dict]:
+    """The cells of a notebook."""
+    return json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+
+
+def text_of(page: Path) -> str:
+    """The Markdown of a page: of a notebook, that of its cells."""
+    if page.suffix != ".ipynb":
+        return page.read_text(encoding="utf-8")
+    return "\n\n".join("".join(cell["source"]) for cell in cells(page) if cell["cell_type"] == "markdown")
 
 
 def blocks(page: str) -> list[Block]:

@@ -6,14 +6,17 @@ a warning and needs no network.
 
 import ast
 import html.parser
+import importlib
 import importlib.util
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from doc_blocks import DOCS, ROOT, blocks
+from doc_blocks import DOCS, ROOT, blocks, text_of
+from search_words import WORDS
 
 import interop
 import interop.build
@@ -25,7 +28,8 @@ GUIDES = [
     *(f"docs/{path.relative_to(DOCS)}" for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("from/*.md")])),
 ]
 EXPERIMENTS = [str(path.relative_to(ROOT)) for path in sorted((DOCS / "experiments").glob("*/README.md"))]
-OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "docs/experiments/index.md"]
+OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "docs/experiments/index.md", "docs/tutorials/index.md"]
+TUTORIALS = [str(path.relative_to(ROOT)) for path in sorted((DOCS / "tutorials").glob("*.ipynb"))]
 
 # Which test runs all blocks of a language in a page. A block that nobody runs has the comment
 # `<!-- not run: reason -->` in the line above it.
@@ -141,16 +145,15 @@ def prose(page):
 
 def anchors(page):
     """Those that GitHub, and MyST with it, give to the headings of a page."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS])
+@pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS, *TUTORIALS])
 def test_links_lead_somewhere(page):
     """Where GitHub shows the page, too: as relative paths to files of the checkout. Sphinx looks at its own."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text_of(ROOT / page), flags=re.DOTALL | re.MULTILINE)
     for target in [*LINK.findall(text), *IMAGE.findall(text)]:
         if target.startswith("https://"):
             continue
@@ -283,6 +286,26 @@ class Page(html.parser.HTMLParser):
         self.text.append(data)
 
 
+def searched(index, text):
+    """The pages with all words of `text`, as Sphinx's search looks them up, and those of objects that are called so."""
+    stem = importlib.import_module("sphinx.search.en").SearchEnglish({}).stem
+    found = []
+    for word in re.findall(r"\w+", text.lower()):
+        pages = [index[table].get(form, []) for table in ("terms", "titleterms") for form in (word, stem(word))]
+        found.append({page for some in pages for page in ([some] if isinstance(some, int) else some)})
+    result = set.intersection(*found)
+    for inside, objects in index["objects"].items():
+        result |= {page for page, *_, name in objects if text in f"{inside}.{name}".lower()}
+    return {index["docnames"][page] for page in result}
+
+
+def weight(path):
+    """Kilobytes of a page and of the styles and scripts that it loads."""
+    files = {path.parent / re.sub(r"[?#].*", "", url) for url in Page(path).loaded}
+    loaded = [file for file in files if file.suffix in {".css", ".js"}]
+    return round(sum(file.stat().st_size for file in (path, *loaded)) / 1000)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, built as `make docs` does."""
@@ -315,6 +338,21 @@ class TestSite:
         for path in set(DOCS.rglob("*.md")) - {for_cython}:
             assert f'"{path.relative_to(DOCS).with_suffix("")}"' in index
 
+    def test_what_readers_type_is_found(self, site):
+        """In the index that the search reads; `make site-check` sees which results come first."""
+        text = (site / "searchindex.js").read_text(encoding="utf-8")
+        index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+        assert len(WORDS) >= 20
+        lost = {word: page for word, page in WORDS.items() if page not in searched(index, word)}
+        assert not lost, f"the search finds no such page: {lost}"
+        assert searched(index, "nonesuch") == set()
+
+    def test_no_page_is_heavy(self, site):
+        """With its styles and scripts, and without its pictures."""
+        weights = {path.relative_to(site): weight(path) for path in site.rglob("*.html")}
+        heavy = {str(path): kilobytes for path, kilobytes in weights.items() if kilobytes > 300}
+        assert not heavy, f"kilobytes: {heavy}"
+
     def test_every_public_name_has_its_place(self, site):
         text = (site / "api.html").read_text(encoding="utf-8")
         names = [f"interop.{name}" for name in interop.__all__ if name != "__version__"]
@@ -334,6 +372,63 @@ class TestSite:
         pictures = [page.parent / path for path in loaded if "_images" in path]
         assert len(pictures) >= len(list((DOCS / "experiments").glob("*/results/*.json")))
         assert all(path.exists() for path in pictures)
+
+
+UNAVAILABLE = 77
+PAGES = ["index.html", "api.html", "start.html", "search.html", "experiments/index.html", "tutorials/first-module.html"]
+
+WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body><article>
+<h1>Wrong</h1>
+<p style="color: #ccc; background: #fff">Hardly seen.</p>
+<p style="width: 900px">Too wide.</p>
+<p style="width: 100px; overflow-x: auto"><span style="display: block; width: 300px">Scrolls.</span></p>
+<pre style="width: 100px; overflow-x: auto">Code may scroll, if the keyboard reaches it.</pre>
+<button style="outline: none">No outline</button> <img src="none.png">
+</article></body></html>
+"""
+
+
+def check(*arguments):
+    """Exit status and lines of the tool; skips the test where it has no browser or no axe-core."""
+    command = [sys.executable, ROOT / "tools" / "site_check.py", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800)
+    if done.returncode == UNAVAILABLE:
+        pytest.skip(f"{done.stderr.strip()}; `make site-check` fetches axe-core")
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+class TestBrowser:
+    """`make site-check`: what the tool finds is shown on a page that has all of it."""
+
+    @pytest.mark.slow
+    def test_pages_of_each_kind_and_the_search(self, site):
+        status, lines = check("--site", site, "--search", *PAGES)
+        assert (status, lines) == (0, [f"site-check: {len(PAGES)} pages, no findings"])
+
+    @pytest.mark.slow
+    def test_what_is_wrong_is_found(self, tmp_path):
+        (tmp_path / "wrong.html").write_text(WRONG)
+        status, lines = check("--site", tmp_path, "wrong.html")
+        text = "\n".join(lines)
+        assert status == 1
+        assert "wrong.html: at 400 pixels the page scrolls sideways: p. Too wide." in lines
+        assert "wrong.html: at 800 pixels the page scrolls sideways: p. Too wide." in lines
+        assert "at 1280 pixels the page scrolls" not in text
+        assert "wrong.html: at 1280 pixels this scrolls sideways: p." in lines
+        assert "color-contrast" in text
+        assert "scrollable-region-focusable" in text
+        assert "image-alt" in text
+        assert "wrong.html: the focus does not show: button. No outline" in lines
+
+    def test_what_is_missing_is_named(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.delenv("CHROMIUM", raising=False)
+        command = [sys.executable, ROOT / "tools" / "site_check.py", "--axe", tmp_path / "axe.min.js"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (UNAVAILABLE, "")
+        said = f"there is no Chromium, on PATH or named by CHROMIUM and no axe-core in {tmp_path}/axe.min.js"
+        assert done.stderr == f"site-check: {said}\n"
 
 
 def test_every_promise_is_held_by_a_test():

@@ -53,7 +53,7 @@ def lltm():
 def without_torch_compile(lltm, monkeypatch):
     """The cell in Python stands for that of torch.compile, which compiles for each size and dtype."""
     classes = lltm.ways.classes()
-    monkeypatch.setattr(lltm.ways, "classes", lambda: classes | {"torch.compile": classes["Python"]})
+    monkeypatch.setattr(lltm.ways, "classes", lambda *_: classes | {"torch.compile": classes["Python"]})
 
 
 @pytest.fixture(scope="session", params=["cell_cpp", "cell_cython"])
@@ -100,7 +100,7 @@ class TestCommandLine:
         ],
     )
     def test_wrong_arguments_are_one_line_and_status_2(self, interop, monkeypatch, arguments, message):
-        monkeypatch.setattr(building, "is_built", lambda _: pytest.fail("it went on to compile"))
+        monkeypatch.setattr(building, "is_built", lambda *_: pytest.fail("it went on to compile"))
         status, out, error = interop(*arguments)
         assert (status, out) == (2, "")
         assert error.startswith("error: ")
@@ -129,7 +129,7 @@ class TestCommandLine:
         assert status == 1
         assert error.count("\n") == 1
         assert "checkout" in error
-        assert "make demo" in error
+        assert "make .venv/ready" in error
 
     def test_a_missing_package_is_named(self, interop, monkeypatch):
         monkeypatch.setitem(sys.modules, "rich.console", None)
@@ -269,7 +269,7 @@ class TestCells:
                 new_h, new_c = super().forward(x, h, c)
                 return new_h + 1e-3 * (len(x) > 32), new_c
 
-        monkeypatch.setattr(lltm.ways, "classes", lambda: classes | {"Cython fused": Wrong})
+        monkeypatch.setattr(lltm.ways, "classes", lambda *_: classes | {"Cython fused": Wrong})
         monkeypatch.setattr(lltm.model, "train", lambda *_: pytest.fail("it trains"))
         monkeypatch.setattr(lltm.timing, "measure", lambda *_: pytest.fail("it times"))
         with pytest.raises(CommandError, match=r"Cython fused disagrees with Python at batch 64, .*: h' by 1"):
@@ -287,7 +287,7 @@ class TestCells:
             backward=lambda *a: off(right.backward(*a), wrong - 2),
         )
         classes = lltm.ways.classes() | {"Cython": lltm.cell_native.native_cell(kernels)}
-        monkeypatch.setattr(lltm.ways, "classes", lambda: classes)
+        monkeypatch.setattr(lltm.ways, "classes", lambda *_: classes)
         with pytest.raises(CommandError, match="Cython disagrees with Python at .*: " + lltm.agreement.NAMES[wrong]):
             lltm.agreement.check(BATCH, FEATURES, STATE)
 
@@ -527,7 +527,7 @@ class TestLltmTimes:
                 seen.append(torch.get_num_threads())
                 return super().forward(x, h, c)
 
-        monkeypatch.setattr(lltm.ways, "classes", lambda: dict.fromkeys(lltm.ways.WAYS, Observed))
+        monkeypatch.setattr(lltm.ways, "classes", lambda *_: dict.fromkeys(lltm.ways.WAYS, Observed))
         before = torch.get_num_threads()
         for threads in (1, 2):
             seen.clear()

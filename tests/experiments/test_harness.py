@@ -145,7 +145,7 @@ class TestDriver:
         assert results.destination("lltm-cuda", True, "NVIDIA H100 80GB HBM3").name == "nvidia-h100-80gb-hbm3.json"
 
 
-OF_NO_ACCOUNT = ("README.md", "report.py", "results/there.json")
+OF_NO_ACCOUNT = ("README.md", "demo.py", "report.py", "results/there.json")
 """What lies in the folder of an experiment and measures nothing."""
 
 

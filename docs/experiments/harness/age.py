@@ -25,7 +25,7 @@ def note(name: str, machine: str, result: dict, measured: Sequence[str]) -> str:
         since = _log("-1", "--format=%H", "--", f"{folder}/results/{machine}.json")
     if not since:
         return ""
-    not_measured = [f":(exclude){folder}/{other}" for other in ("README.md", "report.py", "results")]
+    not_measured = [f":(exclude){folder}/{other}" for other in ("README.md", "demo.py", "report.py", "results")]
     commits = _log("--format=%h of %cs", "--no-merges", f"{since}..HEAD", "--", folder, *measured, *not_measured)
     if not commits:
         return ""

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +27,7 @@ __all__ = [
     "BUILD",
     "FLAGS",
     "LOOP_FLAGS",
+    "MODULES",
     "TOOLS",
     "build",
     "build_once",
@@ -45,23 +47,30 @@ LOOP_FLAGS = [*CXX_FLAGS, "-O3", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 TOOLS = {"nanobind": "nanobind", "tvm_ffi": "apache-tvm-ffi", "cffi": "cffi"}
 """Packages whose headers an experiment may be compiled with, and the distributions that they come in."""
 
+MODULES = "EXPERIMENT_MODULES"
+"""The environment variable that names the modules to build, with blanks between; all of them if it is not set."""
+
 _VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 """What setuptools and Ninja take compilers and flags from."""
 
-_NOT_LOADED = {"report.py", "run.py"}
+_NOT_LOADED = {"demo.py", "report.py", "run.py"}
 """Those Python files of an experiment that no setup.py has to do with: a change there compiles nothing again."""
 
 _ERROR = re.compile(r"\berror: |^(?!performance hint: |warning: ).*\.pyx:\d+:\d+: ")  # of the compiler, of Cython
 
 
-def build(name: str) -> None:
-    """Compile the extensions of the experiment `name`, unless they are there and up to date."""
+def build(name: str, modules: Sequence[str] = ()) -> None:
+    """Compile the extensions of the experiment `name`, unless they are there and up to date.
+
+    Only those `modules`, if there are any; its setup.py must then read `MODULES`.
+    """
     folder, work = FOLDER / name, BUILD / name
     with locked(work / "lock"):  # `make test` and `make demo` may run beside each other
-        if is_built(name):
+        if is_built(name, modules):
             return
-        wanted, stamp = _fingerprint(folder), _stamp(name)
-        stamp.unlink(missing_ok=True)  # a build that fails half-way leaves files that no stamp vouches for
+        wanted, stamp = _fingerprint(folder), _stamp(name, modules)
+        for old in stamp.parent.glob("stamp*"):
+            old.unlink()  # a build that fails half-way leaves files that no stamp vouches for
         # --force: setuptools looks at the sources only and not at headers. Ninja still compiles only what changed.
         command = [sys.executable, "setup.py", "build_ext", "--force"]
         command += ["--build-temp", str(work / "objects"), "--build-lib", str(work / "lib")]
@@ -69,7 +78,7 @@ def build(name: str) -> None:
             done = subprocess.run(
                 command,
                 cwd=folder,
-                env=os.environ | variables() | mark,
+                env=os.environ | variables() | mark | ({MODULES: " ".join(modules)} if modules else {}),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -84,17 +93,17 @@ def build(name: str) -> None:
         stamp.write_text(wanted)
 
 
-def build_once(name: str, how_long: str) -> None:
+def build_once(name: str, how_long: str, modules: Sequence[str] = ()) -> None:
     """`build`, and say meanwhile that it goes on."""
-    if not is_built(name):
+    if not is_built(name, modules):
         with waiting(f"compiling the modules, once: {how_long}"):
-            build(name)
+            build(name, modules)
 
 
-def is_built(name: str) -> bool:
+def is_built(name: str, modules: Sequence[str] = ()) -> bool:
     """Whether `build` has nothing to do."""
-    stamp = _stamp(name)
-    return stamp.exists() and stamp.read_text() == _fingerprint(FOLDER / name)
+    stamps = [stamp for stamp in {_stamp(name), _stamp(name, modules)} if stamp.exists()]
+    return bool(stamps) and _fingerprint(FOLDER / name) in [stamp.read_text() for stamp in stamps]
 
 
 def tool_version(package: str) -> str | None:
@@ -123,9 +132,9 @@ def native_path(name: str, module: str) -> Path:
     return next((path for path in paths if path.exists()), paths[0])
 
 
-def _stamp(name: str) -> Path:
+def _stamp(name: str, modules: Sequence[str] = ()) -> Path:
     """The file with the fingerprint of what was built; it lies with the modules, and so goes when they go."""
-    return BUILD / name / "lib" / "stamp"
+    return BUILD / name / "lib" / "-".join(["stamp", *modules])
 
 
 def _fingerprint(folder: Path) -> str:

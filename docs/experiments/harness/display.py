@@ -1,6 +1,6 @@
 """Shows what an experiment does: live progress on a terminal, plain lines elsewhere."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from experiments.harness import tables
 
-__all__ = ["console", "progress", "say", "show", "waiting"]
+__all__ = ["console", "progress", "race", "say", "show", "waiting"]
 
 console = Console(highlight=False)
 if not console.is_terminal:
@@ -51,16 +51,44 @@ def progress(text: str, total: int, lines: int = 10) -> Iterator[Callable[..., N
 
         yield plain
         return
-    columns = (
+    with _bars() as bar:
+        task = bar.add_task(text, total=total, detail="")
+        yield lambda detail="", steps=1: bar.update(task, advance=steps, detail=detail)
+
+
+@contextmanager
+def race(text: str, names: Sequence[str], total: int, lines: int = 8) -> Iterator[Callable[[str, str], None]]:
+    """Show how far works of these `names` are, `total` steps each, a bar for each.
+
+    Call what it gives after each step, with the name and a few words. Elsewhere than on a terminal there are no more
+    than so many `lines`.
+    """
+    if console.is_terminal:
+        with _bars() as bars:
+            tasks = {name: bars.add_task(name, total=total, detail="") for name in names}
+            yield lambda name, detail: bars.update(tasks[name], advance=1, detail=detail)
+        return
+    done = dict.fromkeys(names, 0)
+
+    def plain(name: str, detail: str) -> None:
+        before = sum(done.values()) * lines // (total * len(names))
+        done[name] += 1
+        if sum(done.values()) * lines // (total * len(names)) > before:
+            said = ", ".join(f"{other} {steps}/{total}" for other, steps in done.items())
+            say(f"{text}: {said}; {name} has {detail}")
+
+    yield plain
+
+
+def _bars() -> Progress:
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[detail]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+        console=console,
     )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(text, total=total, detail="")
-        yield lambda detail="", steps=1: bar.update(task, advance=steps, detail=detail)
 
 
 def show(table: tables.Table) -> None:

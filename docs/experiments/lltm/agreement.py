@@ -1,12 +1,14 @@
 """Checks that all forms of the cell compute the same, forward and backward."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from interop.cli import CommandError
 
 from .cell import Cell
-from .ways import same_cells
+from .ways import WAYS, same_cells
 
 NAMES = ("h'", "c'", "grad x", "grad h", "grad c", "grad weight", "grad bias")
 
@@ -15,12 +17,12 @@ NAMES = ("h'", "c'", "grad x", "grad h", "grad c", "grad weight", "grad bias")
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-13}
 
 
-def check(batch: int, features: int, state: int) -> dict[str, dict[str, float]]:
+def check(batch: int, features: int, state: int, wanted: Sequence[str] = WAYS) -> dict[str, dict[str, float]]:
     """The largest difference of each way from Python, by dtype; CommandError if one is too large."""
     sizes = f"batch {batch}, features {features}, state {state}"
     differences = {}
     for dtype, tolerance in TOLERANCE.items():
-        cells = same_cells(features, state, dtype=dtype)
+        cells = same_cells(features, state, wanted, dtype=dtype)
         arguments = inputs(batch, features, state, dtype)
         expected = evaluate(cells["Python"], arguments)
         differences[str(dtype).removeprefix("torch.")] = {

@@ -29,6 +29,22 @@ class CharacterModel(nn.Module):
         return self.head(torch.stack(states))
 
 
+def optimizer(model: CharacterModel, rate: float = 3e-3) -> torch.optim.Optimizer:
+    """What changes the parameters of `model`."""
+    return torch.optim.Adam(model.parameters(), rate)
+
+
+def step(model: CharacterModel, by: torch.optim.Optimizer, batch: Tensor) -> float:
+    """Learn one batch, as from `data.Text.batches`; the loss in nats per character."""
+    loss = functional.cross_entropy(model(batch[:-1]).flatten(0, 1), batch[1:].flatten())
+    by.zero_grad()
+    loss.backward()
+    # Without a forget gate c can grow along the sequence, and its gradients with it.
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    by.step()
+    return loss.item()
+
+
 def train(
     models: dict[str, CharacterModel], batches: Iterable[Tensor], shown: Callable[[str], None], rate: float = 3e-3
 ) -> dict[str, list[float]]:
@@ -50,16 +66,10 @@ def train(
     dict
         The loss of each model at each step, in nats per character.
     """
-    optimizers = {name: torch.optim.Adam(model.parameters(), rate) for name, model in models.items()}
+    optimizers = {name: optimizer(model, rate) for name, model in models.items()}
     losses = {name: [] for name in models}
     for batch in batches:
         for name, model in models.items():
-            loss = functional.cross_entropy(model(batch[:-1]).flatten(0, 1), batch[1:].flatten())
-            optimizers[name].zero_grad()
-            loss.backward()
-            # Without a forget gate c can grow along the sequence, and its gradients with it.
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizers[name].step()
-            losses[name].append(loss.item())
+            losses[name].append(step(model, optimizers[name], batch))
         shown("  ".join(f"{name} {values[-1]:.3f}" for name, values in losses.items()))
     return losses

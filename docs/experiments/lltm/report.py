@@ -158,7 +158,7 @@ def draw(result: dict, path: Path) -> None:
     parts = figure.subplot_mosaic([["losses", "times"], ["sizes", "sizes"]], height_ratios=[1.1, 1])
     _draw_losses(parts["losses"], result["training"])
     shapes, count, times = cases(result)[0]
-    _draw_times(parts["times"], times, f"One call at {shapes} on {count}, median and quartiles")
+    draw_times(parts["times"], times, f"One call at {shapes} on {count}, median and quartiles")
     _draw_sizes(parts["sizes"], cases(result))
     # One legend for all, below them: within the axes it would hide a bar or a number.
     handles, labels = parts["times"].get_legend_handles_labels()
@@ -175,18 +175,20 @@ def _draw_losses(axes, run: dict) -> None:
     steps = range(1, run["steps"] + 1)
     for index, way in enumerate(WAYS):
         width = 8 * 0.72**index
-        axes.plot(steps, _trailing_mean(run["losses"][way]), color=COLOURS[way], label=way, linewidth=width, alpha=0.8)
+        axes.plot(steps, trailing_mean(run["losses"][way]), color=COLOURS[way], label=way, linewidth=width, alpha=0.8)
     axes.set_xlabel("step")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(f"loss, nats per character (mean of {SMOOTH} steps)")
     plots.plain(axes, f"The models learn {run['text']}", "both")
 
 
-def _draw_times(axes, times: dict, title: str) -> None:
+def draw_times(axes, times: dict, title: str) -> None:
+    """Plot the microseconds of forward and backward of each way that was timed."""
     kinds = ("forward", "backward")
-    width = 0.86 / len(WAYS)
-    for index, way in enumerate(WAYS):
-        places = [kind + (index - (len(WAYS) - 1) / 2) * width for kind in range(len(kinds))]
+    ways = [way for way in WAYS if way in times["both"]]
+    width = 0.86 / len(ways)
+    for index, way in enumerate(ways):
+        places = [kind + (index - (len(ways) - 1) / 2) * width for kind in range(len(kinds))]
         medians = [times[kind][way]["median"] for kind in kinds]
         spread = plots.spread([times[kind][way] for kind in kinds])
         bars = axes.bar(
@@ -235,7 +237,7 @@ def _mark_products(axes, times: list[float]) -> None:
         axes.hlines(time, place - 0.45, place + 0.45, "#222222", ":", label=label)
 
 
-def _trailing_mean(values: list[float]) -> list[float]:
+def trailing_mean(values: list[float]) -> list[float]:
     """Each value with the SMOOTH - 1 before it: batches differ more than the ways do."""
     windows = (values[max(0, end - SMOOTH) : end] for end in range(1, len(values) + 1))
     return [sum(window) / len(window) for window in windows]

@@ -1,6 +1,6 @@
 """Measures one forward and one backward of each cell."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch.utils.benchmark import Timer, set_torch_threads
@@ -8,7 +8,7 @@ from torch.utils.benchmark import Timer, set_torch_threads
 from experiments.harness.calls import summary
 
 from .agreement import inputs
-from .ways import same_cells
+from .ways import WAYS, same_cells
 
 WHAT = {
     # As in training: the graph is recorded.
@@ -28,7 +28,14 @@ PRODUCTS["both"] = "; ".join(PRODUCTS.values())
 
 
 def measure(
-    batch: int, features: int, state: int, threads: int, rounds: int, seconds: float, shown: Callable[[str], None]
+    batch: int,
+    features: int,
+    state: int,
+    threads: int,
+    rounds: int,
+    seconds: float,
+    shown: Callable[[str], None],
+    wanted: Sequence[str] = WAYS,
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Time each way in turn, `rounds` times, so that a machine that slows down does so for all of them.
 
@@ -44,6 +51,8 @@ def measure(
         About how long a block lasts.
     shown
         Called after each round.
+    wanted
+        The ways to time.
 
     Returns
     -------
@@ -53,7 +62,7 @@ def measure(
     """
     # Already here, and not only by the timers: torch.compile writes code for the number of threads that it finds.
     with set_torch_threads(threads):
-        return _medians(_blocks(_timers(batch, features, state, threads), rounds, seconds, shown))
+        return _medians(_blocks(_timers(batch, features, state, threads, wanted), rounds, seconds, shown))
 
 
 def _blocks(
@@ -76,7 +85,7 @@ def _medians(times: dict[tuple[str, str], list[float]]) -> dict[str, dict[str, d
     return result
 
 
-def _timers(batch: int, features: int, state: int, threads: int) -> dict[tuple[str, str], Timer]:
+def _timers(batch: int, features: int, state: int, threads: int, wanted: Sequence[str]) -> dict[tuple[str, str], Timer]:
     """A timer for each thing to time and each way, the ways next to one another."""
     arguments = inputs(batch, features, state)
     gradients = [torch.randn(batch, state), torch.randn(batch, state)]
@@ -92,7 +101,7 @@ def _timers(batch: int, features: int, state: int, threads: int) -> dict[tuple[s
     for what, statement in PRODUCTS.items():
         timers[what, "products"] = Timer(statement, globals=variables, num_threads=threads)
     for what, statement in WHAT.items():
-        for way, cell in same_cells(features, state).items():
+        for way, cell in same_cells(features, state, wanted).items():
             variables = {
                 "cell": cell,
                 "inputs": arguments,

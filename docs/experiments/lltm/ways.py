@@ -1,9 +1,10 @@
 """The forms of the cell, by the names that tables, plots and results call them."""
 
+from collections.abc import Sequence
+
 from experiments.harness import building
 
 from .cell import Cell
-from .cell_compiled import CompiledCell
 from .cell_native import native_cell
 from .cell_python import PythonCell
 from .cell_registered import registered_cell
@@ -11,19 +12,32 @@ from .cell_registered import registered_cell
 NAME = "lltm"
 WAYS = ("Python", "torch.compile", "C++", "Cython", "Cython op", "Cython fused")
 
+MODULES = {"C++": "cell_cpp", "Cython": "cell_cython", "Cython op": "cell_op", "Cython fused": "cell_fused"}
+"""The compiled ones, and the module of each."""
 
-def classes() -> dict[str, type[Cell]]:
-    """The class of each way. The native ones must have been built."""
-    for module in ("cell_op", "cell_fused"):
-        building.native(NAME, module)  # registers its operators
-    cpp, cython = (native_cell(building.native(NAME, module)) for module in ("cell_cpp", "cell_cython"))
-    found = (PythonCell, CompiledCell, cpp, cython, registered_cell("cell"), registered_cell("fused"))
-    return dict(zip(WAYS, found, strict=True))
+OPERATORS = {"Cython op": "cell", "Cython fused": "fused"}
+"""Those that are operators of torch, as ``torch.ops.lltm.NAME``."""
 
 
-def same_cells(features: int, state: int, **options) -> dict[str, Cell]:
-    """A cell of each way, all with the same parameters."""
-    cells = {way: cell(features, state, **options) for way, cell in classes().items()}
+def classes(wanted: Sequence[str] = WAYS) -> dict[str, type[Cell]]:
+    """The class of each way that is `wanted`. The modules of these, see `MODULES`, must have been built."""
+    return {way: _class(way) for way in wanted}
+
+
+def _class(way: str) -> type[Cell]:
+    if way == "Python":
+        return PythonCell
+    if way == "torch.compile":
+        from .cell_compiled import CompiledCell  # here, because it imports torch's compiler, which takes seconds
+
+        return CompiledCell
+    module = building.native(NAME, MODULES[way])  # which registers its operator, if it has one
+    return registered_cell(OPERATORS[way]) if way in OPERATORS else native_cell(module)
+
+
+def same_cells(features: int, state: int, wanted: Sequence[str] = WAYS, **options) -> dict[str, Cell]:
+    """A cell of each way that is `wanted`, all with the same parameters."""
+    cells = {way: cell(features, state, **options) for way, cell in classes(wanted).items()}
     for cell in cells.values():
         cell.load_state_dict(cells["Python"].state_dict())
     return cells

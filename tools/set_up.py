@@ -1,0 +1,73 @@
+"""Sets up an environment with this package for `make`: ``set_up.py VENV REQUIREMENTS``.
+
+It runs under the Python that the environment is for, in which nothing is installed. Each step is a line that says about
+how long it takes; what the commands print goes into a log, which is shown if one of them fails.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOG = ROOT / "build" / "set-up.log"
+OLDEST = (3, 11)
+SHOWN = 20
+"""How many lines of the log a failure shows."""
+
+# On two cores, with pip's cache filled.
+HOW_LONG = {"demo.txt": "half a minute", "dev.txt": "a minute or two"}
+
+
+def main(venv: Path, requirements: Path) -> int:
+    """Make `venv` with `requirements` and this package in it; the exit status."""
+    if sys.version_info < OLDEST:
+        found, oldest = (".".join(map(str, version[:2])) for version in (sys.version_info, OLDEST))
+        print(f"error: Python {oldest} or newer is needed, and this is {found}; name another: make PYTHON=python3.12")
+        return 1
+    python = str(venv / "bin" / "python")
+    pip = [python, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "--progress-bar=off"]
+    length = HOW_LONG.get(requirements.name, "some minutes")
+    steps = [
+        (f"packages of {requirements}: {length}, and longer if torch must be fetched", [*pip, "-r", str(requirements)]),
+        ("compiling torch-interop: half a minute", [*pip, "--no-build-isolation", "--no-deps", "--editable", "."]),
+    ]
+    if not Path(python).exists():
+        steps.insert(0, (f"an environment in {venv}: some seconds", [sys.executable, "-m", "venv", str(venv)]))
+    LOG.parent.mkdir(exist_ok=True)
+    LOG.write_bytes(b"")
+    for number, (text, command) in enumerate(steps, 1):
+        status = run(f"{number}/{len(steps)} {text}", command)
+        if status:
+            lines = LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-SHOWN:]
+            print("\n".join(lines))
+            print(f"error: {' '.join(command)} failed with exit status {status} (all of it: {LOG})")
+            return 1
+    return 0
+
+
+def run(text: str, command: list[str]) -> int:
+    """Run `command`, and print `text` with the seconds that it took; on a terminal they are counted meanwhile."""
+    live = sys.stdout.isatty()
+    begin = time.monotonic()
+    print(text, end="" if live else "\n", flush=True)
+    with LOG.open("ab") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        with process:
+            while True:
+                try:
+                    status = process.wait(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    if live:
+                        print(f"\r{text} ... {time.monotonic() - begin:.0f} s", end="", flush=True)
+    said = f"{'done' if status == 0 else 'failed'} after {time.monotonic() - begin:.0f} s"
+    print(f"\r{text} ... {said}" if live else f"    {said}", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    except KeyboardInterrupt:
+        sys.exit("interrupted")

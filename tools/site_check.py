@@ -1,0 +1,273 @@
+"""``make site-check``: reads the built site as its readers do, in Chromium without a window.
+
+At three widths, nothing but code and tables scrolls sideways. In light and in dark colours, axe-core finds nothing
+wrong with contrast, names and the keyboard. The focus goes on with each press of Tab, and shows where it is. The search
+finds what readers type. It prints a line for each finding.
+
+Chromium is the one on PATH, or that of the environment variable CHROMIUM. `make site-check` fetches axe-core with npm.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests" / "docs"))
+
+from search_words import WORDS  # noqa: E402
+
+SITE = ROOT / "build" / "docs"
+AXE = ROOT / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+WIDTHS = (400, 800, 1280)
+HEIGHT = 900
+UNAVAILABLE = 77
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+FIRST = 10
+"""How many of the results a reader looks at."""
+
+SIDEWAYS = """
+(() => {
+  const wide = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= wide) return [];
+  const scrolls = (node) => node && node !== document.body && node !== document.documentElement &&
+    (/auto|scroll|hidden|clip/.test(getComputedStyle(node).overflowX) || scrolls(node.parentElement));
+  return [...document.body.querySelectorAll("*")]
+    .filter((node) => node.getBoundingClientRect().right > wide + 1 && !scrolls(node.parentElement))
+    .map((node) => `${node.tagName.toLowerCase()}.${node.className} ${(node.textContent || "").trim().slice(0, 40)}`);
+})()
+"""
+
+ELSE_SCROLLS = """
+[...document.querySelectorAll("article *")]
+  .filter((node) => /auto|scroll/.test(getComputedStyle(node).overflowX) && node.scrollWidth > node.clientWidth + 1)
+  .filter((node) => !node.closest("pre, .highlight, table, .table-wrapper, .math"))
+  .map((node) => `${node.tagName.toLowerCase()}.${node.className}`)
+"""
+
+# What readers meet: contrast, names, order, and all that a keyboard has to reach.
+AXE_RUN = """
+axe.run(document, {runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "cat.keyboard"]},
+                   resultTypes: ["violations"]})
+  .then((found) => found.violations.map((one) => ({
+    id: one.id, help: one.help, number: one.nodes.length,
+    nodes: one.nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.any[0] ? node.any[0].message : ""}`)})))
+"""
+
+FOCUS = """
+(() => {
+  const node = document.activeElement;
+  if (!node || node === document.body) return null;
+  const box = node.getBoundingClientRect(), style = getComputedStyle(node);
+  const beside = node.labels && node.labels[0] ? getComputedStyle(node.labels[0]) : style;
+  return {
+    what: `${node.localName}.${node.className} ${(node.textContent || node.name || "").trim().slice(0, 30)}`,
+    seen: box.width > 0 && box.height > 0 && style.visibility !== "hidden",
+    shown: [style, beside].some((one) => one.outlineStyle !== "none" || one.boxShadow !== "none"),
+  };
+})()
+"""
+
+RESULTS = """
+[...document.querySelectorAll("#search-results ul.search > li > a")].map((link) => link.getAttribute("href"))
+"""
+
+DESCRIPTORS = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+"""A program that becomes another one, which takes commands from descriptor 3 and answers to 4, as Chromium does."""
+
+
+class Browser:
+    """Chromium without a window, with one page, spoken to by its DevTools protocol through a pair of pipes."""
+
+    def __init__(self, command: str, folder: str):
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        # Copies lie above 3 and 4, so neither is in the other's way.
+        given = [fcntl.fcntl(number, fcntl.F_DUPFD, 10) for number in (to_read, to_write)]
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", DESCRIPTORS, *map(str, given)),
+                *(command, "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={folder}"),
+                *(["--no-sandbox"] if os.geteuid() == 0 else []),  # it does not start as root otherwise
+                *("--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "about:blank"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=given,
+        )
+        for number in (to_read, to_write, *given):
+            os.close(number)
+        self._number, self._rest, self._session = 0, b"", ""
+        (target,) = (one for one in self.call("Target.getTargets")["targetInfos"] if one["type"] == "page")
+        self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        self.call("Page.enable")
+
+    def close(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.wait(timeout=30)
+
+    def call(self, method: str, **parameters: object) -> dict:
+        """A command of the protocol, and its answer."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self._write, data) :]
+        for answer in self._messages():
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']['message']}")
+                return answer["result"]
+        raise RuntimeError(f"Chromium ended during {method}")
+
+    def _messages(self) -> Iterator[dict]:
+        while True:
+            while b"\0" not in self._rest:
+                more = os.read(self._read, 1 << 20)
+                if not more:
+                    return
+                self._rest += more
+            first, _, self._rest = self._rest.partition(b"\0")
+            yield json.loads(first)
+
+    def open(self, url: str) -> None:
+        """Show a page, and wait until it is loaded."""
+        self.call("Page.navigate", url=url)
+        for message in self._messages():
+            if message.get("method") == "Page.loadEventFired":
+                return
+
+    def evaluate(self, code: str) -> object:
+        """The value of an expression in JavaScript, or of its promise."""
+        result = self.call("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(json.dumps(result["exceptionDetails"])[:500])
+        return result["result"].get("value")
+
+    def width(self, pixels: int) -> None:
+        """Make the page so wide."""
+        self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=HEIGHT, deviceScaleFactor=1, mobile=False)
+
+    def colours(self, scheme: str) -> None:
+        """Ask for "light" or "dark" colours."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def press_tab(self) -> None:
+        """Press the key that takes the focus to what comes next."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+
+
+def sideways(browser: Browser) -> Iterator[str]:
+    """What makes the page that is shown scroll sideways, or scrolls in it and is neither code nor a table."""
+    for pixels in WIDTHS:
+        browser.width(pixels)
+        for what in browser.evaluate(SIDEWAYS):
+            yield f"at {pixels} pixels the page scrolls sideways: {what}"
+        for what in browser.evaluate(ELSE_SCROLLS):
+            yield f"at {pixels} pixels this scrolls sideways: {what}"
+
+
+def axe(browser: Browser, source: str) -> Iterator[str]:
+    """What axe-core finds in the page that is shown: wide in both colours, and narrow."""
+    browser.evaluate(f"{source};0")
+    for pixels, scheme in ((1280, "light"), (1280, "dark"), (400, "light")):
+        browser.width(pixels)
+        browser.colours(scheme)
+        for one in browser.evaluate(AXE_RUN):
+            where = "; ".join(one["nodes"])
+            yield f"at {pixels} pixels, {scheme}: {one['id']}, {one['help']}, {one['number']} times: {where}"
+    browser.colours("light")
+
+
+def keyboard(browser: Browser, presses: int = 40) -> Iterator[str]:
+    """Where the focus stays, is not seen or does not show, of the first so many presses of Tab."""
+    browser.width(1280)
+    seen = []
+    for _ in range(presses):
+        browser.press_tab()
+        at = browser.evaluate(FOCUS)
+        if at is None:
+            break
+        seen.append(at["what"])
+        if not at["seen"]:
+            yield f"the focus goes to what is not seen: {at['what']}"
+        elif not at["shown"]:
+            yield f"the focus does not show: {at['what']}"
+    if len(set(seen)) < min(presses, 5):
+        yield f"the focus reaches only {sorted(set(seen))}"
+
+
+def found(browser: Browser, site: Path, word: str) -> list[str]:
+    """The pages that the site's search gives for `word`, the best first."""
+    browser.open(f"{(site / 'search.html').as_uri()}?q={quote(word)}")
+    browser.evaluate(
+        "new Promise((done) => { const look = (left) => left && "
+        "!/found|match/.test((document.querySelector('.search-summary') || {}).textContent || '') "
+        "? setTimeout(() => look(left - 1), 50) : done(0); look(200); })"
+    )
+    pages = [link.partition("#")[0].partition("?")[0].removesuffix(".html") for link in browser.evaluate(RESULTS)]
+    return list(dict.fromkeys(pages))
+
+
+def searches(browser: Browser, site: Path) -> Iterator[str]:
+    """The words that do not lead to their page."""
+    for word, page in WORDS.items():
+        pages = found(browser, site, word)[:FIRST]
+        if page not in pages:
+            yield f"the search for {word!r} does not find {page} among {pages}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("pages", nargs="*", help="only these, such as start.html (default: all)")
+    parser.add_argument("--site", type=Path, default=SITE, help="what `make docs` has built")
+    parser.add_argument("--axe", type=Path, default=AXE, help="axe.min.js of axe-core")
+    parser.add_argument("--search", action="store_true", help="try the search as well where only some pages are read")
+    options = parser.parse_args()
+    command = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    needed = {"Chromium, on PATH or named by CHROMIUM": command, f"axe-core in {options.axe}": options.axe.is_file()}
+    if missing := [what for what, there in needed.items() if not there]:
+        print(f"site-check: there is no {' and no '.join(missing)}", file=sys.stderr)
+        return UNAVAILABLE
+    pages = [options.site / page for page in options.pages] or sorted(options.site.rglob("*.html"))
+    source = options.axe.read_text(encoding="utf-8")
+    number = 0
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        browser = Browser(command, folder)
+        try:
+            for page in pages:
+                browser.width(1280)
+                browser.open(page.as_uri())
+                for finding in (*sideways(browser), *axe(browser, source), *keyboard(browser)):
+                    print(f"{page.relative_to(options.site)}: {finding}", flush=True)
+                    number += 1
+            if options.search or not options.pages:
+                for finding in searches(browser, options.site):
+                    print(finding, flush=True)
+                    number += 1
+        finally:
+            browser.close()
+    print(f"site-check: {len(pages)} pages, {number or 'no'} findings")
+    return bool(number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
