@@ -4,6 +4,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include <optional>
+
 #include "node.h"
 #include "transforms.h"
 
@@ -64,7 +66,10 @@ void apply(
       forward(context, nullptr);
     } else {
       const at::AutoGradMode mode(false);
-      const c10::AutoFwGradMode tangents(c10::AutogradState::get_tls_state().get_fw_grad_mode() && !all.tangents);
+      std::optional<c10::AutoFwGradMode> tangents;
+      if (all.tangents) {
+        tangents.emplace(false);
+      }
       forward(context, nullptr);
     }
   };
