@@ -4,84 +4,81 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include <algorithm>
-#include <iterator>
+#include <optional>
 
 #include "node.h"
+#include "transforms.h"
 
 namespace interop::autograd {
 
-namespace {
-
-std::vector<at::Tensor> defined(c10::ArrayRef<Input> inputs) {
-  std::vector<at::Tensor> tensors;
-  for (const Input& input : inputs) {
-    std::copy_if(input.first, input.first + input.count, std::back_inserter(tensors), [](const at::Tensor& tensor) {
-      return tensor.defined();
-    });
-  }
-  return tensors;
-}
-
-}  // namespace
-
-bool needs_graph(const std::string& name, c10::ArrayRef<at::Tensor> inputs) {
-  bool found = false;
+Wanted wanted(const Definition& definition, c10::ArrayRef<at::Tensor> inputs) {
+  Wanted found;
   for (const at::Tensor& input : inputs) {
     if (input.defined()) {
-      TORCH_CHECK_NOT_IMPLEMENTED(
-          !input._fw_grad(0).defined(), name,
-          ": an argument has a forward gradient, and functions written in Cython have no forward-mode derivative "
-          "(jvp)");
-      found = found || input.requires_grad();
+      found.tangents = found.tangents || input._fw_grad(0).defined();
+      found.graph = found.graph || input.requires_grad();
     }
   }
-  return found && at::GradMode::is_enabled();
+  if (found.tangents) {
+    refuse_without_jvp(definition);
+  }
+  found.graph = found.graph && at::GradMode::is_enabled();
+  return found;
 }
 
 void record(
     const std::shared_ptr<const Definition>& definition,
     c10::ArrayRef<Input> inputs,
+    Wanted wanted,
     c10::function_ref<void(Context&)> forward,
     Tensors& outputs) {
   const auto node = make_node<FunctionNode>(definition, inputs);
   forward(*node);
-  node->finish(defined(inputs), outputs);
+  if (wanted.tangents) {
+    node->finish_with_tangents(inputs, outputs, wanted.graph);
+  } else {
+    node->finish(defined(inputs), outputs);
+  }
 }
 
 void apply(
     const std::shared_ptr<const Definition>& definition,
     c10::ArrayRef<Input> inputs,
-    c10::function_ref<void(Context&)> forward,
+    c10::function_ref<void(Context&, const at::Tensor*)> forward,
     Tensors& outputs) {
   // Under torch.func's transforms an operator is called once for each of them, with this key switched off. A function
   // that is called while it is on would see the transforms' own tensors and take them for ordinary ones.
   constexpr auto transforms = c10::DispatchKey::FuncTorchDynamicLayerFrontMode;
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !c10::impl::tls_is_dispatch_key_included(transforms) || c10::impl::tls_is_dispatch_key_excluded(transforms),
-      definition->name,
-      ": a function written in Cython cannot be called directly under vmap, grad and the other transforms of "
-      "torch.func; register it as an operator (torch.library define, impl and register_autograd)");
-  bool has_graph = false;
-  for (const Input& input : inputs) {
-    has_graph |= needs_graph(definition->name, {input.first, input.count});
+  const bool has_transforms = c10::impl::tls_is_dispatch_key_included(transforms);
+  if (has_transforms && !c10::impl::tls_is_dispatch_key_excluded(transforms)) {
+    apply_transformed(definition, inputs, forward, outputs);
+    return;
   }
-  const auto without_graph = [&](Context& context) {
-    if (c10::impl::tls_is_dispatch_key_included(transforms)) {
+  Wanted all;
+  for (const Input& input : inputs) {
+    const Wanted one = wanted(*definition, {input.first, input.count});
+    all = {all.graph || one.graph, all.tangents || one.tangents};
+  }
+  const auto alone = [&](Context& context) {
+    if (has_transforms) {
       // One level of transforms calls this. Others around it record graphs of their own, so the mode stays as it is.
       const at::AutoDispatchBelowAutograd below;
-      forward(context);
+      forward(context, nullptr);
     } else {
       const at::AutoGradMode mode(false);
-      forward(context);
+      std::optional<c10::AutoFwGradMode> tangents;
+      if (all.tangents) {
+        tangents.emplace(false);
+      }
+      forward(context, nullptr);
     }
   };
-  if (has_graph) {
-    record(definition, inputs, without_graph, outputs);
+  if (all) {
+    record(definition, inputs, all, alone, outputs);
     return;
   }
   ContextWithoutGraph context;
-  without_graph(context);
+  alone(context);
   context.bump_versions(definition->name, defined(inputs));
 }
 

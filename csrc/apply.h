@@ -9,18 +9,28 @@ namespace interop::autograd {
 void apply(
     const std::shared_ptr<const Definition>& definition,
     c10::ArrayRef<Input> inputs,
-    c10::function_ref<void(Context&)> forward,
+    c10::function_ref<void(Context&, const at::Tensor*)> forward,
     Tensors& outputs);
 
-// Whether a function of these inputs leaves a node. Raises if one has a forward gradient, for which there is no
-// formula.
-bool needs_graph(const std::string& name, c10::ArrayRef<at::Tensor> inputs);
+// What a call has to do besides.
+struct Wanted {
+  bool graph = false;
+  bool tangents = false;  // an input has one
 
-// Calls `forward`, which adds to `outputs` and records no graph of its own, with a new node, and makes the outputs
-// results of the node.
+  explicit operator bool() const noexcept {
+    return graph || tangents;
+  }
+};
+
+// Raises if an input has a tangent, and the function no jvp.
+Wanted wanted(const Definition& definition, c10::ArrayRef<at::Tensor> inputs);
+
+// Calls `forward`, which adds to `outputs` and records neither a graph nor tangents of its own, with a new node, and
+// makes the outputs results of the node.
 void record(
     const std::shared_ptr<const Definition>& definition,
     c10::ArrayRef<Input> inputs,
+    Wanted wanted,
     c10::function_ref<void(Context&)> forward,
     Tensors& outputs);
 

@@ -86,7 +86,8 @@ class WithGradient final : public c10::OperatorKernel {
       op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
     };
     const Flat given(last(*stack, arguments), op.schema().arguments());
-    if (!autograd::needs_graph(definition_->name, given.tensors)) {
+    const autograd::Wanted wanted = autograd::wanted(*definition_, given.tensors);
+    if (!wanted) {
       below();
       return;
     }
@@ -100,7 +101,7 @@ class WithGradient final : public c10::OperatorKernel {
     autograd::Tensors outputs;
     std::optional<Flat> made;
     autograd::record(
-        definition_, inputs,
+        definition_, inputs, wanted,
         [&](autograd::Context& context) {
           below();
           const c10::ArrayRef<c10::IValue> results = last(*stack, returns.size());

@@ -208,6 +208,7 @@ void RuntimeImpl::register_autograd(
     const Module& module,
     const std::string& name,
     const autograd::Backward& backward,
+    const autograd::Backward& jvp,
     std::vector<autograd::SetupContext> ways) {
   const std::string where = "register_autograd(\"" + name + "\")";
   registry::begin(module);
@@ -244,6 +245,7 @@ void RuntimeImpl::register_autograd(
       backward.results == autograd::any || backward.results == schema.arguments().size(), where,
       ": the operator takes ", schema.arguments().size(), " arguments, and backward returns ", backward.results,
       " gradients; it returns one for each argument, at.Tensor() for those that have none. The schema is ", schema);
+  autograd::refuse_unfit(where, jvp, schema.arguments().size(), outputs);
   std::vector<c10::Argument> values = schema.arguments();
   values.insert(values.end(), schema.returns().begin(), schema.returns().end());
   std::optional<autograd::SetupContext> setup;
@@ -260,8 +262,8 @@ void RuntimeImpl::register_autograd(
   TORCH_CHECK_TYPE(
       ways.empty() || setup, where, ": setup_context takes ctx, the operator's arguments, and then its results, but ",
       why, ". The schema is ", schema);
-  const auto definition =
-      std::make_shared<const autograd::Definition>(autograd::Definition{name, backward, schema.arguments().size()});
+  const auto definition = std::make_shared<const autograd::Definition>(
+      autograd::Definition{name, backward, schema.arguments().size(), jvp});
   c10::KernelFunction kernel = boxed::with_gradient(definition, std::move(setup));
   add_kernel(module, name, op.operator_name(), c10::DispatchKey::Autograd, std::move(kernel));
 }

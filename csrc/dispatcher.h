@@ -22,6 +22,7 @@ class RuntimeImpl final : public Runtime {
       const Module& module,
       const std::string& name,
       const autograd::Backward& backward,
+      const autograd::Backward& jvp,
       std::vector<autograd::SetupContext> ways) override;
   void register_autocast(
       const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) override;
@@ -30,7 +31,7 @@ class RuntimeImpl final : public Runtime {
   void apply(
       const std::shared_ptr<const autograd::Definition>& definition,
       c10::ArrayRef<autograd::Input> inputs,
-      c10::function_ref<void(autograd::Context&)> forward,
+      c10::function_ref<void(autograd::Context&, const at::Tensor*)> forward,
       autograd::Tensors& outputs) override;
 };
 

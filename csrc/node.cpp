@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -28,21 +30,34 @@ std::unique_lock<std::mutex> ContextBase::locked(std::mutex& mutex) {
 }
 
 void ContextBase::drop_state() noexcept {
-  if (state_.object) {
-    state_.destroy(state_.object);
-    state_ = {};
+  if (state_) {
+    state_type_->destroy(state_);
+    state_ = nullptr;
   }
 }
 
-void* ContextBase::state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) {
+void* ContextBase::state_of(const StateType& type) {
   const std::unique_lock lock = locked(state_mutex_);
   TORCH_CHECK_TYPE(
-      !state_.object || *state_.type == type, "ctx.state: this context has a state of the type ",
-      state_.type ? spelled(*state_.type) : "", " already, but the call requests one of ", spelled(type));
-  if (!state_.object) {
-    state_ = {&type, make(), destroy};
+      !state_ || *state_type_->type == *type.type, "ctx.state: this context has a state of the type ",
+      state_ ? spelled(*state_type_->type) : "", " already, but the call requests one of ", spelled(*type.type));
+  if (!state_) {
+    state_ = type.make();
+    state_type_ = &type;
   }
-  return state_.object;
+  return state_;
+}
+
+std::string ContextBase::state_bytes(const std::string& name) const {
+  if (!state_) {
+    return "";
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      state_type_->bytes > 0, "compiled autograd cannot trace ", name, ", whose ctx.state is ",
+      spelled(*state_type_->type),
+      ", because it must compare and copy a state, and can do so with numbers and structs of numbers only; keep "
+      "tensors with ctx.save_for_backward, or leave compiled autograd off here");
+  return {static_cast<const char*>(state_), state_type_->bytes};
 }
 
 void ContextBase::mark_dirty(const at::Tensor& input) {
@@ -72,15 +87,94 @@ at::Tensor ContextWithoutGraph::saved_tensor(int64_t) {
   TORCH_CHECK(false, "ctx.saved_tensor: nothing is kept when no input requires a gradient; call it in backward");
 }
 
-FunctionNode::FunctionNode(std::shared_ptr<const Definition> definition, c10::ArrayRef<Input> inputs)
-    : definition_(std::move(definition)) {
+at::Tensor ContextOfSaved::saved_tensor(int64_t index) {
+  TORCH_CHECK_INDEX(
+      std::cmp_less(index, saved_.size()) && index >= 0, name_, ": ctx.saved_tensor(", index, "): forward has saved ",
+      saved_.size(), " tensors");
+  return saved_[index];
+}
+
+bool ContextOfSaved::needs_input_grad(int64_t argument) {
+  TORCH_CHECK_INDEX(
+      std::cmp_less(argument, ranges_.size()) && argument >= 0, name_, ": ctx.needs_input_grad(", argument,
+      "): forward takes ", ranges_.size(), " arguments");
+  const auto [begin, end, gradients] = ranges_[argument];
+  return std::any_of(needs_.begin() + begin, needs_.begin() + end, [](bool needs) { return needs; });
+}
+
+void ContextOfSaved::save(const at::Tensor* const*, size_t, bool) {
+  TORCH_CHECK(false, name_, ": ctx.save_for_backward has no effect outside of forward");
+}
+
+void* ContextOfSaved::state_of(const StateType& type) {
+  if (states_) {
+    return states_->state_of(type);
+  }
+  void* state = ContextBase::state_of(type);
+  if (type.bytes == bytes_.size()) {
+    std::memcpy(state, bytes_.data(), bytes_.size());
+    bytes_.clear();  // the next call finds what this one leaves
+  }
+  return state;
+}
+
+Ranges ranges_of(c10::ArrayRef<Input> inputs) {
+  Ranges ranges;
   size_t begin = 0;
   for (const Input& input : inputs) {
-    ranges_.push_back({begin, begin + input.count, input.is_list ? input.count : 1});
+    ranges.push_back({begin, begin + input.count, input.is_list ? input.count : 1});
     begin += input.count;
   }
+  return ranges;
+}
+
+std::vector<at::Tensor> tensors_of(c10::ArrayRef<Input> inputs) {
+  std::vector<at::Tensor> tensors;
+  for (const Input& input : inputs) {
+    tensors.insert(tensors.end(), input.first, input.first + input.count);
+  }
+  return tensors;
+}
+
+std::vector<at::Tensor> defined(c10::ArrayRef<Input> inputs) {
+  std::vector<at::Tensor> tensors;
+  for (const Input& input : inputs) {
+    std::copy_if(input.first, input.first + input.count, std::back_inserter(tensors), [](const at::Tensor& tensor) {
+      return tensor.defined();
+    });
+  }
+  return tensors;
+}
+
+void refuse_without_jvp(const Definition& definition) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      definition.jvp, definition.name,
+      ": an argument has a forward gradient, and the function has no forward-mode derivative; give it a jvp: "
+      "define(name, forward, backward, jvp) for a Function, register_autograd(name, backward, setup_context, jvp) for "
+      "an operator");
+}
+
+Tensors call_jvp(
+    const Definition& definition, Context& context, const Ranges& ranges, c10::ArrayRef<at::Tensor> tangents) {
+  Tensors given, results;
+  for (const auto& [begin, end, gradients] : ranges) {
+    if (gradients > end - begin) {
+      given.emplace_back();
+    }
+    given.append(tangents.begin() + begin, tangents.begin() + end);
+  }
+  TORCH_CHECK_TYPE(
+      definition.jvp.outputs == any || definition.jvp.outputs == given.size(), definition.name,
+      ": an argument is a list, and jvp takes ", definition.jvp.outputs,
+      " tangents; declare it with one const vector[at.Tensor]&, which has those of all tensors");
+  definition.jvp.call(definition.jvp.function, context, given, results);
+  return results;
+}
+
+FunctionNode::FunctionNode(std::shared_ptr<const Definition> definition, c10::ArrayRef<Input> inputs)
+    : definition_(std::move(definition)), ranges_(ranges_of(inputs)) {
   torch::autograd::edge_list edges;
-  edges.reserve(begin);
+  edges.reserve(ranges_.empty() ? 0 : ranges_.back().end);
   for (const Input& input : inputs) {
     for (size_t i = 0; i < input.count; ++i) {
       const at::Tensor& tensor = input.first[i];
@@ -94,8 +188,16 @@ std::string FunctionNode::name() const {
   return definition_->name + "Backward";
 }
 
-void FunctionNode::save(const at::Tensor* const* tensors, size_t count) {
-  TORCH_CHECK(in_forward_, name(), ": ctx.save_for_backward has no effect outside of forward");
+void FunctionNode::save(const at::Tensor* const* tensors, size_t count, bool for_jvp) {
+  TORCH_CHECK(
+      in_forward_, name(), ": ctx.save_for_", for_jvp ? "forward" : "backward", " has no effect outside of forward");
+  if (for_jvp) {
+    for_jvp_ = std::make_unique<std::vector<at::Tensor>>();
+    for (size_t i = 0; i < count; ++i) {
+      for_jvp_->push_back(*tensors[i]);
+    }
+    return;
+  }
   TORCH_CHECK(!has_saved_, name(), ": ctx.save_for_backward was called twice; give it all tensors at once");
   has_saved_ = true;
   for (size_t i = 0; i < count; ++i) {
@@ -104,7 +206,7 @@ void FunctionNode::save(const at::Tensor* const* tensors, size_t count) {
 }
 
 size_t FunctionNode::saved_tensors() {
-  return in_forward_ ? to_save_.size() : saved_.size();
+  return in_jvp_ && for_jvp_ ? for_jvp_->size() : in_forward_ ? to_save_.size() : saved_.size();
 }
 
 at::Tensor FunctionNode::saved_tensor(int64_t index) {
@@ -112,7 +214,7 @@ at::Tensor FunctionNode::saved_tensor(int64_t index) {
       std::cmp_less(index, saved_tensors()) && index >= 0, name(), ": ctx.saved_tensor(", index,
       "): forward has saved ", saved_tensors(), " tensors");
   if (in_forward_) {
-    return to_save_[index];
+    return in_jvp_ && for_jvp_ ? (*for_jvp_)[index] : to_save_[index];
   }
   const std::unique_lock lock = locked(mutex_);
   return saved_[index].unpack(getptr());
@@ -185,33 +287,76 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
     }
     attached = outputs.empty() ? nullptr : self;
   } else {
-    bump_versions(name(), inputs);
-    const auto impls = [](const std::vector<at::Tensor>& tensors) {
-      std::unordered_set<at::TensorImpl*> set;
-      for (const at::Tensor& tensor : tensors) {
-        set.insert(tensor.unsafeGetTensorImpl());
-      }
-      return set;
-    };
-    const auto no_jvp = [](const variable_list&, const variable_list&) -> variable_list {
-      TORCH_CHECK_NOT_IMPLEMENTED(false, "functions written in Cython have no forward-mode derivative");
-    };
-    std::vector<std::optional<at::Tensor>> raw;
-    for (const at::Tensor& output : outputs) {
-      raw.push_back(output.defined() ? std::optional(output) : std::nullopt);
-    }
-    std::vector<std::optional<at::Tensor>> wrapped = wrap_outputs(
-        attached, inputs, impls(non_differentiable_), impls(dirty_), at::ArrayRef<std::optional<at::Tensor>>(raw), self,
-        torch::autograd::_jvp_fn_t(no_jvp), std::unordered_set<at::TensorImpl*>(),
-        torch::autograd::_view_as_self_fn_t([](const at::Tensor& tensor) { return tensor.view_as(tensor); }),
-        /*pure_view=*/false);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (wrapped[i] && input_metadata(i).was_default_constructed()) {
-        without_gradient_.emplace_back(i, torch::autograd::VariableInfo(*wrapped[i]));
-      }
-      outputs[i] = wrapped[i].value_or(at::Tensor());
-    }
+    attached = wrap(inputs, outputs, self, {});  // no input has a tangent
   }
+  keep(self);
+  tell(attached);
+}
+
+void FunctionNode::finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph) {
+  const std::vector<at::Tensor> all = tensors_of(inputs);
+  const auto jvp = [&](const variable_list&, const variable_list& tangents) {
+    std::vector<at::Tensor> each;  // also of what is undefined, which torch is not given
+    const at::Tensor* next = tangents.data();
+    for (const at::Tensor& input : all) {
+      each.push_back(input.defined() ? *next++ : at::Tensor());
+      if (materialize_grads_ && input.defined() && !each.back().defined() &&
+          torch::autograd::isDifferentiableType(input.scalar_type())) {
+        each.back() = at::zeros_like(input);
+      }
+    }
+    in_jvp_ = true;
+    Tensors results = call_jvp(*definition_, *this, ranges_, each);
+    in_jvp_ = false;
+    for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
+      const auto is_output = [&](const at::Tensor& marked) { return marked.is_same(outputs[i]); };
+      if (!results[i].defined() && outputs[i].defined() &&
+          torch::autograd::isDifferentiableType(outputs[i].scalar_type()) &&
+          std::none_of(non_differentiable_.begin(), non_differentiable_.end(), is_output)) {
+        results[i] = at::zeros_like(outputs[i]);  // torch wants a tangent of each output that can have one
+      }
+    }
+    return variable_list(results.begin(), results.end());
+  };
+  const NodePtr<Node> self = has_graph ? getptr() : NodePtr<Node>();
+  const NodePtr<Node> attached = wrap(defined(inputs), outputs, self, jvp);
+  if (has_graph) {
+    keep(self);
+    tell(attached);
+  }
+  for_jvp_.reset();
+}
+
+NodePtr<torch::autograd::Node> FunctionNode::wrap(
+    const std::vector<at::Tensor>& inputs, Tensors& outputs, const NodePtr<Node>& self, const Jvp& jvp) {
+  bump_versions(name(), inputs);
+  const auto impls = [](const std::vector<at::Tensor>& tensors) {
+    std::unordered_set<at::TensorImpl*> set;
+    for (const at::Tensor& tensor : tensors) {
+      set.insert(tensor.unsafeGetTensorImpl());
+    }
+    return set;
+  };
+  std::vector<std::optional<at::Tensor>> raw;
+  for (const at::Tensor& output : outputs) {
+    raw.push_back(output.defined() ? std::optional(output) : std::nullopt);
+  }
+  NodePtr<Node> attached;
+  std::vector<std::optional<at::Tensor>> wrapped = wrap_outputs(
+      attached, inputs, impls(non_differentiable_), impls(dirty_), at::ArrayRef<std::optional<at::Tensor>>(raw), self,
+      torch::autograd::_jvp_fn_t(jvp), std::unordered_set<at::TensorImpl*>(),
+      torch::autograd::_view_as_self_fn_t([](const at::Tensor& tensor) { return tensor.view_as(tensor); }),
+      /*pure_view=*/false);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (self && wrapped[i] && input_metadata(i).was_default_constructed()) {
+      without_gradient_.emplace_back(i, torch::autograd::VariableInfo(*wrapped[i]));
+    }
+    outputs[i] = wrapped[i].value_or(at::Tensor());
+  }
+  return attached;
+}
+
+void FunctionNode::keep(const NodePtr<Node>& self) {
   saved_.reserve(to_save_.size());
   for (const at::Tensor& tensor : to_save_) {
     // A kept output must not keep this node, which keeps it. From a view that was changed in place, the way here leads
@@ -224,10 +369,8 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
   }
   to_save_.clear();
   // An output that was changed in place keeps this node, which must not keep it.
-  dirty_.clear();
-  non_differentiable_.clear();
+  forget_marks();
   in_forward_ = false;
-  tell(attached);
 }
 
 variable_list FunctionNode::apply(variable_list&& grads) {
@@ -246,27 +389,27 @@ variable_list FunctionNode::apply(variable_list&& grads) {
   }
   Tensors results;
   definition_->backward.call(definition_->backward.function, *this, given, results);
-  return by_edge(results);
+  return by_tensor(*definition_, ranges_, results);
 }
 
-// Gradients of the arguments become those of their tensors.
-variable_list FunctionNode::by_edge(Tensors& results) const {
+variable_list by_tensor(const Definition& definition, const Ranges& ranges, Tensors& results) {
   size_t expected = 0;
-  for (const Range& range : ranges_) {
+  for (const Range& range : ranges) {
     expected += range.gradients;
   }
   TORCH_CHECK(
-      results.size() == expected, name(), ": backward returned ", results.size(), " gradients, expected ", expected,
+      results.size() == expected, definition.name, "Backward: backward returned ", results.size(),
+      " gradients, expected ", expected,
       ", one for each argument of forward (for a list, one for each of its tensors)");
   variable_list result;
-  result.reserve(num_outputs());
+  result.reserve(ranges.empty() ? 0 : ranges.back().end);
   size_t next = 0;
-  for (size_t argument = 0; argument < ranges_.size(); ++argument) {
-    const auto [begin, end, gradients] = ranges_[argument];
+  for (size_t argument = 0; argument < ranges.size(); ++argument) {
+    const auto [begin, end, gradients] = ranges[argument];
     if (gradients > end - begin) {
       TORCH_CHECK(
-          !results[next].defined(), name(), ": backward returned a gradient for argument ", argument + 1,
-          " of forward, which is not a tensor; return at.Tensor() there");
+          !results[next].defined(), definition.name, "Backward: backward returned a gradient for argument ",
+          argument + 1, " of forward, which is not a tensor; return at.Tensor() there");
       ++next;
     }
     for (size_t edge = begin; edge < end; ++edge) {
@@ -292,11 +435,89 @@ void FunctionNode::release_resources() {
 }
 #endif
 
-void FunctionNode::compiled_args(torch::dynamo::autograd::CompiledNodeArgs&) const {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false, "compiled autograd cannot trace ", name(),
-      ", a function written in Cython. Compile the forward pass as well "
-      "(torch.compile traces the gradient of a registered operator with it), or leave compiled autograd off here");
+// torch lists what the node has for each output, which the trace replaces by symbols.
+void FunctionNode::list_outputs() const {
+  outputs_.clear();
+  for (size_t i = 0; i < num_inputs(); ++i) {
+    torch::autograd::VariableInfo& info = outputs_.emplace_back();
+    const torch::autograd::InputMetadata& metadata = input_metadata(i);
+    info.requires_grad = false;
+    info.is_empty = metadata.was_default_constructed();
+    if (!info.is_empty) {
+      info.layout = metadata.options().layout();
+      info.device = metadata.options().device();
+      info.scalar_type = c10::typeMetaToScalarType(metadata.options().dtype());
+      info.size.assign(metadata.shape_as_dim_vector().begin(), metadata.shape_as_dim_vector().end());
+    }
+  }
+  for (const auto& [i, info] : without_gradient_) {
+    outputs_[i] = info;
+  }
+}
+
+void FunctionNode::compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const {
+  list_outputs();
+  args.collect(reinterpret_cast<uint64_t>(definition_.get()));
+  for (const auto& [begin, end, gradients] : ranges_) {
+    args.collect(static_cast<uint64_t>(begin));
+    args.collect(static_cast<uint64_t>(end));
+    args.collect(static_cast<uint64_t>(gradients));
+  }
+  args.collect(materialize_grads_);
+  args.collect(state_bytes(name()));
+  args.collect(saved_, /*is_output=*/true);
+  args.collect(outputs_);
+}
+
+// Puts a call of backward into the graph, which torch.compile does not look into.
+variable_list FunctionNode::apply_with_saved(
+    const variable_list& grads, torch::dynamo::autograd::SwapSavedVariables& swap) {
+  using namespace torch::dynamo::autograd;
+  swap.before(saved_);
+  swap.before(outputs_);
+  std::vector<at::Tensor> saved;
+  for (const torch::autograd::SavedVariable& one : saved_) {
+    saved.push_back(one.unpack(getptr()));
+  }
+  std::vector<bool> needs;
+  for (size_t edge = 0; edge < num_outputs(); ++edge) {
+    needs.push_back(task_should_compute_output(edge));
+  }
+  PackedArgs packed;
+  packed.pack(saved);
+  packed.pack(needs);
+  packed.pack(outputs_);
+  const std::vector<c10::IValue> values = std::move(packed).vec();
+  std::vector<at::TypePtr> schema;
+  for (const c10::IValue& value : values) {
+    schema.push_back(value.isTensor() ? at::TypePtr(at::TensorType::get()) : value.type());
+  }
+  const auto backward = [definition = definition_, ranges = ranges_, state = state_bytes(name()),
+                         materialize = materialize_grads_](
+                            const variable_list& grads, const std::vector<c10::IValue>& values) {
+    PackedArgs packed(values);
+    auto saved = packed.unpack<std::vector<at::Tensor>>();
+    auto needs = packed.unpack<std::vector<bool>>();
+    const auto outputs = packed.unpack<std::vector<torch::autograd::VariableInfo>>();
+    at::OptionalDeviceGuard device;
+    Tensors given, results;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      given.push_back(grads[i].defined() || !materialize ? grads[i] : outputs[i].zeros(device));
+    }
+    ContextOfSaved context(definition->name + "Backward", ranges, std::move(saved), std::move(needs));
+    context.start_with(state);
+    definition->backward.call(definition->backward.function, context, given, results);
+    return by_tensor(*definition, ranges, results);
+  };
+  const auto& compiler = getPyCompilerInterface();
+  const std::string bound = compiler->bind_function(
+      swap.get_py_compiler(), name(), backward, schema, /*is_custom_function=*/true, /*is_traceable=*/false);
+  variable_list results = compiler->call_function(
+      swap.get_py_compiler(), "apply_functional", bound, grads, values,
+      IValuePacker<std::vector<std::optional<torch::autograd::InputMetadata>>>::pack(get_input_metadata(next_edges())));
+  swap.after(saved_);
+  swap.after(outputs_);
+  return results;
 }
 
 }  // namespace interop::autograd

@@ -15,7 +15,7 @@ std::exception_ptr RuntimeImpl::take_python_error() {
 void RuntimeImpl::apply(
     const std::shared_ptr<const autograd::Definition>& definition,
     c10::ArrayRef<autograd::Input> inputs,
-    c10::function_ref<void(autograd::Context&)> forward,
+    c10::function_ref<void(autograd::Context&, const at::Tensor*)> forward,
     autograd::Tensors& outputs) {
   autograd::apply(definition, inputs, forward, outputs);
 }

@@ -342,6 +342,12 @@ def gradients(site):
 
 
 @pytest.fixture(scope="session")
+def forward(site):
+    """The module with functions and operators that have a forward-mode derivative."""
+    return import_from(site, "forward")
+
+
+@pytest.fixture(scope="session")
 def operators(site):
     """The module that registers operators; they are torch.ops.interop_test."""
     return import_from(site, "operators")

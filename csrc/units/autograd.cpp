@@ -4,3 +4,4 @@
 #include "../layout.cpp"
 #include "../node.cpp"
 #include "../runtime.cpp"
+#include "../transforms.cpp"

@@ -27,6 +27,11 @@ cdef extern from "interop/autograd.h" namespace "interop::autograd" nogil:
             const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e, const Tensor& f,
         ) except +translate_exception
         void save_for_backward(const vector[Tensor]& tensors) except +translate_exception
+        # For jvp alone, which otherwise finds what is kept for backward; up to three, or a vector.
+        void save_for_forward(const Tensor& a) except +translate_exception
+        void save_for_forward(const Tensor& a, const Tensor& b) except +translate_exception
+        void save_for_forward(const Tensor& a, const Tensor& b, const Tensor& c) except +translate_exception
+        void save_for_forward(const vector[Tensor]& tensors) except +translate_exception
         # A saved tensor, owned; raises if it was changed in place since, or if the graph was freed.
         Tensor saved_tensor(int64_t index) except +translate_exception
         size_t saved_tensors() except +translate_exception  # how many there are
@@ -44,6 +49,9 @@ cdef extern from "interop/autograd.h" namespace "interop::autograd" nogil:
     cppclass Function[R]:
         Function() noexcept
         void define[F, B](const char* name, F forward, B backward) except +translate_exception  # once
+        # `jvp(Context& ctx, const at.Tensor& tangent, ...)` takes a tangent for each argument of forward, undefined for
+        # those that are no tensors, and returns one for each output.
+        void define[F, B, J](const char* name, F forward, B backward, J jvp) except +translate_exception
         R apply() except +translate_exception
         R apply[A](const A& a) except +translate_exception
         R apply[A, B](const A& a, const B& b) except +translate_exception

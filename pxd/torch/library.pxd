@@ -39,6 +39,10 @@ cdef extern from "interop/library.h":
         const string& name, B backward) except +translate_exception
     void register_autograd "interop_library.register_autograd"[B, S](
         const string& name, B backward, S setup_context) except +translate_exception
+    # `jvp(Context& ctx, const at.Tensor& tangent, ...)`, for forward mode, takes a tangent for each argument, undefined
+    # for those that are no tensors, and returns one for each result. It finds what setup_context has kept.
+    void register_autograd "interop_library.register_autograd"[B, S, J](
+        const string& name, B backward, S setup_context, J jvp) except +translate_exception
     # Under torch.autocast(device), casts floating-point tensors before the call: to the dtype that autocast has, or to
     # `dtype`.
     void register_autocast "interop_library.register_autocast"(

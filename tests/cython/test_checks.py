@@ -366,7 +366,7 @@ class TestFunctions:
             "cdef void use(at.Tensor x): elementwise(b'f', kernel(f), x)",
             "cdef void iterate(at.TensorIterator it): it.for_each(f, NULL)",
         )
-        what = ["forward or backward function"] * 2 + ["kernel"] * 2
+        what = ["forward, backward or jvp function"] * 2 + ["kernel"] * 2
         what += ["function of register_autograd", "function of kernel()", "function that torch calls"]
         assert [message for _, message in refused] == [
             f"a {name} must be a cdef function, and this is a Python object" for name in what

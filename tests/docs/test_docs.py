@@ -76,7 +76,7 @@ CLAIMS = {
     ("docs/jit-guide.md", "text"): "test_jit_guide.py::test_blocks_of_python",
     ("docs/kernels-guide.md", "cython"): "test_guide.py::test_kernels",
     ("docs/operators-guide.md", "cython"): "test_guide.py::test_operators",
-    ("docs/operators-guide.md", "python"): "test_guide.py::test_sizes_that_are_symbolic",
+    ("docs/operators-guide.md", "python"): "test_guide.py::test_python_about_operators",
     ("docs/libraries.md", "python"): "test_libraries_guide.py::test_blocks",
     ("docs/start.md", "cython"): "test_start.py::test_the_tour",
     ("docs/start.md", "python"): "test_start.py::test_the_tour",

@@ -160,7 +160,8 @@ def test_statements_about_operators(operators_guide, index):
     operators_guide.call(f"statements_{index}", torch.randn(2, 3), torch.randn(2, 3))
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # which torch only hides when it looks at it
+# torch only hides the first when it looks at it, and calls its own compiler for the first dual tensor
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor", "ignore:`torch.jit")
 def test_operators(operators_guide):
     ops = torch.ops.guide
     a, b = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
@@ -181,6 +182,9 @@ def test_operators(operators_guide):
     assert torch.autograd.gradcheck(operators_guide.exp, (x,))
     assert torch.autograd.gradcheck(operators_guide.sincos, (x,))
     assert torch.autograd.gradgradcheck(operators_guide.sincos, (x,))
+    assert torch.autograd.gradcheck(operators_guide.square, (x, 2.0), check_forward_ad=True)
+    assert torch.autograd.gradcheck(ops.scaled_sine, (x, 2.0), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(ops.scaled_sine, (x, 2.0), check_fwd_over_rev=True)
     beta = torch.randn(2, 1, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(ops.swish(x, beta), x * torch.sigmoid(beta * x))
     assert torch.autograd.gradcheck(ops.swish, (x, beta))
@@ -189,12 +193,15 @@ def test_operators(operators_guide):
     assert set(torch.library.opcheck(ops.sine.default, (x,)).values()) == {"SUCCESS"}
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor", "ignore:`torch.jit")
-@pytest.mark.usefixtures("operators_guide")
-def test_sizes_that_are_symbolic():
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor", "ignore:`torch.jit", "error:There is a perf")
+def test_python_about_operators(operators_guide):
     ops = torch.ops.guide
+    names = {"torch": torch, "module": operators_guide}
     for python in re.findall(r"```python\n(.*?)```", (DOCS / "operators-guide.md").read_text(), re.DOTALL):
-        exec(python, {"torch": torch})
+        exec(python, names)
+    torch.testing.assert_close(names["y"], names["x"] ** 2)
+    torch.testing.assert_close(names["hessian"], 4 * torch.eye(3, dtype=torch.double))
+    torch.testing.assert_close(names["z"], 2 * names["x"].sin())
     x = torch.randn(3, 2, requires_grad=True)
     for operator, arguments in ((ops.row_sums, (x,)), (ops.stretched, (x, 7))):
         assert set(torch.library.opcheck(operator.default, arguments).values()) == {"SUCCESS"}

@@ -1,5 +1,6 @@
 """Functions and operators with a gradient written in Cython do what torch.autograd.Function does in Python."""
 
+import contextlib
 import gc
 import sys
 import threading
@@ -215,20 +216,70 @@ class TestGraph:
                 y.sum().backward()
 
     @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, on its first dual tensor
-    def test_forward_mode_is_refused(self, gradients):
+    def test_forward_mode_is_refused_without_a_jvp(self, gradients):
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(torch.ones(3), torch.ones(3))
-            with pytest.raises(NotImplementedError, match=r"Exp: an argument has a forward gradient"):
+            with pytest.raises(NotImplementedError, match=r"Exp: an argument has a forward gradient, .* give it a jvp"):
                 gradients.exp(dual)
             with pytest.raises(NotImplementedError, match=r"interop_test::sca.*: an argument has a forward gradient"):
                 OPS.scaled_mm(forward_ad.make_dual(torch.ones(3, 3), torch.ones(3, 3)), torch.ones(3, 3), 1.0)
 
-    def test_compiled_autograd_is_refused(self, gradients):
-        with (
-            torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")),
-            pytest.raises(NotImplementedError, match="compiled autograd cannot trace ExpBackward"),
-        ):
-            gradients.exp(draw(3)).sum().backward()
+    # torch's own, when its compiler is first used, and when that looks at a tensor which is no leaf
+    @pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute of a Tensor")
+    @pytest.mark.long
+    class TestCompiledAutograd:
+        """The backward of a function is called in a graph that torch.compile makes of the others."""
+
+        def gradients_of(self, function, *inputs, compiled):
+            with (
+                torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager", dynamic=True))
+                if compiled
+                else contextlib.nullcontext()
+            ):
+                return torch.autograd.grad(function(*inputs), [one for one in inputs if one.requires_grad])
+
+        def compare(self, function, *inputs):
+            mine, expected = (self.gradients_of(function, *inputs, compiled=compiled) for compiled in (True, False))
+            torch.testing.assert_close(mine, expected)
+
+        def test_as_without_it(self, gradients):
+            torch._dynamo.reset()
+            for n in (3, 4, 5):
+                self.compare(lambda x: gradients.cube(gradients.exp(x) * 2).sum(), draw(n))
+                self.compare(lambda x: gradients.silu(x).sum(), draw(n))
+                self.compare(lambda a, b: OPS.scaled_mm(a, b, 2.0).sin().sum(), draw(n, n), draw(n, 2))
+
+        def test_the_state_is_that_of_the_node(self, gradients):
+            torch._dynamo.reset()
+            for p in (2.0, 3.0, 2.0):
+                self.compare(
+                    lambda x, y, p=p: sum(t.sum() for t in gradients.power(x, p, y, 2, True)), draw(3), draw(3)
+                )
+            gradients.asked.clear()
+
+        def test_gradients_that_are_not_there(self, gradients):
+            torch._dynamo.reset()
+            for n in (3, 4):
+                self.compare(lambda x: gradients.parts(x)[0].sum(), draw(n))
+                self.compare(lambda x: OPS.largest(x)[0].sum(), draw(n, n))
+                self.compare(lambda x, y: gradients.power(x, 2.0, y, 2, True)[1].sum(), draw(n), draw(n).detach())
+            gradients.asked.clear()
+
+        def test_a_graph_that_is_gone(self, gradients):
+            y = gradients.exp(draw(3)).sum()
+            y.backward()
+            with (
+                torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")),
+                pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"),
+            ):
+                y.backward()
+
+        def test_a_state_that_cannot_be_compared(self, gradients):
+            with (
+                torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")),
+                pytest.raises(NotImplementedError, match=r"cannot trace CountedBackward, whose ctx\.state is Counted"),
+            ):
+                gradients.counted(draw(3)).sum().backward()
 
 
 class TestOutputs:

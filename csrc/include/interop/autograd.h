@@ -60,21 +60,14 @@ struct Forward<R(Context&, P...)> {
 template <class R>
 class Function {
  public:
+  template <class F, class B, class J>
+  void define(const char* name, F* forward, B* backward, J* jvp) {
+    define(name, forward, backward, Gradient<J>::make(jvp));
+  }
+
   template <class F, class B>
   void define(const char* name, F* forward, B* backward) {
-    TORCH_CHECK(!definition_, "Function.define(\"", name, "\"): it is defined already, as ", definition_->name);
-    static_assert(Forward<F>::outputs == count<R>, "Function[R]: forward returns as many tensors as there are in R");
-    const Backward gradient = Gradient<B>::make(backward);
-    TORCH_CHECK_TYPE(
-        gradient.outputs == count<R> || gradient.outputs == any, name, ": forward returns ", said(count<R>),
-        ", and backward takes the gradients of ", said(gradient.outputs));
-    TORCH_CHECK_TYPE(
-        gradient.results == Forward<F>::arguments || gradient.results == any, name, ": forward takes ",
-        Forward<F>::arguments, " arguments, and backward returns ", gradient.results,
-        " gradients; it returns one for each argument, at.Tensor() for those that have none");
-    forward_ = reinterpret_cast<void (*)()>(forward);
-    call_ = &Forward<F>::call;
-    definition_ = std::make_shared<Definition>(Definition{name, gradient, Forward<F>::arguments});
+    define(name, forward, backward, Backward());
   }
 
   template <class... A>
@@ -85,16 +78,45 @@ class Function {
     TORCH_CHECK_TYPE(
         sizeof...(A) == definition_->arguments, name, ": forward takes ", definition_->arguments, " arguments, got ",
         sizeof...(A));
-    const Value values[sizeof...(A) + 1] = {Value(unwrap_reference(arguments))..., Value()};
     const Input inputs[sizeof...(A) + 1] = {input(unwrap_reference(arguments))..., Input()};
     Tensors outputs;
-    runtime().apply(
-        definition_, {inputs, sizeof...(A)}, [&](Context& context) { call_(forward_, context, values, name, outputs); },
-        outputs);
+    const auto call = [&](Context& context, const auto&... given) {
+      const Value values[sizeof...(A) + 1] = {Value(given)..., Value()};
+      call_(forward_, context, values, name, outputs);
+    };
+    const auto forward = [&](Context& context, const at::Tensor* others) {
+      if (!others) {
+        call(context, unwrap_reference(arguments)...);
+        return;
+      }
+      // Braces, for what is in them is taken in order.
+      const std::tuple<decltype(with_others(unwrap_reference(arguments), others))...> given = {
+          with_others(unwrap_reference(arguments), others)...};
+      std::apply([&](const auto&... one) { call(context, one...); }, given);
+    };
+    runtime().apply(definition_, {inputs, sizeof...(A)}, forward, outputs);
     return collect<R>(outputs, name);
   }
 
  private:
+  template <class F, class B>
+  void define(const char* name, F* forward, B* backward, const Backward& jvp) {
+    TORCH_CHECK(!definition_, "Function.define(\"", name, "\"): it is defined already, as ", definition_->name);
+    static_assert(Forward<F>::outputs == count<R>, "Function[R]: forward returns as many tensors as there are in R");
+    const Backward gradient = Gradient<B>::make(backward);
+    TORCH_CHECK_TYPE(
+        gradient.outputs == count<R> || gradient.outputs == any, name, ": forward returns ", said(count<R>),
+        ", and backward takes the gradients of ", said(gradient.outputs));
+    TORCH_CHECK_TYPE(
+        gradient.results == Forward<F>::arguments || gradient.results == any, name, ": forward takes ",
+        Forward<F>::arguments, " arguments, and backward returns ", gradient.results,
+        " gradients; it returns one for each argument, at.Tensor() for those that have none");
+    refuse_unfit(name, jvp, Forward<F>::arguments, count<R>);
+    forward_ = reinterpret_cast<void (*)()>(forward);
+    call_ = &Forward<F>::call;
+    definition_ = std::make_shared<Definition>(Definition{name, gradient, Forward<F>::arguments, jvp});
+  }
+
   std::shared_ptr<const Definition> definition_;
   void (*forward_)() = nullptr;
   void (*call_)(void (*)(), Context&, const Value*, const char*, Tensors&) = nullptr;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -16,6 +17,14 @@
 #include "interop/runtime.h"
 
 namespace interop::autograd {
+
+// What ctx.state[T] makes.
+struct StateType {
+  const std::type_info* type;
+  void* (*make)();
+  void (*destroy)(void*);
+  size_t bytes;  // 0 if they say not all
+};
 
 // The ctx of Python's torch.autograd.Function. It lives as long as the node of the graph, or as the call of forward if
 // there is no graph.
@@ -26,14 +35,19 @@ class Context {
   template <class... T>
   void save_for_backward(const T&... tensors) {
     const at::Tensor* list[] = {&static_cast<const at::Tensor&>(tensors)...};
-    save(list, sizeof...(T));
+    save(list, sizeof...(T), false);
   }
   void save_for_backward(const std::vector<at::Tensor>& tensors) {
-    c10::SmallVector<const at::Tensor*, 8> list;
-    for (const at::Tensor& tensor : tensors) {
-      list.push_back(&tensor);
-    }
-    save(list.data(), list.size());
+    save(tensors, false);
+  }
+  // Keeps tensors for jvp, which otherwise finds those that are kept for backward.
+  template <class... T>
+  void save_for_forward(const T&... tensors) {
+    const at::Tensor* list[] = {&static_cast<const at::Tensor&>(tensors)...};
+    save(list, sizeof...(T), true);
+  }
+  void save_for_forward(const std::vector<at::Tensor>& tensors) {
+    save(tensors, true);
   }
   virtual at::Tensor saved_tensor(int64_t index) = 0;
   virtual size_t saved_tensors() = 0;
@@ -50,14 +64,25 @@ class Context {
   // context, and there is one.
   template <class T>
   T* state() {
-    return static_cast<T*>(
-        state_of(typeid(T), []() -> void* { return new T(); }, [](void* object) { delete static_cast<T*>(object); }));
+    static constexpr StateType type = {
+        &typeid(T), []() -> void* { return new T(); }, [](void* object) { delete static_cast<T*>(object); },
+        std::is_trivially_copyable_v<T> ? sizeof(T) : 0};
+    return static_cast<T*>(state_of(type));
   }
 
  protected:
-  virtual void save(const at::Tensor* const* tensors, size_t count) = 0;
-  virtual void* state_of(const std::type_info& type, void* (*make)(), void (*destroy)(void*)) = 0;
+  virtual void save(const at::Tensor* const* tensors, size_t count, bool for_jvp) = 0;
+  virtual void* state_of(const StateType& type) = 0;
   ~Context() = default;
+
+ private:
+  void save(const std::vector<at::Tensor>& tensors, bool for_jvp) {
+    c10::SmallVector<const at::Tensor*, 8> list;
+    for (const at::Tensor& tensor : tensors) {
+      list.push_back(&tensor);
+    }
+    save(list.data(), list.size(), for_jvp);
+  }
 };
 
 inline constexpr size_t any = std::numeric_limits<size_t>::max();
@@ -117,12 +142,16 @@ R collect(Tensors& list, const char* name) {
   }
 }
 
-// A backward function, without its type.
+// A backward function, without its type; or a jvp, which takes tangents of arguments and returns those of outputs.
 struct Backward {
   void (*function)() = nullptr;
   void (*call)(void (*function)(), Context&, Tensors& grads, Tensors& results) = nullptr;
   size_t outputs = 0;  // of forward: as many gradients it takes
   size_t results = 0;  // gradients that it returns
+
+  explicit operator bool() const noexcept {
+    return function != nullptr;
+  }
 };
 
 template <class B>
@@ -130,7 +159,8 @@ struct Gradient {
   static_assert(
       sizeof(B) == 0,
       "backward is `cdef at.Tensor backward(Context& ctx, const at.Tensor& grad) except * nogil`, with a gradient for "
-      "each output of forward, and returns one for each of its arguments");
+      "each output of forward, and returns one for each of its arguments; jvp is the same with a tangent for each "
+      "argument of forward, and returns one for each output");
 };
 
 template <class R, class... G>
@@ -138,10 +168,11 @@ struct Gradient<R(Context&, G...)> {
   static constexpr bool takes_list = (is_tensor_list<G> || ...);
   static_assert(
       (takes_list && sizeof...(G) == 1) || (std::is_same_v<std::remove_cvref_t<G>, at::Tensor> && ...),
-      "backward takes a Context& and, for each output of forward, a const at.Tensor&; or one const vector[at.Tensor]&");
+      "backward takes a Context& and, for each output of forward, a const at.Tensor&; or one const vector[at.Tensor]&. "
+      "So does jvp for each argument");
 
   static Backward make(R (*function)(Context&, G...)) {
-    static_assert(count<R> > 0, "backward returns an at.Tensor, a tuple of them, or a vector[at.Tensor]");
+    static_assert(count<R> > 0, "backward and jvp return an at.Tensor, a tuple of them, or a vector[at.Tensor]");
     return {reinterpret_cast<void (*)()>(function), &call, takes_list ? any : sizeof...(G), count<R>};
   }
 
@@ -165,11 +196,23 @@ struct Gradient<R(Context&, G...)> {
   }
 };
 
+// Raises if this is a jvp, and not one of a function with so many arguments and outputs.
+inline void refuse_unfit(const std::string& where, const Backward& jvp, size_t arguments, size_t outputs) {
+  TORCH_CHECK_TYPE(
+      !jvp || jvp.outputs == arguments || jvp.outputs == any, where, ": there are ", arguments,
+      " arguments, and jvp takes ", jvp.outputs,
+      " tangents; it takes one for each argument, undefined for those that are no tensors, or one vector[at.Tensor]");
+  TORCH_CHECK_TYPE(
+      !jvp || jvp.results == outputs || jvp.results == any || outputs == any, where, ": there are ", said(outputs),
+      ", and jvp returns the tangents of ", said(jvp.results));
+}
+
 // What the nodes of one function share.
 struct Definition {
   std::string name;
   Backward backward;
   size_t arguments = 0;  // of forward
+  Backward jvp = {};
 };
 
 // The tensors in one argument of forward, borrowed; those of a list with gaps are copied.
@@ -205,6 +248,35 @@ template <class T>
 Input input(const T&) {
   static_assert(count<T> == 0, "Function.apply takes tensors one by one, or as a vector[at.Tensor]");
   return {};
+}
+
+// The same argument with other tensors, which are taken from `next`.
+inline at::Tensor with_others(const at::Tensor&, const at::Tensor*& next) {
+  return *next++;
+}
+inline std::optional<at::Tensor> with_others(const std::optional<at::Tensor>&, const at::Tensor*& next) {
+  const at::Tensor& other = *next++;
+  return other.defined() ? std::optional(other) : std::nullopt;
+}
+inline std::vector<at::Tensor> with_others(const std::vector<at::Tensor>& tensors, const at::Tensor*& next) {
+  next += tensors.size();
+  return {next - tensors.size(), next};
+}
+inline std::vector<std::optional<at::Tensor>> with_others(
+    const std::vector<std::optional<at::Tensor>>& tensors, const at::Tensor*& next) {
+  std::vector<std::optional<at::Tensor>> result;
+  for (const std::optional<at::Tensor>& tensor : tensors) {
+    result.push_back(with_others(tensor, next));
+  }
+  return result;
+}
+inline std::optional<std::vector<at::Tensor>> with_others(
+    const std::optional<std::vector<at::Tensor>>& tensors, const at::Tensor*& next) {
+  return tensors ? std::optional(with_others(*tensors, next)) : std::nullopt;
+}
+template <class T>
+const T& with_others(const T& argument, const at::Tensor*&) {
+  return argument;
 }
 
 }  // namespace interop::autograd

@@ -28,12 +28,18 @@ class Library {
 
   template <class B>
   void register_autograd(const std::string& name, B* backward) const {
-    runtime().register_autograd(module_, name, autograd::Gradient<B>::make(backward), {});
+    runtime().register_autograd(module_, name, autograd::Gradient<B>::make(backward), {}, {});
   }
   template <class B, class S>
   void register_autograd(const std::string& name, B* backward, S* setup_context) const {
     runtime().register_autograd(
-        module_, name, autograd::Gradient<B>::make(backward), autograd::setups<S>(setup_context));
+        module_, name, autograd::Gradient<B>::make(backward), {}, autograd::setups<S>(setup_context));
+  }
+  template <class B, class S, class J>
+  void register_autograd(const std::string& name, B* backward, S* setup_context, J* jvp) const {
+    runtime().register_autograd(
+        module_, name, autograd::Gradient<B>::make(backward), autograd::Gradient<J>::make(jvp),
+        autograd::setups<S>(setup_context));
   }
 
   void register_autocast(const std::string& name, const std::string& device, at::ScalarType dtype) const {

@@ -39,7 +39,7 @@ using Tensors = c10::SmallVector<at::Tensor, 4>;
 
 // Changes of anything below change the name, and the attribute: what a module inlines it must not share with a module
 // that was built with another version.
-inline namespace runtime_4 {
+inline namespace runtime_5 {
 
 // Who registers. A module that is executed again, perhaps from another file, has the same name and another object.
 struct Module {
@@ -51,7 +51,7 @@ class Runtime {
  public:
   // Where a capsule points to it.
   static constexpr const char* module = "interop._core";
-  static constexpr const char* attribute = "_runtime_5";
+  static constexpr const char* attribute = "_runtime_6";
 
   virtual void define(
       const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
@@ -60,11 +60,12 @@ class Runtime {
       const std::string& name,
       const std::string& key,
       std::vector<dispatcher::Candidate> ways) = 0;
-  // `ways` is empty if backward needs nothing.
+  // `jvp` may be empty; `ways` is empty if backward needs nothing.
   virtual void register_autograd(
       const Module& module,
       const std::string& name,
       const autograd::Backward& backward,
+      const autograd::Backward& jvp,
       std::vector<autograd::SetupContext> ways) = 0;
   virtual void register_autocast(
       const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) = 0;
@@ -72,11 +73,12 @@ class Runtime {
   virtual void call(const std::string& name, std::vector<c10::IValue>& stack) = 0;
   // The error that is set, with the GIL, as torch's python_error. Its header costs 4.6 s of g++.
   virtual std::exception_ptr take_python_error() = 0;
-  // Calls `forward`, which adds to `outputs`, and makes the outputs part of the graph.
+  // Calls `forward`, which adds to `outputs`, and makes the outputs part of the graph. `forward` takes the tensors of
+  // all inputs from where its second argument points to, unless that is null.
   virtual void apply(
       const std::shared_ptr<const autograd::Definition>& definition,
       c10::ArrayRef<autograd::Input> inputs,
-      c10::function_ref<void(autograd::Context&)> forward,
+      c10::function_ref<void(autograd::Context&, const at::Tensor*)> forward,
       autograd::Tensors& outputs) = 0;
 
  protected:
@@ -88,7 +90,7 @@ inline Runtime& runtime() {
   return interop::detail::find_once<Runtime>("registers operators or gradients");
 }
 
-}  // namespace runtime_4
+}  // namespace runtime_5
 
 // Throws the error of `call`, if there is one, as torch's python_error, which torch hands on to its caller in Python.
 inline void raise_if_failed(Callback& call) {

@@ -1,0 +1,85 @@
+"""Functions written in Cython under the transforms of torch.func, which know only classes of Python."""
+
+import functools
+import itertools
+from typing import Any
+
+import torch
+from torch._C._functorch import is_batchedtensor
+from torch._functorch.autograd_function import WrappedCtx, custom_function_call
+
+from interop import _core
+
+
+class _Call:
+    """One call of a function. Forward fills it, and each level of transforms asks what is to be kept there."""
+
+    def __init__(self, capsule: object) -> None:
+        self.capsule: object = capsule
+        self.record: object = None
+        self.kept: tuple[int, ...] = ()
+        self.changed: tuple[int, ...] = ()
+        self.constant: tuple[int, ...] = ()
+        self.materialize = True
+
+
+def _like(ctx: Any, output: torch.Tensor, is_constant: bool) -> tuple[torch.Size, torch.dtype, torch.device] | None:
+    """How a tangent of zeros has to look, which torch wants of each output that can have one."""
+    # The rule that torch generates for vmap forgets the marks of batched tensors.
+    is_marked = is_constant and not (isinstance(ctx, WrappedCtx) and is_batchedtensor(output))
+    can_have_one = output.is_floating_point() or output.is_complex()
+    return (output.shape, output.dtype, output.device) if can_have_one and not is_marked else None
+
+
+class _Applied(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(call: _Call, *tensors: Any) -> Any:
+        found = _core.transformed_forward(call.capsule, tensors)
+        call.record, outputs, call.kept, call.changed, call.constant, call.materialize = found
+        return outputs
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        call, *tensors = inputs
+        everything = (*tensors, *output, None)
+        kept = [everything[place] for place in call.kept]
+        ctx.record = call.record
+        ctx.like = [
+            _like(ctx, one, len(tensors) + i in call.constant) if isinstance(one, torch.Tensor) else None
+            for i, one in enumerate(output)
+        ]
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
+        ctx.mark_dirty(*(everything[place] for place in call.changed))
+        ctx.mark_non_differentiable(*(everything[place] for place in call.constant))
+        ctx.set_materialize_grads(call.materialize)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return None, *_core.transformed_backward(ctx.record, ctx.saved_tensors, ctx.needs_input_grad[1:], grads)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        found = _core.transformed_jvp(ctx.record, ctx.saved_tensors, tangents[1:])
+        given = itertools.chain(found, itertools.repeat(None))
+        return tuple(
+            torch.zeros(like[0], dtype=like[1], device=like[2]) if one is None and like else one
+            for one, like in zip(given, ctx.like, strict=False)
+        )
+
+
+@functools.cache
+def _class_of(name: str) -> type[_Applied]:
+    """A class that torch names in its messages as it names the function."""
+    return type(name, (_Applied,), {})
+
+
+def apply(name: str, capsule: object, tensors: tuple[Any, ...]) -> Any:
+    """The results of a function, after which come tensors that it has kept besides."""
+    call = _Call(capsule)
+    try:
+        return custom_function_call(_class_of(name), call, *tensors)
+    finally:
+        call.capsule = None  # the call ends

@@ -1,0 +1,324 @@
+"""Forward mode, and the transforms of torch.func: what is written in Cython does what the same in Python does."""
+
+import itertools
+
+import pytest
+import torch
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
+
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated"),  # torch's own, on its first dual tensor
+]
+
+OPS = torch.ops.interop_forward
+FUNC = torch.func
+
+
+@pytest.fixture(autouse=True)
+def _loaded(forward):
+    """The operators exist once their module is imported."""
+    forward.seen.clear()
+
+
+def draw(*shape):
+    return torch.rand(shape, dtype=torch.float64) + 0.5
+
+
+class Cube(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x.detach() ** 3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0] ** 2 * 3
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent * ctx.saved_tensors[0] ** 2 * 3
+
+
+class Square(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, p, y):
+        return x * x * p * y, x.sign()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.p, y = inputs
+        ctx.save_for_backward(x, y)
+        ctx.save_for_forward(x, y)
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        x, y = ctx.saved_tensors
+        return x * 2 * ctx.p * grad * y, None, x * x * ctx.p * grad
+
+    @staticmethod
+    def jvp(ctx, dx, _, dy):
+        x, y = ctx.saved_tensors
+        return (x * 2 * y * dx + x * x * dy) * ctx.p, torch.zeros_like(x)
+
+
+class Wave(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a, b, s):
+        return a.sin() * b * s
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        a, b, ctx.s = inputs
+        ctx.save_for_backward(a, b)
+        ctx.save_for_forward(a, b)
+
+    @staticmethod
+    def backward(ctx, grad):
+        a, b = ctx.saved_tensors
+        return a.cos() * b * ctx.s * grad, a.sin() * ctx.s * grad, None
+
+    @staticmethod
+    def jvp(ctx, da, db, _):
+        a, b = ctx.saved_tensors
+        return (a.cos() * b * da + a.sin() * db) * ctx.s
+
+
+def pairs(forward):
+    """Functions of two tensors, and their twins in Python."""
+    return {
+        "cube": (lambda x, y: forward.cube(x) * y, lambda x, y: Cube.apply(x) * y),
+        "square": (lambda x, y: forward.square(x, 2.5, y)[0], lambda x, y: Square.apply(x, 2.5, y)[0]),
+        "wave": (lambda x, y: OPS.wave(x, y, 1.5), lambda x, y: Wave.apply(x, y, 1.5)),
+    }
+
+
+NAMES = ["cube", "square", "wave"]
+TRANSFORMS = {
+    "jvp": lambda f, x, y: FUNC.jvp(f, (x, y), (x.cos(), y.sin())),
+    "jvp of one": lambda f, x, y: FUNC.jvp(lambda t: f(t, y), (x,), (x.cos(),)),
+    "jvp of jvp": lambda f, x, y: FUNC.jvp(
+        lambda t: FUNC.jvp(lambda u: f(u, y * t), (t,), (t.cos(),))[1], (x,), (y.sin(),)
+    ),
+    "grad": lambda f, x, y: FUNC.grad(lambda a, b: f(a, b).sum(), argnums=(0, 1))(x, y),
+    "grad of grad": lambda f, x, y: FUNC.grad(lambda t: FUNC.grad(lambda u: f(u, y * t).sum())(t).sum())(x),
+    "vjp": lambda f, x, y: FUNC.vjp(f, x, y)[1](x.cos()),
+    "jacrev": lambda f, x, y: FUNC.jacrev(f, argnums=(0, 1))(x, y),
+    "jacfwd": lambda f, x, y: FUNC.jacfwd(f, argnums=(0, 1))(x, y),
+    "hessian": lambda f, x, y: FUNC.hessian(lambda a, b: f(a, b).sum(), argnums=(0, 1))(x, y),
+    "reverse over forward": lambda f, x, y: FUNC.jacrev(FUNC.jacfwd(f))(x, y),
+    "forward over reverse": lambda f, x, y: FUNC.jacfwd(FUNC.jacrev(f, argnums=1))(x, y),
+    "forward over forward": lambda f, x, y: FUNC.jacfwd(FUNC.jacfwd(f, argnums=1))(x, y),
+    "reverse over reverse": lambda f, x, y: FUNC.jacrev(FUNC.jacrev(f, argnums=1))(x, y),
+    "vmap": lambda f, x, y: FUNC.vmap(f)(x, y),
+    "vmap of one": lambda f, x, y: FUNC.vmap(f, in_dims=(None, 0))(x, y),
+    "vmap of grad": lambda f, x, y: FUNC.vmap(FUNC.grad(lambda a, b: f(a, b).sum(), argnums=(0, 1)))(x, y),
+    "grad of vmap": lambda f, x, y: FUNC.grad(lambda a, b: FUNC.vmap(f, in_dims=(0, None))(a, b).sum(), (0, 1))(x, y),
+    "jvp of vmap": lambda f, x, y: FUNC.jvp(FUNC.vmap(f), (x, y), (x.cos(), y.sin())),
+    "vmap of vmap": lambda f, x, y: FUNC.vmap(FUNC.vmap(f, in_dims=(None, 0)), in_dims=(0, None))(x, y),
+}
+
+
+class TestTransforms:
+    @pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap calls an operator for each example
+    @pytest.mark.parametrize(
+        ("name", "transform"),
+        # cube's forward reads memory, so there is no rule for vmap
+        [(name, one) for name in NAMES for one in TRANSFORMS if name != "cube" or "vmap" not in one],
+    )
+    def test_as_in_python(self, forward, name, transform):
+        x, y = draw(3), draw(3)
+        mine, theirs = pairs(forward)[name]
+        torch.testing.assert_close(
+            TRANSFORMS[transform](mine, x, y), TRANSFORMS[transform](theirs, x, y), rtol=1e-12, atol=1e-12
+        )
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_inside_of_a_graph(self, forward, name):
+        """The graph outside of a transform records it."""
+        results = []
+        for function in pairs(forward)[name]:
+            torch.manual_seed(0)
+            x, y = draw(3).requires_grad_(), draw(3).requires_grad_()
+            _, tangent = FUNC.jvp(lambda t, f=function, y=y: f(t, y), (x,), (torch.ones_like(x),))
+            results.append(torch.autograd.grad(tangent.sum(), (x, y)))
+        torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wanted", list(itertools.product([False, True], repeat=2)))
+class TestDualTensors:
+    @pytest.mark.parametrize("graph", [False, True])
+    def test_as_in_python(self, forward, name, wanted, graph):
+        results = []
+        for function in pairs(forward)[name]:
+            torch.manual_seed(0)
+            inputs = [draw(2, 3).requires_grad_(graph) for _ in range(2)]
+            tangents = [draw(2, 3).requires_grad_(graph) for _ in range(2)]
+            with forward_ad.dual_level():
+                given = [
+                    forward_ad.make_dual(x, t) if w else x for x, t, w in zip(inputs, tangents, wanted, strict=True)
+                ]
+                value, tangent = forward_ad.unpack_dual(function(*given))
+                assert (tangent is not None) == any(wanted)
+                assert value.requires_grad == graph
+                total = value.sum() + (tangent.pow(2).sum() if any(wanted) else 0)
+                found = torch.autograd.grad(total, [*inputs, *tangents], allow_unused=True) if graph else ()
+            results.append((value, tangent, *found))
+        for mine, theirs in zip(*results, strict=True):
+            assert (mine is None) == (theirs is None)
+            if mine is not None:
+                torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+class TestFunction:
+    @pytest.mark.parametrize("name", NAMES)
+    def test_numerically(self, forward, name):
+        inputs = (draw(2, 3).requires_grad_(), draw(2, 3).requires_grad_())
+        function = pairs(forward)[name][0]
+        assert gradcheck(function, inputs, check_forward_ad=True)
+        assert gradgradcheck(function, inputs, check_fwd_over_rev=True)
+
+    def test_what_jvp_is_given(self, forward):
+        """Tangents are materialized, and there is none of a number; it finds what was kept for it."""
+        with forward_ad.dual_level():
+            y, sign = forward.square(forward_ad.make_dual(draw(3), draw(3)), 2.0, draw(3))
+            assert forward_ad.unpack_dual(y).tangent is not None
+            assert forward_ad.unpack_dual(sign).tangent is None
+        assert forward.seen == [(True, False, True, 2)]
+
+    def test_without_a_tangent_jvp_is_not_called(self, forward):
+        with forward_ad.dual_level():
+            forward.square(draw(3), 2.0, draw(3).requires_grad_())
+        forward.square(draw(3), 2.0, draw(3))
+        assert forward.seen == []
+
+    def test_when_tangents_are_switched_off(self, forward):
+        with forward_ad.dual_level():
+            x = forward_ad.make_dual(draw(3), draw(3))
+            with forward_ad._set_fwd_grad_enabled(False):
+                y = forward.cube(x)
+            assert forward_ad.unpack_dual(y).tangent is None
+
+    @pytest.mark.parametrize("missing", [True, False])
+    def test_lists(self, forward, missing):
+        a, b, shift, tangent = draw(3), draw(3), draw(3), draw(3)
+        with forward_ad.dual_level():
+            first, second = forward.shifted(
+                [forward_ad.make_dual(a, tangent), b], None if missing else forward_ad.make_dual(shift, tangent)
+            )
+            tangents = [forward_ad.unpack_dual(one).tangent for one in (first, second)]
+        assert torch.equal(first, a if missing else a + shift)
+        assert torch.equal(tangents[0], tangent if missing else 2 * tangent)
+        assert torch.equal(tangents[1], torch.zeros(3, dtype=torch.float64) if missing else tangent)
+        assert forward.seen == [[True, False, not missing]]
+
+    @pytest.mark.parametrize("missing", [True, False])
+    def test_lists_in_transforms(self, forward, missing):
+        x, shift = draw(3), None if missing else draw(3)
+
+        def mine(t):
+            return sum(forward.shifted([t, t * 2], shift)).sin()
+
+        def theirs(t):
+            return (t * 3 + (0 if missing else 2 * shift)).sin()
+
+        for transform in (FUNC.jacfwd, FUNC.jacrev, lambda f: FUNC.hessian(lambda t: f(t).sum()), FUNC.vmap):
+            torch.testing.assert_close(transform(mine)(x), transform(theirs)(x))
+
+    def test_in_place(self, forward):
+        x, tangent = draw(3), draw(3)
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x.clone(), tangent.clone())
+            version = dual._version
+            y = forward.triple_(dual)
+            assert y is dual
+            assert y._version > version
+            assert torch.equal(forward_ad.unpack_dual(y).primal, x * 3)
+            assert torch.equal(forward_ad.unpack_dual(y).tangent, tangent * 3)
+
+    def test_in_place_in_transforms(self, forward):
+        x = draw(3)
+        for transform in (FUNC.jacrev, FUNC.jacfwd):
+            torch.testing.assert_close(transform(lambda t: forward.triple_(t.sin()))(x), torch.diag(x.cos() * 3))
+
+    def test_the_graph_ends(self, forward):
+        """Neither what jvp keeps nor what a transform keeps lives on."""
+        import gc
+        import weakref
+
+        x = draw(3).requires_grad_()
+        with forward_ad.dual_level():
+            y = forward.cube(forward_ad.make_dual(x, draw(3)))
+        kept = [weakref.ref(y)]
+        kept.append(weakref.ref(FUNC.grad(lambda t: forward.cube(t).sum())(x)))
+        del y
+        gc.collect()
+        assert [one() for one in kept] == [None, None]
+
+    def test_without_a_jvp(self, forward, gradients, operators):
+        x = draw(3)
+        message = "CubeWithoutJvp: an argument has a forward gradient, .* no forward-mode derivative; give it a jvp"
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match=message):
+            forward.without_jvp(forward_ad.make_dual(x, x))
+        with pytest.raises(NotImplementedError, match=message):
+            FUNC.jvp(forward.without_jvp, (x,), (x,))
+        torch.testing.assert_close(FUNC.jacrev(forward.without_jvp)(x), FUNC.jacrev(Cube.apply)(x))
+
+    def test_a_function_that_reads_memory_has_no_rule_for_vmap(self, forward):
+        with pytest.raises(RuntimeError, match=r"Cannot access data pointer of Tensor that doesn't have storage"):
+            FUNC.vmap(forward.cube)(draw(3))
+
+    @pytest.mark.parametrize("transform", [False, True])
+    def test_an_error_in_jvp(self, forward, transform):
+        def with_dual_tensor(function, x, tangent):
+            with forward_ad.dual_level():
+                function(forward_ad.make_dual(*x, *tangent))
+
+        x = (draw(3),)
+        with pytest.raises(KeyError, match="a key"):
+            (FUNC.jvp if transform else with_dual_tensor)(forward.raising, x, x)
+
+    @pytest.mark.parametrize(
+        ("what", "message"),
+        [
+            ("arguments", "New: there are 1 arguments, and jvp takes 3 tangents; it takes one for each argument"),
+            ("outputs", "New: there are 1 output, and jvp returns the tangents of 2 outputs"),
+            ("operator", r"register_autograd\(\"interop_forward::product\"\): there are 2 arguments, and jvp takes 1"),
+        ],
+    )
+    def test_wrong_use(self, forward, what, message):
+        with pytest.raises(TypeError, match=message):
+            forward.refused(what)
+
+
+class TestOperator:
+    def test_opcheck(self):
+        torch.library.opcheck(OPS.wave.default, (draw(3).requires_grad_(), draw(3), 1.5))
+
+    def test_a_rule_for_vmap(self):
+        """torch's own register_vmap takes an operator from here."""
+        calls = []
+
+        def rule(info, in_dims, a, b):
+            calls.append((info.batch_size, in_dims))
+            return torch.matmul(a.movedim(in_dims[0], 0), b), 0
+
+        library = torch.library.Library("interop_forward", "FRAGMENT")
+        torch.library.register_vmap("interop_forward::product", rule, lib=library)
+        try:
+            batch, b = draw(7, 3, 4), draw(4, 5)
+            torch.testing.assert_close(FUNC.vmap(OPS.product, in_dims=(0, None))(batch, b), batch @ b)
+            assert calls == [(7, (0, None))]
+        finally:
+            library._destroy()
