@@ -249,8 +249,15 @@ __attribute__((cold)) inline bool initialize() {
   return true;
 }
 
-// What Cython's PyInit_ function ends with.
-inline PyObject* init_module(PyModuleDef* definition) {
+// What Cython's PyInit_ function ends with. Cython refuses a second interpreter as well, but only after torch, whose
+// import hangs there, or is refused by CPython.
+__attribute__((cold)) inline PyObject* init_module(PyModuleDef* definition) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
+    return nullptr;
+  }
   return initialize() ? (PyModuleDef_Init)(definition) : nullptr;
 }
 
