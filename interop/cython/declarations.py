@@ -17,6 +17,8 @@ from interop.cython.dependencies import read_source
 __all__ = ["OPERATORS", "Selection", "cut", "select"]
 
 GENERATED = ("interop/functions.pxd", "ATen/core/TensorBody.pxd")
+SCALAR = "c10/core/Scalar.pxd"
+"""Cut down as well for a module for many releases of torch: with a complex number in it, Cython includes <complex>."""
 HAND_ON = ("ATen/__init__.pxd", "ATen/Functions.pxd", "interop/__init__.pxd", "torch/__init__.pxd", "torch/stable.pxd")
 """Cimport for others what further files declare."""
 OF_ONE_RELEASE = (
@@ -34,6 +36,8 @@ HEADER = "interop/functions.h"
 OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
 STABLE_OPERATORS = "#include <interop/stable/arithmetic.h>\n#include <interop/stable/python_call.h>\n"
 """The includes that all blocks of `HEADER` need. A reduced header includes only those of its own blocks."""
+ENUMERATORS = "interop/stable/enumerators.h"
+"""Includes torch's headers by the names that need them, in the same form as `HEADER`."""
 
 _DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[^"]+")?(?:\[[\w, ]+\])?\(.*\) except \+translate_exception$')
 _CIMPORT = re.compile(r"^(from \S+ cimport) (\([^)*]*\)|[^\n(*]*)\n", re.MULTILINE)
@@ -67,7 +71,7 @@ def select(
         whole = {path: text for path, text in whole.items() if not _of_one_release(path)} | instead
         chosen = dict(whole)
         include = stable[1]
-    for name in GENERATED:
+    for name in (*GENERATED, *([SCALAR] if stable else [])):
         # The build of this package needs none, and has not generated them yet.
         if (path := Path("pxd", name)) in whole:
             chosen[path] = "".join(_needed(whole[path], names))
@@ -76,6 +80,10 @@ def select(
             chosen[path] = _without_unused(whole[path], names, whole)
     if (include / HEADER).exists():
         chosen[Path("include", HEADER)] = cut((include / HEADER).read_text(), names)
+    if stable:
+        prelude, *found = (include / ENUMERATORS).read_text().split("\n// [")
+        kept = [block for block in found if not names.isdisjoint(block.partition("]")[0].split())]
+        chosen[Path("include", ENUMERATORS)] = "\n// [".join([prelude, *kept]) + ("" if kept else "\n")
     digest = hashlib.sha256(repr(whole | chosen).encode()).hexdigest()[:16]
     for path, text in chosen.items():
         _write_whole(folder / digest / path, text)

@@ -58,7 +58,8 @@ def translate_extensions(
         for index, source in enumerate(extension.sources):
             if is_cython(source):
                 cplus = extension.language == "c++"
-                cpp = _output(source, build_dir, ".cpp" if cplus else ".c")
+                stable = of_macros(extension.define_macros) is not None
+                cpp = _output(source, build_dir, f"{'.stable' if stable else ''}{'.cpp' if cplus else '.c'}")
                 extension.sources[index] = str(cpp)
                 arguments = {
                     "path": source,
@@ -69,7 +70,7 @@ def translate_extensions(
                     "include_path": [*include_path, *extension.include_dirs],
                     "directives": getattr(extension, "directives", {}) | dict(compiler_directives or {}),
                     "force": force,
-                    "stable": of_macros(extension.define_macros) is not None,
+                    "stable": stable,
                     "echo": not quiet,
                     # With line numbers of the .pyx in the C++, errors of g++ name them.
                     "emit_linenums": True,
@@ -94,6 +95,9 @@ def _translated(arguments: dict[str, Any]) -> Translation:
 
 
 def _output(source: str, build_dir: str | None, suffix: str) -> Path:
-    """The file for the C++ of a source: beside it, or below `build_dir` at its path from the current folder."""
+    """The file for the C++ of a source: beside it, or below `build_dir` at its path from the current folder.
+
+    A stable module has another suffix, so that a project can have both kinds of one source.
+    """
     path = Path(source).with_suffix(suffix)
     return Path(build_dir, *(path.parts[1:] if path.is_absolute() else path.parts)) if build_dir else path

@@ -222,9 +222,21 @@ def translate(
             output.clear()
         if result.num_errors:
             raise TranslationError(causes(output.diagnostics) or [_unknown(result.num_errors)], str(output))
+        if stable:
+            _drop_ios(cpp)
         with cpp.open("a", encoding="ascii") as file:
             file.write(last_line)
     return translation
+
+
+def _drop_ios(cpp: Path) -> None:
+    """Drop <ios>, which Cython includes for its own handler of C++'s errors, where there is none.
+
+    In a module for one release of torch it makes no difference, because torch's headers include it.
+    """
+    text = cpp.read_bytes()
+    if b"__Pyx_CppExn2PyErr" not in text:
+        cpp.write_bytes(text.replace(b'#include "ios"\n', b"\n", 1))
 
 
 def check_written(what: str, text: str) -> None:

@@ -25,9 +25,11 @@ LOAD_AGAIN = "call interop.load again, which rebuilds it, and do not move its fi
 TORCHS = re.compile(r"lib(?:c10|torch)(?:_\w+)?(?:-[0-9a-f]{8,})?\.so")
 """The names of torch's libraries, with or without the hash that auditwheel adds to copies."""
 
-# The file names of interop.load and interop.load_inline: see interop/jit/precompiled.py, which imports torch.
+# The file names of interop.load and interop.load_inline: see interop/jit/precompiled.py, which imports torch, and
+# interop/jit/manifest.py.
 _JIT_ENTRY_POINT = "interop_jit"
 _JIT_NATIVE = "native.so"
+_JIT_MANIFEST = "manifest.json"
 
 _SHOWN = 5
 
@@ -124,7 +126,10 @@ def _parts_from(entry: Library) -> Parts:
     module = entry.constant(rb"module '(\w+)' cannot load its compiled half")
     abi = entry.constant(rb"(?<![\w.])(torch_\d\w*)(?=\0)")
     if module is None or abi is None:
-        return Parts(name, entry, entry, _noted(entry), stable=_stable(entry))
+        stable = _stable(entry)
+        # Of a stable module interop.load makes one file as well, but beside the manifest of its build.
+        just_in_time = stable is not None and os.path.isfile(entry.path.with_name(_JIT_MANIFEST))
+        return Parts(name, entry, entry, _noted(entry), just_in_time=just_in_time, stable=stable)
     path = entry.path.with_name(f"_{module}_{abi}.{suffix}")
     return Parts(name, entry, _read(path) if os.path.isfile(path) else None, abi, path.name)
 

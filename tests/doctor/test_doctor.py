@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import TESTS, run
+from conftest import TESTS, needs_stable, run
 from elftools.elf.elffile import ELFFile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -790,6 +790,21 @@ class TestModulesOfLoad:
         assert "built for torch 2.99" in text
         assert "call interop.load again" in text
         assert "pip install" not in text
+
+    @needs_stable
+    def test_for_many_releases(self, tmp_path, jit_cache):
+        """One file, which notes its oldest torch."""
+        module = interop.load_inline("cimport torch\ndef f(torch.Tensor x not None): return x", stable="2.11")
+        made = Path(module.__file__)
+        folder = shutil.copytree(made.parent, tmp_path / "copy")
+        entry = folder / made.name
+        assert not any(one.fix for one in examine_module(entry, run=False))
+        entry.write_bytes(entry.read_bytes().replace(b"torch>=2.11", b"torch>=2.99"))
+        (torch_finding,) = [one for one in examine_module(entry, run=False) if one.subject == "torch"]
+        text = f"{torch_finding.text} {torch_finding.fix}"
+        assert "stable, torch >= 2.99" in text
+        assert "call interop.load again" in text
+        assert "--force-reinstall" not in text
 
 
 class TestEnvironment:

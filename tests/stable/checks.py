@@ -11,6 +11,8 @@ import resource
 import sys
 import warnings
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import torch
 
@@ -223,26 +225,97 @@ class Model(torch.nn.Module):
 CHECKS = [value for name, value in sorted(globals().items()) if name.startswith("check_")]
 
 
+def resident():
+    """KiB of memory that this process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() // 1024
+
+
+def calls_of_each(m):
+    """A call of each function of the file, by its name, and of operators; errors are caught."""
+    x, y, w = torch.randn(3, 4), torch.randn(3, 4), torch.randn(5, 4, requires_grad=True)
+    i, one, doubles = torch.tensor([2, 0]), torch.tensor(2.5), torch.arange(5.0).double()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such tensors are in beta state
+        sparse = torch.eye(3).to_sparse_csr()
+    operators = torch.ops.stable_operators
+    cell = m.Cell(w)
+
+    def failing(function, *arguments):
+        def call():
+            with raises((IndexError, TypeError, ValueError, KeyError, RuntimeError, NotImplementedError)):
+                function(*arguments)
+
+        return call
+
+    def with_gradient():
+        w.grad = None
+        m.linear(x, w).sum().backward()
+
+    given = {
+        **dict.fromkeys(("numel", "numel_of_any", "same", "kept", "metadata", "addresses", "relu"), (x,)),
+        **dict.fromkeys(("without_the_gil", "sums", "change", "double_", "on_its_device"), (x,)),
+        **dict.fromkeys(("is_borrowing", "undefined", "undefined_requires_grad", "deletions"), ()),
+        **dict.fromkeys(("item", "number_in", "result_type"), (one,)),
+        **dict.fromkeys(("linear", "of_fields", "arithmetic"), (x, y)),
+        "size": (x, 1),
+        "biggest": (x, 1),
+        "zeros": ((2, 3), None),
+        "cat": ([x, y],),
+        "split": (x,),
+        "index": (x, i),
+        "without_gradients": (w,),
+        "arithmetic_of_sparse": (sparse,),
+        "total": (doubles,),
+        "counted_up": (5,),
+    }
+    wrong = {
+        "numel_of_undefined": (),
+        "address_of_doubles": (x,),
+        "fail_in_torch_on_a_thread": (x,),
+        "fail_in_a_loop": (),
+        "blob_of_sizes": ((-1,),),
+    }
+    found = {name: partial(getattr(m, name), *arguments) for name, arguments in given.items()}
+    found |= {name: failing(getattr(m, name), *arguments) for name, arguments in wrong.items()}
+    found["squares"] = lambda: list(m.squares(4))
+    listed = {name for name, one in vars(m).items() if callable(one) and not isinstance(one, type) and name[0] != "_"}
+    assert set(found) == listed, set(found) ^ listed
+    found |= {
+        "Cell": lambda: m.Cell(w),
+        "Cell.forward": lambda: cell.forward(x),
+        "backward": with_gradient,
+        "numel of None": failing(m.numel, None),
+        "biggest of no dimension": failing(m.biggest, x, 7),
+        "scaled_mm": lambda: operators.scaled_mm(x, y.t(), 2.0),
+        "all_types": lambda: operators.all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0),
+        "narrowed": failing(operators.narrowed, 2**40, x, [], [1], None),
+    }
+    return found, [x, y, w, i, one, doubles, sparse]
+
+
 def check_growth(m, o, calls):
-    """References and memory after many calls."""
-    x, y = torch.randn(3, 4), torch.randn(4, 5)
-    before = sys.getrefcount(x)
-    memory = 0
-    for i in range(calls):
-        if i == calls // 5:
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        m.numel(x), m.same(x), m.kept(x), m.relu(x), m.sums(x), m.cat([x, x])
-        torch.ops.stable_operators.scaled_mm(x, y, 2.0)
-        torch.ops.stable_operators.all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0)
-        if i % 10 == 0:
-            with raises((ValueError, RuntimeError), "does not fit"):
-                torch.ops.stable_operators.narrowed(2**40, x, [], [1], None)
-    for _ in range(20 * calls):  # so that a handle that is lost each time, of 32 bytes, is seen
-        m.kept(x)
-    gc.collect()  # tracebacks hold frames, whose arguments are these tensors
-    assert sys.getrefcount(x) == before
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
-    assert grown < 2000, f"{grown} KiB"
+    """References and memory after many calls of each function, beyond those that settle it."""
+    found, tensors = calls_of_each(m)
+    limit = 1024 + calls // 1000  # KiB: less than a byte a call of a million
+    for name, call in found.items():
+        # With more than one thread, waiting for one another would take most of the time.
+        torch.set_num_threads(2 if name == "fail_in_torch_on_a_thread" else 1)
+        # torch looks up names for the traceback of each error of its own, which takes milliseconds.
+        number = calls // 100 if name in ("fail_in_torch_on_a_thread", "biggest of no dimension") else calls
+        for _ in range(min(number, 1000)):
+            call()
+        gc.collect()  # tracebacks hold frames, whose arguments are these tensors
+        # A refcount that is read holds a reference of its own, the same each time.
+        references, memory, blocks = [sys.getrefcount(one) for one in tensors], resident(), sys.getallocatedblocks()
+        for _ in range(number):
+            call()
+        gc.collect()
+        assert [sys.getrefcount(one) for one in tensors] == references, name
+        grown = sys.getallocatedblocks() - blocks
+        assert grown < 100 + calls // 100, f"{name}: {grown} objects"
+        grown = resident() - memory
+        assert grown < limit, f"{name}: {grown} KiB after {calls} calls"
 
 
 def main(folder, calls=0):

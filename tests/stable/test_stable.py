@@ -45,7 +45,8 @@ def test_torchs_own_way_from_an_object_to_its_tensor(site, modules):
 
 @pytest.mark.long
 def test_many_calls(site, modules):
-    done = run(site, "20000")
+    """Of each function of the files; `make one-binary` makes a million."""
+    done = run(site, "5000")
     assert done.returncode == 0, done.stderr
 
 
@@ -73,6 +74,33 @@ def test_a_torch_that_does_not_do(site, modules, tmp_path, version, message):
     assert done.returncode == 1
     assert "ImportError: this module" in done.stderr
     assert message in done.stderr
+
+
+IN_ANOTHER_INTERPRETER = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+{before}
+code = "try: import stable_tensors\\nexcept ImportError as error: print(error)"
+other = interpreters.create()
+result = interpreters.run_string(other, f"import sys; sys.path[:] = {{sys.path!r}}")
+result = interpreters.run_string(other, code)
+interpreters.destroy(other)
+import stable_tensors, torch
+print(result, stable_tensors.numel(torch.ones(3)))
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the module that makes interpreters is for CPython's own tests")
+@pytest.mark.parametrize("before", ["import stable_tensors", ""], ids=["after the main one", "first"])
+@pytest.mark.long
+def test_another_interpreter(bare, site, modules, before):
+    """An ImportError, and neither a crash nor torch's import, which hangs there; the main one has it as before."""
+    printed = bare(IN_ANOTHER_INTERPRETER.format(before=before), site).splitlines()
+    assert printed[0].startswith("this module, and torch, can be imported by the main interpreter of a process only")
+    assert printed[1:] == ["None 3"]
 
 
 def library(site):

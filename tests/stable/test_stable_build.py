@@ -35,6 +35,20 @@ TOOLS = Path(sys.executable).parent
 PXD = Path(interop.get_pxd_dir())
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
+SCALARS = """
+cimport ATen as at
+cimport torch
+from interop cimport equal_scalars, scalar
+
+def times(torch.Tensor x not None, number):
+    return torch.wrap(at.mul(x.cdata, scalar(number)))
+def of_c(torch.Tensor x not None):
+    cdef double complex z = 1j
+    return torch.wrap(at.mul(x.cdata, scalar(z)))
+def same(a, b):
+    return equal_scalars(scalar(a), scalar(b))
+"""
+
 pytestmark = needs_stable
 needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CPython has no Limited API")
 
@@ -299,8 +313,19 @@ class TestTranslation:
             (translated,) = cythonize(extension, build_dir=str(number))
             assert {key: getattr(translated, key) for key in expected} == expected
 
+    @pytest.mark.parametrize("together", [True, False])
+    @pytest.mark.parametrize("folder", [None, "generated"])
+    def test_both_in_one_project(self, in_folder, together, folder):
+        """Each has C++ of its own, beside the source or in a folder."""
+        (in_folder / "both.pyx").write_text("cimport torch\ndef f(torch.Tensor x not None): return x\n")
+        extensions = [Extension("one", ["both.pyx"]), Extension("many", ["both.pyx"], stable="2.11")]
+        calls = [extensions] if together else [[extension] for extension in extensions]
+        translated = [one for call in calls for one in cythonize(call, build_dir=folder)]
+        texts = [Path(one.sources[0]).read_text() for one in translated]
+        for text, name in zip(texts, ("one", "many"), strict=True):
+            assert f"PyInit_{name}(" in text
 
-@pytest.mark.long
+
 @pytest.mark.long
 class TestDeclarations:
     def test_all_that_there_are_in_any_order(self, in_folder):
@@ -335,6 +360,34 @@ class TestDeclarations:
     def test_what_is_not_there(self, jit_cache, line, name):
         with pytest.raises(BuildError, match=rf"hint: modules for many releases of torch have no {name}: "):
             interop.load_inline(f"{line}\n", stable="2.11")
+
+    @pytest.mark.parametrize("options", [{}, {"py_limited_api": "cp311"}], ids=str)
+    def test_scalars(self, jit_cache, options):
+        """Of each kind of number, as `scalar` makes them in a module for one release."""
+        if FREE_THREADED and options:
+            pytest.skip("a free-threaded CPython has no Limited API")
+        module = interop.load_inline(SCALARS, stable="2.11", **options)
+        x = torch.arange(3)
+        for number in (2, 2.5, True, 2 + 1j, 2**63):
+            result = module.times(x, number) if number != 2**63 else None
+            assert result is None or (result.equal(x * number) and result.dtype == (x * number).dtype)
+            assert module.same(number, number)
+            assert not module.same(number, 3)
+        assert not module.same(True, 1)
+        assert module.of_c(x).dtype == torch.complex64
+        with pytest.raises(
+            TypeError, match=r"argument 'value' must be bool, .* got (torch\.)?Tensor; read a tensor out"
+        ):
+            module.times(x, x)
+        with pytest.raises(OverflowError, match="must be an int of 64 bits"):
+            module.times(x, -(2**64))
+
+    def test_a_function_of_a_name_of_ours(self, in_folder):
+        Path("m.pyx").write_text(
+            "cimport interop\ncimport ATen as at\ncimport torch\n"
+            "cdef double scalar(double x) noexcept nogil: return x\ndef f(): return scalar(1)\n"
+        )
+        run([sys.executable, TESTS / "cython" / "surface" / "compile.py", "m.pyx", "2.11"])
 
     def test_a_method_of_the_name_of_a_function_that_is_not_there(self, in_folder):
         Path("m.pyx").write_text(

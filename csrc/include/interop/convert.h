@@ -7,7 +7,6 @@
 
 #include <c10/util/OptionalArrayRef.h>
 
-#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <optional>
@@ -36,12 +35,25 @@ concept IntegralOrEnum = std::is_integral_v<A> || (std::is_enum_v<A> && std::is_
 template <class A>
 concept Arithmetic = IntegralOrEnum<A> || std::is_floating_point_v<A>;
 
+// std::complex, c10::complex, by what they have: their headers are long.
 template <class T>
-inline constexpr bool is_complex = false;
-template <class T>
-inline constexpr bool is_complex<std::complex<T>> = true;
-template <class T>
-inline constexpr bool is_complex<c10::complex<T>> = true;
+inline constexpr bool is_complex = requires(const T& number) {
+  typename T::value_type;
+  number.real();
+  number.imag();
+};
+
+// std::min and std::max, whose header is long.
+constexpr int limited(int cost) noexcept {
+  return cost < impossible ? cost : impossible;
+}
+constexpr int highest(std::initializer_list<int> costs) noexcept {
+  int found = 0;
+  for (const int cost : costs) {
+    found = cost > found ? cost : found;
+  }
+  return found;
+}
 
 // How an argument becomes a parameter of type P.
 //
@@ -96,7 +108,7 @@ struct Convert<at::Scalar> {
   template <class A>
   static at::Scalar from(const A& a, Argument) {
     if constexpr (is_complex<A>) {
-      return at::Scalar(c10::complex<double>(a.real(), a.imag()));
+      return complex_scalar(a.real(), a.imag());
     } else if constexpr (std::is_floating_point_v<A>) {
       return at::Scalar(static_cast<double>(a));
     } else if constexpr (std::is_same_v<A, bool> || !IntegralOrEnum<A>) {
@@ -268,7 +280,7 @@ auto elements_of(const A& a, Argument argument) {
 // The highest cost among the fields of a tuple of C values.
 template <class T, CTuple A>
 inline constexpr int cost_of_elements = decltype(with_fields(std::declval<const A&>(), []<class... F>(const F&...) {
-  return std::integral_constant<int, std::max({Convert<T>::template of<unwrap_reference_t<F>>...})>();
+  return std::integral_constant<int, highest({Convert<T>::template of<unwrap_reference_t<F>>...})>();
 }))::value;
 
 template <class T>
@@ -293,7 +305,7 @@ struct Convert<at::ArrayRef<T>> {
     if constexpr (CTuple<A>) {
       return detail::cost_of_elements<T, A>;
     } else if constexpr (Arithmetic<A>) {
-      return of_numbers ? std::min(impossible, Convert<T>::template of<A> + 2) : impossible;
+      return of_numbers ? limited(Convert<T>::template of<A> + 2) : impossible;
     } else if constexpr (Object<A>) {
       return impossible;  // for objects there is the other function
     } else if constexpr (std::is_convertible_v<const A&, T>) {
@@ -304,7 +316,7 @@ struct Convert<at::ArrayRef<T>> {
                            typename A::value_type;
                            a.begin();
                          }) {
-      return std::min(impossible, Convert<T>::template of<typename A::value_type> + 1);
+      return limited(Convert<T>::template of<typename A::value_type> + 1);
     } else {
       return impossible;
     }
@@ -316,7 +328,7 @@ struct Convert<at::ArrayRef<T>> {
 
   static int of_object(PyObject* obj) noexcept {
     if (!python::is_list(obj)) {
-      return of_numbers ? std::min(impossible, Convert<T>::of_object(obj) + 2) : impossible;
+      return of_numbers ? limited(Convert<T>::of_object(obj) + 2) : impossible;
     }
     const SharedRef first = python::first_of(obj);
     return first ? Convert<T>::of_object(first.get()) : 1;
@@ -374,7 +386,9 @@ struct Convert<std::array<bool, N>> {
     const auto values = python::to_list<bool>(obj, argument, accepted, python::to_bool);
     python::require(values.size() == N, obj, argument, accepted);
     std::array<bool, N> result;
-    std::copy(values.begin(), values.end(), result.begin());
+    for (size_t i = 0; i < N; ++i) {
+      result[i] = values[i];
+    }
     return result;
   }
 };
@@ -385,11 +399,10 @@ namespace detail {
 template <class Optional, class X>
 struct ConvertOptional {
   template <class A>
-  static constexpr int of = std::is_same_v<A, std::nullopt_t> || std::is_same_v<A, Optional>
-                                ? 0
-                                : std::min(impossible, Convert<X>::template of<A> + 1);
+  static constexpr int of =
+      std::is_same_v<A, std::nullopt_t> || std::is_same_v<A, Optional> ? 0 : limited(Convert<X>::template of<A> + 1);
   static int of_object(PyObject* obj) noexcept {
-    return obj == Py_None ? 0 : std::min(impossible, Convert<X>::of_object(obj) + 1);
+    return obj == Py_None ? 0 : limited(Convert<X>::of_object(obj) + 1);
   }
   template <class A>
   static decltype(auto) from(const A& a, Argument argument) {
@@ -505,11 +518,13 @@ std::string name_of(const A& a) {
 template <bool any_possible, class... A>
 [[noreturn]] void no_overload(const char* function, const char* accepted, const A&... given) {
   static_assert(any_possible, "no overload of this function takes arguments of these types");
-  in_python([&] {
-    std::string types;
-    ((types += (types.empty() ? "" : ", ") + detail::name_of(unwrap_reference(given))), ...);
-    raise_error(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
-  });
+  if constexpr ((Object<A> || ...)) {
+    in_python([&] {
+      std::string types;
+      ((types += (types.empty() ? "" : ", ") + detail::name_of(unwrap_reference(given))), ...);
+      raise_error(PyExc_TypeError, "%s(): got (%s), accepted are: %s", function, types.c_str(), accepted);
+    });
+  }
   __builtin_unreachable();
 }
 

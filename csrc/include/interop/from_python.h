@@ -9,9 +9,10 @@
 #include <c10/core/TensorOptions.h>
 #include <c10/util/SmallVector.h>
 
-#include <complex>
+#include <string>
 #include <string_view>
 
+#include "interop/complex_scalar.h"
 #include "interop/exceptions.h"
 #include "interop/free_threading.h"
 #include "interop/gil.h"
@@ -93,7 +94,7 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
     return at::Scalar(PyFloat_AsDouble(obj));
   }
   if (PyComplex_Check(obj)) {
-    return at::Scalar(c10::complex<double>(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj)));
+    return complex_scalar(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj));
   }
   if (is_number_in_a_tensor(obj)) {
     return number_in(unpack(obj));
@@ -112,8 +113,8 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
   require(is_numpy_number(obj), obj, argument, "a number");
   if (PyObject_HasAttrString(obj, "__complex__")) {  // float() of it would drop the imaginary part
     const OwnedRef value(checked(PyObject_CallMethod(obj, "__complex__", nullptr)));
-    return at::Scalar(
-        c10::complex<double>(checked(PyComplex_RealAsDouble(value.get())), PyComplex_ImagAsDouble(value.get())));
+    const double real = checked(PyComplex_RealAsDouble(value.get()));
+    return complex_scalar(real, PyComplex_ImagAsDouble(value.get()));
   }
   return at::Scalar(to_double(obj, argument));
 }

@@ -5,9 +5,9 @@
 
 #include <c10/core/Scalar.h>
 
-#include <complex>
 #include <cstdint>
 
+#include "interop/complex_scalar.h"
 #include "interop/exceptions.h"
 #include "interop/owned_ref.h"
 #include "interop/tensor.h"
@@ -26,8 +26,9 @@ inline c10::Scalar scalar_of_unsigned(uint64_t value) noexcept {
 inline c10::Scalar scalar_of_double(double value) noexcept {
   return value;
 }
-inline c10::Scalar scalar_of_complex(std::complex<double> value) noexcept {
-  return c10::complex<double>(value);
+template <class T>
+c10::Scalar scalar_of_complex(const T& value) noexcept {
+  return complex_scalar(value.real(), value.imag());
 }
 
 // A Python number, in the order in which torch looks: True is a truth value and not an int, though it is one in Python.
@@ -37,10 +38,10 @@ inline c10::Scalar scalar_of_object(PyObject* value) {
     return value == Py_True;
   }
   if (PyFloat_Check(value)) {
-    return PyFloat_AS_DOUBLE(value);
+    return PyFloat_AsDouble(value);
   }
   if (PyComplex_Check(value)) {
-    return c10::complex<double>(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value));
+    return complex_scalar(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value));
   }
   // A tensor and an array have __index__ as well, which would read them out silently.
   if (PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value))) {
@@ -61,7 +62,7 @@ inline c10::Scalar scalar_of_object(PyObject* value) {
   raise_error(
       PyExc_TypeError,
       "argument 'value' must be bool, int, float or complex, got %.200s; read a tensor out with .item()",
-      Py_TYPE(value)->tp_name);
+      type_name(value).c_str());
 }
 
 inline bool equal(const c10::Scalar& a, const c10::Scalar& b) {
@@ -69,12 +70,12 @@ inline bool equal(const c10::Scalar& a, const c10::Scalar& b) {
     return a.equal(b.toBool());
   }
   if (b.isComplex()) {
-    return a.equal(b.toComplexDouble());
+    return a.equal(complex_parts(b));
   }
   if (b.isFloatingPoint()) {
     return a.equal(b.toDouble());
   }
-  return b.type() == c10::ScalarType::UInt64 ? a.equal(b.toUInt64()) : a.equal(b.toLong());
+  return b.type() == c10::kUInt64 ? a.equal(b.toUInt64()) : a.equal(b.toLong());
 }
 
 }  // namespace interop

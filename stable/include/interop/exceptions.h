@@ -3,10 +3,9 @@
 
 #include <Python.h>
 
+#include <cstring>
 #include <exception>
 #include <new>
-#include <string_view>
-#include <utility>
 
 #include "interop/callback.h"
 #include "interop/python_error.h"
@@ -18,16 +17,16 @@ namespace interop {
 namespace detail {
 
 // torch's C interface hands on an error's text and not its class. These texts torch raises with one class only.
-inline PyObject* class_of_text(std::string_view text) {
-  static const std::pair<std::string_view, PyObject*> known[] = {
-      {" out of range (expected to be in range of ", PyExc_IndexError},
-      {": Expected reduction dim ", PyExc_IndexError},
-      {"Dimension specified as ", PyExc_IndexError},
-      {"index out of range in self", PyExc_IndexError},
-      {"Could not run '", PyExc_NotImplementedError},
-      {" not implemented for '", PyExc_NotImplementedError},
+__attribute__((cold)) inline PyObject* class_of_text(const char* text, const char* end) {
+  const auto has = [&](const char* part) {
+    const char* found = std::strstr(text, part);
+    return found && found < end;
   };
-  if (text.starts_with("linalg.") && text.find(" because the input ") != text.npos) {
+  constexpr const char* of_indices[] = {
+      " out of range (expected to be in range of ", ": Expected reduction dim ", "Dimension specified as ",
+      "index out of range in self"};
+  constexpr const char* not_implemented[] = {"Could not run '", " not implemented for '"};
+  if (std::strncmp(text, "linalg.", 7) == 0 && has(" because the input ")) {
     static PyObject* const linalg_error = [] {  // torch.linalg.LinAlgError
       const OwnedRef c_module(PyObject_GetAttrString(stable::torch_module, "_C"));
       PyObject* type = c_module ? PyObject_GetAttrString(c_module.get(), "_LinAlgError") : nullptr;
@@ -36,15 +35,20 @@ inline PyObject* class_of_text(std::string_view text) {
     }();
     return linalg_error;
   }
-  for (const auto& [part, type] : known) {
-    if (text.find(part) != text.npos) {
-      return type;
+  for (const char* part : of_indices) {
+    if (has(part)) {
+      return PyExc_IndexError;
+    }
+  }
+  for (const char* part : not_implemented) {
+    if (has(part)) {
+      return PyExc_NotImplementedError;
     }
   }
   return PyExc_RuntimeError;
 }
 
-inline PyObject* class_of(stable::Kind kind) {
+__attribute__((cold)) inline PyObject* class_of(stable::Kind kind) {
   switch (kind) {
     case stable::Kind::type:
       return PyExc_TypeError;
@@ -62,7 +66,7 @@ inline PyObject* class_of(stable::Kind kind) {
 }  // namespace detail
 
 // Call it in a catch block, with the GIL. Leaves exactly one Python error set. One that was set before survives.
-inline void translate_exception() noexcept {
+__attribute__((noinline, cold)) inline void translate_exception() noexcept {
   if (PyErr_Occurred()) {
     return;
   }
@@ -73,9 +77,12 @@ inline void translate_exception() noexcept {
   } catch (const stable::Error& error) {
     PyErr_SetString(detail::class_of(error.kind()), error.what());
   } catch (const stable::ShimError& error) {
-    const std::string_view text = error.what();
-    const std::string line(text.substr(0, text.find('\n')));  // the dispatcher's go on with fifty more
-    PyErr_SetString(detail::class_of_text(line), line.c_str());
+    const char* text = error.what();
+    const char* end = text + std::strcspn(text, "\n");  // the dispatcher's go on with fifty more lines
+    const OwnedRef line(PyUnicode_DecodeUTF8(text, end - text, "replace"));
+    if (line) {
+      PyErr_SetObject(detail::class_of_text(text, end), line.get());
+    }
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {

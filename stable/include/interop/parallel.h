@@ -7,9 +7,9 @@
 #include <exception>
 
 #include "ATen/Parallel.h"
-#include "c10/util/Exception.h"
 #include "interop/callback.h"
 #include "interop/gil.h"
+#include "interop/stable/errors.h"
 
 namespace interop {
 
@@ -43,9 +43,14 @@ struct Loop {
 // Calls function(b, e, data) for parts b:e of begin:end, each part on a thread of its own: one part for each `grain`
 // numbers begun, but no more than there are threads. What the first of them raises is thrown here, when all have ended.
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part function, void* data) {
-  TORCH_CHECK_VALUE(function, "the function to call must not be NULL");
-  TORCH_CHECK_VALUE(
-      grain >= 0, "argument 'grain' must be 0 or the least number of iterations worth a thread, got ", grain);
+  if (!function) {
+    stable::raise(stable::Kind::value, "the function to call must not be NULL");
+  }
+  if (grain < 0) {
+    stable::raise(
+        stable::Kind::value, "argument 'grain' must be 0 or the least number of iterations worth a thread, got ",
+        grain);
+  }
   detail::Loop loop{function, data};
   {
     const NoGil no_gil;  // a part that takes the GIL would wait for the caller, who waits for it

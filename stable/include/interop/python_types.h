@@ -55,10 +55,10 @@ inline at::Device device_of(PyObject* object) {
   return at::Device(stable::detail::text_of(object));
 }
 inline at::Layout layout_of(PyObject* object) {
-  return detail::value_of<at::Layout>(object, static_cast<int>(at::Layout::NumOptions));
+  return detail::value_of<at::Layout>(object, stable::numbers::layouts);
 }
 inline at::MemoryFormat memory_format_of(PyObject* object) {
-  return detail::value_of<at::MemoryFormat>(object, static_cast<int>(at::MemoryFormat::NumOptions));
+  return detail::value_of<at::MemoryFormat>(object, stable::numbers::memory_formats);
 }
 inline at::Generator generator_of(PyObject* object) noexcept {
   return at::Generator(object);

@@ -15,7 +15,7 @@ def main(source: Path, stable: str | None = None) -> int:
     (extension,) = cythonize([Extension(source.stem, [source.name], stable=stable)], quiet=True)
     given = [f"-I{folder}" for folder in (*extension.include_dirs, sysconfig.get_path("include"))]
     given += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
-    command = ["c++", *CXX_FLAGS, "-fsyntax-only", "-w", "-fmax-errors=20", *given, f"{source.stem}.cpp"]
+    command = ["c++", *CXX_FLAGS, "-fsyntax-only", "-w", "-fmax-errors=20", *given, *extension.sources]
     return subprocess.run(command).returncode
 
 

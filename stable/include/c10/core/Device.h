@@ -1,12 +1,11 @@
 // A device: type and index.
 #pragma once
 
-#include <torch/headeronly/core/DeviceType.h>
-
 #include <cstdint>
-#include <ostream>
 #include <string>
 
+#include "interop/stable/enumerators.h"
+#include "interop/stable/enums.h"
 #include "interop/stable/errors.h"
 #include "interop/stable/shim.h"
 
@@ -17,7 +16,7 @@ using DeviceIndex = int8_t;
 class Device final {
  public:
   Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {
-    if (index < -1 || (type == DeviceType::CPU && index > 0)) {
+    if (index < -1 || (type == kCPU && index > 0)) {
       interop::stable::raise(
           interop::stable::Kind::runtime, "Device index must be -1 or non-negative, and 0 or -1 for the CPU, got ",
           static_cast<int>(index));
@@ -42,38 +41,26 @@ class Device final {
     return index_ != -1;
   }
   bool is_cpu() const noexcept {
-    return type_ == DeviceType::CPU;
+    return type_ == kCPU;
   }
   bool is_cuda() const noexcept {
-    return type_ == DeviceType::CUDA;
+    return type_ == kCUDA;
   }
   bool is_meta() const noexcept {
-    return type_ == DeviceType::Meta;
+    return type_ == kMeta;
   }
   std::string str() const {
     return name() + (has_index() ? ":" + std::to_string(index_) : "");
   }
   friend bool operator==(const Device&, const Device&) noexcept = default;
-  friend std::ostream& operator<<(std::ostream& out, const Device& device) {
-    return out << device.str();
-  }
 
  private:
   std::string name() const {
     switch (type_) {
-#define INTEROP_NAME(type, text) \
-  case DeviceType::type:         \
-    return text;
-      INTEROP_NAME(CPU, "cpu")
-      INTEROP_NAME(CUDA, "cuda")
-      INTEROP_NAME(HIP, "hip")
-      INTEROP_NAME(XLA, "xla")
-      INTEROP_NAME(MPS, "mps")
-      INTEROP_NAME(Meta, "meta")
-      INTEROP_NAME(XPU, "xpu")
-      INTEROP_NAME(HPU, "hpu")
-      INTEROP_NAME(MTIA, "mtia")
-      INTEROP_NAME(PrivateUse1, "privateuseone")
+#define INTEROP_NAME(type, python, number) \
+  case k##type:                            \
+    return #python;
+      INTEROP_DEVICE_TYPES(INTEROP_NAME)
 #undef INTEROP_NAME
       default:
         interop::stable::raise(

@@ -1,5 +1,3 @@
 #pragma once
-#include <torch/headeronly/core/MemoryFormat.h>
-namespace at {
-using namespace c10;
-}
+#include "interop/stable/enumerators.h"
+#include "interop/stable/enums.h"

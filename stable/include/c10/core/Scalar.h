@@ -1,9 +1,6 @@
 // A number of any element type.
 #pragma once
 
-#include <torch/headeronly/util/complex.h>
-
-#include <complex>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -18,36 +15,44 @@ namespace c10 {
 class Scalar {
  public:
   Scalar() noexcept : Scalar(int64_t{0}) {}
-  Scalar(bool value) noexcept : type_(ScalarType::Bool), integer_(value) {}
+  Scalar(bool value) noexcept : type_(kBool), integer_(value) {}
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Scalar(T value) noexcept : type_(ScalarType::Long), integer_(static_cast<int64_t>(value)) {
+  Scalar(T value) noexcept : type_(kLong), integer_(static_cast<int64_t>(value)) {
     if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t)) {
       // As in torch, an unsigned number that int64 holds is one.
-      type_ = std::in_range<int64_t>(value) ? ScalarType::Long : ScalarType::UInt64;
+      type_ = std::in_range<int64_t>(value) ? kLong : kUInt64;
     }
   }
   template <std::floating_point T>
-  Scalar(T value) noexcept : type_(ScalarType::Double), real_(static_cast<double>(value)) {}
-  Scalar(Half value) noexcept : Scalar(static_cast<double>(static_cast<float>(value))) {}
-  Scalar(BFloat16 value) noexcept : Scalar(static_cast<double>(static_cast<float>(value))) {}
+  Scalar(T value) noexcept : type_(kDouble), real_(static_cast<double>(value)) {}
+  // Templates, because these types are only declared here.
   template <class T>
-  Scalar(complex<T> value) noexcept : type_(ScalarType::ComplexDouble), real_(value.real()), imaginary_(value.imag()) {}
+    requires(std::same_as<T, Half> || std::same_as<T, BFloat16>)
+  Scalar(T value) noexcept : Scalar(static_cast<double>(static_cast<float>(value))) {}
+  template <class T>
+  Scalar(const complex<T>& value) noexcept : Scalar(of_complex(value.real(), value.imag())) {}
+  static Scalar of_complex(double real, double imaginary) noexcept {
+    Scalar result(real);
+    result.type_ = kComplexDouble;
+    result.imaginary_ = imaginary;
+    return result;
+  }
 
   ScalarType type() const noexcept {
     return type_;
   }
   bool isFloatingPoint() const noexcept {
-    return type_ == ScalarType::Double;
+    return type_ == kDouble;
   }
   bool isComplex() const noexcept {
-    return type_ == ScalarType::ComplexDouble;
+    return type_ == kComplexDouble;
   }
   bool isBoolean() const noexcept {
-    return type_ == ScalarType::Bool;
+    return type_ == kBool;
   }
   bool isIntegral(bool include_bool) const noexcept {
-    return type_ == ScalarType::Long || type_ == ScalarType::UInt64 || (include_bool && isBoolean());
+    return type_ == kLong || type_ == kUInt64 || (include_bool && isBoolean());
   }
 
   // As a number of type T; a RuntimeError where it does not fit, as in torch.
@@ -55,12 +60,8 @@ class Scalar {
   T to() const {
     if constexpr (std::is_same_v<T, bool>) {
       return isIntegral(true) ? integer_ != 0 : real_ != 0 || imaginary_ != 0;
-    } else if constexpr (
-        std::is_same_v<T, std::complex<double>> || std::is_same_v<T, std::complex<float>> ||
-        std::is_same_v<T, complex<double>> || std::is_same_v<T, complex<float>>) {
-      return T(
-          static_cast<typename T::value_type>(isComplex() ? real_ : number<double>()),
-          static_cast<typename T::value_type>(isComplex() ? imaginary_ : 0));
+    } else if constexpr (!std::is_arithmetic_v<T> && requires(const T& number) { number.imag(); }) {
+      return T(static_cast<typename T::value_type>(real()), static_cast<typename T::value_type>(imag()));
     } else {
       check(!isComplex() || imaginary_ == 0);
       return number<T>();
@@ -84,8 +85,17 @@ class Scalar {
   bool toBool() const {
     return to<bool>();
   }
-  complex<double> toComplexDouble() const {
-    return to<complex<double>>();
+  // A template for the same reason.
+  template <class T = complex<double>>
+  T toComplexDouble() const {
+    return to<T>();
+  }
+  // The parts of any number.
+  double real() const {
+    return isComplex() ? real_ : number<double>();
+  }
+  double imag() const noexcept {
+    return isComplex() ? imaginary_ : 0;
   }
 
   template <class T>
@@ -98,8 +108,8 @@ class Scalar {
       }
       if (isIntegral(false)) {
         if constexpr (std::is_integral_v<T>) {
-          return type_ == ScalarType::UInt64 ? std::cmp_equal(static_cast<uint64_t>(integer_), value)
-                                             : std::cmp_equal(integer_, value);
+          return type_ == kUInt64 ? std::cmp_equal(static_cast<uint64_t>(integer_), value)
+                                  : std::cmp_equal(integer_, value);
         }
         return number_unchecked() == static_cast<double>(value);
       }
@@ -134,16 +144,13 @@ class Scalar {
     }
   }
   double number_unchecked() const noexcept {
-    return type_ == ScalarType::UInt64 ? static_cast<double>(static_cast<uint64_t>(integer_))
-                                       : static_cast<double>(integer_);
+    return type_ == kUInt64 ? static_cast<double>(static_cast<uint64_t>(integer_)) : static_cast<double>(integer_);
   }
   template <class T>
   T number() const {
     if (isIntegral(true)) {
       if constexpr (std::is_integral_v<T>) {
-        check(
-            type_ == ScalarType::UInt64 ? std::in_range<T>(static_cast<uint64_t>(integer_))
-                                        : std::in_range<T>(integer_));
+        check(type_ == kUInt64 ? std::in_range<T>(static_cast<uint64_t>(integer_)) : std::in_range<T>(integer_));
         return static_cast<T>(integer_);
       }
       return static_cast<T>(number_unchecked());

@@ -1,106 +1,95 @@
-// Element types: the enum is torch's own, from its headers that need no library.
+// Element types. Their enum is only declared unless a source names it: see interop/stable/enumerators.h.
 #pragma once
-
-#include <torch/headeronly/core/ScalarType.h>
 
 #include <string>
 #include <utility>
 
+#include "interop/stable/enumerators.h"
+#include "interop/stable/enums.h"
 #include "interop/stable/errors.h"
 
-namespace c10 {
+namespace interop::stable {
 
-#define INTEROP_CONSTANT(_, name) constexpr ScalarType k##name = ScalarType::name;
-AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(INTEROP_CONSTANT)
-#undef INTEROP_CONSTANT
+// Of each number the names in C++ and in Python, and the bytes.
+struct ElementType {
+  const char* name;
+  const char* python;
+  size_t size;
+};
+inline constexpr ElementType element_types[] = {
+#define INTEROP_ELEMENT(name, python, size) {#name, #python, size},
+    INTEROP_ELEMENT_TYPES(INTEROP_ELEMENT)
+#undef INTEROP_ELEMENT
+};
+// Null for what is none of them.
+inline const ElementType* element_type(c10::ScalarType type) noexcept {
+  const auto number = static_cast<size_t>(type);
+  return number < numbers::element_types ? &element_types[number] : nullptr;
+}
 
-inline size_t elementSize(ScalarType type) {
-  switch (type) {
-#define INTEROP_SIZE(cpp, name) \
-  case ScalarType::name:        \
-    return sizeof(cpp);
-    AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(INTEROP_SIZE)
-#undef INTEROP_SIZE
-    default:
-      interop::stable::raise(interop::stable::Kind::value, "elementSize: ", toString(type), " has no size");
+namespace names {
+
+inline constexpr auto kUndefined = static_cast<c10::ScalarType>(numbers::element_types);
+
+inline const char* toString(c10::ScalarType type) noexcept {
+  const ElementType* found = element_type(type);
+  return found ? found->name : type == kUndefined ? "Undefined" : "UNKNOWN_SCALAR";
+}
+
+inline size_t elementSize(c10::ScalarType type) {
+  const ElementType* found = element_type(type);
+  if (!found) {
+    raise(Kind::value, "elementSize: ", names::toString(type), " has no size");
   }
+  return found->size;
 }
 
-inline bool isComplexType(ScalarType type) {
-  return type == ScalarType::ComplexHalf || type == ScalarType::ComplexFloat || type == ScalarType::ComplexDouble;
+constexpr bool isComplexType(c10::ScalarType type) noexcept {
+  return type == kComplexHalf || type == kComplexFloat || type == kComplexDouble;
 }
 
-inline bool isFloatingType(ScalarType type) {
+constexpr bool isQIntType(c10::ScalarType type) noexcept {
+  return type == kQInt8 || type == kQUInt8 || type == kQInt32 || type == kQUInt4x2 || type == kQUInt2x4;
+}
+
+constexpr bool isFloatingType(c10::ScalarType type) noexcept {
   switch (type) {
-    case ScalarType::Half:
-    case ScalarType::BFloat16:
-    case ScalarType::Float:
-    case ScalarType::Double:
-    case ScalarType::Float8_e5m2:
-    case ScalarType::Float8_e4m3fn:
-    case ScalarType::Float8_e5m2fnuz:
-    case ScalarType::Float8_e4m3fnuz:
-    case ScalarType::Float8_e8m0fnu:
+    case kHalf:
+    case kBFloat16:
+    case kFloat:
+    case kDouble:
+    case kFloat8_e5m2:
+    case kFloat8_e4m3fn:
+    case kFloat8_e5m2fnuz:
+    case kFloat8_e4m3fnuz:
+    case kFloat8_e8m0fnu:
       return true;
     default:
       return false;
   }
 }
 
-inline bool isIntegralType(ScalarType type, bool include_bool) {
+constexpr bool isIntegralType(c10::ScalarType type, bool include_bool) noexcept {
   switch (type) {
-    case ScalarType::Byte:
-    case ScalarType::Char:
-    case ScalarType::Short:
-    case ScalarType::Int:
-    case ScalarType::Long:
-    case ScalarType::UInt16:
-    case ScalarType::UInt32:
-    case ScalarType::UInt64:
+    case kByte:
+    case kChar:
+    case kShort:
+    case kInt:
+    case kLong:
+    case kUInt16:
+    case kUInt32:
+    case kUInt64:
       return true;
     default:
-      return include_bool && type == ScalarType::Bool;
+      return include_bool && type == kBool;
   }
 }
 
 // What Python calls the dtype, and an older name or "": as in torch's own headers.
-inline std::pair<std::string, std::string> getDtypeNames(ScalarType type) {
-  switch (type) {
-#define INTEROP_NAME(name, python) \
-  case ScalarType::name:           \
-    return {python, ""};
-    INTEROP_NAME(Byte, "uint8")
-    INTEROP_NAME(Char, "int8")
-    INTEROP_NAME(Short, "int16")
-    INTEROP_NAME(Int, "int32")
-    INTEROP_NAME(Long, "int64")
-    INTEROP_NAME(Half, "float16")
-    INTEROP_NAME(Float, "float32")
-    INTEROP_NAME(Double, "float64")
-    INTEROP_NAME(ComplexHalf, "complex32")
-    INTEROP_NAME(ComplexFloat, "complex64")
-    INTEROP_NAME(ComplexDouble, "complex128")
-    INTEROP_NAME(Bool, "bool")
-    INTEROP_NAME(QInt8, "qint8")
-    INTEROP_NAME(QUInt8, "quint8")
-    INTEROP_NAME(QInt32, "qint32")
-    INTEROP_NAME(BFloat16, "bfloat16")
-    INTEROP_NAME(UInt16, "uint16")
-    INTEROP_NAME(UInt32, "uint32")
-    INTEROP_NAME(UInt64, "uint64")
-    INTEROP_NAME(Float8_e5m2, "float8_e5m2")
-    INTEROP_NAME(Float8_e4m3fn, "float8_e4m3fn")
-    INTEROP_NAME(Float8_e5m2fnuz, "float8_e5m2fnuz")
-    INTEROP_NAME(Float8_e4m3fnuz, "float8_e4m3fnuz")
-    INTEROP_NAME(Float8_e8m0fnu, "float8_e8m0fnu")
-#undef INTEROP_NAME
-    default:
-      return {toString(type), ""};
-  }
+inline std::pair<std::string, std::string> getDtypeNames(c10::ScalarType type) {
+  const ElementType* found = element_type(type);
+  return {found ? found->python : names::toString(type), ""};
 }
 
-}  // namespace c10
-
-namespace at {
-using namespace c10;  // as torch has it
-}
+}  // namespace names
+}  // namespace interop::stable

@@ -24,7 +24,7 @@ class TypeMeta {
   friend bool operator==(const TypeMeta&, const TypeMeta&) noexcept = default;
 
  private:
-  c10::ScalarType type_ = c10::ScalarType::Undefined;
+  c10::ScalarType type_ = c10::kUndefined;
 };
 
 }  // namespace caffe2
@@ -65,10 +65,10 @@ class TensorOptions {
   }
 
   Device device() const {
-    return device_.value_or(Device(DeviceType::CPU));
+    return device_.value_or(Device(kCPU));
   }
   Layout layout() const noexcept {
-    return layout_.value_or(Layout::Strided);
+    return layout_.value_or(kStrided);
   }
   bool requires_grad() const noexcept {
     return requires_grad_.value_or(false);

@@ -16,12 +16,13 @@ namespace detail {
 
 // Truth values, integers, real and complex numbers, in torch's order of promotion.
 inline int kind_of(at::ScalarType type) {
-  return type == at::ScalarType::Bool ? 0 : c10::isIntegralType(type, false) ? 1 : c10::isComplexType(type) ? 3 : 2;
+  return type == at::kBool ? 0 : c10::isIntegralType(type, false) ? 1 : c10::isComplexType(type) ? 3 : 2;
 }
 
 inline bool can_stand_for(const at::Scalar& number, const Tensor& other) {
-  return other.dim() > 0 && kind_of(number.type()) <= kind_of(other.scalar_type()) &&
-         number.type() != at::ScalarType::UInt64 && !other.is_quantized();
+  // The C interface takes a complex number as a class of C++.
+  return other.dim() > 0 && !number.isComplex() && kind_of(number.type()) <= kind_of(other.scalar_type()) &&
+         number.type() != at::kUInt64 && !other.is_quantized();
 }
 
 inline Tensor of_no_dimensions(const at::Scalar& number) {
@@ -30,9 +31,6 @@ inline Tensor of_no_dimensions(const at::Scalar& number) {
     INTEROP_CALL(aoti_torch_scalar_to_tensor_bool, number.toBool(), &handle);
   } else if (number.isIntegral(false)) {
     INTEROP_CALL(aoti_torch_scalar_to_tensor_int64, number.toLong(), &handle);
-  } else if (number.isComplex()) {
-    const auto value = number.to<std::complex<double>>();
-    INTEROP_CALL(aoti_torch_scalar_to_tensor_complex128, c10::complex<double>(value.real(), value.imag()), &handle);
   } else {
     INTEROP_CALL(aoti_torch_scalar_to_tensor_float64, number.toDouble(), &handle);
   }
@@ -50,11 +48,10 @@ inline Tensor subtract(const Tensor& self, const Tensor& other, double factor) {
 // not subtracted.
 inline bool takes_real_factor(const Tensor& self, const Tensor& other, const at::Scalar& factor) {
   const int kinds[] = {kind_of(self.scalar_type()), kind_of(other.scalar_type())};
-  const bool plain = self.layout() == at::Layout::Strided && other.layout() == at::Layout::Strided &&
-                     !self.is_quantized() && !other.is_quantized();
-  return plain && !factor.isComplex() && !factor.isBoolean() && !factor.equal(0.0) &&
-         factor.type() != at::ScalarType::UInt64 && std::max(kinds[0], kinds[1]) >= 2 &&
-         std::min(kinds[0], kinds[1]) > 0;
+  const bool plain =
+      self.layout() == at::kStrided && other.layout() == at::kStrided && !self.is_quantized() && !other.is_quantized();
+  return plain && !factor.isComplex() && !factor.isBoolean() && !factor.equal(0.0) && factor.type() != at::kUInt64 &&
+         (kinds[0] >= 2 || kinds[1] >= 2) && kinds[0] > 0 && kinds[1] > 0;
 }
 
 }  // namespace detail

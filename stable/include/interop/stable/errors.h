@@ -1,36 +1,95 @@
 // Errors of this module's own C++, each of a kind that Python has a class for.
 #pragma once
 
-#include <exception>
-#include <sstream>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
 #include <string>
-#include <utility>
+#include <string_view>
+#include <type_traits>
 
 namespace interop::stable {
 
 enum class Kind { runtime, type, value, index, not_implemented };
 
-class Error : public std::exception {
+// Its text is in the class of the standard library, whose code is there already: a std::string would be compiled anew.
+class Error : public std::runtime_error {
  public:
-  Error(Kind kind, std::string text) : kind_(kind), text_(std::move(text)) {}
+  Error(Kind kind, const char* text) : std::runtime_error(text), kind_(kind) {}
   Kind kind() const noexcept {
     return kind_;
-  }
-  const char* what() const noexcept override {
-    return text_.c_str();
   }
 
  private:
   Kind kind_;
-  std::string text_;
 };
+
+// A part of a message: a text, which is borrowed, or a whole number.
+class Part {
+ public:
+  Part(const char* text) : text_(text) {}
+  Part(std::string_view text) : text_(text) {}
+  Part(const std::string& text) : text_(text) {}
+  template <class T>
+    requires std::is_integral_v<T>
+  Part(T value) : text_(number_) {
+    if constexpr (std::is_signed_v<T>) {
+      std::snprintf(number_, sizeof(number_), "%lld", static_cast<long long>(value));
+    } else {
+      std::snprintf(number_, sizeof(number_), "%llu", static_cast<unsigned long long>(value));
+    }
+    text_ = number_;
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  std::string_view text() const noexcept {
+    return text_;
+  }
+
+ private:
+  char number_[24] = "";
+  std::string_view text_;
+};
+
+// The parts as one text.
+class Joined {
+ public:
+  __attribute__((cold)) Joined(const Part* parts, size_t count) {
+    size_t size = 1;
+    for (size_t i = 0; i < count; ++i) {
+      size += parts[i].text().size();
+    }
+    char* end = text_ = new char[size];
+    for (size_t i = 0; i < count; ++i) {
+      const std::string_view part = parts[i].text();
+      std::memcpy(end, part.data(), part.size());
+      end += part.size();
+    }
+    *end = 0;
+  }
+  Joined(const Joined&) = delete;
+  Joined& operator=(const Joined&) = delete;
+  ~Joined() {
+    delete[] text_;
+  }
+  const char* text() const noexcept {
+    return text_;
+  }
+
+ private:
+  char* text_;
+};
+
+[[noreturn]] __attribute__((noinline, cold)) inline void raise_joined(Kind kind, const Part* parts, size_t count) {
+  throw Error(kind, Joined(parts, count).text());
+}
 
 // Cold, so that a check costs a test and a branch.
 template <class... A>
 [[noreturn]] __attribute__((noinline, cold)) void raise(Kind kind, const A&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  throw Error(kind, text.str());
+  const Part listed[] = {Part(parts)...};
+  raise_joined(kind, listed, sizeof...(A));
 }
 
 }  // namespace interop::stable

@@ -1,7 +1,6 @@
 // A tensor over memory of the caller's.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -35,7 +34,7 @@ inline Tensor from_blob(
   INTEROP_CALL(
       torch_from_blob, data, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), 0,
       static_cast<int32_t>(dtype), static_cast<int32_t>(device.type()), device.index(), &handle,
-      static_cast<int32_t>(at::Layout::Strided), nullptr, 0, deleter, context);
+      static_cast<int32_t>(at::kStrided), nullptr, 0, deleter, context);
   return Tensor(handle);
 }
 
@@ -45,7 +44,7 @@ inline Tensor from_blob(
   int64_t stride = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = stride;
-    if (__builtin_mul_overflow(stride, std::max<int64_t>(sizes[d], 1), &stride)) {
+    if (__builtin_mul_overflow(stride, sizes[d] > 1 ? sizes[d] : 1, &stride)) {
       raise(Kind::value, "from_blob(): argument 'sizes' has more elements than an int64 can count");
     }
   }

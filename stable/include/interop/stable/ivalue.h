@@ -2,7 +2,6 @@
 // optional value is a handle that whoever takes the word owns.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -247,7 +246,7 @@ class Operator {
     if (!checked_.load(std::memory_order_acquire)) [[unlikely]] {
       check();
     }
-    StableIValue stack[std::max({sizeof...(A), Results<R>::count, size_t{1}})];
+    StableIValue stack[sizeof...(A) + Results<R>::count + 1];
     size_t size = 0;
     ((stack[size++] = Word<A>::give(arguments)), ...);
     INTEROP_CALL(torch_call_dispatcher, name_, overload_, stack, target_version);
@@ -272,35 +271,38 @@ class Operator {
 
 namespace detail {
 
-// The types of a schema's arguments and results as a text.
-inline std::string types_of(PyObject* schema) {
-  std::string text;
+// The types of a schema's arguments and results as a list of texts.
+__attribute__((cold)) inline OwnedRef types_of(PyObject* schema) {
+  OwnedRef types(checked(PyList_New(0)));
   for (const char* part : {"arguments", "returns"}) {
     const OwnedRef listed(checked(PyObject_GetAttrString(schema, part)));
     const Py_ssize_t size = checked(PySequence_Size(listed.get()));
     for (Py_ssize_t i = 0; i < size; ++i) {
       const OwnedRef one(checked(PySequence_GetItem(listed.get(), i)));
       const OwnedRef type(checked(PyObject_GetAttrString(one.get(), "type")));
-      text += text_of(type.get()) + ", ";
+      const OwnedRef text(checked(PyObject_Str(type.get())));
+      checked(PyList_Append(types.get(), text.get()));
     }
-    text += "-> ";
+    checked(PyList_Append(types.get(), Py_None));  // so that no argument is taken for a result
   }
-  return text;
+  return types;
 }
 
 }  // namespace detail
 
-inline void Operator::check() {
+__attribute__((cold)) inline void Operator::check() {
   in_python([&] {
     const OwnedRef c_module(checked(PyObject_GetAttrString(torch_module, "_C")));
-    const std::string written = std::string(name_, std::strcspn(name_, ":") + 2) + schema_;
-    const OwnedRef expected(checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", written.c_str())));
+    const OwnedRef written(checked(PyUnicode_FromFormat("aten::%s", schema_)));
+    const OwnedRef expected(checked(PyObject_CallMethod(c_module.get(), "parse_schema", "O", written.get())));
     const OwnedRef running(checked(PyObject_CallMethod(c_module.get(), "_get_schema", "ss", name_, overload_)));
-    if (detail::types_of(expected.get()) != detail::types_of(running.get())) {
-      raise(
-          Kind::runtime, "this module was compiled for the operator ", written,
-          ", which in the torch that is installed is ", detail::text_of(running.get()),
-          "; build it with that torch, or call the operator another way");
+    const OwnedRef theirs = detail::types_of(running.get());
+    if (checked(PyObject_RichCompareBool(detail::types_of(expected.get()).get(), theirs.get(), Py_NE))) {
+      raise_error(
+          PyExc_RuntimeError,
+          "this module was compiled for the operator %U, which in the torch that is installed is %S; build it with "
+          "that torch, or call the operator another way",
+          written.get(), running.get());
     }
   });
   checked_.store(true, std::memory_order_release);

@@ -40,29 +40,35 @@ inline PyObject* to_python(const at::Scalar& value) {
     return to_python(value.toBool());
   }
   if (value.isComplex()) {
-    const auto number = value.to<std::complex<double>>();
-    return PyComplex_FromDoubles(number.real(), number.imag());
+    return PyComplex_FromDoubles(value.real(), value.imag());
   }
   if (value.isFloatingPoint()) {
     return to_python(value.toDouble());
   }
-  return value.type() == at::ScalarType::UInt64 ? PyLong_FromUnsignedLongLong(value.toUInt64())
-                                                : to_python(value.toLong());
+  return value.type() == at::kUInt64 ? PyLong_FromUnsignedLongLong(value.toUInt64()) : to_python(value.toLong());
 }
 inline PyObject* torch_attribute(const char* name) {
   return checked(PyObject_GetAttrString(torch_module, name));
 }
 inline PyObject* to_python(at::ScalarType value) {
-  return torch_attribute(c10::getDtypeNames(value).first.c_str());
+  const ElementType* found = element_type(value);
+  return torch_attribute(found ? found->python : c10::toString(value));
 }
+inline constexpr const char* layout_names[] = {
+#define INTEROP_NAME(name, python) #python,
+    INTEROP_LAYOUTS(INTEROP_NAME)
+#undef INTEROP_NAME
+};
+inline constexpr const char* memory_format_names[] = {
+#define INTEROP_NAME(name, python) #python,
+    INTEROP_MEMORY_FORMATS(INTEROP_NAME)
+#undef INTEROP_NAME
+};
 inline PyObject* to_python(at::Layout value) {
-  constexpr const char* names[] = {"strided",    "sparse_coo", "sparse_csr", "_mkldnn",
-                                   "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
-  return torch_attribute(names[static_cast<int>(value)]);
+  return torch_attribute(layout_names[static_cast<int>(value)]);
 }
 inline PyObject* to_python(at::MemoryFormat value) {
-  constexpr const char* names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
-  return torch_attribute(names[static_cast<int>(value)]);
+  return torch_attribute(memory_format_names[static_cast<int>(value)]);
 }
 inline PyObject* to_python(const c10::Device& value) {
   return checked(PyObject_CallMethod(torch_module, "device", "s", value.str().c_str()));
@@ -100,10 +106,9 @@ PyObject* to_python_list(const Values& values) {
 
 inline at::ScalarType dtype_of(PyObject* object) {
   const std::string name = detail::text_of(object);  // torch.float32
-  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
-    const auto type = static_cast<at::ScalarType>(i);
-    if (name == "torch." + c10::getDtypeNames(type).first) {
-      return type;
+  for (int i = 0; name.starts_with("torch.") && i < numbers::element_types; ++i) {
+    if (name.compare(std::strlen("torch."), name.npos, element_types[i].python) == 0) {
+      return static_cast<at::ScalarType>(i);
     }
   }
   raise(Kind::type, name, " is no dtype that this module knows");
@@ -149,7 +154,7 @@ struct FromPython<at::Scalar> {
       return PyFloat_AsDouble(object);
     }
     if (PyComplex_Check(object)) {
-      return c10::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object));
+      return at::Scalar::of_complex(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object));
     }
     int overflow = 0;
     const long long value = checked(PyLong_AsLongLongAndOverflow(object, &overflow));
@@ -199,17 +204,20 @@ class PythonOperator {
   // Calls it with all arguments of its schema in order, of which the last have the `names` of keywords.
   template <class R, class... A>
   R call(std::initializer_list<const char*> names, const A&... arguments) {
-    return in_python([&] { return call_function<R>(names, arguments...); });
+    return in_python([&] {
+      OwnedRef objects[] = {OwnedRef(checked(to_python(arguments)))..., OwnedRef()};
+      return FromPython<R>::take(call_with(names, objects, sizeof...(A)).get());
+    });
   }
 
  private:
-  template <class R, class... A>
-  R call_function(std::initializer_list<const char*> names, const A&... arguments) {
-    const OwnedRef objects[] = {OwnedRef(checked(to_python(arguments)))..., OwnedRef()};
-    const size_t by_position = sizeof...(A) - names.size();
+  // One for all operators, so that a module has the code once.
+  __attribute__((noinline, cold)) OwnedRef
+  call_with(std::initializer_list<const char*> names, OwnedRef* objects, size_t count) {
+    const size_t by_position = count - names.size();
     const OwnedRef positional(checked(PyTuple_New(static_cast<Py_ssize_t>(by_position))));
     for (size_t i = 0; i < by_position; ++i) {
-      checked(PyTuple_SetItem(positional.get(), static_cast<Py_ssize_t>(i), Py_NewRef(objects[i].get())));
+      checked(PyTuple_SetItem(positional.get(), static_cast<Py_ssize_t>(i), objects[i].release()));
     }
     const OwnedRef keywords(checked(PyDict_New()));
     size_t next = by_position;
@@ -220,15 +228,16 @@ class PythonOperator {
     const OwnedRef c_module(torch_attribute("_C"));
     const OwnedRef disabled(checked(PyObject_CallMethod(c_module.get(), "DisableTorchFunction", nullptr)));
     const OwnedRef entered(checked(PyObject_CallMethod(disabled.get(), "__enter__", nullptr)));
-    const OwnedRef result(PyObject_Call(function(), positional.get(), keywords.get()));
+    OwnedRef result(PyObject_Call(function(), positional.get(), keywords.get()));
     {
       const ErrorInFlight error;
       const OwnedRef left(PyObject_CallMethod(disabled.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
     }
-    return FromPython<R>::take(checked(result.get()));
+    checked(result.get());
+    return result;
   }
 
-  PyObject* function() {
+  __attribute__((noinline, cold)) PyObject* function() {
     if (PyObject* known = function_.load(std::memory_order_acquire)) {
       return known;
     }

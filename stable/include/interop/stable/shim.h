@@ -8,72 +8,73 @@
 #include <Python.h>
 
 #include <dlfcn.h>
-#include <torch/csrc/inductor/aoti_torch/generated/c_shim_aten.h>
-#include <torch/csrc/stable/c/shim.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <cstring>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "interop/owned_ref.h"
+#include "interop/stable/c_shim.h"
+#include "interop/stable/errors.h"
 
 #ifndef INTEROP_STABLE
 #error "torch.stable is for modules that are built with stable='X.Y': Extension(..., stable='2.11')"
 #endif
 
 // What every torch from the floor on has. X(name) for each function of the C interface that the headers call.
-#define INTEROP_SHIM(X)                     \
-  X(aoti_torch_aten_subtract_Tensor)        \
-  X(aoti_torch_create_device_guard)         \
-  X(aoti_torch_delete_device_guard)         \
-  X(aoti_torch_delete_library_object)       \
-  X(aoti_torch_delete_stream)               \
-  X(aoti_torch_delete_tensor_object)        \
-  X(aoti_torch_get_current_stream)          \
-  X(aoti_torch_get_device_index)            \
-  X(aoti_torch_get_device_type)             \
-  X(aoti_torch_get_dim)                     \
-  X(aoti_torch_get_dtype)                   \
-  X(aoti_torch_get_layout)                  \
-  X(aoti_torch_get_numel)                   \
-  X(aoti_torch_get_size)                    \
-  X(aoti_torch_get_sizes)                   \
-  X(aoti_torch_get_storage_offset)          \
-  X(aoti_torch_get_stride)                  \
-  X(aoti_torch_get_strides)                 \
-  X(aoti_torch_grad_mode_is_enabled)        \
-  X(aoti_torch_grad_mode_set_enabled)       \
-  X(aoti_torch_is_contiguous)               \
-  X(aoti_torch_is_defined)                  \
-  X(aoti_torch_library_def)                 \
-  X(aoti_torch_library_init_fragment)       \
-  X(aoti_torch_library_init_impl)           \
-  X(aoti_torch_new_tensor_handle)           \
-  X(aoti_torch_new_uninitialized_tensor)    \
-  X(aoti_torch_scalar_to_tensor_bool)       \
-  X(aoti_torch_scalar_to_tensor_complex128) \
-  X(aoti_torch_scalar_to_tensor_float64)    \
-  X(aoti_torch_scalar_to_tensor_int64)      \
-  X(torch_call_dispatcher)                  \
-  X(torch_delete_list)                      \
-  X(torch_delete_string)                    \
-  X(torch_from_blob)                        \
-  X(torch_get_const_data_ptr)               \
-  X(torch_get_mutable_data_ptr)             \
-  X(torch_get_num_threads)                  \
-  X(torch_get_thread_idx)                   \
-  X(torch_library_impl)                     \
-  X(torch_list_get_item)                    \
-  X(torch_list_push_back)                   \
-  X(torch_list_size)                        \
-  X(torch_new_list_reserve_size)            \
-  X(torch_new_string_handle)                \
-  X(torch_parallel_for)                     \
-  X(torch_parse_device_string)              \
-  X(torch_set_requires_grad)                \
-  X(torch_string_c_str)                     \
+#define INTEROP_SHIM(X)                  \
+  X(aoti_torch_aten_subtract_Tensor)     \
+  X(aoti_torch_create_device_guard)      \
+  X(aoti_torch_delete_device_guard)      \
+  X(aoti_torch_delete_library_object)    \
+  X(aoti_torch_delete_stream)            \
+  X(aoti_torch_delete_tensor_object)     \
+  X(aoti_torch_get_current_stream)       \
+  X(aoti_torch_get_device_index)         \
+  X(aoti_torch_get_device_type)          \
+  X(aoti_torch_get_dim)                  \
+  X(aoti_torch_get_dtype)                \
+  X(aoti_torch_get_layout)               \
+  X(aoti_torch_get_numel)                \
+  X(aoti_torch_get_size)                 \
+  X(aoti_torch_get_sizes)                \
+  X(aoti_torch_get_storage_offset)       \
+  X(aoti_torch_get_stride)               \
+  X(aoti_torch_get_strides)              \
+  X(aoti_torch_grad_mode_is_enabled)     \
+  X(aoti_torch_grad_mode_set_enabled)    \
+  X(aoti_torch_is_contiguous)            \
+  X(aoti_torch_is_defined)               \
+  X(aoti_torch_library_def)              \
+  X(aoti_torch_library_init_fragment)    \
+  X(aoti_torch_library_init_impl)        \
+  X(aoti_torch_new_tensor_handle)        \
+  X(aoti_torch_new_uninitialized_tensor) \
+  X(aoti_torch_scalar_to_tensor_bool)    \
+  X(aoti_torch_scalar_to_tensor_float64) \
+  X(aoti_torch_scalar_to_tensor_int64)   \
+  X(torch_call_dispatcher)               \
+  X(torch_delete_list)                   \
+  X(torch_delete_string)                 \
+  X(torch_from_blob)                     \
+  X(torch_get_const_data_ptr)            \
+  X(torch_get_mutable_data_ptr)          \
+  X(torch_get_num_threads)               \
+  X(torch_get_thread_idx)                \
+  X(torch_library_impl)                  \
+  X(torch_list_get_item)                 \
+  X(torch_list_push_back)                \
+  X(torch_list_size)                     \
+  X(torch_new_list_reserve_size)         \
+  X(torch_new_string_handle)             \
+  X(torch_parallel_for)                  \
+  X(torch_parse_device_string)           \
+  X(torch_set_requires_grad)             \
+  X(torch_string_c_str)                  \
   X(torch_string_length)
 
 // What a newer torch has, and an older one may do without: X(name, type). By the types, because the headers of the
@@ -127,15 +128,9 @@ __attribute__((used)) inline const char requirement[] =
     "torch-interop stable abi: torch>=" INTEROP_STABLE INTEROP_PYTHON;
 
 // What a function of torch's C interface could not do, in torch's words.
-class ShimError : public std::exception {
+class ShimError : public std::runtime_error {
  public:
-  explicit ShimError(std::string text) : text_(std::move(text)) {}
-  const char* what() const noexcept override {
-    return text_.c_str();
-  }
-
- private:
-  std::string text_;
+  using std::runtime_error::runtime_error;
 };
 
 // Cold, so that a call of the interface costs a test and a branch.
@@ -143,10 +138,9 @@ class ShimError : public std::exception {
   if (shim.torch_exception_get_what_without_backtrace) {
     throw ShimError(shim.torch_exception_get_what_without_backtrace());
   }
-  throw ShimError(
-      std::string(function) +
-      " failed; torch has written the reason to stderr, because its releases before 2.13 "
-      "cannot hand it on");
+  const Part parts[] = {
+      function, " failed; torch has written the reason to stderr, because its releases before 2.13 cannot hand it on"};
+  throw ShimError(Joined(parts, 2).text());
 }
 
 #define INTEROP_CALL(name, ...)                                        \
@@ -158,22 +152,43 @@ class ShimError : public std::exception {
 
 namespace detail {
 
-// Sets `symbol` from the library where the loader has not.
-template <class T>
-bool find(void* library, const char* name, T& symbol) {
-  if (!symbol) {
-    symbol = reinterpret_cast<T>(dlsym(library, name));
+inline constexpr const char* names[] = {
+#define INTEROP_NAME(name, ...) #name,
+    INTEROP_SHIM(INTEROP_NAME) INTEROP_SHIM_NEWER(INTEROP_NAME)
+#undef INTEROP_NAME
+};
+#define INTEROP_ONE(name) +1
+inline constexpr size_t required = 0 INTEROP_SHIM(INTEROP_ONE);  // so many of the names must be found
+#undef INTEROP_ONE
+static_assert(sizeof(Shim) == sizeof(names));
+
+// Sets from the library what the loader has not. The name of a required function that it does not have, the last one;
+// null if it has all.
+__attribute__((cold)) inline const char* find_functions(void* library) {
+  const char* missing = nullptr;
+  for (size_t i = 0; i < std::size(names); ++i) {
+    // Each is a pointer to a function, whatever its type.
+    char* place = reinterpret_cast<char*>(&shim) + i * sizeof(void*);
+    void* address = nullptr;
+    std::memcpy(&address, place, sizeof(address));
+    if (!address && library) {
+      address = dlsym(library, names[i]);
+      std::memcpy(place, &address, sizeof(address));
+    }
+    if (!address && i < required) {
+      missing = names[i];
+    }
   }
-  return symbol != nullptr;
+  return missing;
 }
 
 // "2.13.0+cpu" as {2, 13}; {0, 0} for what is no version.
-inline std::pair<int, int> parse_version(const char* text) {
+__attribute__((cold)) inline std::pair<int, int> parse_version(const char* text) {
   std::pair<int, int> version{};
   return std::sscanf(text, "%d.%d", &version.first, &version.second) == 2 ? version : std::pair{0, 0};
 }
 
-inline std::string text_of(PyObject* object) {
+__attribute__((cold)) inline std::string text_of(PyObject* object) {
   const OwnedRef text(object ? PyObject_Str(object) : nullptr);
   const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
   PyErr_Clear();
@@ -185,7 +200,7 @@ inline std::string text_of(PyObject* object) {
 bool find_layout();  // in interop/stable/tensor.h
 
 // Imports torch and fills `shim`: true, or false with an ImportError set. Needs the GIL. A second call does nothing.
-inline bool initialize() {
+__attribute__((cold)) inline bool initialize() {
   if (torch_module) {
     return true;
   }
@@ -194,20 +209,15 @@ inline bool initialize() {
     return false;
   }
   const OwnedRef version(PyObject_GetAttrString(torch.get(), "__version__"));
-  const std::string running = detail::text_of(version.get());
+  const OwnedRef text(version ? PyObject_Str(version.get()) : nullptr);
+  const char* running = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
+  if (!running) {
+    return false;
+  }
   const char* missing = nullptr;
-  if (detail::parse_version(running.c_str()) >= detail::parse_version(INTEROP_STABLE)) {
+  if (detail::parse_version(running) >= detail::parse_version(INTEROP_STABLE)) {
     void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-#define INTEROP_FIND(name)                                  \
-  if (!library || !detail::find(library, #name, shim.name)) \
-    missing = #name;
-    INTEROP_SHIM(INTEROP_FIND)
-#undef INTEROP_FIND
-#define INTEROP_FIND(name, type) \
-  if (library)                   \
-    detail::find(library, #name, shim.name);
-    INTEROP_SHIM_NEWER(INTEROP_FIND)
-#undef INTEROP_FIND
+    missing = detail::find_functions(library);
     if (library) {
       dlclose(library);  // torch keeps it
     }
@@ -215,10 +225,9 @@ inline bool initialize() {
     missing = "";
   }
   if (missing) {
-    const std::string name = *missing ? std::string(", whose library has no ") + missing : std::string();
     PyErr_Format(
-        PyExc_ImportError, "this module was built for torch >= %s, and torch %s is installed%s; upgrade torch",
-        INTEROP_STABLE, running.c_str(), name.c_str());
+        PyExc_ImportError, "this module was built for torch >= %s, and torch %s is installed%s%s; upgrade torch",
+        INTEROP_STABLE, running, *missing ? ", whose library has no " : "", missing);
     return false;
   }
   tensor_type = PyObject_GetAttrString(torch.get(), "Tensor");
@@ -240,8 +249,15 @@ inline bool initialize() {
   return true;
 }
 
-// What Cython's PyInit_ function ends with.
-inline PyObject* init_module(PyModuleDef* definition) {
+// What Cython's PyInit_ function ends with. Cython refuses a second interpreter as well, but only after torch, whose
+// import hangs there, or is refused by CPython.
+__attribute__((cold)) inline PyObject* init_module(PyModuleDef* definition) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
+    return nullptr;
+  }
   return initialize() ? (PyModuleDef_Init)(definition) : nullptr;
 }
 

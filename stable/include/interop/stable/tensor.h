@@ -3,7 +3,6 @@
 
 #include <Python.h>
 
-#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -95,7 +94,7 @@ class Metadata {
   }
   c10::Device device() const {
     const c10::DeviceType type = device_type();
-    return {type, type == c10::DeviceType::CPU ? c10::DeviceIndex{-1} : get_device()};
+    return {type, type == c10::kCPU ? c10::DeviceIndex{-1} : get_device()};
   }
   at::TensorOptions options() const {
     return at::TensorOptions(scalar_type()).layout(layout()).device(device());
@@ -116,29 +115,29 @@ class Metadata {
     return c10::isFloatingType(scalar_type());
   }
   bool is_cpu() const {
-    return device_type() == c10::DeviceType::CPU;
+    return device_type() == c10::kCPU;
   }
   bool is_cuda() const {
-    return device_type() == c10::DeviceType::CUDA;
+    return device_type() == c10::kCUDA;
   }
   bool is_meta() const {
-    return device_type() == c10::DeviceType::Meta;
+    return device_type() == c10::kMeta;
   }
   bool is_sparse() const {
-    return layout() == c10::Layout::Sparse;
+    return layout() == c10::kSparse;
   }
   bool is_sparse_csr() const {
-    return layout() == c10::Layout::SparseCsr;
+    return layout() == c10::kSparseCsr;
   }
   bool is_mkldnn() const {
-    return layout() == c10::Layout::Mkldnn;
+    return layout() == c10::kMkldnn;
   }
   bool is_quantized() const {
     return c10::isQIntType(scalar_type());
   }
 
   // The tensor itself if its memory is in order already, else a copy.
-  Tensor contiguous(at::MemoryFormat memory_format = at::MemoryFormat::Contiguous) const;
+  Tensor contiguous(at::MemoryFormat memory_format = at::kContiguous) const;
 
   // t[i]: a view of one index in the first dimension, or a copy of those that a tensor lists.
   Tensor operator[](int64_t index) const;
@@ -286,22 +285,27 @@ inline bool is_tensor(PyObject* object) noexcept {
   return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor_type));
 }
 
-// The tensor of an object that is_tensor(), by torch's own functions: owned. They trust isinstance(), which objects can
-// lie to; so no other object may come here.
-inline Tensor official(PyObject* object) {
-  const Gil gil;
-  AtenTensorHandle handle = nullptr;
-  if (shim.torch_tensor_from_pyobject) {
-    INTEROP_CALL(torch_tensor_from_pyobject, object, &handle);
-    return Tensor(handle);
-  }
+// A handle of the tensor by torch._C._aoti, in releases that have nothing better.
+__attribute__((noinline, cold)) inline Tensor by_capsule(PyObject* object) {
   const OwnedRef arguments(PyTuple_Pack(1, object));
   const OwnedRef capsule(arguments ? PyObject_Call(alloc_handle, arguments.get(), nullptr) : nullptr);
-  handle = capsule ? static_cast<AtenTensorHandle>(PyCapsule_GetPointer(capsule.get(), nullptr)) : nullptr;
+  const auto handle = capsule ? static_cast<AtenTensorHandle>(PyCapsule_GetPointer(capsule.get(), nullptr)) : nullptr;
   if (!handle) {
     PyErr_Clear();
     raise(Kind::runtime, "torch cannot make a handle of the tensor");
   }
+  return Tensor(handle);
+}
+
+// The tensor of an object that is_tensor(), by torch's own functions: owned. They trust isinstance(), which objects can
+// lie to; so no other object may come here.
+inline Tensor official(PyObject* object) {
+  const Gil gil;
+  if (!shim.torch_tensor_from_pyobject) {
+    return by_capsule(object);
+  }
+  AtenTensorHandle handle = nullptr;
+  INTEROP_CALL(torch_tensor_from_pyobject, object, &handle);
   return Tensor(handle);
 }
 
@@ -343,17 +347,9 @@ class TensorField : public Metadata<TensorField> {
   }
 };
 
-// A new reference to the torch.Tensor of a tensor: the object that it already has, else a new one; None if undefined.
-inline PyObject* wrap(const Tensor& tensor) {
-  if (!tensor.defined()) {
-    return Py_NewRef(Py_None);
-  }
-  if (shim.torch_tensor_to_pyobject) {
-    void* result = nullptr;
-    INTEROP_CALL(torch_tensor_to_pyobject, tensor.get(), nullptr, &result);
-    return static_cast<PyObject*>(result);
-  }
-  // Whatever its name says, this function copies what the handle refers to, and leaves the handle to us.
+// By torch._C._aoti as well. Whatever its name says, the function copies what the handle refers to, and leaves the
+// handle to us.
+__attribute__((noinline, cold)) inline PyObject* wrapped_by_capsule(const Tensor& tensor) {
   const OwnedRef capsule(PyCapsule_New(tensor.get(), nullptr, nullptr));
   const OwnedRef arguments(capsule ? PyTuple_Pack(1, capsule.get()) : nullptr);
   PyObject* result = arguments ? PyObject_Call(steal_handle, arguments.get(), nullptr) : nullptr;
@@ -364,17 +360,26 @@ inline PyObject* wrap(const Tensor& tensor) {
   return result;
 }
 
-inline std::string class_name(PyObject* object) {
-  const OwnedRef name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
-  return detail::text_of(name.get());
+// A new reference to the torch.Tensor of a tensor: the object that it already has, else a new one; None if undefined.
+inline PyObject* wrap(const Tensor& tensor) {
+  if (!tensor.defined()) {
+    return Py_NewRef(Py_None);
+  }
+  if (shim.torch_tensor_to_pyobject) {
+    void* result = nullptr;
+    INTEROP_CALL(torch_tensor_to_pyobject, tensor.get(), nullptr, &result);
+    return static_cast<PyObject*>(result);
+  }
+  return wrapped_by_capsule(tensor);
 }
 
 // The tensor of any object; a TypeError for what is not a torch.Tensor.
 inline Tensor unpack(PyObject* object) {
-  if (!is_tensor(object)) {
-    raise(
-        Kind::type, "argument 'obj' must be a torch.Tensor, got ", class_name(object),
-        "; make one with torch.as_tensor(obj) first");
+  if (!is_tensor(object)) [[unlikely]] {
+    const OwnedRef name(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__")));
+    raise_error(
+        PyExc_TypeError, "argument 'obj' must be a torch.Tensor, got %S; make one with torch.as_tensor(obj) first",
+        name.get());
   }
   return official(object);
 }
@@ -403,7 +408,7 @@ inline bool same_word(const void* a, const void* b) noexcept {
 }
 
 // Finds out, with two live tensors, whether what lies behind an object's head is what torch's own handle points to.
-inline bool find_layout() {
+__attribute__((cold)) inline bool find_layout() {
   const char* wish = std::getenv("INTEROP_BORROW");
   if (wish && std::string_view(wish) == "0") {
     return true;

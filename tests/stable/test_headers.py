@@ -1,0 +1,86 @@
+"""What the headers of modules for many releases declare in place of torch's own, compared with these."""
+
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+from conftest import needs_stable
+
+from interop.build import CXX_FLAGS, Extension
+from interop.paths import get_stable_dir
+
+pytestmark = [needs_stable, pytest.mark.long]
+
+HEADERS = Path(get_stable_dir(), "include")
+TORCHS = """\
+#include <torch/csrc/inductor/aoti_torch/generated/c_shim_aten.h>
+#include <torch/csrc/stable/c/shim.h>
+#include <torch/headeronly/core/DeviceType.h>
+#include <torch/headeronly/core/Layout.h>
+#include <torch/headeronly/core/MemoryFormat.h>
+#include <torch/headeronly/core/ScalarType.h>
+"""
+OURS = """\
+#include "interop/tensor.h"
+#include "interop/stable/c_shim.h"
+"""
+NUMBERS = """
+using namespace interop::stable;
+#define SAME(name, ...) static_assert(names::k##name == c10::ScalarType::name);
+INTEROP_ELEMENT_TYPES(SAME)
+#undef SAME
+#define SAME(name, ...) static_assert(names::k##name == c10::Layout::name && names::k##name == c10::k##name);
+INTEROP_LAYOUTS(SAME)
+#undef SAME
+#define SAME(name, ...) static_assert(names::k##name == c10::MemoryFormat::name);
+INTEROP_MEMORY_FORMATS(SAME)
+#undef SAME
+#define SAME(name, ...) static_assert(names::k##name == c10::DeviceType::name && names::k##name == c10::k##name);
+INTEROP_DEVICE_TYPES(SAME)
+#undef SAME
+#define SAME(type, name) static_assert(element_types[int(c10::ScalarType::name)].size == sizeof(type));
+AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(SAME)
+#undef SAME
+static_assert(int(c10::ScalarType::Undefined) == numbers::element_types);
+static_assert(int(c10::Layout::NumOptions) == numbers::layouts);
+static_assert(int(c10::MemoryFormat::NumOptions) == numbers::memory_formats);
+template <class T>
+constexpr bool same_type = interop::scalar_type_of<T>() == c10::CppTypeToScalarType<T>::value;
+static_assert(same_type<bool> && same_type<uint8_t> && same_type<int64_t> && same_type<uint16_t> && same_type<float>);
+static_assert(same_type<double> && same_type<c10::Half> && same_type<c10::BFloat16> && same_type<c10::Float8_e5m2>);
+static_assert(same_type<c10::complex<c10::Half>> && same_type<c10::complex<float>> && same_type<c10::complex<double>>);
+c10::complex<double> number(const at::Scalar& value) { return value.toComplexDouble(); }
+"""
+
+
+def compiles(folder, text):
+    """What the compiler says of a source for torch 2.11 on; nothing if it is right."""
+    source = folder / "m.cpp"
+    source.write_text(text)
+    extension = Extension("m", [str(source)], stable="2.11")
+    macros = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
+    folders = [f"-I{path}" for path in (*extension.include_dirs, sysconfig.get_path("include"))]
+    command = ["c++", *CXX_FLAGS, "-fsyntax-only", "-w", *macros, *folders, str(source)]
+    return subprocess.run(command, capture_output=True, text=True).stderr
+
+
+@pytest.mark.parametrize("both", [TORCHS + OURS, OURS + TORCHS], ids=["after torch's", "before torch's"])
+def test_they_agree_with_torchs(tmp_path, both):
+    """In any order, as the C++ of a user may include torch's as well."""
+    assert not compiles(tmp_path, both + NUMBERS)
+
+
+def test_a_difference_is_noticed(tmp_path):
+    declared = "AOTITorchError aoti_torch_get_dim(AtenTensorHandle tensor, int64_t* ret);"
+    text = (HEADERS / "interop" / "stable" / "c_shim.h").read_text()
+    assert declared in text
+    assert "aoti_torch_get_dim" in compiles(tmp_path, TORCHS + text.replace(declared, declared.replace("64", "32")))
+
+
+def test_all_that_is_called_is_declared_and_nothing_else():
+    here = HEADERS / "interop" / "stable"
+    declared = re.findall(r"\b(\w+)\((?!\*)", (here / "c_shim.h").read_text().partition("typedef")[2].partition(";")[2])
+    called = re.search(r"#define INTEROP_SHIM\(X\)(.*?)\n\n", (here / "shim.h").read_text(), re.DOTALL)
+    assert sorted(re.findall(r"\bX\((\w+)\)", called[1])) == sorted(declared)
