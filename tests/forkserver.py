@@ -38,6 +38,8 @@ class ForkServer:
 
     def stop(self):
         if self.process is not None:
+            # Not by the end of the file alone: processes that tests have left behind may hold the pipe open.
+            self.process.stdin.write("null\n")
             self.process.stdin.close()
             self.process.stdout.close()
             self.process.wait()
@@ -47,6 +49,8 @@ def serve(requests, answers):
     """Forks for each line of `requests`. Returns in the child, with what is asked of it; None at the end."""
     for line in requests:
         request = json.loads(line)
+        if request is None:
+            break
         child = os.fork()
         if not child:
             requests.close()

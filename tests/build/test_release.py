@@ -60,7 +60,5 @@ def test_an_isolated_build_ends_before_a_torch_is_fetched(tmp_path):
     )
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith(
-        "torch-interop is compiled against the torch of this environment, but torch is not installed"
-    )
+    assert line.startswith("torch-interop is compiled against the torch of this environment, but torch is missing")
     assert "pip install --no-build-isolation" in line

@@ -123,7 +123,7 @@ class TestModes:
         mode("auto", CUDA_HOME=fake_nvcc(tmp_path / "cuda", "12.8"))
         text = str(cuda("13.0"))
         assert text.startswith("CUDA off: torch ")
-        assert "for CUDA 13.0, and nvcc 12.8" in text
+        assert "for CUDA 13.0, but nvcc 12.8" in text
         assert "set CUDA_HOME to a CUDA 13.0" in text
         mode("1", CUDA_HOME=tmp_path / "cuda")
         with pytest.raises(

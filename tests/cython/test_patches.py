@@ -146,7 +146,7 @@ def test_the_changes_for_cython_make_patches_needless(tmp_path):
 
 class TestVersions:
     def test_below_the_floor(self):
-        with pytest.raises(versions.CythonVersionError, match=r"Cython 3\.1 to 3\.3, and Cython 3\.0\.12 is installed"):
+        with pytest.raises(versions.CythonVersionError, match=r"Cython 3\.1 to 3\.3, but Cython 3\.0\.12 is installed"):
             versions._check("3.0.12")
 
     @pytest.mark.parametrize("version", ["3.1.0", "3.2.9", "3.3.1", "3.3.99", "3.3.2a1"])
@@ -156,7 +156,7 @@ class TestVersions:
     @pytest.mark.parametrize("version", ["3.4.0", "3.4b1", "4.0.0"])
     def test_above_the_ceiling(self, version):
         versions._check.cache_clear()
-        with pytest.warns(UserWarning, match=rf"with Cython 3\.1 to 3\.3, and Cython {version} is installed"):
+        with pytest.warns(UserWarning, match=rf"with Cython 3\.1 to 3\.3, but Cython {version} is installed"):
             versions._check(version)
         versions._check(version)  # once is enough
 

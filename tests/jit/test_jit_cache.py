@@ -185,7 +185,7 @@ class TestDamage:
     def is_damaged(folder):
         private._notes.clear()
         assert manifest.find(folder) is None
-        with pytest.warns(UserWarning, match=f"has made {folder} anew"):
+        with pytest.warns(UserWarning, match=f"has rebuilt {folder}"):
             private.warn()
         assert manifest.find(folder) is None
         private.warn()  # not twice
@@ -568,7 +568,7 @@ class TestPrivacy:
         os.chown(home, 65534, -1) if how == "owner" else home.chmod(0o777)
         private._notes.clear()
         cache.prepare("private")
-        with pytest.warns(UserWarning, match=rf"in {temporary}/torch-interop-\d+, and not in {home}/.cache: {home} "):
+        with pytest.warns(UserWarning, match=rf"in {temporary}/torch-interop-\d+, not in {home}/.cache: {home} "):
             private.warn()
         private.warn()
         assert (get_cache_dir() / "jit").is_dir()
