@@ -23,15 +23,16 @@ class Flat {
   Flat(c10::ArrayRef<c10::IValue> values, const std::vector<c10::Argument>& types) {
     for (size_t i = 0; i < values.size(); ++i) {
       counts_.push_back(append(values[i], *types[i].type()));
+      lists_.push_back(is_list(values[i], *types[i].type()));
     }
   }
 
   // As inputs; valid while this lives.
-  std::vector<autograd::Input> inputs(c10::ArrayRef<c10::IValue> values) const {
+  std::vector<autograd::Input> inputs() const {
     std::vector<autograd::Input> result;
     const at::Tensor* next = tensors.data();
     for (size_t i = 0; i < counts_.size(); ++i) {
-      result.push_back({next, counts_[i], values[i].isTensorList() || values[i].isOptionalTensorList()});
+      result.push_back({next, counts_[i], lists_[i]});
       next += counts_[i];
     }
     return result;
@@ -71,7 +72,17 @@ class Flat {
     return tensors.size() - before;
   }
 
+  // A list that is missing has no gradients, as an empty one.
+  static bool is_list(const c10::IValue& value, const c10::Type& type) {
+    if (!value.isNone() || type.kind() != c10::TypeKind::OptionalType) {
+      return value.isTensorList() || value.isOptionalTensorList();
+    }
+    const c10::Type& element = *type.castRaw<c10::OptionalType>()->getElementType();
+    return element == *c10::ListType::ofTensors() || element == *c10::ListType::ofOptionalTensors();
+  }
+
   std::vector<size_t> counts_;
+  std::vector<bool> lists_;
 };
 
 class WithGradient final : public c10::OperatorKernel {
@@ -91,7 +102,7 @@ class WithGradient final : public c10::OperatorKernel {
       below();
       return;
     }
-    const std::vector<autograd::Input> inputs = given.inputs(last(*stack, arguments));
+    const std::vector<autograd::Input> inputs = given.inputs();
     Stack values;  // the kernel takes the arguments off the stack, and setup_context wants them with the results
     if (setup_) {
       values.reserve(arguments + op.schema().returns().size());

@@ -41,8 +41,8 @@ BEGIN = "<!-- stacks: written by `make matrix` -->"
 END = "<!-- end of stacks -->"
 NOT_SLOW = ("-m", "not slow")
 
-BY_TORCH = ("cuda-", "nvidia-")
-"""Distributions that a torch with CUDA requires in versions of its own."""
+BY_TORCH = ("cuda-", "nvidia-", "setuptools")
+"""How distributions begin of which each torch requires versions of its own."""
 
 FOR_GPUS = ("triton",)
 """What torch requires and needs on a GPU alone; it is large, and each release wants another."""

@@ -1,16 +1,16 @@
 """``make one-binary PYTHONS="PYTHON..."``: run the same files, compiled once, under other torches and CPythons.
 
-The modules of tests/projects/stable are compiled here, for torch 2.11 and CPython 3.11 on. Each PYTHON is an
-interpreter of an environment that has torch, and need have nothing else; it runs tests/stable/checks.py over these very
-files, with tensors borrowed from Python's objects and by torch's own way, and then calls them many times. What came of
-it is a line of docs/one-binary.jsonl for each, and a row of docs/stable-guide.md.
+The modules of tests/projects/stable are compiled once, for torch 2.11 and CPython 3.11 on: here, or by the interpreter
+of an environment that has this package for another torch (``--built-by``). Each PYTHON is an interpreter of an
+environment that has torch, and need have nothing else; it runs tests/stable/checks.py over these very files, with
+tensors borrowed from Python's objects and by torch's own way, and then calls them many times. The result is a line of
+docs/one-binary.jsonl for each, and a row of docs/stable-guide.md.
 """
 
 import argparse
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -36,13 +36,25 @@ class FailedError(Exception):
     """Checks that have failed; the message has what they printed."""
 
 
-def build() -> None:
-    """Compile the modules into an empty folder."""
+def path_of(python: str) -> str:
+    """Where an interpreter lies. Links stay: a virtual environment is identified by the folder of its interpreter."""
+    return os.path.abspath(shutil.which(python) or python)
+
+
+def versions(python: str) -> dict[str, str]:
+    """Which torch and which CPython an interpreter has."""
+    code = "import json, platform, torch; print(json.dumps([torch.__version__, platform.python_version()]))"
+    torch, release = json.loads(subprocess.check_output([python, "-P", "-c", code], text=True, cwd="/"))
+    return {"torch": torch, "python": release}
+
+
+def build(python: str = sys.executable) -> None:
+    """Compile the modules into an empty folder, with the package that `python` imports."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     work = FOLDER / "work"
     shutil.copytree(ROOT / "tests" / "projects" / "stable", work)
     environment = {name: value for name, value in os.environ.items() if name not in ("CFLAGS", "CXXFLAGS")}
-    command = [sys.executable, ROOT / "tests" / "build_projects.py", FOLDER / "site", work]
+    command = [python, ROOT / "tests" / "build_projects.py", FOLDER / "site", work]
     subprocess.run(command, check=True, env=environment)
 
 
@@ -90,20 +102,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("pythons", nargs="+", metavar="PYTHON", help="an interpreter with torch")
     parser.add_argument("--calls", type=int, default=CALLS, help="how often to call all of it; %(default)s by default")
+    parser.add_argument(
+        "--built-by",
+        default=sys.executable,
+        metavar="PYTHON",
+        help="compile the files with this interpreter, whose environment has this package for its own torch",
+    )
     options = parser.parse_args()
-    import torch
-
-    build()
+    built = versions(path_of(options.built_by))
+    build(path_of(options.built_by))
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-    here = {"torch": torch.__version__, "python": platform.python_version()}
     lines = []
     for python in options.pythons:
-        # Links are left as they are: a virtual environment goes by where its interpreter lies.
         try:
-            found = run(os.path.abspath(shutil.which(python) or python), options.calls)
+            found = run(path_of(python), options.calls)
         except FailedError as error:
             raise SystemExit(str(error)) from error
-        found |= {"built with": here, "date": str(datetime.now(UTC).date()), "commit": commit}
+        found |= {"built with": built, "date": str(datetime.now(UTC).date()), "commit": commit}
         print(json.dumps(found), flush=True)
         lines.append(json.dumps(found) + "\n")
     RESULTS.write_text("".join(lines))  # of one file: what another did says nothing of this one

@@ -136,7 +136,6 @@ class TestVjp:
         ):
             with_arrays(lambda x: {"x": x}, vjp=bad)(x)
 
-    @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
     def test_forward_mode_is_refused(self):
         with torch.autograd.forward_ad.dual_level():
             dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))

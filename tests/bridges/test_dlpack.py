@@ -351,7 +351,6 @@ def test_a_copy_of_read_only_memory_is_a_copy_although_it_is_one_already():
         assert tensor.fill_(2).tolist() == [2, 2, 2]
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit")
 def test_gradients_of_forward_mode_are_not_lost():
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))

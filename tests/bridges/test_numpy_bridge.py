@@ -318,7 +318,6 @@ def test_fakes_and_subclasses():
     assert interop.to_numpy(parameter.detach()).ctypes.data == parameter.data_ptr()
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit")
 def test_dual_tensors_are_refused():
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))

@@ -11,7 +11,7 @@ from conftest import BUILD, PROJECTS, import_from, install_project
 
 from experiments import FOLDER, load
 
-pytestmark = [pytest.mark.cuda, pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")]
+pytestmark = pytest.mark.cuda
 
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 5e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}

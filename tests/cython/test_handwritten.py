@@ -316,7 +316,6 @@ class TestAccessorChecks:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.backward()
 
-    @pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, for its formulas
     def test_a_dual_tensor_cannot_be_written_to(self, handwritten):
         """Its tangent would be that of the old value."""
         with forward_ad.dual_level():

@@ -161,7 +161,6 @@ def test_statements_about_operators(operators_guide, index):
 
 
 # torch only hides the first when it looks at it, and calls its own compiler for the first dual tensor
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor", "ignore:`torch.jit")
 def test_operators(operators_guide):
     ops = torch.ops.guide
     a, b = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
@@ -193,7 +192,7 @@ def test_operators(operators_guide):
     assert set(torch.library.opcheck(ops.sine.default, (x,)).values()) == {"SUCCESS"}
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor", "ignore:`torch.jit", "error:There is a perf")
+@pytest.mark.filterwarnings("error:There is a perf")
 def test_python_about_operators(operators_guide):
     ops = torch.ops.guide
     names = {"torch": torch, "module": operators_guide}

@@ -213,7 +213,7 @@ def test_from_nothing_to_the_table(tmp_path):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, copy / name)
     before = {name: (copy / name).read_bytes() for name in tracked()}
-    # CFLAGS stay: those of the tests compile in less time. A make that runs within another, which MAKELEVEL says, prints folders.
+    # CFLAGS stay: those of the tests compile in less time. By MAKELEVEL make knows an outer one, and prints folders.
     outer = ("PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
     environment = {name: value for name, value in os.environ.items() if name not in outer}
     command = ["make", "demo", f"PYTHON={sys._base_executable}"]

@@ -18,9 +18,6 @@ from experiments.harness import building, calls, driver, environment, overview, 
 from interop import __main__ as command_line
 from interop.cli import CommandError
 
-# torch's own, when its compiler is first used, and when it looks at a state that is not a leaf.
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")
-
 LLTM = experiments.FOLDER / "lltm"
 BATCH, FEATURES, STATE = 3, 4, 5
 

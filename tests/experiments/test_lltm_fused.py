@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 import experiments
 from experiments.harness import building
 
-# torch's own, when its compiler is first used, and when it looks at a state that is not a leaf.
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute")
-
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.bfloat16: 0.03}
 NAMES = ("x", "h", "c", "weight", "bias")
 SMALL, LARGE = 3, 40  # batches that are multiplied by the cell's own loop, and by ATen

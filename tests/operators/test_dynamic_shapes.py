@@ -11,11 +11,7 @@ from torch.library import opcheck
 import interop.testing
 from interop.testing import check_dynamic_shapes
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:`torch.jit"),  # torch's own, when its compiler is first used
-    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor"),
-]
+pytestmark = pytest.mark.long
 
 OPS = torch.ops.interop_test
 SYMBOLIC = torch.ops.interop_symbolic

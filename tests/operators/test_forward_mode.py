@@ -6,10 +6,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
-pytestmark = [
-    pytest.mark.native,
-    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated"),  # torch's own, on its first dual tensor
-]
+pytestmark = pytest.mark.native
 
 OPS = torch.ops.interop_forward
 FUNC = torch.func

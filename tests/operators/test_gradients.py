@@ -215,7 +215,6 @@ class TestGraph:
             with pytest.raises(RuntimeError, match="Function 'ExpBackward' returned nan values in its 0th output"):
                 y.sum().backward()
 
-    @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, on its first dual tensor
     def test_forward_mode_is_refused_without_a_jvp(self, gradients):
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(torch.ones(3), torch.ones(3))
@@ -225,7 +224,6 @@ class TestGraph:
                 OPS.scaled_mm(forward_ad.make_dual(torch.ones(3, 3), torch.ones(3, 3)), torch.ones(3, 3), 1.0)
 
     # torch's own, when its compiler is first used, and when that looks at a tensor which is no leaf
-    @pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:The .grad attribute of a Tensor")
     @pytest.mark.long
     class TestCompiledAutograd:
         """The backward of a function is called in a graph that torch.compile makes of the others."""

@@ -267,7 +267,6 @@ class TestRefusals:
             with pytest.raises(TypeError, match=r"'input 0' must .*torch.func transform"):
                 transform(iterators.twice)(torch.ones(3))
 
-    @pytest.mark.filterwarnings("ignore:`torch.jit")
     def test_dual_outputs(self, iterators):
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(torch.ones(3), torch.ones(3))

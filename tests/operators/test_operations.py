@@ -310,7 +310,6 @@ class TestMeta:
 
     @pytest.mark.parametrize(("backend", "dynamic"), [("aot_eager", False), ("aot_eager", True), ("inductor", True)])
     @compiles
-    @pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
     @pytest.mark.long
     def test_compiled(self, backend, dynamic):
         """With sizes that are symbols, too."""
@@ -366,7 +365,6 @@ class TestGraphs:
         assert operations.close(a, a).all()
         assert operations.close(a, a, torch.empty(3)).all()
 
-    @pytest.mark.filterwarnings("ignore:`torch.jit")
     def test_forward_gradients(self, operations):
         with forward_ad.dual_level():
             x = forward_ad.make_dual(torch.ones(3), torch.ones(3))

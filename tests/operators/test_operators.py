@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, TESTS
+from conftest import BUILD, TESTS, needs_stable
 
 ALL = os.environ.get("INTEROP_SURFACE") == "all"
 CHOSEN = "all" if ALL else "0.05"
@@ -19,20 +19,21 @@ CHOSEN = "all" if ALL else "0.05"
 pytestmark = pytest.mark.slow
 
 
-def python(*arguments, **options):
+def python(*arguments, stable="", **options):
     # The folders of this process, because the package may be tested from elsewhere than where it is installed.
     folders = [TESTS, TESTS / "operators", TESTS.parent / "docs"]  # the last is for `experiments`, as in pyproject.toml
     path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path}
+    environment = os.environ | {"PYTHONPATH": path, "INTEROP_OPDB_STABLE": stable}
     return subprocess.run([sys.executable, *arguments], env=environment, timeout=1800, **options)
 
 
-@pytest.fixture(scope="module")
-def report():
-    """What was found; the tables go where pytest puts output."""
-    done = python("-m", "opdb.run", CHOSEN)
+@pytest.fixture(scope="module", params=["", pytest.param("2.11", marks=needs_stable)], ids=["one release", "stable"])
+def report(request):
+    """What was found in modules for one release, and for many; the tables go where pytest puts output."""
+    done = python("-m", "opdb.run", CHOSEN, stable=request.param)
     assert done.returncode in (0, 1), "the comparison broke down; see its output"
-    return json.loads((BUILD / "operators" / ("all" if ALL else "some") / "report.json").read_text())
+    folder = BUILD / f"operators{'-stable' if request.param else ''}" / ("all" if ALL else "some")
+    return json.loads((folder / "report.json").read_text())
 
 
 def test_operators_agree(report):

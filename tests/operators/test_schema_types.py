@@ -76,7 +76,6 @@ def test_autocast(i, value):
         assert getattr(OPS, f"take_{i}")(example(), value).dtype == torch.bfloat16
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # which torch only hides when it looks at it
 @pytest.mark.parametrize("i", sorted({param.values[0] for param in TAKEN}))
 def test_opcheck(i):
     for value in table.CASES[i][0].values:

@@ -42,7 +42,6 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # which torch only hides when it looks at it
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_opcheck(name):
     op, arguments = EXAMPLES[name]()
@@ -51,7 +50,6 @@ def test_opcheck(name):
     assert set(results.values()) == {"SUCCESS"}
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit")  # torch's own, when its compiler is first used
 @pytest.mark.long
 class TestCompile:
     @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

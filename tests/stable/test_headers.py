@@ -27,10 +27,8 @@ OURS = """\
 #include "interop/stable/c_shim.h"
 """
 NUMBERS = """
+#include <string_view>
 using namespace interop::stable;
-#define SAME(name, ...) static_assert(names::k##name == c10::ScalarType::name);
-INTEROP_ELEMENT_TYPES(SAME)
-#undef SAME
 #define SAME(name, ...) static_assert(names::k##name == c10::Layout::name && names::k##name == c10::k##name);
 INTEROP_LAYOUTS(SAME)
 #undef SAME
@@ -40,10 +38,13 @@ INTEROP_MEMORY_FORMATS(SAME)
 #define SAME(name, ...) static_assert(names::k##name == c10::DeviceType::name && names::k##name == c10::k##name);
 INTEROP_DEVICE_TYPES(SAME)
 #undef SAME
-#define SAME(type, name) static_assert(element_types[int(c10::ScalarType::name)].size == sizeof(type));
+#define SAME(type, type_name) \\
+  static_assert(element_types[int(c10::ScalarType::type_name)].size == sizeof(type)); \\
+  static_assert(std::string_view(element_types[int(c10::ScalarType::type_name)].name) == #type_name); \\
+  static_assert(names::k##type_name == c10::ScalarType::type_name);
 AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS(SAME)
 #undef SAME
-static_assert(int(c10::ScalarType::Undefined) == numbers::element_types);
+static_assert(int(c10::ScalarType::Undefined) <= numbers::element_types);
 static_assert(int(c10::Layout::NumOptions) == numbers::layouts);
 static_assert(int(c10::MemoryFormat::NumOptions) == numbers::memory_formats);
 template <class T>

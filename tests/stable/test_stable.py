@@ -22,8 +22,6 @@ def modules(site):
     return import_from(site, "stable_tensors"), import_from(site, "stable_operators")
 
 
-# torch 2.15 hides this warning of its own opcheck in a way that has no effect on those that are errors.
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
 def test_under_this_torch(modules, check):
     check(*modules)
@@ -99,7 +97,9 @@ print(result, stable_tensors.numel(torch.ones(3)))
 def test_another_interpreter(bare, site, modules, before):
     """An ImportError, and neither a crash nor torch's import, which hangs there; the main one has it as before."""
     printed = bare(IN_ANOTHER_INTERPRETER.format(before=before), site).splitlines()
-    assert printed[0].startswith("this module, and torch, can be imported by the main interpreter of a process only")
+    ours = "this module, and torch, can be imported by the main interpreter of a process only"
+    cpythons = "module stable_tensors does not support loading in subinterpreters"  # from 3.12 on, before it calls ours
+    assert printed[0].startswith((ours, cpythons))
     assert printed[1:] == ["None 3"]
 
 

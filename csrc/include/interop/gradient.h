@@ -241,7 +241,9 @@ inline Input input(const std::vector<std::optional<at::Tensor>>& tensors) {
   result.first = result.copies.data();
   return result;
 }
-inline Input input(const std::optional<std::vector<at::Tensor>>& tensors) {
+template <class T>
+  requires std::is_same_v<T, at::Tensor> || std::is_same_v<T, std::optional<at::Tensor>>
+Input input(const std::optional<std::vector<T>>& tensors) {
   return tensors ? input(*tensors) : Input{nullptr, 0, true};
 }
 template <class T>
@@ -270,8 +272,9 @@ inline std::vector<std::optional<at::Tensor>> with_others(
   }
   return result;
 }
-inline std::optional<std::vector<at::Tensor>> with_others(
-    const std::optional<std::vector<at::Tensor>>& tensors, const at::Tensor*& next) {
+template <class T>
+  requires std::is_same_v<T, at::Tensor> || std::is_same_v<T, std::optional<at::Tensor>>
+std::optional<std::vector<T>> with_others(const std::optional<std::vector<T>>& tensors, const at::Tensor*& next) {
   return tensors ? std::optional(with_others(*tensors, next)) : std::nullopt;
 }
 template <class T>

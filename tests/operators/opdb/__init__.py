@@ -12,5 +12,5 @@ import os
 from conftest import BUILD
 
 # The oldest torch of modules for many releases, if such are compiled; else they are for the one that runs.
-STABLE = os.environ.get("INTEROP_OPDB_STABLE")
+STABLE = os.environ.get("INTEROP_OPDB_STABLE") or None
 FOLDER = BUILD / f"operators{'-stable' if STABLE else ''}"  # for what is compiled, and the report

@@ -55,10 +55,17 @@ double digest(const std::optional<T>& value) {
 
 // How many gradients backward returns for it.
 template <class T>
+constexpr bool of_tensors =
+    std::is_same_v<T, std::vector<at::Tensor>> || std::is_same_v<T, std::vector<std::optional<at::Tensor>>>;
+template <class T>
 double gradients(const T& value) {
-  if constexpr (
-      std::is_same_v<T, std::vector<at::Tensor>> || std::is_same_v<T, std::vector<std::optional<at::Tensor>>>) {
+  if constexpr (of_tensors<T>) {
     return static_cast<double>(value.size());
+  } else if constexpr (requires {
+                         requires of_tensors<typename T::value_type>;
+                         value.has_value();
+                       }) {
+    return value ? gradients(*value) : 0;
   } else {
     return 1;
   }

@@ -57,7 +57,9 @@ TENSORS = tuple(torch.full(shape, 0.5) for shape in ((), (2,), (2, 3)))
 FAMILIES = {
     "Tensor": [
         *family("Tensor", "at.Tensor", TENSORS, ("", "?", "[]"), by_reference=True),
+        *family("Tensor", "at.Tensor", TENSORS, ("[]?",), result=False),  # which has no gradient as a result
         Type("Tensor?[]", ("const vector[optional[at.Tensor]]&",), None, ([], [None, *TENSORS])),
+        Type("Tensor?[]?", ("const optional[vector[optional[at.Tensor]]]&",), None, (None, [None, *TENSORS])),
     ],
     "Tensor(a!)": [
         Type("Tensor(a!)", ("at.Tensor&",), None, TENSORS),

@@ -45,7 +45,7 @@ inline size_t elementSize(c10::ScalarType type) {
 }
 
 constexpr bool isComplexType(c10::ScalarType type) noexcept {
-  return type == kComplexHalf || type == kComplexFloat || type == kComplexDouble;
+  return type == kComplexHalf || type == kComplexFloat || type == kComplexDouble || type == kBComplex32;
 }
 
 constexpr bool isQIntType(c10::ScalarType type) noexcept {

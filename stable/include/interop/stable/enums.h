@@ -24,53 +24,54 @@ struct CppTypeToScalarType;
 }  // namespace c10
 
 // X(name in C++, name in Python, bytes): the element types, in the order of their numbers.
-#define INTEROP_ELEMENT_TYPES(X)         \
-  X(Byte, uint8, 1)                      \
-  X(Char, int8, 1)                       \
-  X(Short, int16, 2)                     \
-  X(Int, int32, 4)                       \
-  X(Long, int64, 8)                      \
-  X(Half, float16, 2)                    \
-  X(Float, float32, 4)                   \
-  X(Double, float64, 8)                  \
-  X(ComplexHalf, complex32, 4)           \
-  X(ComplexFloat, complex64, 8)          \
-  X(ComplexDouble, complex128, 16)       \
-  X(Bool, bool, 1)                       \
-  X(QInt8, qint8, 1)                     \
-  X(QUInt8, quint8, 1)                   \
-  X(QInt32, qint32, 4)                   \
-  X(BFloat16, bfloat16, 2)               \
-  X(QUInt4x2, quint4x2, 1)               \
-  X(QUInt2x4, quint2x4, 1)               \
-  X(Bits1x8, bits1x8, 1)                 \
-  X(Bits2x4, bits2x4, 1)                 \
-  X(Bits4x2, bits4x2, 1)                 \
-  X(Bits8, bits8, 1)                     \
-  X(Bits16, bits16, 2)                   \
-  X(Float8_e5m2, float8_e5m2, 1)         \
-  X(Float8_e4m3fn, float8_e4m3fn, 1)     \
-  X(Float8_e5m2fnuz, float8_e5m2fnuz, 1) \
-  X(Float8_e4m3fnuz, float8_e4m3fnuz, 1) \
-  X(UInt16, uint16, 2)                   \
-  X(UInt32, uint32, 4)                   \
-  X(UInt64, uint64, 8)                   \
-  X(UInt1, uint1, 1)                     \
-  X(UInt2, uint2, 1)                     \
-  X(UInt3, uint3, 1)                     \
-  X(UInt4, uint4, 1)                     \
-  X(UInt5, uint5, 1)                     \
-  X(UInt6, uint6, 1)                     \
-  X(UInt7, uint7, 1)                     \
-  X(Int1, int1, 1)                       \
-  X(Int2, int2, 1)                       \
-  X(Int3, int3, 1)                       \
-  X(Int4, int4, 1)                       \
-  X(Int5, int5, 1)                       \
-  X(Int6, int6, 1)                       \
-  X(Int7, int7, 1)                       \
-  X(Float8_e8m0fnu, float8_e8m0fnu, 1)   \
-  X(Float4_e2m1fn_x2, float4_e2m1fn_x2, 1)
+#define INTEROP_ELEMENT_TYPES(X)           \
+  X(Byte, uint8, 1)                        \
+  X(Char, int8, 1)                         \
+  X(Short, int16, 2)                       \
+  X(Int, int32, 4)                         \
+  X(Long, int64, 8)                        \
+  X(Half, float16, 2)                      \
+  X(Float, float32, 4)                     \
+  X(Double, float64, 8)                    \
+  X(ComplexHalf, complex32, 4)             \
+  X(ComplexFloat, complex64, 8)            \
+  X(ComplexDouble, complex128, 16)         \
+  X(Bool, bool, 1)                         \
+  X(QInt8, qint8, 1)                       \
+  X(QUInt8, quint8, 1)                     \
+  X(QInt32, qint32, 4)                     \
+  X(BFloat16, bfloat16, 2)                 \
+  X(QUInt4x2, quint4x2, 1)                 \
+  X(QUInt2x4, quint2x4, 1)                 \
+  X(Bits1x8, bits1x8, 1)                   \
+  X(Bits2x4, bits2x4, 1)                   \
+  X(Bits4x2, bits4x2, 1)                   \
+  X(Bits8, bits8, 1)                       \
+  X(Bits16, bits16, 2)                     \
+  X(Float8_e5m2, float8_e5m2, 1)           \
+  X(Float8_e4m3fn, float8_e4m3fn, 1)       \
+  X(Float8_e5m2fnuz, float8_e5m2fnuz, 1)   \
+  X(Float8_e4m3fnuz, float8_e4m3fnuz, 1)   \
+  X(UInt16, uint16, 2)                     \
+  X(UInt32, uint32, 4)                     \
+  X(UInt64, uint64, 8)                     \
+  X(UInt1, uint1, 1)                       \
+  X(UInt2, uint2, 1)                       \
+  X(UInt3, uint3, 1)                       \
+  X(UInt4, uint4, 1)                       \
+  X(UInt5, uint5, 1)                       \
+  X(UInt6, uint6, 1)                       \
+  X(UInt7, uint7, 1)                       \
+  X(Int1, int1, 1)                         \
+  X(Int2, int2, 1)                         \
+  X(Int3, int3, 1)                         \
+  X(Int4, int4, 1)                         \
+  X(Int5, int5, 1)                         \
+  X(Int6, int6, 1)                         \
+  X(Int7, int7, 1)                         \
+  X(Float8_e8m0fnu, float8_e8m0fnu, 1)     \
+  X(Float4_e2m1fn_x2, float4_e2m1fn_x2, 1) \
+  X(BComplex32, bcomplex32, 4)
 
 // X(name in C++, name in Python, number), of those that have a device of their own.
 #define INTEROP_DEVICE_TYPES(X) \
