@@ -29,12 +29,24 @@ std::map<std::string, std::vector<Registration>>& modules() {
 // For modules(). Neither the dispatcher nor Python is called while it is held.
 Mutex mutex;
 
-// As torch.library does it: torch.ops keeps what it has looked up, which would outlive the operator.
+// torch.ops keeps what it has looked up, which would outlive the operator: torch.ops.NAMESPACE has it as an attribute,
+// and its name in a list. torch.library does the same from torch 2.13 on.
 void forget_in_python(const std::string& operator_name) {
   const ErrorInFlight error;
-  const OwnedRef module(PyImport_ImportModule("torch.library"));
-  if (module) {
-    const OwnedRef done(PyObject_CallMethod(module.get(), "_clear_torch_ops_cache", "([s])", operator_name.c_str()));
+  const size_t colons = operator_name.find("::");
+  const std::string in = operator_name.substr(0, colons);
+  const std::string name = operator_name.substr(colons + 2, operator_name.find('.', colons) - colons - 2);
+  const OwnedRef torch(PyImport_ImportModule("torch"));
+  const OwnedRef ops(torch ? PyObject_GetAttrString(torch.get(), "ops") : nullptr);
+  const OwnedRef namespaces(ops ? PyObject_GetAttrString(ops.get(), "__dict__") : nullptr);  // what was looked up
+  PyObject* found = namespaces ? PyDict_GetItemString(namespaces.get(), in.c_str()) : nullptr;
+  if (found && PyObject_HasAttrString(found, "__dict__")) {
+    const OwnedRef attributes(PyObject_GetAttrString(found, "__dict__"));
+    if (attributes && PyDict_GetItemString(attributes.get(), name.c_str())) {
+      const bool deleted = PyObject_DelAttrString(found, name.c_str()) == 0;
+      const OwnedRef names(deleted ? PyObject_GetAttrString(found, "_dir") : nullptr);
+      const OwnedRef removed(names ? PyObject_CallMethod(names.get(), "remove", "s", name.c_str()) : nullptr);
+    }
   }
   PyErr_Clear();
 }

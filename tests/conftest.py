@@ -35,6 +35,9 @@ INSTALLED = ("consumer", "plain_cxx")
 needs_stable = pytest.mark.skipif(
     release_of(torch.__version__) < MINIMUM_STABLE, reason="this torch is too old for modules for many releases"
 )
+# A release of torch that does not run: the one that the pages name, if they can.
+OTHER_TORCH = "2.12" if release_of(torch.__version__) == (2, 11) else "2.11"
+OTHER_ABI = f"torch_{OTHER_TORCH.replace('.', '_')}"
 with_precompiled_headers = pytest.mark.skipif(not is_gcc(), reason="load precompiles no headers with this compiler")
 
 BUILT = (  # what takes longest comes first

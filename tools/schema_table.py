@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "operators-guide.md"
 BEGIN = "<!-- types: written by `python tools/schema_table.py` -->"
 END = "<!-- end of types -->"
-FORMS = ("", "?", "[]", "[]?", "?[]")
+FORMS = ("", "?", "[]", "[]?", "?[]", "?[]?")
 
 sys.path.insert(0, str(ROOT / "tests" / "projects" / "schema_types"))
 
@@ -21,9 +21,10 @@ from table import FAMILIES  # noqa: E402
 
 def section() -> str:
     """The table: a line for each kind of type, and a column for each of its forms."""
-    lines = ["| type | `T` | " + " | ".join(f"`T{form}`" for form in FORMS[1:]) + " |", "|---" * 6 + "|"]
+    lines = ["| type | `T` | " + " | ".join(f"`T{form}`" for form in FORMS[1:]) + " |", "|---" * (len(FORMS) + 1) + "|"]
     for family, types in FAMILIES.items():
         cells = {one.schema.removeprefix(family): ", ".join(f"`{each}`" for each in one.parameters) for one in types}
+        assert cells.keys() <= set(FORMS), f"no column for {cells.keys() - set(FORMS)}"
         lines.append(f"| `{family}` | " + " | ".join(cells.get(form, "") for form in FORMS) + " |")
     return "\n".join(lines)
 

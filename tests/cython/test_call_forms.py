@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from projects.call_forms.table import CALL_FORMS
 
+from interop.stable_abi import release_of
+
 pytestmark = pytest.mark.native
 
 
@@ -150,6 +152,8 @@ class TestPythonObjects:
         ],
     )
     def test_wrong_ones(self, call_forms, name, arguments, error, message):
+        if error is RuntimeError and call_forms.__name__ != "call_forms" and release_of(torch.__version__) < (2, 13):
+            message += "|its releases before 2.13 cannot hand it on"  # to modules for many releases
         with pytest.raises(error, match=message):
             getattr(call_forms, name)(*arguments)
 

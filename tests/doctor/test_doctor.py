@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import TESTS, needs_stable, run
+from conftest import OTHER_ABI, OTHER_TORCH, TESTS, needs_stable, run
 from elftools.elf.elffile import ELFFile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -210,7 +210,8 @@ class TestBrokenModules:
     def test_the_words_in_the_guide(self, bootstrapped):
         page = (TESTS.parent / "docs" / "building-guide.md").read_text()
         ((text, fix),) = re.findall(r"```\nproblem  torch  (.*)\nfix: (.*)\n```", page)
-        entry, _ = bootstrapped("m", "torch_2_11")
+        text = text.replace("for torch 2.11", f"for torch {OTHER_TORCH}")
+        entry, _ = bootstrapped("m", OTHER_ABI)
         (wrong,) = (finding for finding in examine_module(entry) if finding.level is Level.PROBLEM)
         assert re.fullmatch(".*".join(map(re.escape, text.split("..."))), wrong.text)
         assert wrong.fix == fix
