@@ -7,7 +7,7 @@
 
 #include "interop/error_in_flight.h"
 #include "interop/free_threading.h"
-#include "interop/owned_ref.h"
+#include "interop/torch_ops.h"
 
 namespace interop::registry {
 
@@ -28,28 +28,6 @@ std::map<std::string, std::vector<Registration>>& modules() {
 
 // For modules(). Neither the dispatcher nor Python is called while it is held.
 Mutex mutex;
-
-// torch.ops keeps what it has looked up, which would outlive the operator: torch.ops.NAMESPACE has it as an attribute,
-// and its name in a list. torch.library does the same from torch 2.13 on.
-void forget_in_python(const std::string& operator_name) {
-  const ErrorInFlight error;
-  const size_t colons = operator_name.find("::");
-  const std::string in = operator_name.substr(0, colons);
-  const std::string name = operator_name.substr(colons + 2, operator_name.find('.', colons) - colons - 2);
-  const OwnedRef torch(PyImport_ImportModule("torch"));
-  const OwnedRef ops(torch ? PyObject_GetAttrString(torch.get(), "ops") : nullptr);
-  const OwnedRef namespaces(ops ? PyObject_GetAttrString(ops.get(), "__dict__") : nullptr);  // what was looked up
-  PyObject* found = namespaces ? PyDict_GetItemString(namespaces.get(), in.c_str()) : nullptr;
-  if (found && PyObject_HasAttrString(found, "__dict__")) {
-    const OwnedRef attributes(PyObject_GetAttrString(found, "__dict__"));
-    if (attributes && PyDict_GetItemString(attributes.get(), name.c_str())) {
-      const bool deleted = PyObject_DelAttrString(found, name.c_str()) == 0;
-      const OwnedRef names(deleted ? PyObject_GetAttrString(found, "_dir") : nullptr);
-      const OwnedRef removed(names ? PyObject_CallMethod(names.get(), "remove", "s", name.c_str()) : nullptr);
-    }
-  }
-  PyErr_Clear();
-}
 
 // A mark in the module object, which each execution of a module has anew: also the one after an import that failed, in
 // the same shared library.
@@ -85,6 +63,7 @@ void begin(const Module& module) {
   while (!old.empty()) {
     old.pop_back();  // kernels before the definition
   }
+  const ErrorInFlight error;
   for (const std::string& name : defined) {
     forget_in_python(name);
   }

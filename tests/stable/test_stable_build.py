@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -429,6 +430,23 @@ class TestLoad:
         given = [{}, {"stable": "2.11"}, {"stable": "2.12"}, {"stable": "2.11", "py_limited_api": "cp311"}]
         keys = {Target("found_again", ("m.pyx",), {"m.pyx": self.SOURCE}, options=options).key() for options in given}
         assert len(keys) == len(given)
+
+    def test_a_module_that_is_loaded_anew_replaces_what_it_registered(self, cache):
+        """As in a notebook: the same module, from a changed source, with another schema."""
+        source = textwrap.dedent("""\
+            cimport ATen as at
+            from libc.stdint cimport int64_t
+            from torch.library cimport define, impl
+            cdef at.Tensor kernel(const at.Tensor& x{parameter}) except * nogil: return at.mul(x, {number})
+            define("interop_reload_stable::f", "(Tensor x{argument}) -> Tensor")
+            impl("interop_reload_stable::f", "CPU", kernel)
+            """)
+        ops, x = torch.ops.interop_reload_stable, torch.ones(1)
+        for parameter, argument, number, given in (("", "", 2, ()), (", int64_t n", ", int n", "n", (5,))):
+            text = source.format(parameter=parameter, argument=argument, number=number)
+            interop.load_inline(text, name="again_stable", stable="2.11")
+            assert ops.f(x, *given).item() == (*given, 2)[0]
+            assert str(ops.f.default._schema) == f"interop_reload_stable::f(Tensor x{argument}) -> Tensor"
 
     @needs_limited_api
     def test_the_limited_api(self, cache):

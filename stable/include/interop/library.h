@@ -20,6 +20,7 @@
 #include "interop/device.h"
 #include "interop/stable/ivalue.h"
 #include "interop/stable/python_call.h"
+#include "interop/torch_ops.h"
 
 namespace interop::stable {
 
@@ -337,10 +338,7 @@ class Registrations {
       return;
     }
     checked(PyDict_DelItemString(all(), entry.c_str()));
-    // torch.ops keeps what it has looked up, which would call what is gone.
-    const OwnedRef library(torch_attribute("library"));
-    const OwnedRef done(PyObject_CallMethod(library.get(), "_clear_torch_ops_cache", "([s])", name.c_str()));
-    PyErr_Clear();
+    forget_in_python(name);
   }
   static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
     const OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {

@@ -1,0 +1,31 @@
+// Python's torch.ops, which keeps what it has looked up, and so outlives an operator whose module is executed again.
+#pragma once
+
+#include <Python.h>
+
+#include <string>
+
+#include "interop/owned_ref.h"
+
+namespace interop {
+
+// Drops the attribute of torch.ops.NAMESPACE, and its name in the list there. torch.library does the same from
+// torch 2.13 on; before, a call of what was looked up calls what is gone. Clears errors, so none may be set.
+inline void forget_in_python(const std::string& operator_name) {
+  const size_t colons = operator_name.find("::");
+  const std::string in = operator_name.substr(0, colons);
+  const std::string name = operator_name.substr(colons + 2, operator_name.find('.', colons) - colons - 2);
+  const OwnedRef torch(PyImport_ImportModule("torch"));
+  const OwnedRef ops(torch ? PyObject_GetAttrString(torch.get(), "ops") : nullptr);
+  const OwnedRef namespaces(ops ? PyObject_GetAttrString(ops.get(), "__dict__") : nullptr);  // what was looked up
+  PyObject* found = namespaces ? PyDict_GetItemString(namespaces.get(), in.c_str()) : nullptr;
+  const OwnedRef attributes(found ? PyObject_GetAttrString(found, "__dict__") : nullptr);
+  if (attributes && PyDict_GetItemString(attributes.get(), name.c_str()) &&
+      PyObject_SetAttrString(found, name.c_str(), nullptr) == 0) {
+    const OwnedRef names(PyObject_GetAttrString(found, "_dir"));
+    const OwnedRef removed(names ? PyObject_CallMethod(names.get(), "remove", "s", name.c_str()) : nullptr);
+  }
+  PyErr_Clear();
+}
+
+}  // namespace interop
