@@ -191,7 +191,7 @@ class Environment:
         """Run the tests; what pytest prints of each is in tests.log."""
         report, log = self.folder / "tests.xml", self.folder / "tests.log"
         options = [f"--numprocesses={min(os.cpu_count() or 1, 8) + 1}", "--dist=loadfile", "--no-loadscope-reorder"]
-        options += ["--timeout=900", "--verbose", f"--junit-xml={report}", *arguments]
+        options += ["--max-worker-restart=0", "--timeout=900", "--verbose", f"--junit-xml={report}", *arguments]
         with log.open("w") as file:
             status = subprocess.run(
                 [self.python, "-m", "pytest", *options],

@@ -576,7 +576,7 @@ class TestCompile:
 
     def test_of_a_module(self):
         numpy, counter = with_arrays(np), CompileCounter()
-        add, made, x = with_arrays(np.add), with_arrays(Library)(), torch.randn(4, 2)
+        add, made, x = with_arrays(np.add), with_arrays(Library)(), torch.randn(4, 2, dtype=torch.float64)
         made.fit(x)
         expected = x.sin().flatten().cumsum(0).cos().sum() + (x - x.mean(0))
         model = torch.compile(lambda x: add(numpy.cumsum(x.sin()).cos().sum(), made.transform(x)), backend=counter)
