@@ -22,11 +22,14 @@ def test_a_stack_says_what_differs(matrix):
     stack = matrix.Stack.parse("torch=2.15.0,python=/opt/python/bin/python3,numpy=2.0.*,cxx=clang++-19")
     assert stack == matrix.Stack("2.15.0", "/opt/python/bin/python3", "2.0.*", "", "clang++-19")
     assert stack.folder == "torch_2.15.0-python__opt_python_bin_python3-numpy_2.0._-cxx_clang++-19"
-    assert stack.requirements(["Cython==3.3.1", "numpy==2.4.6", "torch==2.13.0", "nvidia-cuda-nvrtc==13.5.37"]) == [
+    assert stack.requirements(
+        ["Cython==3.3.1", "numpy==2.4.6", "torch==2.13.0", "nvidia-cuda-nvrtc==13.5.37", "setuptools==84.2.1"]
+    ) == [
         "Cython==3.3.1",
         "numpy==2.0.*",
         "torch==2.15.0",
         "nvidia-cuda-nvrtc",
+        "setuptools",
     ]
 
 

@@ -184,11 +184,12 @@ class _Module:
             "from interop.build import Extension, cythonize\n"
             f"module = Extension({self.name!r}, [{self._source().name!r}], stable={STABLE!r})\n"
             "(module,) = cythonize([module], emit_linenums=True, force=True, quiet=True)\n"
+            "print(module.sources[0])\n"
             "print(*(f'-I{folder}' for folder in module.include_dirs), sep='\\n')\n"
             "print(*(f'-D{name}={value or 1}' for name, value in module.define_macros), sep='\\n')"
         )
         done = self._run([sys.executable, "-c", program])
-        self.flags = done.stdout.splitlines()
+        self.generated, *self.flags = done.stdout.splitlines() or [""]
         return self._errors(done, r":(\d+):\d+: (?!warning)(.*)")
 
     def _compile(self) -> dict[str, str]:
@@ -196,8 +197,7 @@ class _Module:
         command += [*filter(None, self.flags), f"-I{sysconfig.get_path('include')}"]
         libraries = [f"-L{folder}" for folder in cpp_extension.library_paths()]
         libraries += [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python") if not STABLE]
-        source = self._source().with_suffix(".cpp").name
-        done = self._run([*command, source, "-o", self.library.name, *libraries])
+        done = self._run([*command, self.generated, "-o", self.library.name, *libraries])
         # Where a template of ours is to blame, "required from here" names the line, and the error comes after it.
         errors = self._errors(done, r":(\d+):\d+:(?:   required from here[\s\S]*?error:| error:) (.*)")
         if errors:
