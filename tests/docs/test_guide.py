@@ -160,7 +160,6 @@ def test_statements_about_operators(operators_guide, index):
     operators_guide.call(f"statements_{index}", torch.randn(2, 3), torch.randn(2, 3))
 
 
-# torch only hides the first when it looks at it, and calls its own compiler for the first dual tensor
 def test_operators(operators_guide):
     ops = torch.ops.guide
     a, b = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
