@@ -22,8 +22,8 @@ class Flat {
  public:
   Flat(c10::ArrayRef<c10::IValue> values, const std::vector<c10::Argument>& types) {
     for (size_t i = 0; i < values.size(); ++i) {
-      counts_.push_back(append(values[i], *types[i].type()));
-      lists_.push_back(is_list(values[i], *types[i].type()));
+      const c10::Type& type = *types[i].type();
+      parts_.push_back({append(values[i], type), is_list(values[i], type)});
     }
   }
 
@@ -31,9 +31,9 @@ class Flat {
   std::vector<autograd::Input> inputs() const {
     std::vector<autograd::Input> result;
     const at::Tensor* next = tensors.data();
-    for (size_t i = 0; i < counts_.size(); ++i) {
-      result.push_back({next, counts_[i], lists_[i]});
-      next += counts_[i];
+    for (const Part& part : parts_) {
+      result.push_back({next, part.count, part.is_list});
+      next += part.count;
     }
     return result;
   }
@@ -41,19 +41,24 @@ class Flat {
   // Puts tensors that replace those that were found to where they were.
   void put_back(autograd::Tensors& others, c10::IValue* values) const {
     at::Tensor* next = others.data();
-    for (size_t i = 0; i < counts_.size(); ++i) {
+    for (size_t i = 0; i < parts_.size(); ++i) {
       if (values[i].isTensor()) {
         values[i] = std::move(*next);
       } else if (values[i].isTensorList()) {
-        values[i] = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(next, counts_[i]));
+        values[i] = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(next, parts_[i].count));
       }
-      next += counts_[i];
+      next += parts_[i].count;
     }
   }
 
   std::vector<at::Tensor> tensors;
 
  private:
+  struct Part {
+    size_t count;  // of tensors
+    bool is_list;
+  };
+
   size_t append(const c10::IValue& value, const c10::Type& type) {
     const size_t before = tensors.size();
     if (value.isTensor()) {
@@ -81,8 +86,7 @@ class Flat {
     return element == *c10::ListType::ofTensors() || element == *c10::ListType::ofOptionalTensors();
   }
 
-  std::vector<size_t> counts_;
-  std::vector<bool> lists_;
+  std::vector<Part> parts_;  // one for each value
 };
 
 class WithGradient final : public c10::OperatorKernel {
