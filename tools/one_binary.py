@@ -4,7 +4,7 @@ The modules of tests/projects/stable are compiled once, for torch 2.11 and CPyth
 of an environment that has this package for another torch (``--built-by``). Each PYTHON is an interpreter of an
 environment that has torch, and need have nothing else; it runs tests/stable/checks.py over these very files, with
 tensors borrowed from Python's objects and by torch's own way, and then calls them many times. The result is a line of
-docs/one-binary.jsonl for each, and a row of docs/stable-guide.md.
+docs/one-binary.jsonl for each, a row of docs/stable-guide.md and of the experiment's page.
 """
 
 import argparse
@@ -123,6 +123,8 @@ def main() -> None:
         lines.append(json.dumps(found) + "\n")
     RESULTS.write_text("".join(lines))  # of one file: what another did says nothing of this one
     PAGE.write_text(with_section(PAGE.read_text(), BEGIN, END, section([json.loads(line) for line in lines])))
+    render = [sys.executable, "-m", "interop", "experiments", "one-binary", "--render"]
+    subprocess.run(render, check=True, cwd=ROOT)
 
 
 if __name__ == "__main__":
