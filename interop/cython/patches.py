@@ -124,6 +124,28 @@ def _deduce_element(original: Callable) -> Callable:
     return deduce
 
 
+class _AsItIs:
+    """An operand that is not cast to the type of the other one."""
+
+    def __init__(self, operand: Any) -> None:
+        self._operand = operand
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operand, name)
+
+    def result_as(self, _: Any) -> str:
+        return str(self._operand.result())
+
+
+def _compare_as_declared(original: Callable) -> Callable:
+    def generate_operation_code(node: Any, code: Any, result: str, left: Any, operator: str, right: Any) -> None:
+        if left.type.is_cpp_class and not right.type.is_pyobject:
+            right = _AsItIs(right)
+        original(node, code, result, left, operator, right)
+
+    return generate_operation_code
+
+
 def _is_placeholder(kind: Any) -> bool:
     from Cython.Compiler.PyrexTypes import TemplatePlaceholderType
 
@@ -160,6 +182,12 @@ PATCHES = (
         _declare_tuple,
         without="a tuple of C values with a reference among them becomes a struct that does not compile",
         upstream=_ARGUMENTS,
+    ),
+    Patch(
+        "ExprNodes:CmpNode.generate_operation_code",
+        _compare_as_declared,
+        without="`t > 0` compares the at.Tensor t with at::Tensor(0), which is undefined; other numbers do not compile",
+        until=(3, 2),
     ),
     Patch("PyrexTypes:MemoryViewSliceType.valid_dtype", _valid_element, _MEMORYVIEWS, upstream=_TEMPLATES),
     Patch("PyrexTypes:MemoryViewSliceType.deduce_template_params", _deduce_element, _MEMORYVIEWS, upstream=_TEMPLATES),

@@ -51,6 +51,12 @@ PROBES = {
     "Symtab:ModuleScope.declare_tuple_type": (
         "cdef double of_tuple(vector[double]& v):\n    return same((v[0], 1.0))[0]\n"
     ),
+    "ExprNodes:CmpNode.generate_operation_code": (
+        "cdef extern from *:\n"
+        '    """\n    struct Compared { bool operator<(double x) const { return x > 0; } };\n    """\n'
+        "    cdef cppclass Compared:\n        bint operator<(double x) except +\n"
+        "cdef bint of_a_number(Compared x) except *:\n    return x < 1.5\n"
+    ),
     "PyrexTypes:MemoryViewSliceType.valid_dtype": (
         "cdef extern from *:\n    int dimensions[T](T[:] x)\ndef of_view(double[:] x):\n    return dimensions(x)\n"
     ),
