@@ -22,12 +22,26 @@ _TAKE_FUNCTIONS: dict[tuple[str, str], tuple[int | None, str]] = {
     ("interop.dispatch", "dispatch"): (2, "function of dispatch()"),
     ("interop.dispatch", "dispatch2d"): (2, "function of dispatch2d()"),
     ("interop.dispatch", "dispatch_part"): (2, "function of dispatch_part()"),
+    ("interop.instantiate", "instantiate"): (2, "function of instantiate()"),
+    ("interop.instantiate", "instantiate2d"): (2, "function of instantiate2d()"),
+    ("interop.instantiate", "instantiate_part"): (2, "function of instantiate_part()"),
+    ("interop.instantiate", "instantiate_with"): (4, "function of instantiate_with()"),
+    ("interop.instantiate", "instantiate2d_with"): (4, "function of instantiate2d_with()"),
+    ("interop.instantiate", "instantiate_part_with"): (4, "function of instantiate_part_with()"),
 }
+_LOOP = "char** data, const int64_t* strides, int64_t n"
+_LOOP2D = f"{_LOOP}, int64_t m"
+_PART = "int64_t begin, int64_t end"
 # Before the last parameter, a pointer to the element.
-_DISPATCHED = {
-    "dispatch": "char** data, const int64_t* strides, int64_t n",
-    "dispatch2d": "char** data, const int64_t* strides, int64_t n, int64_t m",
-    "dispatch_part": "int64_t begin, int64_t end",
+_DISPATCHED = {"dispatch": _LOOP, "dispatch2d": _LOOP2D, "dispatch_part": _PART}
+# All parameters: those of what C++ instantiates.
+_INSTANTIATED = {
+    "instantiate": f"{_LOOP}, any_t* of",
+    "instantiate2d": f"{_LOOP2D}, any_t* of",
+    "instantiate_part": f"{_PART}, any_t* of",
+    "instantiate_with": f"{_LOOP}, constant_t which, any_t* of",
+    "instantiate2d_with": f"{_LOOP2D}, constant_t which, any_t* of",
+    "instantiate_part_with": f"{_PART}, constant_t which, any_t* of",
 }
 
 
@@ -72,8 +86,13 @@ def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
             yield argument.pos, f"a {what} must be a cdef function, and this is a Python object"
         elif not kind.nogil and not kind.with_gil:
             yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
-        elif first is None and _is_for_a_dtype(kind):
+        elif first is None and (_is_for_a_dtype(kind) or _is_template(kind)):
             yield argument.pos, f"the last parameter of a {what} is a void*{_other(kind)}"
+        elif what.startswith("function of instantiate") and not _fits_template(entry.name, kind):
+            has = f"the parameters ({_INSTANTIATED[entry.name]}), by these types and the name `of`"
+            yield argument.pos, f"a {what} has {has}{_other(kind)}"
+        elif what.startswith("function of dispatch") and _is_template(kind):
+            yield argument.pos, f"a {what} is a specialisation for one type{_other(kind)}"
         elif what.startswith("function of dispatch") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
             yield argument.pos, f"a {what} has the parameters ({_DISPATCHED[entry.name]}, floating* _){_other(kind)}"
         elif what == "function of kernel()" and (kind.exception_check or kind.exception_value is not None):
@@ -86,9 +105,34 @@ def _is_for_a_dtype(kind: Any) -> bool:
     return last is not None and last.is_ptr and last.base_type.is_numeric and bool(_other(kind))
 
 
+def _is_template(kind: Any) -> bool:
+    """Whether C++ instantiates this function for each dtype."""
+    return bool(kind.args) and _in_cpp(kind.args[-1]) == "auto *"
+
+
+def _fits_template(name: str, kind: Any) -> bool:
+    """Whether a function has the parameters that `name` of interop.instantiate calls it with."""
+    parameters = _INSTANTIATED[name].split(", ")
+    constants = [index for index, argument in enumerate(kind.args) if _in_cpp(argument) == "auto"]
+    return (
+        len(kind.args) == len(parameters)
+        and constants == [index for index, text in enumerate(parameters) if text.startswith("constant_t")]
+        and _is_template(kind)
+        and kind.args[-1].name == "of"
+    )
+
+
+def _in_cpp(argument: Any) -> str:
+    """The type of a parameter in C++."""
+    return str(argument.type.empty_declaration_code())
+
+
 def _other(kind: Any) -> str:
-    """The functions that accept a function for one dtype."""
-    fitting = (name for name, parameters in _DISPATCHED.items() if parameters.count(",") + 2 == len(kind.args))
+    """The functions that accept a function for one dtype, or one that C++ instantiates."""
+    if _is_template(kind):
+        fitting = [name for name in _INSTANTIATED if _fits_template(name, kind)]
+    else:
+        fitting = [name for name, parameters in _DISPATCHED.items() if parameters.count(",") + 2 == len(kind.args)]
     return "".join(f"; for this one use {name}()" for name in fitting)
 
 

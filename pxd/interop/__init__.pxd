@@ -19,9 +19,17 @@ from interop.context cimport (
 from interop.dispatch cimport (
     all_types, complex_, dispatch, dispatch2d, dispatch_part, floating, floating_and_reduced, integral,
 )
+from interop.element_types cimport (
+    AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOATING_TYPES,
+    AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, acc_t, any_t, constant_t, numeric_limits,
+    opmath_t, scalar_t,
+)
 from interop.elementwise cimport elementwise, elementwise_out, kernel, unbroadcast
 from interop.generator cimport default_generator, get_state, make_cpu_generator, set_state
 from interop.indexing cimport add_index, indices
+from interop.instantiate cimport (
+    instantiate, instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with,
+)
 from interop.iterator cimport Loop, Loop2d
 from interop.lists cimport Dims, dims, tensors
 from interop.parallel cimport Part

@@ -354,6 +354,53 @@ class TestFunctions:
             "the last parameter of a function that torch calls is a void*; for this one use dispatch_part()"
         )
 
+    TEMPLATES = (
+        "cdef void loop(char** d, const int64_t* s, int64_t n, any_t* of) {declared}: pass\n"
+        "cdef void loop2d(char** d, const int64_t* s, int64_t n, int64_t m, any_t* of) {declared}: pass\n"
+        "cdef void part(int64_t begin, int64_t end, any_t* of) {declared}: pass\n"
+        "cdef void named(int64_t begin, int64_t end, any_t* data) {declared}: pass\n"
+        "cdef void one_of(int64_t begin, int64_t end, constant_t which, any_t* of) {declared}: pass\n"
+        "cdef void of_floats(int64_t begin, int64_t end, floating* of) {declared}: pass\n"
+        "cdef void use(at.TensorIterator it) except *:"
+    )
+
+    def test_a_function_that_cannot_be_instantiated(self, capsys):
+        begin = (
+            "from interop cimport AT_ALL_TYPES, any_t, constant_t, instantiate, instantiate2d, instantiate_part\n"
+            "from interop cimport instantiate_part_with, instantiate_with"
+        )
+        calls = {
+            "    it.for_each(instantiate(at.kFloat, b'x', loop2d, AT_ALL_TYPES), NULL)": "instantiate2d",
+            "    it.for_each(instantiate2d(at.kFloat, b'x', part, AT_ALL_TYPES), NULL)": "instantiate_part",
+            "    it.for_each(instantiate_with(1, 2, at.kFloat, b'x', loop, at.kFloat), NULL)": "instantiate",
+            "    at.parallel_for(0, 1, 1, instantiate_part(at.kFloat, b'x', one_of, at.kFloat), NULL)": (
+                "instantiate_part_with"
+            ),
+            "    at.parallel_for(0, 1, 1, instantiate_part(at.kFloat, b'x', of_floats[float]), NULL)": "dispatch_part",
+            "    at.parallel_for(0, 1, 1, instantiate_part(at.kFloat, b'x', named, at.kFloat), NULL)": None,
+            "    at.parallel_for(0, 1, 1, dispatch_part(at.kFloat, b'x', part), NULL)": "instantiate_part",
+            "    at.parallel_for(0, 1, 1, part, NULL)": "instantiate_part",
+        }
+        templates = self.TEMPLATES.format(declared="noexcept nogil")
+        refused = self.refusals(capsys, begin, templates, *calls)
+        assert [line for line, _ in refused] == list(calls)
+        for line, message in refused:
+            other = calls[line]
+            assert message.partition("; for this one use ")[2] == (f"{other}()" if other else "")
+        assert refused[5][1] == (
+            "a function of instantiate_part() has the parameters (int64_t begin, int64_t end, any_t* of), "
+            "by these types and the name `of`"
+        )
+        refused = self.refusals(
+            capsys,
+            begin,
+            self.TEMPLATES.format(declared="noexcept"),
+            "    it.for_each(instantiate(at.kFloat, b'x', loop, AT_ALL_TYPES), NULL)",
+        )
+        assert [message for _, message in refused] == [
+            "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
+        ]
+
     def test_a_function_of_python(self, capsys):
         refused = self.refusals(
             capsys,

@@ -140,6 +140,10 @@ def test_kernels(kernels_guide):
     assert kernels_guide.largest(x, 1).equal(x.amax(1, True))
     torch.testing.assert_close(kernels_guide.add_rows(x.float()), x.float().sum(1))
     assert kernels_guide.total(x.float()) == pytest.approx(x.sum().item(), rel=1e-5)
+    for dtype in (torch.float32, torch.int32, torch.bfloat16):
+        z = torch.randint(0, 9, (4, 5)).to(dtype)
+        assert kernels_guide.reduce_rows(z, 0).equal(z.sum(1, dtype=dtype))
+        assert kernels_guide.reduce_rows(z, 1).equal(z.amax(1))
     z = torch.ones(5)
     assert kernels_guide.halve(z) is z
     assert z.equal(torch.full((5,), 0.5))

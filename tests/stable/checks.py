@@ -156,6 +156,15 @@ def check_loops_and_memory(m, o):
         assert y.equal(x * 2)
     with raises(NotImplementedError, "\"double_\" not implemented for 'Half', only for Float, Double"):
         m.double_(torch.ones(2).half())
+    for dtype in (torch.float32, torch.int16, torch.bfloat16):
+        for how, reduced in enumerate((torch.sum, torch.amax)):
+            x = torch.randint(0, 9, (50, 3)).to(dtype)
+            expected = reduced(x, 1).to(dtype)
+            assert m.row_sums_(x, how)[:, 0].equal(expected)
+    with raises(NotImplementedError, "\"row_sums_\" not implemented for 'Bool', only for Byte, Char"):
+        m.row_sums_(torch.ones(3, dtype=torch.bool), 0)
+    with raises(ValueError, '"row_sums_": choice must be from 0 to 1, got 2'):
+        m.row_sums_(torch.ones(3), 2)
     with raises(KeyError, "from a thread"):
         m.fail_in_a_loop()
     assert m.total(torch.arange(5.0).double()) == 10
@@ -259,6 +268,7 @@ def calls_of_each(m):
         **dict.fromkeys(("item", "number_in", "result_type"), (one,)),
         **dict.fromkeys(("linear", "of_fields", "arithmetic"), (x, y)),
         "size": (x, 1),
+        "row_sums_": (x, 1),
         "biggest": (x, 1),
         "zeros": ((2, 3), None),
         "cat": ([x, y],),

@@ -15,8 +15,14 @@ from c10.core.ScalarType cimport (
 from c10.core.TensorOptions cimport TensorOptions
 from c10.util.ArrayRef cimport IntArrayRef
 from interop.dispatch cimport all_types, complex_, dispatch_part, floating, floating_and_reduced, integral
+from interop.element_types cimport (
+    AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOATING_TYPES,
+    AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, acc_t, any_t, constant_t, numeric_limits,
+    opmath_t, scalar_t,
+)
 from interop.exceptions cimport translate_exception
 from interop.guards cimport AutoGradMode, NoGradGuard
+from interop.instantiate cimport instantiate_part, instantiate_part_with
 from torch cimport Tensor, unpack, wrap, wrap_device, wrap_dtype, wrap_layout, wrap_memory_format
 
 cdef extern from "interop/stable/from_blob.h" namespace "interop::stable" nogil:

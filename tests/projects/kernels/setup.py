@@ -8,6 +8,7 @@ setup(
         Extension("iterators", ["iterators.pyx"]),
         Extension("loops", ["loops.pyx"]),
         Extension("operations", ["operations.pyx"]),
+        Extension("templates", ["templates.pyx"]),
         Extension("serial", ["serial.pyx"], extra_compile_args=["-fno-openmp"]),
     ],
     cmdclass={"build_ext": BuildExtension},

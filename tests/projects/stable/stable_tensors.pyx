@@ -217,6 +217,30 @@ def double_(st.Tensor x not None):
     return x
 
 
+cdef void row_sums_part(int64_t begin, int64_t end, st.constant_t how, st.any_t* of) noexcept nogil:
+    """The sums of rows of three, or their largest elements."""
+    cdef st.scalar_t* rows = <st.scalar_t*> of
+    cdef int64_t i, j
+    cdef st.acc_t total
+    cdef st.scalar_t most
+    for i in range(begin, end):
+        total, most = 0, st.numeric_limits[st.scalar_t].lower_bound()
+        for j in range(3):
+            total += rows[3 * i + j]
+            most = rows[3 * i + j] if rows[3 * i + j] > most else most
+        if how == 1:
+            total = most
+        rows[3 * i] = <st.scalar_t> total
+
+
+def row_sums_(st.Tensor x not None, int64_t how):
+    cdef st.Handle a = x.cdata
+    part = st.instantiate_part_with(
+        how, 2, a.scalar_type(), b"row_sums_", row_sums_part, st.AT_ALL_TYPES, st.AT_REDUCED_FLOATING_TYPES)
+    st.parallel_for(0, a.numel() // 3, 1000, part, a.mutable_data_ptr())
+    return x
+
+
 cdef void failing_part(int64_t begin, int64_t end, void* data) noexcept nogil:
     with gil:
         raise KeyError("from a thread")

@@ -1,0 +1,169 @@
+// INTEROP_INSTANTIATE_...: functions of Cython that C++ instantiates for each dtype. A fused function is written out by Cython once for each of
+// its types; these are written once, and are templates, because C++ reads a parameter of type `auto` as one.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Exception.h>
+#include <c10/util/Half.h>
+#include <c10/util/complex.h>
+
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "interop/dispatch.h"
+#include "interop/scalar_type_of.h"
+
+// The type that a function is instantiated for. Cython has one name for a type, so the parameter, which must be of type
+// `auto`, cannot give the name: its own name does, as Cython writes it. callback_functions.py checks that it is `of`.
+#define INTEROP_SCALAR ::std::remove_cvref_t<decltype(*__pyx_v_of)>
+
+namespace interop {
+
+// The types of ATen/OpMathType.h and, for the CPU, of ATen/AccumulateType.h, without what those headers bring.
+template <class T>
+struct Accumulators {
+  static constexpr bool reduced = std::is_class_v<T>;  // all that are no complex numbers
+  using OpMath = std::conditional_t<reduced, float, T>;
+  using Sum = std::conditional_t<
+      reduced, float,
+      std::conditional_t<
+          std::is_same_v<T, bool>, bool,
+          std::conditional_t<
+              std::is_integral_v<T>, std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, int64_t>, double>>>;
+};
+template <class T>
+struct Accumulators<c10::complex<T>> {
+  using OpMath = c10::complex<typename Accumulators<T>::OpMath>;
+  using Sum = c10::complex<typename Accumulators<T>::Sum>;
+};
+
+template <class T>
+using OpMath = typename Accumulators<T>::OpMath;
+template <class T>
+using Sum = typename Accumulators<T>::Sum;
+
+// Several dtypes under one name.
+template <c10::ScalarType... types>
+struct TypeSet {};
+template <c10::ScalarType... a, c10::ScalarType... b>
+constexpr TypeSet<a..., b...> operator+(TypeSet<a...>, TypeSet<b...>) {
+  return {};
+}
+
+// The sets of ATen/Dispatch_v2.h, and AT_REDUCED_FLOATING_TYPES for those of AT_DISPATCH_REDUCED_FLOATING_TYPES.
+namespace type_sets {
+inline constexpr TypeSet<c10::kByte, c10::kChar, c10::kInt, c10::kLong, c10::kShort> integral{};
+inline constexpr TypeSet<c10::kUInt16, c10::kUInt32, c10::kUInt64> barebones_unsigned{};
+inline constexpr TypeSet<c10::kDouble, c10::kFloat> floating{};
+inline constexpr TypeSet<c10::kHalf, c10::kBFloat16> reduced_floating{};
+inline constexpr TypeSet<c10::kComplexDouble, c10::kComplexFloat> complex{};
+inline constexpr auto integral_v2 = integral + barebones_unsigned;
+inline constexpr auto all = integral + floating;
+inline constexpr auto all_and_complex = all + complex;
+}  // namespace type_sets
+
+// The parameters of what instantiate() returns, but for the last one, which is a void*.
+namespace signatures {
+using Loop = void(char**, const int64_t*, int64_t);
+using Loop2d = void(char**, const int64_t*, int64_t, int64_t);
+using Part = void(int64_t, int64_t);
+}  // namespace signatures
+
+namespace detail {
+
+// One argument of instantiate(): a dtype or a set.
+template <auto types>
+constexpr auto set_of() {
+  if constexpr (std::is_same_v<decltype(types), c10::ScalarType>) {
+    return TypeSet<types>{};
+  } else {
+    return types;
+  }
+}
+
+// The C++ type of a dtype.
+template <c10::ScalarType type, class First, class... Others>
+constexpr auto element_of(std::type_identity<First> first, std::type_identity<Others>... others) {
+  if constexpr (scalar_type_of<First>() == type) {
+    return first;
+  } else {
+    static_assert(sizeof...(Others), "instantiate() has no C++ type for this dtype");
+    return element_of<type>(others...);
+  }
+}
+template <c10::ScalarType type>
+using Element = typename decltype(element_of<type>(
+    std::type_identity<float>{}, std::type_identity<double>{}, std::type_identity<c10::Half>{},
+    std::type_identity<c10::BFloat16>{}, std::type_identity<int64_t>{}, std::type_identity<int32_t>{},
+    std::type_identity<int16_t>{}, std::type_identity<int8_t>{}, std::type_identity<uint8_t>{},
+    std::type_identity<bool>{}, std::type_identity<uint16_t>{}, std::type_identity<uint32_t>{},
+    std::type_identity<uint64_t>{}, std::type_identity<c10::complex<float>>{},
+    std::type_identity<c10::complex<double>>{}, std::type_identity<c10::complex<c10::Half>>{}))::type;
+
+// The instance for a type and for constants, with void* for the pointer to the type, so that all have one type.
+template <class Signature, class Function, class T, class... Constants>
+struct Instance;
+template <class... Parameters, class Function, class T, class... Constants>
+struct Instance<void(Parameters...), Function, T, Constants...> {
+  static void call(Parameters... arguments, void* context) {
+    Function{}(arguments..., Constants{}..., static_cast<T*>(context));
+  }
+};
+
+template <class Signature>
+struct WithContext;
+template <class... Parameters>
+struct WithContext<void(Parameters...)> {
+  using Pointer = void (*)(Parameters..., void*);
+};
+
+template <class Signature, class... Constants, class Function, c10::ScalarType... types>
+auto instance(c10::ScalarType dtype, const char* name, Function, TypeSet<types...>) {
+  typename WithContext<Signature>::Pointer chosen = nullptr;
+  if (!((types == dtype && (chosen = &Instance<Signature, Function, Element<types>, Constants...>::call)) || ...)) {
+    not_implemented(name, dtype, {types...});
+  }
+  return chosen;
+}
+
+}  // namespace detail
+
+// The instance of `function` for a dtype, which is one of `types`: dtypes and sets of them.
+template <class Signature, auto... types, class Function>
+auto instantiate(c10::ScalarType dtype, const char* name, Function function) {
+  return detail::instance<Signature>(dtype, name, function, (TypeSet<>{} + ... + detail::set_of<types>()));
+}
+
+// The same for a function whose parameter before the last one is a constant, 0 to `choices` - 1, when it is compiled.
+template <class Signature, int choices, auto... types, class Function>
+auto instantiate_with(int64_t choice, c10::ScalarType dtype, const char* name, Function function) {
+  TORCH_CHECK_VALUE(
+      choice >= 0 && choice < choices, "\"", name, "\": choice must be from 0 to ", choices - 1, ", got ", choice);
+  constexpr auto all = (TypeSet<>{} + ... + detail::set_of<types>());
+  typename detail::WithContext<Signature>::Pointer chosen = nullptr;
+  const auto choose = [&]<int... k>(std::integer_sequence<int, k...>) {
+    ((k == choice && (chosen = detail::instance<Signature, std::integral_constant<int, k>>(
+                          dtype, name, function, all))) ||
+     ...);
+  };
+  choose(std::make_integer_sequence<int, choices>{});
+  return chosen;
+}
+
+}  // namespace interop
+
+// Macros, because the name of a template is no value: a lambda makes one of it.
+#define INTEROP_INSTANTIATE(Signature, dtype, name, function, ...) \
+  ::interop::instantiate<Signature, __VA_ARGS__>(dtype, name, [](auto... a) { function(a...); })
+#define INTEROP_INSTANTIATE_WITH(Signature, choice, choices, dtype, name, function, ...) \
+  ::interop::instantiate_with<Signature, choices, __VA_ARGS__>(choice, dtype, name, [](auto... a) { function(a...); })
+
+#define INTEROP_INSTANTIATE_LOOP(...) INTEROP_INSTANTIATE(::interop::signatures::Loop, __VA_ARGS__)
+#define INTEROP_INSTANTIATE_LOOP2D(...) INTEROP_INSTANTIATE(::interop::signatures::Loop2d, __VA_ARGS__)
+#define INTEROP_INSTANTIATE_PART(...) INTEROP_INSTANTIATE(::interop::signatures::Part, __VA_ARGS__)
+#define INTEROP_INSTANTIATE_LOOP_WITH(...) INTEROP_INSTANTIATE_WITH(::interop::signatures::Loop, __VA_ARGS__)
+#define INTEROP_INSTANTIATE_LOOP2D_WITH(...) INTEROP_INSTANTIATE_WITH(::interop::signatures::Loop2d, __VA_ARGS__)
+#define INTEROP_INSTANTIATE_PART_WITH(...) INTEROP_INSTANTIATE_WITH(::interop::signatures::Part, __VA_ARGS__)

@@ -1,0 +1,135 @@
+"""Functions that C++ instantiates for each dtype compute what torch computes, in torch's types."""
+
+import re
+
+import pytest
+import torch
+from conftest import import_from
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.usefixtures("two_threads"),
+    pytest.mark.unchecked(
+        by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
+    ),
+]
+
+INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+COMPLEX = (torch.complex64, torch.complex128)
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+
+
+@pytest.fixture(scope="session")
+def templates(site):
+    return import_from(site, "templates")
+
+
+def not_implemented(name, dtype):
+    """The beginning of what torch says of a dtype that an operator has no kernel for."""
+    with pytest.raises(NotImplementedError) as raised:
+        torch.zeros(3, dtype=dtype).frac()
+    return re.sub(r'^".*?"', f'"{name}"', str(raised.value))
+
+
+class TestIterators:
+    @pytest.mark.parametrize("two_dimensions", [False, True])
+    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING, *COMPLEX])
+    def test_of_each_dtype(self, templates, dtype, two_dimensions):
+        a, b = torch.randint(0, 9, (5, 7)).to(dtype), torch.randint(0, 9, (7, 5)).to(dtype).T
+        got = templates.binary(a, b, two_dimensions)
+        assert got.dtype == dtype
+        assert torch.equal(got, a + a + b)
+
+    def test_each_set_has_the_dtypes_of_torchs(self, templates):
+        """`binary` is for all sets in one dimension, and for three arguments in two."""
+        for dtype in UNSIGNED:
+            a = torch.arange(5).to(dtype)
+            assert templates.binary(a, a).tolist() == [0, 3, 6, 9, 12]
+            with pytest.raises(NotImplementedError, match="only for Byte, Char, Int, Long, Short, Double, Float, C"):
+                templates.binary(a, a, True)
+        for dtype in (*INTEGRAL, *UNSIGNED):
+            assert templates.set_to(torch.zeros(4, 5, dtype=dtype)[:, ::2], 2, True).tolist() == [[2] * 3] * 4
+        assert templates.set_to(torch.zeros(2, dtype=torch.bool), 1, False).tolist() == [True, True]
+        with pytest.raises(NotImplementedError, match=r"only for Byte, Char, Int, Long, Short, Bool$"):
+            templates.set_to(torch.zeros(2), 1, False)
+
+    @pytest.mark.parametrize("dtype", [torch.bool, torch.float8_e5m2])
+    def test_of_no_other_dtype(self, templates, dtype):
+        a = torch.zeros(3, dtype=dtype)
+        with pytest.raises(NotImplementedError) as raised:
+            templates.binary(a, a)
+        assert str(raised.value).startswith(not_implemented("combine", dtype))
+
+
+REDUCTIONS = {
+    "SUM": lambda x: x.sum(1, dtype=x.dtype),
+    "MIN": lambda x: x.amin(1),
+    "MAX": lambda x: x.amax(1),
+    "PROD": lambda x: x.prod(1, dtype=x.dtype),
+}
+
+
+class TestConstants:
+    @settings(deadline=None, max_examples=100)
+    @given(
+        st.sampled_from(sorted(REDUCTIONS)),
+        st.sampled_from([*INTEGRAL, *FLOATING]),
+        st.integers(0, 20),
+        st.integers(1, 5),
+        st.integers(0, 2**31),
+    )
+    def test_one_instance_for_each(self, templates, how, dtype, rows, columns, seed):
+        x = torch.randint(0, 3, (rows, columns), generator=torch.Generator().manual_seed(seed)).to(dtype)
+        got = templates.reduce_rows(x, templates.Reduction[how])
+        assert got.dtype == dtype
+        assert torch.equal(got, REDUCTIONS[how](x))
+
+    @pytest.mark.parametrize("dtype", FLOATING)
+    def test_infinities_are_the_bounds(self, templates, dtype):
+        x = torch.tensor([[-torch.inf, -torch.inf], [torch.inf, torch.inf]], dtype=dtype)
+        for how in (templates.Reduction.MIN, templates.Reduction.MAX):
+            assert torch.equal(templates.reduce_rows(x, how), x[:, 0])
+        assert torch.equal(templates.reduce_rows(x[:, :1].clone(), templates.Reduction.MEAN), x[:, 0])
+
+    def test_a_sum_of_many_is_as_exact_as_acc_t(self, templates):
+        for dtype, exact in ((torch.float32, torch.float64), (torch.float16, torch.float32)):
+            x = torch.rand(2, 3000).to(dtype)
+            assert torch.equal(
+                templates.reduce_rows(x, templates.Reduction.SUM), x.to(exact).cumsum(1)[:, -1].to(dtype)
+            )
+
+    @pytest.mark.parametrize("choice", [-1, 5, 2**40])
+    def test_no_other_choice(self, templates, choice):
+        expected = f'"reduce_rows": choice must be from 0 to {templates.Reduction.REDUCTIONS - 1}, got {choice}'
+        with pytest.raises(ValueError, match=re.escape(expected)):
+            templates.reduce_rows(torch.ones(1, 1), choice)
+        with pytest.raises(NotImplementedError, match="not implemented for 'Bool', only for"):
+            templates.reduce_rows(torch.ones(1, 1, dtype=torch.bool), 0)
+
+
+class TestTypes:
+    @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING, *COMPLEX, torch.bool, torch.complex32])
+    def test_those_that_torch_accumulates_in(self, templates, dtype):
+        assert templates.accumulates_as_torch(torch.zeros(1, dtype=dtype))
+
+    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING])
+    def test_limits_are_those_of_torch(self, templates, dtype):
+        found = templates.limits(torch.zeros(1, dtype=dtype))
+        if dtype.is_floating_point:
+            info = torch.finfo(dtype)
+            assert (found["lower_bound"], found["upper_bound"]) == (-torch.inf, torch.inf)
+            assert (found["lowest"], found["max"], found["min"]) == (info.min, info.max, info.tiny)
+            assert found["epsilon"] == info.eps
+        else:
+            info = torch.iinfo(dtype)
+            assert (found["lowest"], found["min"], found["max"]) == (info.min, info.min, float(info.max))
+            assert (found["lower_bound"], found["upper_bound"]) == (found["lowest"], found["max"])
+
+
+def test_an_error_of_python_leaves_a_template(templates):
+    with pytest.raises(KeyError, match=r"half is 0\.5"):
+        templates.fail(torch.zeros(1))

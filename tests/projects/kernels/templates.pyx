@@ -1,0 +1,175 @@
+# Functions that C++ instantiates for each dtype, and for each of several constants.
+cimport ATen as at
+cimport torch
+from interop cimport (
+    AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOATING_TYPES,
+    AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, Loop, Loop2d, Part, acc_t, any_t, constant_t,
+    instantiate, instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with,
+    numeric_limits, opmath_t, scalar_t,
+)
+from libc.stdint cimport int64_t
+
+cdef extern from *:
+    """
+    #include <ATen/AccumulateType.h>
+    #include <ATen/OpMathType.h>
+    template <class T, class OpMath, class Sum>
+    constexpr bool same = std::is_same_v<OpMath, at::opmath_type<T>> && std::is_same_v<Sum, at::acc_type<T, false>>;
+    #define AS_IN_TORCH (same<INTEROP_SCALAR, interop::OpMath<INTEROP_SCALAR>, interop::Sum<INTEROP_SCALAR>>)
+    """
+    bint as_in_torch "AS_IN_TORCH"
+
+
+cdef void _combine(char** data, const int64_t* strides, int64_t n, any_t* of) noexcept nogil:
+    """2 a + b."""
+    cdef int64_t i
+    cdef opmath_t a, b
+    for i in range(n):
+        a, b = (<scalar_t*> (data[1] + i * strides[1]))[0], (<scalar_t*> (data[2] + i * strides[2]))[0]
+        (<scalar_t*> (data[0] + i * strides[0]))[0] = <scalar_t> (a + a + b)
+
+
+# A function that is called from a template is one, too: its `of` says for which type.
+cdef void _combine2d(char** data, const int64_t* strides, int64_t n, int64_t m, any_t* of) noexcept nogil:
+    cdef int64_t j, k
+    cdef char* moved[3]
+    for j in range(m):
+        for k in range(3):
+            moved[k] = data[k] + j * strides[3 + k]
+        _combine(moved, strides, n, of)
+
+
+def binary(torch.Tensor x not None, torch.Tensor y not None, bint two_dimensions=False):
+    cdef at.Tensor out
+    cdef at.TensorIterator it = at.TensorIterator.binary_op(out, x.cdata, y.cdata)
+    with nogil:
+        if two_dimensions:
+            it.for_each(
+                instantiate2d(
+                    it.common_dtype(), b"combine", _combine2d, AT_ALL_TYPES_AND_COMPLEX, at.kHalf, at.kBFloat16),
+                NULL)
+        else:
+            it.for_each(
+                instantiate(
+                    it.common_dtype(), b"combine", _combine, AT_ALL_TYPES, AT_COMPLEX_TYPES,
+                    AT_REDUCED_FLOATING_TYPES, AT_BAREBONES_UNSIGNED_TYPES),
+                NULL)
+    return torch.wrap(it.output(0))
+
+
+cpdef enum Reduction:
+    SUM, MEAN, MIN, MAX, PROD, REDUCTIONS
+
+
+cdef struct Rows:
+    void* values
+    void* results
+    int64_t columns
+
+
+cdef void _reduce(int64_t begin, int64_t end, constant_t how, any_t* of) noexcept nogil:
+    cdef Rows* rows = <Rows*> of
+    cdef const scalar_t* row
+    cdef int64_t i, j
+    cdef acc_t total
+    cdef scalar_t least, most
+    for i in range(begin, end):
+        row = <const scalar_t*> rows.values + i * rows.columns
+        total = 1 if how == PROD else 0
+        least, most = numeric_limits[scalar_t].upper_bound(), numeric_limits[scalar_t].lower_bound()
+        for j in range(rows.columns):
+            if how == SUM or how == MEAN:
+                total += row[j]
+            elif how == PROD:
+                total *= row[j]
+            elif how == MIN:
+                least = row[j] if row[j] < least else least
+            else:
+                most = row[j] if row[j] > most else most
+        if how == MEAN:
+            total /= rows.columns
+        if how == MIN:
+            total = least
+        elif how == MAX:
+            total = most
+        (<scalar_t*> rows.results)[i] = <scalar_t> total
+
+
+def reduce_rows(torch.Tensor x not None, int64_t how):
+    cdef at.Tensor t = x.cdata.contiguous()
+    cdef at.Tensor results = at.empty((t.size(0),), t.options())
+    cdef Rows rows
+    rows.values, rows.results, rows.columns = t.data_ptr(), results.data_ptr(), t.size(1)
+    with nogil:
+        at.parallel_for(
+            0, t.size(0), 3,
+            instantiate_part_with(
+                how, REDUCTIONS, t.scalar_type(), b"reduce_rows", _reduce, AT_ALL_TYPES, at.kHalf, at.kBFloat16),
+            &rows)
+    return torch.wrap(results)
+
+
+cdef void _set(char** data, const int64_t* strides, int64_t n, constant_t number, any_t* of) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        (<scalar_t*> (data[0] + i * strides[0]))[0] = <scalar_t> <int> number
+
+
+cdef void _set2d(char** data, const int64_t* strides, int64_t n, int64_t m, constant_t number, any_t* of) noexcept nogil:
+    cdef int64_t i, j
+    for j in range(m):
+        for i in range(n):
+            (<scalar_t*> (data[0] + i * strides[0] + j * strides[1]))[0] = <scalar_t> <int> number
+
+
+def set_to(torch.Tensor x not None, int64_t number, bint two_dimensions):
+    cdef at.TensorIterator it = at.TensorIterator.nullary_op(x.cdata)
+    if two_dimensions:
+        it.for_each(instantiate2d_with(number, 3, it.dtype(0), b"set", _set2d, AT_INTEGRAL_TYPES_V2), NULL)
+    else:
+        it.for_each(instantiate_with(number, 3, it.dtype(0), b"set", _set, AT_INTEGRAL_TYPES, at.kBool), NULL)
+    return x
+
+
+cdef struct Limits:
+    double lowest, max, min, epsilon, lower_bound, upper_bound
+    bint as_in_torch
+
+
+cdef void _limits(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+    cdef Limits* limits = <Limits*> of
+    limits.lowest, limits.max = numeric_limits[scalar_t].lowest(), numeric_limits[scalar_t].max()
+    limits.min, limits.epsilon = numeric_limits[scalar_t].min(), numeric_limits[scalar_t].epsilon()
+    limits.lower_bound = numeric_limits[scalar_t].lower_bound()
+    limits.upper_bound = numeric_limits[scalar_t].upper_bound()
+    limits.as_in_torch = as_in_torch
+
+
+cdef void _as_in_torch(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+    (<bint*> of)[0] = as_in_torch
+
+
+def limits(torch.Tensor x not None):
+    cdef Limits found
+    instantiate_part(x.cdata.scalar_type(), b"limits", _limits, AT_ALL_TYPES, at.kHalf, at.kBFloat16)(0, 1, &found)
+    return found
+
+
+def accumulates_as_torch(torch.Tensor x not None):
+    cdef bint found = False
+    instantiate_part(
+        x.cdata.scalar_type(), b"types", _as_in_torch, AT_ALL_TYPES_AND_COMPLEX, AT_REDUCED_FLOATING_TYPES, at.kBool,
+        at.kComplexHalf)(0, 1, &found)
+    return found
+
+
+# `except *` and the GIL: a template is a function of Cython like any other.
+cdef void _raise(int64_t begin, int64_t end, any_t* of) except * nogil:
+    cdef opmath_t half = 0.5
+    with gil:
+        raise KeyError(f"half is {<double> half}")
+
+
+def fail(torch.Tensor x not None):
+    at.parallel_for(
+        0, 100, 1, instantiate_part(x.cdata.scalar_type(), b"fail", _raise, AT_FLOATING_TYPES), x.cdata.data_ptr())
