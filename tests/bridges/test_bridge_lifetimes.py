@@ -74,8 +74,8 @@ class Described:
     def __dlpack_device__(self):
         return (1, 0)
 
-    def __dlpack__(self, **_):
-        return interop.to_dlpack(self.tensor, max_version=(1, 0))
+    def __dlpack__(self, *, max_version=None, **_):
+        return interop.to_dlpack(self.tensor, max_version=max_version)
 
 
 def memory_of_process():

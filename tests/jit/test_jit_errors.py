@@ -17,6 +17,7 @@ import interop
 from interop.build import TranslationError, cythonize
 from interop.cython import hints
 from interop.cython.hints import hint
+from interop.cython.versions import running
 from interop.jit import BuildError, build
 from interop.jit.cache import root
 from interop.jit.diagnostics import CommandFailedError
@@ -473,7 +474,9 @@ class TestArguments:
         (place / "two.h").write_text("inline int two() { return 2; }\n")
         assert interop.load(path).f() == 2
         (place / "two.h").write_text("// nothing\n")
-        with pytest.raises(BuildError, match=rf"{re.escape(str(path))}:3:17: {undeclared('two')}"):
+        # Before Cython 3.3 a line directive with a quotation mark in it is none for the compiler.
+        line = f"{re.escape(str(path))}:3:17: " if running() >= (3, 3) or '"' not in folder else ""
+        with pytest.raises(BuildError, match=line + undeclared("two")):
             interop.load(path)
 
 

@@ -40,7 +40,8 @@ class DevicesWithHandles final : public c10::impl::DeviceGuardImplInterface {
     return devices_.deviceCount();
   }
   // NULL is the default stream, as CUDA's.
-  void* getStreamNativeHandle(const c10::Stream stream) const override {
+  // Not declared `override`: torch 2.10 has no such function.
+  void* getStreamNativeHandle(const c10::Stream stream) const {
     return reinterpret_cast<void*>(stream.id() == 0 ? 0 : stream.device_index() * 1000 + stream.id());
   }
 

@@ -62,7 +62,8 @@ class Devices final : public c10::impl::DeviceGuardImplInterface {
   c10::Stream exchangeStream(c10::Stream stream) const override {
     return state_.exchangeStream(stream);
   }
-  void* getStreamNativeHandle(c10::Stream stream) const override {
+  // Not declared `override`: torch 2.10 has no such function.
+  void* getStreamNativeHandle(c10::Stream stream) const {
     return reinterpret_cast<void*>(static_cast<intptr_t>(1000 * stream.device_index() + stream.id()));
   }
   bool queryStream(const c10::Stream& stream) const override {
