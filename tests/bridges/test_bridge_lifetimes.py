@@ -60,9 +60,10 @@ LAYERED = {
     "an array of a memoryview": lambda tensor: interop.from_numpy(np.asarray(interop.as_memoryview(tensor))),
     "torch's tensor of our capsule": lambda tensor: torch.from_dlpack(interop.to_dlpack(tensor)),
     "our tensor of torch's capsule": lambda tensor: interop.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)),
-    "numpy's array of our capsule": lambda tensor: interop.from_dlpack(np.from_dlpack(Described(tensor)), **READ_ONLY),
 }
 """Those that other libraries have a part in, which adds an owner for each time around."""
+if np.lib.NumpyVersion(np.__version__) >= "2.1.0":  # before, what NumPy made of a capsule was read-only
+    LAYERED["numpy's array of our capsule"] = lambda tensor: interop.from_dlpack(np.from_dlpack(Described(tensor)))
 
 
 class Described:

@@ -313,4 +313,4 @@ def test_data_parallel_training_in_two_processes(site, tmp_path):
     ]
     printed = [process.communicate(timeout=300) for process in processes]
     for process, (out, err) in zip(processes, printed, strict=True):
-        assert (process.returncode, out) == (0, "equal\n"), err
+        assert (process.returncode, out.splitlines()[-1:]) == (0, ["equal"]), (out, err)  # Gloo may print before

@@ -1,5 +1,6 @@
-// INTEROP_INSTANTIATE_...: functions of Cython that C++ instantiates for each dtype. A fused function is written out by Cython once for each of
-// its types; these are written once, and are templates, because C++ reads a parameter of type `auto` as one.
+// INTEROP_INSTANTIATE_...: functions of Cython that C++ instantiates for each dtype. A fused function is written out by
+// Cython once for each of its types; these are written once, and are templates, because C++ reads a parameter of type
+// `auto` as one.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -28,11 +29,15 @@ struct Accumulators {
   static constexpr bool reduced = std::is_class_v<T>;  // all that are no complex numbers
   using OpMath = std::conditional_t<reduced, float, T>;
   using Sum = std::conditional_t<
-      reduced, float,
+      reduced,
+      float,
       std::conditional_t<
-          std::is_same_v<T, bool>, bool,
+          std::is_same_v<T, bool>,
+          bool,
           std::conditional_t<
-              std::is_integral_v<T>, std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, int64_t>, double>>>;
+              std::is_integral_v<T>,
+              std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, int64_t>,
+              double>>>;
 };
 template <class T>
 struct Accumulators<c10::complex<T>> {
@@ -96,12 +101,22 @@ constexpr auto element_of(std::type_identity<First> first, std::type_identity<Ot
 }
 template <c10::ScalarType type>
 using Element = typename decltype(element_of<type>(
-    std::type_identity<float>{}, std::type_identity<double>{}, std::type_identity<c10::Half>{},
-    std::type_identity<c10::BFloat16>{}, std::type_identity<int64_t>{}, std::type_identity<int32_t>{},
-    std::type_identity<int16_t>{}, std::type_identity<int8_t>{}, std::type_identity<uint8_t>{},
-    std::type_identity<bool>{}, std::type_identity<uint16_t>{}, std::type_identity<uint32_t>{},
-    std::type_identity<uint64_t>{}, std::type_identity<c10::complex<float>>{},
-    std::type_identity<c10::complex<double>>{}, std::type_identity<c10::complex<c10::Half>>{}))::type;
+    std::type_identity<float>{},
+    std::type_identity<double>{},
+    std::type_identity<c10::Half>{},
+    std::type_identity<c10::BFloat16>{},
+    std::type_identity<int64_t>{},
+    std::type_identity<int32_t>{},
+    std::type_identity<int16_t>{},
+    std::type_identity<int8_t>{},
+    std::type_identity<uint8_t>{},
+    std::type_identity<bool>{},
+    std::type_identity<uint16_t>{},
+    std::type_identity<uint32_t>{},
+    std::type_identity<uint64_t>{},
+    std::type_identity<c10::complex<float>>{},
+    std::type_identity<c10::complex<double>>{},
+    std::type_identity<c10::complex<c10::Half>>{}))::type;
 
 // The instance for a type and for constants, with void* for the pointer to the type, so that all have one type.
 template <class Signature, class Function, class T, class... Constants>
@@ -145,8 +160,8 @@ auto instantiate_with(int64_t choice, c10::ScalarType dtype, const char* name, F
   constexpr auto all = (TypeSet<>{} + ... + detail::set_of<types>());
   typename detail::WithContext<Signature>::Pointer chosen = nullptr;
   const auto choose = [&]<int... k>(std::integer_sequence<int, k...>) {
-    ((k == choice && (chosen = detail::instance<Signature, std::integral_constant<int, k>>(
-                          dtype, name, function, all))) ||
+    ((k == choice &&
+      (chosen = detail::instance<Signature, std::integral_constant<int, k>>(dtype, name, function, all))) ||
      ...);
   };
   choose(std::make_integer_sequence<int, choices>{});

@@ -1,10 +1,10 @@
 # A function that is written once and compiled for each dtype, by C++: AT_DISPATCH for Cython. As in
 # interop/instantiate.pxd for one release of torch, without loops over iterators.
 #
-# The types are those of interop/element_types.pxd. The last parameter is `any_t* of`, by this name. It is the context that for_each() was given, or the data of
-# parallel_for(). In the function scalar_t is the element type, opmath_t the type that torch computes with and acc_t the
-# one in which it adds up on the CPU: at::opmath_type and at::acc_type. Cython takes them for float and double, so leave
-# out what Cython has functions of its own for: `//`, `%`, `**` and Python objects of these types.
+# The types are those of interop/element_types.pxd. The last parameter is `any_t* of`, by this name: the context that
+# for_each() was given, or the data of parallel_for(). In the function scalar_t is the element type, opmath_t the type
+# that torch computes with and acc_t the one in which it adds up on the CPU: at::opmath_type and at::acc_type. To Cython
+# they are floating-point types: `/`, `//` and `**` compute as for these, whatever the dtype; `%` does not compile.
 #
 # What follows the function are dtypes and sets of them. For any other dtype: NotImplementedError, as torch words it.
 from libc.stdint cimport int64_t
@@ -17,8 +17,8 @@ cdef extern from "interop/instantiate.h" nogil:
     Part instantiate_part "INTEROP_INSTANTIATE_PART"(
         ScalarType dtype, const char* name, ...) except +translate_exception
 
-    # For a function with the parameters (..., constant_t which, any_t* of): `which` is a number that is known when it
-    # is compiled, so `if which == SUM` costs nothing. `choice` is the number that is asked for, from 0 to `choices` - 1;
-    # `choices` is a literal or an enumerator. ValueError if `choice` is out of range.
+    # For a function with the parameters (..., constant_t which, any_t* of): `which` is a constant of C++, so
+    # `if which == SUM` costs nothing. `choice` is the number that is asked for, from 0 to `choices` - 1; `choices` is a
+    # literal or an enumerator. ValueError if `choice` is out of range.
     Part instantiate_part_with "INTEROP_INSTANTIATE_PART_WITH"(
         int64_t choice, int choices, ScalarType dtype, const char* name, ...) except +translate_exception

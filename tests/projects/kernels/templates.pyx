@@ -3,9 +3,9 @@ cimport ATen as at
 cimport torch
 from interop cimport (
     AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOATING_TYPES,
-    AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, Loop, Loop2d, Part, acc_t, any_t, constant_t,
-    instantiate, instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with,
-    numeric_limits, opmath_t, scalar_t,
+    AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, acc_t, any_t, constant_t, instantiate,
+    instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with, numeric_limits,
+    opmath_t, scalar_t,
 )
 from libc.stdint cimport int64_t
 
@@ -115,7 +115,9 @@ cdef void _set(char** data, const int64_t* strides, int64_t n, constant_t number
         (<scalar_t*> (data[0] + i * strides[0]))[0] = <scalar_t> <int> number
 
 
-cdef void _set2d(char** data, const int64_t* strides, int64_t n, int64_t m, constant_t number, any_t* of) noexcept nogil:
+cdef void _set2d(
+    char** data, const int64_t* strides, int64_t n, int64_t m, constant_t number, any_t* of
+) noexcept nogil:
     cdef int64_t i, j
     for j in range(m):
         for i in range(n):
