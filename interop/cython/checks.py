@@ -1,7 +1,8 @@
-"""Reject, during Cython's translation, what Cython or C++ would get wrong or explain badly.
+"""Reject, during Cython's translation, what Cython or C++ would get wrong or explain badly, or write it right.
 
 The checks visit Cython's parse tree, each as a step of Cython's own compilation: after it has declared names
 (`unknown_names`, `guards`), and after it knows the types of expressions. One replaces a method (`callback_functions`).
+The step of `template_arithmetic` changes the tree.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from Cython.Compiler.Visitor import CythonTransform
 from interop.cython.callback_functions import check_functions
 from interop.cython.guards import Guards
 from interop.cython.patches import replaced
+from interop.cython.template_arithmetic import Arithmetic, absolute
 from interop.cython.tree import WrittenTypes
 from interop.cython.unknown_names import UnknownNames
 from interop.cython.versions import CythonVersionError, supported, version
@@ -45,6 +47,7 @@ def checked() -> Iterator[None]:
     with (
         replaced(Pipeline, "create_pipeline", _with_checks),
         replaced(SimpleCallNode, "analyse_c_function_call", check_functions),
+        replaced(SimpleCallNode, "analyse_c_function_call", absolute),
     ):
         yield
 
@@ -61,6 +64,7 @@ def _with_checks(original: Callable[..., Any]) -> Callable[..., Any]:
                 _step(Guards(context, found, types)),
             ],
             "AnalyseExpressionsTransform": [_step(Tensors(context))],
+            "FinalOptimizePhase": [_step(Arithmetic(context))],
         }
         if mode != "pxd":  # which Cython reads while it analyses the declarations of the source
             after["AnalyseDeclarationsTransform"].append(_step(lambda _: _raise_first(found)))

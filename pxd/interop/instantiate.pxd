@@ -10,8 +10,8 @@
 #
 # The types are those of interop/element_types.pxd. The last parameter is `any_t* of`, by this name: the context that
 # for_each() was given, or the data of parallel_for(). In the function scalar_t is the element type, opmath_t the type
-# that torch computes with and acc_t the one in which it adds up on the CPU: at::opmath_type and at::acc_type. To Cython
-# they are floating-point types: `/`, `//` and `**` compute as for these, whatever the dtype; `%` does not compile.
+# that torch computes with and acc_t the one in which it adds up on the CPU: at::opmath_type and at::acc_type. `/`,
+# `//`, `%`, `**` and abs() are Python's and torch's for every one: `/` of integers is a double, `//` rounds down.
 #
 # What follows the function are dtypes and sets of them. For any other dtype: NotImplementedError, as torch words it.
 from libc.stdint cimport int64_t

@@ -21,6 +21,10 @@ from conftest import PROJECTS, import_from, run
 from interop.cuda.module import Module
 from interop.cuda.nvrtc import Image
 
+needs_handles = pytest.mark.skipif(
+    torch.__version__ < (2, 11), reason="kernels are launched from torch 2.11 on, which gives the handle of a stream"
+)
+
 
 class Driver:
     """The state of the fake driver, in the process that has loaded it."""
@@ -118,10 +122,7 @@ def in_child(function):
     """A test that runs in the process with the fakes. `driver`, `fakes`, `launches`, `saxpy` are global there."""
 
     @pytest.mark.native
-    @pytest.mark.skipif(
-        torch.__version__ < (2, 11),
-        reason="kernels are launched from torch 2.11 on, which gives the handle of a stream",
-    )
+    @needs_handles
     @functools.wraps(function)
     def test(child):
         failure = child.submit(run_in_child, function.__name__).result(timeout=300)
@@ -513,12 +514,14 @@ kernel = Module(Image(b"code", ("plain_c",)), ("", "mine.cu", "sm_90", (), ()))[
 """
 
 
+@needs_handles
 @pytest.mark.native
 def test_python_ends_while_kernels_are_loaded(forked, nvrtc_site, fake_driver):
     code = BEFORE + "kept = launches.Launcher(kernel); kept.nothing(); sys.kept = [kept, kernel]; print('end')"
     assert forked(code.format(driver=str(fake_driver)), nvrtc_site).strip() == "end"
 
 
+@needs_handles
 def test_driver_that_does_not_tell_sizes(forked, nvrtc_site, tmp_path):
     path = build_driver(tmp_path, "-DWITHOUT_PARAMETERS")
     code = BEFORE + "launches.Launcher(kernel).of_int(1); print(ctypes.c_int.in_dll(driver, 'fake_launches').value)"

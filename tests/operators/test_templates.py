@@ -110,6 +110,94 @@ class TestConstants:
             templates.reduce_rows(torch.ones(1, 1, dtype=torch.bool), 0)
 
 
+def divide(x, y):
+    return (x / y).to(x.dtype) if x.dtype.is_floating_point else (x.double() / y.double()).to(x.dtype)
+
+
+ARITHMETIC = {
+    "DIVIDE": divide,
+    "FLOOR_DIVIDE": torch.floor_divide,
+    "REMAINDER": torch.remainder,
+    "POWER": torch.pow,
+    "ABSOLUTE": lambda x, _: x.abs(),
+    "IN_PLACE": lambda x, y: x.floor_divide(y).remainder(y),
+    "LITERALS": lambda x, _: torch.where(x > 3, (x.abs().pow(2) + 7).remainder(5).floor_divide(2), x - 1),
+}
+"""What the operators of Cython do, with torch's functions."""
+SIGNED = tuple(dtype for dtype in INTEGRAL if dtype.is_signed)
+
+
+def numbers(draw, dtype, size):
+    """Many are small, and none is 0: torch refuses to divide integers by it, and Cython's division ends the process."""
+    if dtype.is_floating_point:
+        width = torch.finfo(dtype).bits
+        large = st.floats(width=max(width, 16), allow_nan=False, allow_infinity=False)
+        small = st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0, 1e-3])
+        values = st.one_of(large, small, small.map(lambda x: -x)).filter(lambda x: x)
+    else:
+        info = torch.iinfo(dtype)
+        values = st.one_of(st.integers(info.min, info.max), st.integers(-9 if dtype.is_signed else 0, 9)).filter(bool)
+    found = draw(st.lists(values, min_size=size, max_size=size))
+    return torch.tensor(found, dtype=torch.float64 if dtype.is_floating_point else dtype).to(dtype)
+
+
+class TestArithmetic:
+    """`/`, `//`, `%`, `**` and abs() are Python's and torch's for each dtype."""
+
+    @settings(deadline=None, max_examples=300)
+    @given(st.data())
+    def test_operators(self, templates, data):
+        how = data.draw(st.sampled_from(sorted(ARITHMETIC)))
+        dtype = data.draw(st.sampled_from([*INTEGRAL, *FLOATING]))
+        x, y = (numbers(data.draw, dtype, 7) for _ in "xy")
+        if not dtype.is_floating_point:
+            if how == "POWER":
+                y = y % 12
+            elif dtype.is_signed:  # which is undefined in C++, and in torch
+                x[(y == -1) & (x == torch.iinfo(dtype).min)] = 1
+        y[y == 0] = 3  # what is too small for the dtype
+        got, expected = templates.operate(x, y, templates.Operator[how]), ARITHMETIC[how](x, y)
+        assert got.dtype == dtype
+        if how == "POWER" and dtype.is_floating_point:
+            torch.testing.assert_close(got, expected, equal_nan=True)
+        else:
+            torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+
+    @pytest.mark.parametrize("dtype", SIGNED)
+    def test_the_lowest_integer(self, templates, dtype):
+        lowest = torch.iinfo(dtype).min
+        x, minus_1 = torch.tensor([lowest, lowest + 1], dtype=dtype), torch.tensor([-1, -1], dtype=dtype)
+        for how, expected in (
+            ("FLOOR_DIVIDE", [lowest, -(lowest + 1)]),
+            ("REMAINDER", [0, 0]),
+            ("ABSOLUTE", [lowest, -(lowest + 1)]),
+        ):
+            assert templates.operate(x, minus_1, templates.Operator[how]).tolist() == expected
+
+    @pytest.mark.parametrize("dtype", SIGNED)
+    def test_an_integer_to_a_negative_power(self, templates, dtype):
+        x, y = torch.meshgrid(torch.arange(-3, 4, dtype=dtype), torch.arange(-4, 0, dtype=dtype), indexing="ij")
+        x, y = x[x != 0], y[x != 0]
+        assert torch.equal(templates.operate(x, y, templates.Operator.POWER), torch.pow(x, y))
+
+    @pytest.mark.parametrize("dtype", UNSIGNED)
+    def test_unsigned_integers(self, templates, dtype):
+        x, y = torch.tensor([7, torch.iinfo(dtype).max], dtype=dtype), torch.tensor([4, 10], dtype=dtype)
+        for how, of_numbers in (("FLOOR_DIVIDE", int.__floordiv__), ("REMAINDER", int.__mod__), ("ABSOLUTE", max)):
+            expected = [of_numbers(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)]
+            if how == "ABSOLUTE":
+                expected = x.tolist()
+            assert templates.operate(x, y, templates.Operator[how]).tolist() == expected
+
+    def test_parts_of_an_expression_keep_their_type(self, templates):
+        x = torch.tensor([4 / 3, -1e100, 12345.678901234567], dtype=torch.float64)
+        expected = [(abs(a) / (abs(a) ** 2 // a) + a % 7) / 2 for a in x.tolist()]
+        assert templates.mean_of_halves(x.clone()).tolist() == pytest.approx(expected, rel=1e-15)
+        x = torch.tensor([2**31 - 1, -(2**31) + 5, 9])
+        expected = [int((abs(a) / (abs(a) ** 2 // a) + a % 7) / 2) for a in x.tolist()]
+        assert templates.mean_of_halves(x.clone()).tolist() == expected
+
+
 class TestTypes:
     @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
     @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING, *COMPLEX, torch.bool, torch.complex32])

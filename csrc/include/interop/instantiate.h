@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "interop/arithmetic.h"
 #include "interop/dispatch.h"
 #include "interop/scalar_type_of.h"
 

@@ -1,5 +1,6 @@
 # Functions that C++ instantiates for each dtype, and for each of several constants.
 cimport ATen as at
+cimport cython
 cimport torch
 from interop cimport (
     AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOATING_TYPES,
@@ -130,6 +131,62 @@ def set_to(torch.Tensor x not None, int64_t number, bint two_dimensions):
         it.for_each(instantiate2d_with(number, 3, it.dtype(0), b"set", _set2d, AT_INTEGRAL_TYPES_V2), NULL)
     else:
         it.for_each(instantiate_with(number, 3, it.dtype(0), b"set", _set, AT_INTEGRAL_TYPES, at.kBool), NULL)
+    return x
+
+
+cpdef enum Operator:
+    DIVIDE, FLOOR_DIVIDE, REMAINDER, POWER, ABSOLUTE, IN_PLACE, LITERALS, OPERATORS
+
+
+@cython.cdivision(True)
+@cython.cpow(True)
+cdef void _operate(char** data, const int64_t* strides, int64_t n, constant_t how, any_t* of) noexcept nogil:
+    cdef int64_t i
+    cdef scalar_t a, b, result
+    for i in range(n):
+        a, b = (<scalar_t*> (data[1] + i * strides[1]))[0], (<scalar_t*> (data[2] + i * strides[2]))[0]
+        result = a
+        if how == Operator.DIVIDE:
+            result = <scalar_t> (a / b)
+        elif how == Operator.FLOOR_DIVIDE:
+            result = a // b
+        elif how == Operator.REMAINDER:
+            result = a % b
+        elif how == Operator.POWER:
+            result = a ** b
+        elif how == Operator.ABSOLUTE:
+            result = abs(a)
+        elif how == Operator.IN_PLACE:
+            result //= b
+            result %= b
+        elif how == Operator.LITERALS:
+            result = (abs(a) ** 2 + 7) % 5 // 2 if a > 3 else -1 + a
+        (<scalar_t*> (data[0] + i * strides[0]))[0] = result
+
+
+def operate(torch.Tensor x not None, torch.Tensor y not None, int how):
+    cdef at.Tensor out
+    cdef at.TensorIterator it = at.TensorIterator.binary_op(out, x.cdata, y.cdata)
+    it.for_each(
+        instantiate_with(
+            how, Operator.OPERATORS, it.common_dtype(), b"operate", _operate,
+            AT_ALL_TYPES, AT_BAREBONES_UNSIGNED_TYPES, AT_REDUCED_FLOATING_TYPES), NULL)
+    return torch.wrap(it.output(0))
+
+
+# Divisors that Cython tests, and parts of an expression that it keeps in variables.
+cdef void _mean_of_halves(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+    cdef scalar_t* x = <scalar_t*> of
+    cdef int64_t i
+    for i in range(begin, end):
+        x[i] = <scalar_t> ((abs(x[i]) / (abs(x[i]) ** 2 // x[i]) + x[i] % 7) / 2)
+
+
+def mean_of_halves(torch.Tensor x not None):
+    cdef int64_t n = x.cdata.numel()
+    at.parallel_for(
+        0, n, n, instantiate_part(x.cdata.scalar_type(), b"mean_of_halves", _mean_of_halves, AT_ALL_TYPES),
+        x.cdata.data_ptr())
     return x
 
 
