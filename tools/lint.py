@@ -11,10 +11,9 @@ SPELLED = ("*.md", "*.toml", "Makefile", "csrc", "docs", "interop", "pxd", "setu
 
 
 def files(*patterns: str) -> list[str]:
-    """The tracked files that match, generated ones left out by being untracked."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, check=True, text=True
-    )
+    """The files that match, tracked or new; those that git ignores are left out, and so what is generated."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     return [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
 
 

@@ -2,7 +2,7 @@
 
 The checks visit Cython's parse tree, each as a step of Cython's own compilation: after it has declared names
 (`unknown_names`, `guards`), and after it knows the types of expressions. One replaces a method (`callback_functions`).
-The step of `template_arithmetic` changes the tree.
+`template_arithmetic` changes types and the tree.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from Cython.Compiler.Visitor import CythonTransform
 from interop.cython.callback_functions import check_functions
 from interop.cython.guards import Guards
 from interop.cython.patches import replaced
-from interop.cython.template_arithmetic import Arithmetic, absolute
+from interop.cython.template_arithmetic import PATCHED, Arithmetic, typed
 from interop.cython.tree import WrittenTypes
 from interop.cython.unknown_names import UnknownNames
 from interop.cython.versions import CythonVersionError, supported, version
@@ -42,12 +42,13 @@ def checked() -> Iterator[None]:
 
     Guards and unknown names raise SyntaxError; everything else is one of Cython's errors.
     """
-    if not hasattr(SimpleCallNode, "analyse_c_function_call"):
-        raise missing("SimpleCallNode.analyse_c_function_call")
+    for owner, name in ((SimpleCallNode, "analyse_c_function_call"), *PATCHED):
+        if not hasattr(owner, name):
+            raise missing(f"{owner.__name__}.{name}")
     with (
         replaced(Pipeline, "create_pipeline", _with_checks),
         replaced(SimpleCallNode, "analyse_c_function_call", check_functions),
-        replaced(SimpleCallNode, "analyse_c_function_call", absolute),
+        typed(),
     ):
         yield
 

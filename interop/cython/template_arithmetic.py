@@ -1,28 +1,114 @@
 """Compute with the types that C++ instantiates a function for, as Python's operators do.
 
-`scalar_t`, `opmath_t` and `acc_t` of interop/element_types.pxd are float and double to Cython, so it writes
-`powf(x, y)` for `x ** y`, and `x + 7.0` for `x + 7`: wrong for double, and for integers. In C++ they are of any type;
-csrc/include/interop/arithmetic.h has the operators for all.
+`scalar_t`, `opmath_t` and `acc_t` of interop/element_types.pxd are float and double to Cython. It would write
+`powf(x, y)` for `x ** y` and `x + 7.0` for `x + 7`, and keep parts of an expression in a float: wrong for double, and
+for integers. So an expression with such an operand has the type that it has in C++, and the operators that differ from
+those of C++ are functions of csrc/include/interop/arithmetic.h.
 """
 
-from collections.abc import Callable
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
+from Cython.Compiler import PyrexTypes
+from Cython.Compiler.Errors import error
+from Cython.Compiler.ExprNodes import DivNode, PowNode, SimpleCallNode
 from Cython.Compiler.Visitor import CythonTransform
 
-__all__ = ["Arithmetic", "absolute"]
+from interop.cython.patches import replaced
 
+__all__ = ["PATCHED", "Arithmetic", "typed"]
+
+PATCHED: tuple[tuple[Any, str], ...] = (
+    (PyrexTypes, "widest_numeric_type"),
+    (PyrexTypes, "independent_spanning_type"),
+    (DivNode, "compute_c_result_type"),
+    (PowNode, "compute_c_result_type"),
+    (SimpleCallNode, "infer_type"),
+    (SimpleCallNode, "analyse_c_function_call"),
+)
+"""What `typed` replaces."""
 _IN_CPP = {"/": "true_divide", "//": "floor_divide", "%": "remainder", "**": "power"}
+_kinds: dict[str, Any] = {}
+
+
+@contextlib.contextmanager
+def typed() -> Iterator[None]:
+    """In this context an expression of such types has the type that it has in C++."""
+    wrappers = (_spanning, _spanning, _quotient, _power, _inferred, _call)
+    with contextlib.ExitStack() as stack:
+        for (owner, name), wrapper in zip(PATCHED, wrappers, strict=True):
+            stack.enter_context(replaced(owner, name, wrapper))
+        yield
+
+
+def _spanning(original: Callable[..., Any]) -> Callable[..., Any]:
+    def type_of_both(type1: Any, type2: Any) -> Any:
+        return original(type1, type2) if type1 is type2 else _common(type1, type2) or original(type1, type2)
+
+    return type_of_both
+
+
+def _quotient(original: Callable[..., Any]) -> Callable[..., Any]:
+    def compute_c_result_type(node: Any, type1: Any, type2: Any) -> Any:
+        if node.operator == "/" and _common(type1, type2):
+            return _cpp_type(f"::interop::Quotient<{_in_cpp(type1)}, {_in_cpp(type2)}>")
+        return original(node, type1, type2)
+
+    return compute_c_result_type
+
+
+def _power(original: Callable[..., Any]) -> Callable[..., Any]:
+    def compute_c_result_type(node: Any, type1: Any, type2: Any) -> Any:
+        common = _common(type1, type2)
+        if common and node.operand2.has_constant_result() and node.operand2.constant_result < 0:
+            error(node.pos, "a negative power of a type that C++ instantiates: write 1 / x, or 1 / x ** 2")
+        return common or original(node, type1, type2)
+
+    return compute_c_result_type
+
+
+def _inferred(original: Callable[..., Any]) -> Callable[..., Any]:
+    def infer_type(node: Any, env: Any) -> Any:
+        if _builtin_name(node, env) == "abs" and len(node.args or ()) == 1:
+            kind = node.args[0].infer_type(env)
+            if _is_of_template(kind):
+                return _absolute(kind)
+        return original(node, env)
+
+    return infer_type
+
+
+def _call(original: Callable[..., Any]) -> Callable[..., Any]:
+    def analyse_c_function_call(node: Any, env: Any) -> None:
+        name, given = _builtin_name(node, env), [one.type for one in node.args or ()]
+        original(node, env)
+        if name is None or not any(_is_of_template(kind) for kind in given):
+            return
+        if name == "abs" and len(given) == 1:
+            node.type, node.is_temp = _absolute(given[0]), False
+            node.calculate_result_code = MethodType(lambda self: _called("absolute", self.args), node)
+        else:
+            error(node.pos, f"{name}() has no version for a type that C++ instantiates; cast to a type of C")
+
+    return analyse_c_function_call
 
 
 class Arithmetic(CythonTransform):
-    """Write these operators and literals as calls. It visits a tree that is about to be written."""
+    """Write operators and literals as calls, and reject what has no version for all types.
+
+    It visits a tree that is about to be written, in which Cython has replaced ``x //= y``.
+    """
 
     def visit_DivNode(self, node: Any) -> Any:
         self.visitchildren(node)
-        if is_of_template(node.type):
+        if _is_of_template(node.type):
             node.cdivision = True  # else Cython writes a function for `%` outside of the template
-            _write(node, _IN_CPP[node.operator], node.operand1, node.operand2)
+            node.calculate_result_code = MethodType(
+                lambda self: _called(_IN_CPP[self.operator], (self.operand1, self.operand2)), node
+            )
         return node
 
     def visit_PowNode(self, node: Any) -> Any:
@@ -30,36 +116,65 @@ class Arithmetic(CythonTransform):
 
     def visit_FloatNode(self, node: Any) -> Any:
         number, _, fraction = node.value.partition(".")
-        if is_of_template(node.type) and fraction == "0" and abs(int(number)) < 2**63:
-            code = f"::interop::literal<{node.type.empty_declaration_code()}>({number})"
-            node.calculate_result_code = lambda: code
+        if _is_of_template(node.type) and fraction == "0" and abs(int(number)) < 2**63:
+            node.calculate_result_code = MethodType(
+                lambda self: f"::interop::literal<{_in_cpp(self.type)}>({number})", node
+            )
+        return node
+
+    def visit_CoerceToPyTypeNode(self, node: Any) -> Any:
+        if _is_of_template(node.arg.type):
+            error(node.pos, "a value of a type that C++ instantiates becomes no Python object; cast it to a type of C")
+        self.visitchildren(node)
+        return node
+
+    def visit_CoerceFromPyTypeNode(self, node: Any) -> Any:
+        if _is_of_template(node.type):
+            error(node.pos, "a Python object becomes no value of a type that C++ instantiates; convert to a type of C")
+        self.visitchildren(node)
         return node
 
 
-def absolute(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The `SimpleCallNode.analyse_c_function_call` that replaces `original`: abs() of such a type is of this type."""
-
-    def analyse_c_function_call(node: Any, env: Any) -> None:
-        entry = getattr(node.function, "entry", None)
-        is_abs = entry is not None and entry.name == "abs" and entry.scope.is_builtin_scope
-        original(node, env)
-        if is_abs and len(node.args) == 1 and is_of_template(node.args[0].type):
-            node.type, node.is_temp = node.args[0].type, False
-            _write(node, "absolute", node.args[0])
-
-    return analyse_c_function_call
-
-
-def is_of_template(kind: Any) -> bool:
-    """Whether C++ knows the type of an expression only when it instantiates the function."""
+def _is_of_template(kind: Any) -> bool:
+    """Whether C++ knows a type only when it instantiates the function."""
     return bool(kind.is_float) and "INTEROP_SCALAR" in kind.empty_declaration_code()
 
 
-def _write(node: Any, function: str, *operands: Any) -> None:
-    """Make an expression a call of a function in C++, with operands of the expression's type."""
-    kind = node.type.empty_declaration_code()
+def _common(type1: Any, type2: Any) -> Any | None:
+    """The type of ``a + b``, or None if Cython knows it."""
+    if not (_is_of_template(type1) or _is_of_template(type2)):
+        return None
+    if not all((kind.is_int or kind.is_float or kind.is_enum) and not kind.is_pyobject for kind in (type1, type2)):
+        return None
+    return _cpp_type(f"::interop::Result<{_in_cpp(type1)}, {_in_cpp(type2)}>")
 
-    def calculate_result_code() -> str:
-        return f"::interop::{function}<{kind}>({', '.join(operand.result() for operand in operands)})"
 
-    node.calculate_result_code = calculate_result_code
+def _absolute(kind: Any) -> Any:
+    return _cpp_type(f"::interop::Absolute<{_in_cpp(kind)}>")
+
+
+def _cpp_type(code: str) -> Any:
+    """A floating-point type for Cython, which C++ calls `code`; the same object for the same code."""
+    if code not in _kinds:
+        name = re.sub(r"::interop::|INTEROP_SCALAR", lambda found: "" if ":" in found[0] else "scalar_t", code)
+        _kinds[code] = PyrexTypes.CTypedefType(name, PyrexTypes.c_double_type, code, is_external=1)
+    return _kinds[code]
+
+
+def _in_cpp(kind: Any) -> str:
+    """The type in C++, without `const` and `&`."""
+    if kind.is_reference:
+        kind = kind.ref_base_type
+    if kind.is_cv_qualified:
+        kind = kind.cv_base_type
+    return str(kind.empty_declaration_code())
+
+
+def _builtin_name(node: Any, env: Any) -> str | None:
+    """The name of the built-in function that is called, if it is one."""
+    entry = env.lookup(node.function.name) if node.function.is_name else None
+    return entry.name if entry is not None and entry.scope is not None and entry.scope.is_builtin_scope else None
+
+
+def _called(function: str, operands: Any) -> str:
+    return f"::interop::{function}({', '.join(one.result() for one in operands)})"

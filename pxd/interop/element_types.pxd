@@ -40,7 +40,7 @@ ctypedef fused all_types:
 # `any_t* of` is the parameter that says for which type a function is instantiated, and scalar_t is that type. opmath_t
 # is the type that torch computes with, at::opmath_type, and acc_t the one in which it adds up on the CPU, at::acc_type.
 # A constant_t is a number that is known when an instance is compiled.
-cdef extern from "interop/instantiate.h" nogil:
+cdef extern from "interop/element_types.h" nogil:
     ctypedef struct any_t "auto":
         pass
     ctypedef float scalar_t "INTEROP_SCALAR"
@@ -60,7 +60,7 @@ cdef extern from "interop/instantiate.h" nogil:
     const TypeSet AT_ALL_TYPES "::interop::type_sets::all"
     const TypeSet AT_ALL_TYPES_AND_COMPLEX "::interop::type_sets::all_and_complex"
 
-cdef extern from "interop/numeric_limits.h" namespace "interop" nogil:
+cdef extern from "interop/element_types.h" namespace "interop" nogil:
     # std::numeric_limits, for torch's element types too. lower_bound() is -inf where the type has it, else lowest(),
     # and upper_bound() inf, else max(): what a maximum and a minimum begin with, as in at::numeric_limits.
     cdef cppclass numeric_limits[T]:

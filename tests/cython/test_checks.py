@@ -401,6 +401,23 @@ class TestFunctions:
             "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
         ]
 
+    def test_what_has_no_version_for_all_types(self, capsys):
+        begin = (
+            "from interop cimport any_t, scalar_t\n"
+            "cdef void f(scalar_t* x, object y, any_t* of) except *:\n    cdef scalar_t i"
+        )
+        lines = {
+            "    x[0] = x[1] ** -1": "a negative power",
+            "    x[0] = divmod(x[1], x[2])[0]": "divmod() has no version",
+            "    y.append(x[0])": "becomes no Python object",
+            "    x[0] = y": "a Python object becomes no value",
+            "    for i in range(7): x[0] += i": "a Python object becomes no value",
+        }
+        refused = self.refusals(capsys, begin, *lines)
+        assert [line for line, _ in refused] == list(lines)
+        for line, message in refused:
+            assert lines[line] in message
+
     def test_a_function_of_python(self, capsys):
         refused = self.refusals(
             capsys,

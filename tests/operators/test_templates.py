@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from conftest import import_from
+from conftest import PROJECTS, import_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +114,16 @@ def divide(x, y):
     return (x / y).to(x.dtype) if x.dtype.is_floating_point else (x.double() / y.double()).to(x.dtype)
 
 
+def literals(x, _):
+    if x.dtype.itemsize < 4 and not x.dtype.is_floating_point:
+        return literals_of(x.int()).to(x.dtype)  # C++ computes with small integers in an int
+    return literals_of(x)
+
+
+def literals_of(x):
+    return torch.where(x > 3, (x.abs().pow(2) + 7).remainder(5).floor_divide(2), x - 1)
+
+
 ARITHMETIC = {
     "DIVIDE": divide,
     "FLOOR_DIVIDE": torch.floor_divide,
@@ -121,9 +131,13 @@ ARITHMETIC = {
     "POWER": torch.pow,
     "ABSOLUTE": lambda x, _: x.abs(),
     "IN_PLACE": lambda x, y: x.floor_divide(y).remainder(y),
-    "LITERALS": lambda x, _: torch.where(x > 3, (x.abs().pow(2) + 7).remainder(5).floor_divide(2), x - 1),
+    "LITERALS": literals,
 }
 """What the operators of Cython do, with torch's functions."""
+EXPRESSIONS = re.findall(
+    r"mixed_result = <double> \((.+)\)\n    elif", (PROJECTS / "kernels" / "templates.pyx").read_text()
+)
+"""Those of `mix`, by their numbers."""
 SIGNED = tuple(dtype for dtype in INTEGRAL if dtype.is_signed)
 
 
@@ -189,13 +203,26 @@ class TestArithmetic:
                 expected = x.tolist()
             assert templates.operate(x, y, templates.Operator[how]).tolist() == expected
 
-    def test_parts_of_an_expression_keep_their_type(self, templates):
-        x = torch.tensor([4 / 3, -1e100, 12345.678901234567], dtype=torch.float64)
-        expected = [(abs(a) / (abs(a) ** 2 // a) + a % 7) / 2 for a in x.tolist()]
-        assert templates.mean_of_halves(x.clone()).tolist() == pytest.approx(expected, rel=1e-15)
-        x = torch.tensor([2**31 - 1, -(2**31) + 5, 9])
-        expected = [int((abs(a) / (abs(a) ** 2 // a) + a % 7) / 2) for a in x.tolist()]
-        assert templates.mean_of_halves(x.clone()).tolist() == expected
+    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING])
+    @settings(deadline=None, max_examples=200)
+    @given(st.sampled_from(EXPRESSIONS), st.data())
+    def test_mixed_types(self, templates, dtype, case, data):
+        """Neither an operand nor a part of an expression is rounded to a type that it does not have."""
+        small = st.integers(-7 if dtype.is_signed else 1, 7).filter(bool)
+        a, b, n, m = data.draw(small), data.draw(small), data.draw(st.integers(1, 256)), data.draw(st.integers(0, 3))
+        got = templates.mix(EXPRESSIONS.index(case), torch.tensor([a, b], dtype=dtype), n, m)
+        exact = eval(case, {"a": a, "b": b, "o": a, "t": b, "n": n, "m": m})
+        assert got == pytest.approx(exact, rel=8 * torch.finfo(dtype).eps if dtype.is_floating_point else 1e-15)
+
+    @pytest.mark.parametrize("dtype", INTEGRAL)
+    def test_operators_in_place(self, templates, dtype):
+        for a, b, n, m in ((7, 2, 256, 3), (30, 3, 5, 2), (5, 7, 300, 0)):
+            assert templates.mix(len(EXPRESSIONS), torch.tensor([a, b], dtype=dtype), n, m) == (a // b) ** m + b % n
+
+    @pytest.mark.parametrize("dtype", COMPLEX)
+    def test_complex_numbers(self, templates, dtype):
+        x = torch.tensor([3 - 4j, 0.5 + 2j], dtype=dtype)
+        torch.testing.assert_close(templates.complex_numbers(x.clone()), (7 + x[0] / x[1]) ** 2 * x[0].abs() - 1)
 
 
 class TestTypes:

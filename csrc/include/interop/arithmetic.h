@@ -1,35 +1,54 @@
-// What the operators `/`, `//`, `%` and `**` and abs() of Cython are for the types that C++ instantiates a function for.
-// Cython takes these types for floating-point numbers and would write float's functions for them.
+// The operators of Cython, and abs(), for the types that C++ instantiates a function for: those of Python and torch.
 #pragma once
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 #include <c10/util/complex.h>
 
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 namespace interop {
 namespace detail {
 
 template <class T>
-constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+struct Complex : std::false_type {
+  using Real = T;
+};
+template <class T>
+struct Complex<c10::complex<T>> : std::true_type {
+  using Real = T;
+};
 
-// With whom a reduced type computes.
+template <class A, class B>
+auto common(A a, B b) {
+  if constexpr (Complex<A>::value || Complex<B>::value) {
+    using X = typename Complex<A>::Real;
+    using Y = typename Complex<B>::Real;
+    // An integer beside a complex number is of its type: complex<float> + 7.
+    using Real = std::conditional_t<
+        std::is_integral_v<X>, Y,
+        std::conditional_t<std::is_integral_v<Y>, X, decltype(std::declval<X>() + std::declval<Y>())>>;
+    return c10::complex<Real>();
+  } else {
+    return a + b;
+  }
+}
+
+// What a reduced type computes in.
 template <class T>
 using Computed = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
 
-// 0 - x, which wraps: -x of the lowest number is undefined in C++.
-template <class T>
-constexpr T negative(T x) {
-  using Unsigned = std::make_unsigned_t<T>;
-  return static_cast<T>(static_cast<Unsigned>(0) - static_cast<Unsigned>(x));
-}
-
 }  // namespace detail
 
-template <class T>
-struct IsComplex : std::false_type {};
-template <class T>
-struct IsComplex<c10::complex<T>> : std::true_type {};
+// The type of a + b.
+template <class A, class B>
+using Result = decltype(detail::common(std::declval<A>(), std::declval<B>()));
+
+// The type of a / b: a double for two integers.
+template <class A, class B>
+using Quotient = std::conditional_t<std::is_integral_v<A> && std::is_integral_v<B>, double, Result<A, B>>;
 
 // An integer that is written beside such a type: among integers it is what C++ takes it for, else of the type.
 template <class T, class Integer>
@@ -41,106 +60,106 @@ constexpr auto literal(Integer value) {
   }
 }
 
-// Of two integers, the quotient as a double, as torch.true_divide() and Python give a floating-point number.
-template <class T>
-constexpr auto true_divide(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<double>(a) / static_cast<double>(b);
-  } else {
-    return a / b;
-  }
+template <class A, class B>
+Quotient<A, B> true_divide(A a, B b) {
+  return static_cast<Quotient<A, B>>(a) / static_cast<Quotient<A, B>>(b);
 }
 
 // Rounded down, as torch.floor_divide() and Python do.
-template <class T>
-T floor_divide(T a, T b) {
-  static_assert(!IsComplex<T>::value, "complex numbers have no `//`");
-  if constexpr (detail::is_integer<T>) {
+template <class A, class B>
+Result<A, B> floor_divide(A first, B second) {
+  using T = Result<A, B>;
+  static_assert(!detail::Complex<T>::value, "complex numbers have no `//`");
+  if constexpr (std::is_integral_v<T>) {
+    const T a = first, b = second;
     if constexpr (std::is_signed_v<T>) {
-      if (b == -1) {  // a division of the lowest number by -1 ends the process
-        return detail::negative(a);
+      if (b == -1) {  // a division of the lowest number by -1 would end the process, and -a overflow
+        return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
       }
     }
-    const T quotient = a / b;
-    return static_cast<T>(quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return a && b;
+    return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
   } else {
     using Number = detail::Computed<T>;
-    const Number x = a, y = b;
-    if (y == 0) {
-      return x / y;
+    const Number a = static_cast<T>(first), b = static_cast<T>(second);
+    if (b == 0) {
+      return a / b;
     }
-    const Number rest = std::fmod(x, y);
-    Number quotient = (x - rest) / y;
-    if (rest != 0 && (rest < 0) != (y < 0)) {
+    const Number rest = std::fmod(a, b);
+    Number quotient = (a - rest) / b;
+    if (rest != 0 && (rest < 0) != (b < 0)) {
       quotient -= 1;
     }
     if (quotient == 0) {
-      return std::copysign(Number(0), x / y);
+      return std::copysign(Number(0), a / b);
     }
     const Number whole = std::floor(quotient);
     return quotient - whole > Number(0.5) ? whole + 1 : whole;
   }
 }
 
-// With the sign of `b`, as torch.remainder() and Python give it.
-template <class T>
-T remainder(T a, T b) {
-  static_assert(!IsComplex<T>::value, "complex numbers have no `%`");
-  if constexpr (detail::is_integer<T>) {
+// With the sign of the second, as torch.remainder() and Python give it.
+template <class A, class B>
+Result<A, B> remainder(A first, B second) {
+  using T = Result<A, B>;
+  static_assert(!detail::Complex<T>::value, "complex numbers have no `%`");
+  if constexpr (std::is_integral_v<T>) {
+    const T a = first, b = second;
     if constexpr (std::is_signed_v<T>) {
       if (b == -1) {
         return 0;
       }
     }
     const T rest = a % b;
-    return static_cast<T>(rest + ((rest != 0 && (rest < 0) != (b < 0)) ? b : 0));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return a && !b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   } else {
     using Number = detail::Computed<T>;
-    const Number y = b;
-    const Number rest = std::fmod(static_cast<Number>(a), y);
-    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+    const Number b = static_cast<T>(second);
+    const Number rest = std::fmod(static_cast<Number>(static_cast<T>(first)), b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
 }
 
 // Of integers, exact modulo 2^bits, as torch.pow() is. An integer to a negative power is the whole part: 0, or 1 or -1.
-template <class T>
-T power(T a, T b) {
-  if constexpr (detail::is_integer<T>) {
+template <class A, class B>
+Result<A, B> power(A first, B second) {
+  using T = Result<A, B>;
+  if constexpr (std::is_integral_v<T>) {
+    const T a = first;
+    T b = second;
     if (b < 0) {
-      const T sign = b % 2 == 0 ? 1 : static_cast<T>(-1);
-      return a == 1 ? 1 : a + 1 == 0 ? sign : 0;
+      const T sign = b % 2 == 0 ? 1 : -1;
+      return a == 1 ? 1 : a == static_cast<T>(-1) ? sign : 0;
     }
-    using Unsigned = std::make_unsigned_t<std::common_type_t<T, int>>;  // so that a product never overflows
+    using Unsigned = std::make_unsigned_t<T>;
     Unsigned result = 1, square = static_cast<Unsigned>(a);
     for (; b; b /= 2, square *= square) {
       result *= b % 2 == 0 ? Unsigned(1) : square;
     }
     return static_cast<T>(result);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return a || !b;
-  } else if constexpr (IsComplex<T>::value) {
-    return std::pow(a, b);
+  } else if constexpr (detail::Complex<T>::value) {
+    return std::pow(static_cast<T>(first), static_cast<T>(second));
   } else {
-    return std::pow(static_cast<detail::Computed<T>>(a), static_cast<detail::Computed<T>>(b));
+    using Number = detail::Computed<T>;
+    return std::pow(static_cast<Number>(static_cast<T>(first)), static_cast<Number>(static_cast<T>(second)));
   }
 }
 
-// The lowest integer stays as it is, as in torch.abs().
+// The lowest integer stays as it is, as in torch.abs(). Of a complex number it is real.
 template <class T>
 constexpr auto absolute(T x) {
-  if constexpr (detail::is_integer<T> && std::is_signed_v<T>) {
-    return x < 0 ? detail::negative(x) : x;
-  } else if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_unsigned_v<T>) {
     return x;
-  } else if constexpr (IsComplex<T>::value) {
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(
+        x < 0 ? 0 - static_cast<std::make_unsigned_t<T>>(x) : static_cast<std::make_unsigned_t<T>>(x));
+  } else if constexpr (detail::Complex<T>::value) {
     return std::abs(x);
   } else {
     return static_cast<T>(std::abs(static_cast<detail::Computed<T>>(x)));
   }
 }
+
+template <class T>
+using Absolute = decltype(absolute(std::declval<T>()));
 
 }  // namespace interop

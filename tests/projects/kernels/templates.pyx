@@ -174,20 +174,102 @@ def operate(torch.Tensor x not None, torch.Tensor y not None, int how):
     return torch.wrap(it.output(0))
 
 
-# Divisors that Cython tests, and parts of an expression that it keeps in variables.
-cdef void _mean_of_halves(int64_t begin, int64_t end, any_t* of) noexcept nogil:
-    cdef scalar_t* x = <scalar_t*> of
-    cdef int64_t i
-    for i in range(begin, end):
-        x[i] = <scalar_t> ((abs(x[i]) / (abs(x[i]) ** 2 // x[i]) + x[i] % 7) / 2)
+# Expressions of several types. The test computes each in Python, as it is written here.
+cdef int64_t n, m
+cdef double mixed_result
 
 
-def mean_of_halves(torch.Tensor x not None):
-    cdef int64_t n = x.cdata.numel()
-    at.parallel_for(
-        0, n, n, instantiate_part(x.cdata.scalar_type(), b"mean_of_halves", _mean_of_halves, AT_ALL_TYPES),
-        x.cdata.data_ptr())
-    return x
+cdef void _mix(int64_t begin, int64_t end, constant_t which, any_t* of) noexcept nogil:
+    global mixed_result
+    cdef scalar_t a = (<scalar_t*> of)[0], b = (<scalar_t*> of)[1]
+    cdef opmath_t o = a
+    cdef acc_t t = b
+    if which == 0:
+        mixed_result = <double> (a % 256)
+    elif which == 1:
+        mixed_result = <double> (a // n)
+    elif which == 2:
+        mixed_result = <double> (a % n)
+    elif which == 3:
+        mixed_result = <double> ((a - n) / 2)
+    elif which == 4:
+        mixed_result = <double> (a / b / 2)
+    elif which == 5:
+        mixed_result = <double> (a / (1 / b))
+    elif which == 6:
+        mixed_result = <double> ((a / b) ** 2)
+    elif which == 7:
+        mixed_result = <double> (o / 2.5)
+    elif which == 8:
+        mixed_result = <double> (o // 0.5)
+    elif which == 9:
+        mixed_result = <double> (o % 0.5)
+    elif which == 10:
+        mixed_result = <double> ((o * 0.5) / b)
+    elif which == 11:
+        mixed_result = <double> (t / o)
+    elif which == 12:
+        mixed_result = <double> (t // o)
+    elif which == 13:
+        mixed_result = <double> (o / t)
+    elif which == 14:
+        mixed_result = <double> (max(n, a))
+    elif which == 15:
+        mixed_result = <double> (max(300, a))
+    elif which == 16:
+        mixed_result = <double> (max(0.5, o))
+    elif which == 17:
+        mixed_result = <double> (min(o, 0.5))
+    elif which == 18:
+        mixed_result = <double> (a if a < b else n)
+    elif which == 19:
+        mixed_result = <double> (o if a < t else 0.5)
+    elif which == 20:
+        mixed_result = <double> (abs(a) ** 3)
+    elif which == 21:
+        mixed_result = <double> (a ** m)
+    elif which == 22:
+        mixed_result = <double> (a // 0.1)
+    elif which == 23:
+        mixed_result = <double> (a % -0.5)
+    elif which == 24:
+        mixed_result = <double> (1 if 0 < a / 4 < 1 else 0)
+    elif which == 25:
+        mixed_result = <double> (abs(a / b) + n)
+    elif which == 26:
+        mixed_result = <double> (-a / b)
+    elif which == 27:
+        mixed_result = <double> (a * 3 - n)
+    elif which == 28:
+        mixed_result = <double> (t * 1000 % 7)
+    elif which == 29:
+        mixed_result = <double> (a // b % 3 + a % b // 2)
+    elif which == 30:
+        o //= b
+        o **= m
+        t %= n
+        mixed_result = <double> (o + t)
+
+
+def mix(int which, torch.Tensor x not None, int64_t integer, int64_t small):
+    """Expression `which` of the two elements of x and two integers, as a float."""
+    global n, m
+    n, m = integer, small
+    instantiate_part_with(
+        which, 31, x.cdata.scalar_type(), b"mix", _mix, AT_ALL_TYPES, AT_REDUCED_FLOATING_TYPES)(
+            0, 1, x.cdata.data_ptr())
+    return mixed_result
+
+
+@cython.cdivision(True)
+cdef void _complex(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+    cdef scalar_t a = (<scalar_t*> of)[0], b = (<scalar_t*> of)[1]
+    (<scalar_t*> of)[0] = (7 + a / b) ** 2 * abs(a) - 1
+
+
+def complex_numbers(torch.Tensor x not None):
+    instantiate_part(x.cdata.scalar_type(), b"complex_numbers", _complex, AT_COMPLEX_TYPES)(0, 1, x.cdata.data_ptr())
+    return x[0]
 
 
 cdef struct Limits:
