@@ -15,6 +15,7 @@
 
 #include "interop/convert.h"
 #include "interop/runtime.h"
+#include "interop/unwrap_reference.h"
 
 namespace interop::autograd {
 
@@ -34,7 +35,7 @@ class Context {
   // a change in place is then noticed, and there is no cycle of references.
   template <class... T>
   void save_for_backward(const T&... tensors) {
-    const at::Tensor* list[] = {&static_cast<const at::Tensor&>(tensors)...};
+    const at::Tensor* list[] = {&static_cast<const at::Tensor&>(unwrap_reference(tensors))...};
     save(list, sizeof...(T), false);
   }
   void save_for_backward(const std::vector<at::Tensor>& tensors) {
@@ -43,7 +44,7 @@ class Context {
   // Keeps tensors for jvp, which otherwise finds those that are kept for backward.
   template <class... T>
   void save_for_forward(const T&... tensors) {
-    const at::Tensor* list[] = {&static_cast<const at::Tensor&>(tensors)...};
+    const at::Tensor* list[] = {&static_cast<const at::Tensor&>(unwrap_reference(tensors))...};
     save(list, sizeof...(T), true);
   }
   void save_for_forward(const std::vector<at::Tensor>& tensors) {

@@ -66,7 +66,8 @@ cdef (at.Tensor, at.Tensor) power_forward(
     cdef Power* state = ctx.state[Power]()
     state.p = p
     state.times = times if flag else 0
-    ctx.save_for_backward(x, y)
+    cdef optional[at.Tensor] other = optional[at.Tensor](y)
+    ctx.save_for_backward(x, other.value())  # a reference to Cython, which is no at.Tensor in C++
     return at.mul(at.pow(x, p), y), at.mul(at.add(x, y), state.times)
 
 
