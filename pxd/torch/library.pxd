@@ -30,6 +30,8 @@ cdef extern from "interop/library.h":
     void define "interop_library.define"(const string& name, const string& schema, Tag tag) except +translate_exception
     void define "interop_library.define"(
         const string& name, const string& schema, Tag tag, Tag tag2) except +translate_exception
+    void define "interop_library.define"(
+        const string& name, const string& schema, Tag tag, Tag tag2, Tag tag3) except +translate_exception
     # Gives it a kernel for a dispatch key ("CPU", "Meta", "CompositeImplicitAutograd", ...) or a device ("cpu", ...).
     void impl "interop_library.impl"[F](const string& name, const string& key, F kernel) except +translate_exception
     # Gives it a gradient. `backward(Context& ctx, const at.Tensor& grad, ...)` takes a gradient for each result and

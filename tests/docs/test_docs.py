@@ -77,6 +77,8 @@ CLAIMS = {
     ("docs/kernels-guide.md", "cython"): "test_guide.py::test_kernels",
     ("docs/operators-guide.md", "cython"): "test_guide.py::test_operators",
     ("docs/operators-guide.md", "python"): "test_guide.py::test_python_about_operators",
+    ("docs/porting-guide.md", "cpp"): "test_porting_guide.py::test_both_do_the_same",
+    ("docs/porting-guide.md", "cython"): "test_porting_guide.py::test_both_do_the_same",
     ("docs/libraries.md", "python"): "test_libraries_guide.py::test_blocks",
     ("docs/start.md", "cython"): "test_start.py::test_the_tour",
     ("docs/start.md", "python"): "test_start.py::test_the_tour",

@@ -205,7 +205,7 @@ def test_python_about_operators(operators_guide):
     torch.testing.assert_close(names["hessian"], 4 * torch.eye(3, dtype=torch.double))
     torch.testing.assert_close(names["z"], 2 * names["x"].sin())
     x = torch.randn(3, 2, requires_grad=True)
-    for operator, arguments in ((ops.row_sums, (x,)), (ops.stretched, (x, 7))):
+    for operator, arguments in ((ops.row_sums, (x,)), (ops.stretched, (x, 7)), (ops.places, (torch.eye(3)[0],))):
         assert set(torch.library.opcheck(operator.default, arguments).values()) == {"SUCCESS"}
     torch.testing.assert_close(ops.stretched(x, 7), x.repeat_interleave(3, 0)[:7])
     with pytest.raises(ValueError, match="n must not be negative, got -1"):

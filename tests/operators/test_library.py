@@ -409,9 +409,10 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
         {more}
         """)
     ops, x = torch.ops.interop_reload, torch.zeros(1)
-    more = 'define("interop_reload::old", "() -> ()")'
+    fake = "from interop import register_fake\nregister_fake('interop_reload::f', lambda x, *_: x.new_empty(x.shape))"
+    more = f'define("interop_reload::old", "() -> ()")\n{fake}'
     interop.load_inline(source.format(parameter="", argument="", number=1, more=more), name="again")
     assert (ops.f(x).item(), hasattr(ops, "old")) == (1, True)
-    interop.load_inline(source.format(parameter=", int64_t n", argument=", int n", number="n", more=""), name="again")
+    interop.load_inline(source.format(parameter=", int64_t n", argument=", int n", number="n", more=fake), name="again")
     assert (ops.f(x, 5).item(), hasattr(ops, "old")) == (5, False)
     assert str(ops.f.default._schema) == "interop_reload::f(Tensor x, int n) -> Tensor"

@@ -1,4 +1,4 @@
-// Python's torch.ops, which keeps what it has looked up, and so outlives an operator whose module is executed again.
+// Python's torch.ops, whose cache of operators outlives an operator when its module is executed again.
 #pragma once
 
 #include <Python.h>
@@ -9,15 +9,16 @@
 
 namespace interop {
 
-// Drops the attribute of torch.ops.NAMESPACE, and its name in the list there. torch.library does the same from
-// torch 2.13 on; before, a call of what was looked up calls what is gone. Clears errors, so none may be set.
+// Removes the attribute of torch.ops.NAMESPACE, and its name in the list there. torch.library does the same from
+// torch 2.13 on; before, a call through the cache calls an operator that is gone. Removes the operator's fake kernel
+// too, if interop.register_fake has registered one. Clears errors, so none may be set.
 inline void forget_in_python(const std::string& operator_name) {
   const size_t colons = operator_name.find("::");
   const std::string in = operator_name.substr(0, colons);
   const std::string name = operator_name.substr(colons + 2, operator_name.find('.', colons) - colons - 2);
   const OwnedRef torch(PyImport_ImportModule("torch"));
   const OwnedRef ops(torch ? PyObject_GetAttrString(torch.get(), "ops") : nullptr);
-  const OwnedRef namespaces(ops ? PyObject_GetAttrString(ops.get(), "__dict__") : nullptr);  // what was looked up
+  const OwnedRef namespaces(ops ? PyObject_GetAttrString(ops.get(), "__dict__") : nullptr);  // the cache
   PyObject* found = namespaces ? PyDict_GetItemString(namespaces.get(), in.c_str()) : nullptr;
   const OwnedRef attributes(found ? PyObject_GetAttrString(found, "__dict__") : nullptr);
   if (attributes && PyDict_GetItemString(attributes.get(), name.c_str()) &&
@@ -25,6 +26,11 @@ inline void forget_in_python(const std::string& operator_name) {
     const OwnedRef names(PyObject_GetAttrString(found, "_dir"));
     const OwnedRef removed(names ? PyObject_CallMethod(names.get(), "remove", "s", name.c_str()) : nullptr);
   }
+  PyErr_Clear();
+  PyObject* fakes = PyDict_GetItemString(PyImport_GetModuleDict(), "interop.fake_kernels");
+  const OwnedRef libraries(fakes ? PyObject_GetAttrString(fakes, "_libraries") : nullptr);
+  const OwnedRef library(
+      libraries ? PyObject_CallMethod(libraries.get(), "pop", "sO", operator_name.c_str(), Py_None) : nullptr);
   PyErr_Clear();
 }
 

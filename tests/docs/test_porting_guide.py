@@ -1,0 +1,138 @@
+"""docs/porting-guide.md: both sides of each pair are compiled, and do the same."""
+
+import re
+
+import pytest
+import torch
+from conftest import BUILD, write_whole
+from doc_blocks import DOCS, of
+
+import interop
+
+PAGE = "docs/porting-guide.md"
+SCHEMAS = {  # of the functions that the page does not register itself
+    "cells_of": "(Tensor x, float width) -> Tensor",
+    "with_groups": "(Tensor x, int dim, int groups) -> Tensor",
+    "largest": "(Tensor x) -> (Tensor, int)",
+    "steps": "(Tensor x) -> Tensor",
+    "folded": "(Tensor x, Tensor? weight, int? dim, str reduce) -> Tensor",
+    "folded_twice": "(Tensor x) -> Tensor",
+    "sorted_rows": "(Tensor rowptr, int rows) -> Tensor",
+    "lengths": "(Tensor boundary, Tensor px) -> Tensor",
+    "row_sums": "(Tensor x) -> Tensor",
+    "extreme": "(Tensor x, int how) -> Tensor",
+    "picked": "(Tensor x, Tensor index) -> Tensor",
+}
+REGISTERED = {"doubled", "quadrupled", "gathered"}
+PYTHON = {"nearest"}
+X = torch.arange(24.0).reshape(4, 6).sin()
+CALLS = [
+    ("cells_of", X, 0.25),
+    ("with_groups", X, 1, 3),
+    ("with_groups", X, 2, 3),
+    ("largest", X),
+    ("steps", X[:, 0]),
+    ("folded", X, None, None, "sum"),
+    ("folded", X, X[0], 0, "mean"),
+    ("folded", X, X[0], 0, "median"),
+    ("folded", X, X[0], 7, "mean"),
+    ("folded_twice", X),
+    ("sorted_rows", torch.tensor([0, 2, 5]), 5),
+    ("sorted_rows", torch.zeros(2, 2), 5),
+    ("sorted_rows", torch.zeros(2), 0),
+    ("lengths", torch.tensor([[1, 4], [2, 8]]), X),
+    ("lengths", torch.tensor([[1, 4], [2, 8]]), X.mT),
+    *(("row_sums", (4 * X).to(dtype)) for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.uint8)),
+    ("row_sums", X.to(torch.complex64)),
+    *(("extreme", (40 * X).to(dtype), how) for dtype in (torch.float64, torch.int8) for how in (0, 1)),
+    ("picked", X[0].double(), torch.tensor([3, 0, 5])),
+    ("picked", X[0].double(), torch.tensor([3, 6])),
+    ("doubled", X),
+    ("doubled", X.to("meta")),
+    ("quadrupled", X),
+    ("gathered", X, torch.tensor([[1, 0], [3, 3]]), 0),
+    ("nearest", X[0], 0.5),
+    ("nearest", X[0], 0.5, 3, True),
+    ("nearest", X[0], 0.5, 30),
+]
+
+
+def theirs() -> str:
+    """All blocks of C++, the functions registered."""
+    return "\n".join(
+        [
+            *of(PAGE, "cpp"),
+            "TORCH_LIBRARY_FRAGMENT(porting_theirs, m) {",
+            *(f'  m.def("{name}{schema}", {name});' for name, schema in SCHEMAS.items()),
+            "}\n",
+        ]
+    )
+
+
+def ours() -> str:
+    """All blocks of Cython, the functions registered."""
+    registered = (
+        f'define(b"porting_ours::{name}", b"{schema}")\nimpl(b"porting_ours::{name}", b"default", {name})\n'
+        for name, schema in SCHEMAS.items()
+    )
+    return "\n\n".join([*of(PAGE, "cython"), *registered])
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """The two modules. torch's builder compiles the C++, and keeps it while the text is the same."""
+    from torch.utils import cpp_extension
+
+    folder = BUILD / "porting-guide"
+    (folder / "theirs").mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "theirs.cpp", theirs())
+    write_whole(folder / "porting_ours.pyx", ours())
+    return {
+        "theirs": cpp_extension.load("porting_theirs", [folder / "theirs.cpp"], build_directory=folder / "theirs"),
+        "ours": interop.load(folder / "porting_ours.pyx"),
+    }
+
+
+def called(module, side: str, name: str, arguments: tuple):
+    """The result, or the error."""
+    function = getattr(module if name in PYTHON else getattr(torch.ops, f"porting_{side}"), name)
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return error
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_both_do_the_same(modules):
+    for name, *arguments in CALLS:
+        expected, found = (called(modules[side], side, name, arguments) for side in ("theirs", "ours"))
+        case = f"{name}: {expected!r} and {found!r}"
+        if isinstance(expected, Exception):
+            assert type(found) is type(expected), case
+        else:
+            torch.testing.assert_close(found, expected, rtol=0, atol=0, msg=lambda text, case=case: f"{case}: {text}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_gradients_are_the_same(modules):
+    index = torch.tensor([[1, 0], [3, 3]])
+    found = []
+    for side in ("theirs", "ours"):
+        x = X.clone().requires_grad_()
+        result = getattr(torch.ops, f"porting_{side}").gathered(x, index, 0)
+        found += torch.autograd.grad(result, x, torch.arange(4.0).reshape(2, 2))
+    torch.testing.assert_close(*found, rtol=0, atol=0)
+    assert found[0].count_nonzero() == 3
+    torch.library.opcheck(torch.ops.porting_ours.gathered.default, (X.clone().requires_grad_(), index, 0))
+
+
+def test_every_function_is_called():
+    assert {name for name, *_ in CALLS} == SCHEMAS.keys() | REGISTERED | PYTHON
+
+
+def test_the_table_names_the_sections():
+    text = (DOCS / "porting-guide.md").read_text(encoding="utf-8")
+    headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^### (.*)$", text, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#([^)]*)\) \|$", text, re.MULTILINE)) == headings
