@@ -46,8 +46,8 @@ void apply(
     c10::ArrayRef<Input> inputs,
     c10::function_ref<void(Context&, const at::Tensor*)> forward,
     Tensors& outputs) {
-  // Under torch.func's transforms an operator is called once for each of them, with this key switched off. A function
-  // that is called while it is on would see the transforms' own tensors and take them for ordinary ones.
+  // Under torch.func, the dispatcher calls an operator once for each transform, with this key excluded. A function
+  // called while the key is active would see the transforms' wrapper tensors and take them for ordinary ones.
   constexpr auto transforms = c10::DispatchKey::FuncTorchDynamicLayerFrontMode;
   const bool has_transforms = c10::impl::tls_is_dispatch_key_included(transforms);
   if (has_transforms && !c10::impl::tls_is_dispatch_key_excluded(transforms)) {
@@ -61,7 +61,7 @@ void apply(
   }
   const auto alone = [&](Context& context) {
     if (has_transforms) {
-      // One level of transforms calls this. Others around it record graphs of their own, so the mode stays as it is.
+      // One transform level calls this. Outer levels record graphs of their own, so the grad mode stays unchanged.
       const at::AutoDispatchBelowAutograd below;
       forward(context, nullptr);
     } else {

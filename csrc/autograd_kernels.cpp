@@ -17,7 +17,7 @@ namespace {
 using torch::jit::last;
 using torch::jit::Stack;
 
-// The tensors of some values, in order, and where they came from.
+// The tensors in a list of values, flattened in order, with their positions.
 class Flat {
  public:
   Flat(c10::ArrayRef<c10::IValue> values, const std::vector<c10::Argument>& types) {
@@ -27,7 +27,7 @@ class Flat {
     }
   }
 
-  // As inputs; valid while this lives.
+  // The inputs point into this object.
   std::vector<autograd::Input> inputs() const {
     std::vector<autograd::Input> result;
     const at::Tensor* next = tensors.data();
@@ -38,7 +38,7 @@ class Flat {
     return result;
   }
 
-  // Puts tensors that replace those that were found to where they were.
+  // Writes replacement tensors back to the positions of the originals.
   void put_back(autograd::Tensors& others, c10::IValue* values) const {
     at::Tensor* next = others.data();
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -64,7 +64,7 @@ class Flat {
     if (value.isTensor()) {
       tensors.push_back(value.toTensor());
     } else if (value.isNone() && type == *c10::OptionalType::ofTensor()) {
-      tensors.emplace_back();  // one that is missing has its place
+      tensors.emplace_back();  // an absent tensor keeps its position
     } else if (value.isTensorList()) {
       for (const at::Tensor& tensor : value.toTensorVector()) {
         tensors.push_back(tensor);
@@ -77,7 +77,7 @@ class Flat {
     return tensors.size() - before;
   }
 
-  // A list that is missing has no gradients, as an empty one.
+  // An absent list has no gradients, like an empty one.
   static bool is_list(const c10::IValue& value, const c10::Type& type) {
     if (!value.isNone() || type.kind() != c10::TypeKind::OptionalType) {
       return value.isTensorList() || value.isOptionalTensorList();
@@ -107,7 +107,7 @@ class WithGradient final : public c10::OperatorKernel {
       return;
     }
     const std::vector<autograd::Input> inputs = given.inputs();
-    Stack values;  // the kernel takes the arguments off the stack, and setup_context wants them with the results
+    Stack values;  // the kernel pops the arguments, and setup_context needs them with the results
     if (setup_) {
       values.reserve(arguments + op.schema().returns().size());
       values.assign(stack->end() - arguments, stack->end());
@@ -172,7 +172,7 @@ class WithCast final : public c10::OperatorKernel {
       if (value.isTensor()) {
         value = at::autocast::cached_cast(dtype, value.toTensor(), device_);
       } else if (value.isTensorList()) {
-        // As a TensorList: a vector would go to the template that hands back what is no tensor.
+        // As a TensorList, because a vector would select the template that returns non-tensors unchanged.
         value = at::autocast::cached_cast(dtype, at::TensorList(value.toTensorVector()), device_);
       } else if (value.isOptionalTensorList()) {
         c10::List<std::optional<at::Tensor>> list;
@@ -220,8 +220,8 @@ class WithNewVersions final : public c10::OperatorKernel {
     return argument.alias_info() && argument.alias_info()->isWrite();
   }
 
-  // The graph would know nothing of the change, nor of what it depends on, and give wrong gradients. A kernel for
-  // Autograd that knows what to do calls the operator with the key switched off.
+  // The graph would contain neither the change nor its inputs, and gradients would be wrong. An Autograd kernel that
+  // handles the change calls the operator with the key excluded.
   static void refuse_gradient(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
     if (!at::GradMode::is_enabled() || c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU)) {
       return;
@@ -239,7 +239,7 @@ class WithNewVersions final : public c10::OperatorKernel {
     }
   }
 
-  // Of the arguments that the operator changes, the one that a message about argument `index` names.
+  // The changed argument that a message about argument `index` names.
   static const std::string& changed_by(const std::vector<c10::Argument>& arguments, size_t index) {
     return changes(arguments[index]) ? arguments[index].name()
                                      : std::find_if(arguments.begin(), arguments.end(), changes)->name();

@@ -1,4 +1,4 @@
-// Kernels for any operator, which work on the dispatcher's stack.
+// Boxed kernels, which fit any operator because they use the dispatcher's stack.
 #pragma once
 
 #include <ATen/core/boxing/KernelFunction.h>
@@ -11,18 +11,18 @@
 
 namespace interop::boxed {
 
-// For the key Autograd: calls the kernels below it, and gives the results a gradient.
+// For the Autograd key: calls the kernels below it and attaches gradients to the results.
 c10::KernelFunction with_gradient(
     std::shared_ptr<const autograd::Definition> definition, std::optional<autograd::SetupContext> setup);
 
-// For an Autocast key: casts floating-point tensors of the device to `dtype`, as autocast does for its own operators;
-// Undefined stands for the dtype that autocast has at the call.
+// For an Autocast key: casts floating-point tensors on the device to `dtype`, as autocast does for its own operators.
+// Undefined selects autocast's dtype at the time of the call.
 c10::KernelFunction with_cast(c10::DispatchKey key, at::DeviceType device, at::ScalarType dtype);
 
-// `kernel`, which takes numbers where the operator's schema has sizes that may be symbolic: those are refused.
+// Wraps `kernel`, which takes integers where the schema has SymInts. Raises if an argument is symbolic.
 c10::KernelFunction with_numbers(c10::KernelFunction kernel, std::vector<size_t> numbers);
 
-// For the key ADInplaceOrView: counts up the versions of the tensors that the operator changes, by its schema.
+// For the ADInplaceOrView key: increments the versions of the tensors that the schema marks as changed.
 c10::KernelFunction with_new_versions();
 
 }  // namespace interop::boxed

@@ -1,15 +1,15 @@
-// The first of the two files of a module that interop.build makes: checks, loads torch, then starts the real module.
+// The first file of a module that interop.build makes in two: imports torch, checks the ABI, loads the real module.
 //
-// The real module is linked to torch's libraries. Started directly it fails before a line of it runs: in a process that
-// has not imported torch, because nothing tells the loader where torch is; after an upgrade of torch, with an undefined
-// symbol that names no version. This file is linked to Python alone, so it can import torch, compare, and raise a
-// readable ImportError. interop.build compiles it with
+// The real module is linked against torch's libraries. Loaded directly, it fails before any of its code runs. In a
+// process that has not imported torch, the loader cannot find torch. After an upgrade of torch, the error is an
+// undefined symbol and names no version. This file is linked against Python alone, so it can import torch, compare
+// the ABIs, and raise a readable ImportError. interop.build compiles it with
 //   INTEROP_MODULE  the last part of the module's name
 //   INTEROP_ABI     the ABI that the module was compiled for, such as "torch_2_13"
-//   INTEROP_NATIVE  the file name of the real module, which lies in the same folder
-// or, where there is no real module, with
+//   INTEROP_NATIVE  the file name of the real module, which is in the same folder
+// or, if there is no real module, with
 //   INTEROP_MODULE  as above
-//   INTEROP_ABSENT  what the ImportError says
+//   INTEROP_ABSENT  the message of the ImportError
 #include <Python.h>
 
 #include <dlfcn.h>
@@ -35,7 +35,7 @@ PyMODINIT_FUNC INIT() {
 
 namespace {
 
-// INTEROP_NATIVE in the folder that this code was loaded from.
+// The path of INTEROP_NATIVE in the folder of this library.
 std::string native_path() {
   Dl_info self;
   std::string path;
@@ -43,14 +43,14 @@ std::string native_path() {
     path = self.dli_fname;
   }
   const auto slash = path.rfind('/');
-  // A name without a slash would be searched for in the loader's own folders.
+  // dlopen() would search the loader's own folders for a name without a slash.
   return (slash == std::string::npos ? "./" : path.substr(0, slash + 1)) + INTEROP_NATIVE;
 }
 
 PyObject* fail(const std::string& path, const std::string& reason) {
   const auto found = reason.find("undefined symbol: ");
   const std::string symbol = found == std::string::npos ? "" : reason.substr(found);
-  // torch's own, which another build of it may lack, are in namespaces of these names.
+  // torch's own symbols, which another build of torch may lack, are in namespaces of these names.
   const bool of_torch = symbol.find("c10") != std::string::npos || symbol.find("2at") != std::string::npos ||
                         symbol.find("torch") != std::string::npos;
   PyErr_Format(
@@ -63,7 +63,8 @@ PyObject* fail(const std::string& path, const std::string& reason) {
   return nullptr;
 }
 
-// Imports torch, whose libraries the real module then finds by name, and compares the ABIs. False with ImportError set.
+// Imports torch, so that the loader finds the real module's libraries by name, and compares the ABIs. Returns false
+// with ImportError set.
 bool torch_fits() {
   PyObject* abi = PyImport_ImportModule("interop.abi");
   if (abi == nullptr) {
@@ -87,7 +88,7 @@ PyMODINIT_FUNC INIT() {
     return fail(path, dlerror());
   }
   auto* init = reinterpret_cast<PyObject* (*)()>(dlsym(library, STRING(INIT)));
-  // The real module's definition, for two-phase initialisation: the import system goes on with it as with our own.
+  // The real module's PyModuleDef, for multi-phase initialisation. The import system treats it as ours.
   return init != nullptr ? init() : fail(path, "it has no " STRING(INIT));
 }
 

@@ -34,7 +34,7 @@ c10::OperatorName parse_name(const std::string& where, const std::string& name) 
                                   : c10::OperatorName(name.substr(0, dot), name.substr(dot + 1));
 }
 
-// Of the operators with this name before the dot, in words; "" if there are none.
+// The operators with this name before the dot, for a message; "" if there are none.
 std::string overloads(const std::string& name) {
   std::string found;
   for (const c10::OperatorName& other : c10::Dispatcher::singleton().getAllOpNames()) {
@@ -71,7 +71,7 @@ c10::DispatchKey parse_key(const std::string& where, const std::string& key) {
       {"mtia", "MTIA"},
       {"meta", "Meta"},
       {"default", "CompositeExplicitAutograd"},
-      // what native_functions.yaml calls them
+      // their names in native_functions.yaml
       {"CompositeImplicit", "CompositeImplicitAutograd"},
       {"CompositeExplicit", "CompositeExplicitAutograd"}};
   const auto other = others.find(key);
@@ -85,7 +85,7 @@ c10::DispatchKey parse_key(const std::string& where, const std::string& key) {
   }
 }
 
-// Whether kernels for this key are called while torch.compile traces, with sizes that may be symbolic.
+// Whether torch.compile calls kernels for this key while tracing, with sizes that may be symbolic.
 bool is_traced(c10::DispatchKey key) {
   if (key == c10::DispatchKey::Meta || c10::isAliasDispatchKey(key)) {
     return true;
@@ -96,7 +96,7 @@ bool is_traced(c10::DispatchKey key) {
          functionality != c10::DispatchKey::NestedTensor;
 }
 
-// Whether autograd comes before kernels for this key, so that they need not care for it.
+// Whether autograd runs before kernels for this key, so that they need not handle it.
 bool is_below_autograd(c10::DispatchKey key) {
   if (c10::isAliasDispatchKey(key)) {
     return key == c10::DispatchKey::CompositeExplicitAutograd ||
@@ -298,7 +298,7 @@ void RuntimeImpl::call(const std::string& name, std::vector<c10::IValue>& stack)
       stack.push_back(*argument.default_value());
       continue;
     }
-    // What Cython's types leave open: 2 for a float, and its bint, a C int, for a bool.
+    // Conversions for Cython's types: an integer such as 2 to a float, and a bint, which is a C int, to a bool.
     const auto optional = argument.type()->cast<c10::OptionalType>();
     const c10::TypeKind kind = (optional ? optional->getElementType() : argument.type())->kind();
     if (stack[i].isInt() && kind == c10::TypeKind::FloatType) {
@@ -306,15 +306,15 @@ void RuntimeImpl::call(const std::string& name, std::vector<c10::IValue>& stack)
     } else if (stack[i].isInt() && kind == c10::TypeKind::BoolType && (stack[i].toInt() >> 1) == 0) {
       stack[i] = stack[i].toInt() == 1;
     }
-    // A Scalar is a truth value as well.
+    // A Scalar accepts a bool too.
     const bool is_truth_value = stack[i].isBool() && kind == c10::TypeKind::NumberType;
-    // An undefined tensor is C++ for None.
+    // In C++ an undefined tensor stands for None.
     if (stack[i].isTensor() && !stack[i].toTensor().defined()) {
       stack[i] = argument.type()->kind() == c10::TypeKind::OptionalType ? c10::IValue() : stack[i];
       TORCH_CHECK_TYPE(
           stack[i].isNone(), name, ": argument ", i + 1, " '", argument.name(), "' is an undefined tensor");
     }
-    // The type of a tensor has its sizes and strides, which is dear to make.
+    // A tensor's IValue::type() includes its sizes and strides, so it is expensive.
     const bool fits = stack[i].isTensor() ? kind == c10::TypeKind::TensorType
                                           : is_truth_value || stack[i].type()->isSubtypeOf(*argument.type()) ||
                                                 stack[i].type()->isSubtypeOf(*argument.real_type());

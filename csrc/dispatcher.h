@@ -1,4 +1,4 @@
-// The one Runtime there is: see interop/runtime.h. What deals with the dispatcher is defined in dispatcher.cpp.
+// The only implementation of Runtime: see interop/runtime.h. Members that use the dispatcher are in dispatcher.cpp.
 #pragma once
 
 #include "interop/runtime.h"

@@ -25,9 +25,8 @@ static_assert(
 static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), at::Tensor>);
 static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), decltype(::THPVariable::cdata)>);
 
-// The objects of python_types.h are torch's own structs. pxd/torch/_types.pxd names the types of their fields, and
-// other ones would be converted without a word. (THPSizeType, which we declare, would not compile beside Size.h if it
-// differed.)
+// python_types.h uses torch's own structs. pxd/torch/_types.pxd names the types of their fields, and a different type
+// would be converted silently. (THPSizeType, which we declare, would not compile beside Size.h if it differed.)
 static_assert(std::is_same_v<decltype(THPDtype::scalar_type), c10::ScalarType>);
 static_assert(std::is_same_v<decltype(THPDevice::device), c10::Device>);
 static_assert(std::is_same_v<decltype(THPLayout::layout), c10::Layout>);
@@ -41,7 +40,7 @@ static_assert(std::is_same_v<decltype(THPStream::device_index), int64_t>);
 static_assert(std::is_same_v<decltype(torch::translate_exception_to_python), void(const std::exception_ptr&)>);
 static_assert(std::is_same_v<decltype(THPVariableClass), PyObject*>);
 
-// The release in the headers is the one that the generated declarations are named after.
+// The headers must be of the release that the generated declarations are named after.
 #define INTEROP_STRING_(x) #x
 #define INTEROP_STRING(x) INTEROP_STRING_(x)
 static_assert(TORCH_VERSION_MAJOR == INTEROP_TORCH_MAJOR, "headers of torch " TORCH_VERSION);
@@ -49,7 +48,7 @@ static_assert(TORCH_VERSION_MINOR == INTEROP_TORCH_MINOR, "headers of torch " TO
 
 namespace interop {
 
-// What this build was made with, for `python -m interop doctor` and the records of experiments.
+// The toolchain of this build, for `python -m interop doctor` and the records of experiments.
 const char* torch_version() {
   return TORCH_VERSION;
 }

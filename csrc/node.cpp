@@ -1,4 +1,4 @@
-// The contexts of functions written in Cython, and the node of the graph that is one of them.
+// The contexts of functions written in Cython, one of which is the node of the graph.
 #include "node.h"
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -23,7 +23,7 @@ ContextBase::~ContextBase() {
 std::unique_lock<std::mutex> ContextBase::locked(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) {
-    const NoGil released;  // who has it may run a hook, which is Python
+    const NoGil released;  // the holder may run a hook, which is Python code
     lock.lock();
   }
   return lock;
@@ -113,7 +113,7 @@ void* ContextOfSaved::state_of(const StateType& type) {
   void* state = ContextBase::state_of(type);
   if (type.bytes == bytes_.size()) {
     std::memcpy(state, bytes_.data(), bytes_.size());
-    bytes_.clear();  // the next call finds what this one leaves
+    bytes_.clear();  // later calls see the changes of this one
   }
   return state;
 }
@@ -226,7 +226,7 @@ bool FunctionNode::needs_input_grad(int64_t argument) {
       "): forward takes ", ranges_.size(), " arguments");
   const auto [begin, end, gradients] = ranges_[argument];
   for (size_t edge = begin; edge < end; ++edge) {
-    // The engine may want fewer gradients than there are edges: those that torch.autograd.grad was asked for.
+    // The engine may need fewer gradients than there are edges: those requested from torch.autograd.grad.
     if (in_forward_ ? should_compute_output(edge) : task_should_compute_output(edge)) {
       return true;
     }
@@ -240,14 +240,14 @@ void FunctionNode::set_materialize_grads(bool value) {
 
 namespace {
 
-// Whether all that has to be done for this output is to give it a gradient edge: a tensor that forward has just made.
+// Whether this output needs only a gradient edge: forward has just created it.
 bool is_plain(const at::Tensor& output) {
   return output.defined() && !torch::autograd::impl::get_autograd_meta(output) &&
          torch::autograd::isDifferentiableType(output.scalar_type()) && !output._fw_grad(0).defined();
 }
 
-// torch's own treatment of outputs. From 2.14 on it also says which node was attached to them, and the caller tells
-// those who have asked to know of new nodes. A template, so that what this torch lacks is not looked up.
+// torch's own processing of outputs. From 2.14 on it also reports the node attached to them, and the caller runs the
+// node creation hooks. A template, so that functions missing from this torch are not looked up.
 template <class Node, class... A>
 auto wrap_outputs(NodePtr<Node>& attached, const A&... arguments) {
   using torch::autograd::_wrap_outputs;
@@ -296,7 +296,7 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
 void FunctionNode::finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph) {
   const std::vector<at::Tensor> all = tensors_of(inputs);
   const auto jvp = [&](const variable_list&, const variable_list& tangents) {
-    std::vector<at::Tensor> each;  // also of what is undefined, which torch is not given
+    std::vector<at::Tensor> each;  // also for undefined inputs, which torch does not get
     const at::Tensor* next = tangents.data();
     for (const at::Tensor& input : all) {
       each.push_back(input.defined() ? *next++ : at::Tensor());
@@ -313,7 +313,7 @@ void FunctionNode::finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& ou
       if (!results[i].defined() && outputs[i].defined() &&
           torch::autograd::isDifferentiableType(outputs[i].scalar_type()) &&
           std::none_of(non_differentiable_.begin(), non_differentiable_.end(), is_output)) {
-        results[i] = at::zeros_like(outputs[i]);  // torch wants a tangent of each output that can have one
+        results[i] = at::zeros_like(outputs[i]);  // torch requires a tangent of each output that can have one
       }
     }
     return variable_list(results.begin(), results.end());
@@ -359,7 +359,7 @@ NodePtr<torch::autograd::Node> FunctionNode::wrap(
 void FunctionNode::keep(const NodePtr<Node>& self) {
   saved_.reserve(to_save_.size());
   for (const at::Tensor& tensor : to_save_) {
-    // A kept output must not keep this node, which keeps it. From a view that was changed in place, the way here leads
+    // A saved output must not own this node, which owns it. A view that was changed in place leads to this node
     // through its base.
     const bool is_changed_view =
         tensor.defined() && tensor.is_view() && !tensor.is_leaf() &&
@@ -368,7 +368,7 @@ void FunctionNode::keep(const NodePtr<Node>& self) {
     saved_.emplace_back(tensor, is_output, is_changed_view);
   }
   to_save_.clear();
-  // An output that was changed in place keeps this node, which must not keep it.
+  // An output that was changed in place owns this node, which must not own it.
   forget_marks();
   in_forward_ = false;
 }
@@ -435,7 +435,7 @@ void FunctionNode::release_resources() {
 }
 #endif
 
-// torch lists what the node has for each output, which the trace replaces by symbols.
+// Lists the metadata of each output, in which the trace replaces sizes by symbols.
 void FunctionNode::list_outputs() const {
   outputs_.clear();
   for (size_t i = 0; i < num_inputs(); ++i) {
@@ -469,7 +469,7 @@ void FunctionNode::compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args
   args.collect(outputs_);
 }
 
-// Puts a call of backward into the graph, which torch.compile does not look into.
+// Puts a call of backward into the graph, opaque to torch.compile.
 variable_list FunctionNode::apply_with_saved(
     const variable_list& grads, torch::dynamo::autograd::SwapSavedVariables& swap) {
   using namespace torch::dynamo::autograd;

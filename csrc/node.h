@@ -1,4 +1,4 @@
-// The node that a function written in Cython leaves in the graph.
+// The autograd node of a function written in Cython.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
@@ -18,7 +18,7 @@
 
 namespace interop::autograd {
 
-// Torch held nodes by shared_ptr until 2.12.
+// Up to 2.12, torch held nodes by shared_ptr.
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
 template <class T>
 using NodePtr = c10::intrusive_ptr<T>;
@@ -35,32 +35,31 @@ NodePtr<T> make_node(A&&... arguments) {
 }
 #endif
 
-// What one argument of forward stands for: its tensors, none if it is no tensor, and how many gradients backward
-// returns for it.
+// One argument of forward: its tensors (none for a non-tensor) and how many gradients backward returns for it.
 struct Range {
   size_t begin, end, gradients;
 };
 using Ranges = c10::SmallVector<Range, 4>;
 
 Ranges ranges_of(c10::ArrayRef<Input> inputs);
-// All tensors: those that are missing are undefined, or left out.
+// All tensors: tensors_of() keeps undefined ones, defined() omits them.
 std::vector<at::Tensor> tensors_of(c10::ArrayRef<Input> inputs);
 std::vector<at::Tensor> defined(c10::ArrayRef<Input> inputs);
-// What backward returned, one gradient for each argument, as one for each tensor.
+// Turns backward's results, one gradient for each argument, into one for each tensor.
 torch::autograd::variable_list by_tensor(const Definition& definition, const Ranges& ranges, Tensors& results);
 void refuse_without_jvp(const Definition& definition);
-// Calls the function's jvp. There is one tangent for each tensor, where jvp takes one for each argument.
+// Calls the function's jvp. `tangents` has one for each tensor; jvp takes one for each argument.
 Tensors call_jvp(
     const Definition& definition, Context& context, const Ranges& ranges, c10::ArrayRef<at::Tensor> tangents);
 
-// What all kinds of context do.
+// The base of all contexts.
 class ContextBase : public Context {
-  friend class ContextOfSaved;  // which may ask another one for its state
+  friend class ContextOfSaved;  // which may use another context's state
 
  public:
   ~ContextBase();
 
-  // After forward: of the inputs that it changed in place.
+  // Call after forward, for the inputs that it changed in place.
   void bump_versions(const std::string& name, const std::vector<at::Tensor>& inputs) const;
 
   void forget_marks() {
@@ -74,13 +73,13 @@ class ContextBase : public Context {
  protected:
   void* state_of(const StateType& type) override;
   void drop_state() noexcept;
-  // The state, if its bytes say all; empty if there is none.
+  // The state's bytes, or empty. Raises if they do not capture the state.
   std::string state_bytes(const std::string& name) const;
-  // Two backward passes may meet. `mutex_` of a node holds off one that frees the saved tensors while another takes
-  // them.
+  // Two backward passes may run at once. A node's `mutex_` keeps one from freeing the saved tensors while the other
+  // unpacks them.
   static std::unique_lock<std::mutex> locked(std::mutex& mutex);
 
-  // Owned, until forward has ended: a raw pointer to a tensor that is gone may be that of another one.
+  // Owned until forward ends, because the address of a dead tensor may be reused.
   std::vector<at::Tensor> dirty_, non_differentiable_;
 
  private:
@@ -89,7 +88,7 @@ class ContextBase : public Context {
   void* state_ = nullptr;
 };
 
-// Of a forward that leaves no graph: there will be no backward, so nothing is kept.
+// The context of a forward without a graph. No backward follows, so nothing is kept.
 class ContextWithoutGraph final : public ContextBase {
  public:
   at::Tensor saved_tensor(int64_t index) override;
@@ -105,14 +104,14 @@ class ContextWithoutGraph final : public ContextBase {
   void save(const at::Tensor* const*, size_t, bool) override {}
 };
 
-// Of a backward or jvp that is called with tensors which others have kept.
+// The context of a backward or jvp whose saved tensors others have kept.
 class ContextOfSaved final : public ContextBase {
  public:
-  // `needs`: the gradient of each tensor among the arguments.
+  // `needs`: whether each tensor argument needs a gradient.
   ContextOfSaved(std::string name, const Ranges& ranges, std::vector<at::Tensor> saved, std::vector<bool> needs)
       : name_(std::move(name)), ranges_(ranges), saved_(std::move(saved)), needs_(std::move(needs)) {}
 
-  // The state is that of another context, or a copy made of these bytes.
+  // The state is shared with another context, or copied from bytes.
   void share_state(ContextBase& other) {
     states_ = &other;
   }
@@ -144,9 +143,9 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
  public:
   FunctionNode(std::shared_ptr<const Definition> definition, c10::ArrayRef<Input> inputs);
 
-  // After forward: makes `outputs` results of this node, and keeps what was saved. `inputs` are defined.
+  // Call after forward: makes `outputs` results of this node, and keeps saved tensors. `inputs` are defined.
   void finish(const std::vector<at::Tensor>& inputs, Tensors& outputs);
-  // The same if an input has a tangent: outputs have one too, and a graph only if that is wanted.
+  // The same if an input has a tangent: outputs get one too, and a graph only if `has_graph`.
   void finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph);
 
   std::string name() const override;
@@ -171,7 +170,7 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
   using Jvp = std::function<torch::autograd::variable_list(
       const torch::autograd::variable_list& inputs, const torch::autograd::variable_list& tangents)>;
 
-  // torch's own treatment of outputs, for those that need more than a gradient edge. Without `self` they have no graph.
+  // torch's own processing of outputs that need more than a gradient edge. Without `self` they get no graph.
   NodePtr<Node> wrap(
       const std::vector<at::Tensor>& inputs, Tensors& outputs, const NodePtr<Node>& self, const Jvp& jvp);
   void keep(const NodePtr<Node>& self);
@@ -179,14 +178,14 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
 
   std::shared_ptr<const Definition> definition_;
   Ranges ranges_;
-  Tensors to_save_;  // until forward has ended
+  Tensors to_save_;  // until forward ends
   std::unique_ptr<std::vector<at::Tensor>> for_jvp_;
   bool has_saved_ = false;
   std::vector<torch::autograd::SavedVariable> saved_;
-  // Of outputs that have no gradient, for which torch keeps no metadata.
+  // The metadata of outputs without a gradient, for which torch keeps none.
   std::vector<std::pair<size_t, torch::autograd::VariableInfo>> without_gradient_;
   bool materialize_grads_ = true;
-  bool in_forward_ = true;  // also in jvp
+  bool in_forward_ = true;  // also during jvp
   bool in_jvp_ = false;
   mutable std::vector<torch::autograd::VariableInfo> outputs_;  // for compiled autograd
 };

@@ -19,18 +19,18 @@ struct Registration {
   c10::RegistrationHandleRAII handle;
 };
 
-// What each module has registered, in the order in which it did. Never destroyed: the dispatcher may be gone when
-// static objects go.
+// Each module's registrations, in order. Never destroyed, because the dispatcher may be gone when static objects are
+// destroyed.
 std::map<std::string, std::vector<Registration>>& modules() {
   static auto* found = new std::map<std::string, std::vector<Registration>>();
   return *found;
 }
 
-// For modules(). Neither the dispatcher nor Python is called while it is held.
+// Guards modules(). Call neither the dispatcher nor Python while holding it.
 Mutex mutex;
 
-// A mark in the module object, which each execution of a module has anew: also the one after an import that failed, in
-// the same shared library.
+// A mark in the module object. Each execution of a module has a new object, even after a failed import from the same
+// shared library.
 constexpr const char* MARK = "__interop_registers__";
 
 bool is_marked(PyObject* module) {
@@ -48,7 +48,7 @@ void begin(const Module& module) {
   if (is_marked(module.object)) {
     return;
   }
-  // Out of the register before anything runs that could look into it: Python code, and what it lets run.
+  // Empty the register's entry before anything runs that could read it: Python code, and threads that it lets run.
   std::vector<Registration> old;
   {
     const Lock lock(mutex);

@@ -1,5 +1,5 @@
-// Who has registered what, so that a module that is executed anew replaces what it registered. Any thread may call,
-// with the GIL where there is one.
+// The register of each module's registrations, so that a module that is executed again replaces them. Any thread may
+// call, with the GIL if there is one.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -10,10 +10,10 @@
 
 namespace interop::registry {
 
-// Before a module registers something: what an earlier execution of a module of this name registered is taken back.
+// Call before a module registers anything: removes what an earlier execution of a module of this name registered.
 void begin(const Module& module);
 
-// Notes a registration of `module`. The key is empty for the definition of the operator.
+// Records a registration of `module`. The key is empty for the definition of the operator.
 void add(
     const Module& module, const std::string& operator_name, const std::string& key, c10::RegistrationHandleRAII handle);
 

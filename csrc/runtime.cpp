@@ -1,4 +1,4 @@
-// What of the Runtime does not deal with the dispatcher, and where modules find it.
+// The part of Runtime that does not use the dispatcher, and the capsule in which modules find it.
 #include <torch/csrc/Exceptions.h>
 
 #include "apply.h"

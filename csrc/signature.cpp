@@ -10,7 +10,7 @@ namespace interop::signature {
 
 namespace {
 
-// How a type is written in a schema, and in a cdef function.
+// The spelling of a type in a schema and in a cdef function.
 struct TypeNames {
   const char* schema;
   const char* cython;
@@ -65,13 +65,13 @@ std::string type_of(const c10::Type& type) {
     case c10::TypeKind::NumberType:
       return "Scalar";
     case c10::TypeKind::SymIntType:
-      return "SymInt";  // which calls itself int
+      return "SymInt";  // it prints as int
     default:
       return type.annotation_str();
   }
 }
 
-// The same type without symbols.
+// The same type with int for SymInt.
 std::string fixed(std::string type) {
   return type.replace(0, type.find_first_of("?[") == std::string::npos ? type.size() : type.find_first_of("?["), "int");
 }
@@ -88,7 +88,7 @@ std::string in_cython(const std::string& type) {
 }  // namespace
 
 std::string type_of(const c10::Argument& argument) {
-  // Fake types are those as which int64_t and SymInt, int and ScalarType differ.
+  // Only real types distinguish int64_t from SymInt, and int from ScalarType; their fake types are equal.
   return type_of(*argument.real_type());
 }
 

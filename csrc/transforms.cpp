@@ -1,5 +1,5 @@
-// What interop/_transforms.py does with functions written in Cython is here. torch calls forward once, at the bottom of
-// all transforms, and asks at each level what is kept for backward: so forward is recorded by positions of tensors.
+// The compiled half of interop/_transforms.py. torch calls forward once, below all transforms, and asks each level
+// which tensors to save for backward. So forward is recorded by the positions of tensors.
 #include "transforms.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace interop::autograd {
 
 namespace {
 
-// One call, for as long as it lasts.
+// One call, while it runs.
 struct Call {
   const std::shared_ptr<const Definition>& definition;
   c10::ArrayRef<Input> inputs;
@@ -21,7 +21,7 @@ struct Call {
   size_t count = 0;  // of outputs
 };
 
-// The context of forward. Afterwards it has the state.
+// The context of forward. It holds the state afterwards.
 class Record final : public ContextBase {
  public:
   explicit Record(const Call& call) : definition(call.definition), ranges(ranges_of(call.inputs)) {}
@@ -46,10 +46,10 @@ class Record final : public ContextBase {
   Ranges ranges;
   std::vector<at::Tensor> kept, kept_for_jvp;
   bool has_saved = false, has_saved_for_jvp = false, materialize = true;
-  size_t for_backward = 0;  // of the tensors that are kept; those for jvp come after them
+  size_t for_backward = 0;  // number of kept tensors; those for jvp come after them
 
-  // Where the tensors are that forward has kept and marked, among its inputs and then its outputs; -1 for those that
-  // are undefined. What is nowhere becomes an output.
+  // The positions of tensors that forward has saved or marked, among its inputs and then its outputs; -1 for
+  // undefined tensors. A tensor that is in neither becomes an output.
   std::vector<int64_t> places(const std::vector<at::Tensor>& tensors, std::vector<at::Tensor>& everything) {
     std::vector<int64_t> found;
     for (const at::Tensor& tensor : tensors) {
@@ -118,10 +118,10 @@ std::vector<at::Tensor> tensors_in(PyObject* tuple) {
 
 }  // namespace
 
-// These are called by interop/_core.pyx, with the GIL.
+// interop/_core.pyx calls these with the GIL held.
 
-// Calls forward. Returns what is to be known of it: the record, its outputs, and the places of what it has kept, has
-// changed in place and has marked as not differentiable, and whether gradients are materialized.
+// Calls forward. Returns the record, the outputs, the positions of tensors that it saved, changed in place and marked
+// as not differentiable, and whether gradients are materialized.
 PyObject* transformed_forward(PyObject* capsule, PyObject* tensors) {
   Call& call = in_capsule<Call>(capsule, CALL);
   auto record = std::make_unique<Record>(call);
@@ -160,7 +160,7 @@ PyObject* transformed_forward(PyObject* capsule, PyObject* tensors) {
       6, owner.get(), outputs.get(), parts[0].get(), parts[1].get(), parts[2].get(), materialize ? Py_True : Py_False));
 }
 
-// Calls backward with the gradients of all outputs: those of forward, and what it has kept besides.
+// Calls backward with the gradients of all outputs: those of forward, and the extra ones it saved.
 PyObject* transformed_backward(PyObject* capsule, PyObject* saved, PyObject* needs, PyObject* grads) {
   Record& record = in_capsule<Record>(capsule, RECORD);
   std::vector<at::Tensor> kept = tensors_in(saved);
@@ -181,7 +181,7 @@ PyObject* transformed_backward(PyObject* capsule, PyObject* saved, PyObject* nee
   }
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (!needed[i]) {
-      gradients[i] = at::Tensor();  // of a missing tensor torch takes none
+      gradients[i] = at::Tensor();  // torch accepts none for a missing tensor
     }
   }
   return tuple_of(gradients).release();

@@ -1,11 +1,11 @@
-// Functions that are called under the transforms of torch.func.
+// Functions called under the transforms of torch.func.
 #pragma once
 
 #include "interop/gradient.h"
 
 namespace interop::autograd {
 
-// As apply(), by a class of Python's torch.autograd.Function, which is the only kind that the transforms know.
+// Like apply(), through a subclass of torch.autograd.Function in Python, the only kind that the transforms support.
 void apply_transformed(
     const std::shared_ptr<const Definition>& definition,
     c10::ArrayRef<Input> inputs,

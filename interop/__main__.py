@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from interop.cli import INTERRUPTED, STATUSES, CommandError, Parser, run
 from interop.overview import overview
 
-# Each command is a module with a function main(arguments), imported when it is called.
+# Each command is a module with a function main(arguments). The module is imported when the command runs.
 COMMANDS = {
     "config": ("interop.config", "print compiler and linker flags for other build systems"),
     "cythonize": ("interop.cython.command", "translate one source to C++, for other build systems"),
@@ -21,11 +21,11 @@ COMMANDS = {
 }
 
 WITHOUT_CHECK = {"config", "doctor", "new"}
-"""Commands that do not import torch, and do not check that this package was built for the running torch."""
+"""Commands that neither import torch nor check that this package was built for the running torch."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command that `arguments` begin with, and return the exit status: the result of its main(), 0 for None."""
+    """Run the command that `arguments` name first. Return its main()'s result as the exit status, with 0 for None."""
     try:
         if completed := completed_command():
             return importlib.import_module(COMMANDS[completed][0]).main([]) or 0
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def completed_command() -> str | None:
-    """The command whose arguments argcomplete must complete, or None. Tell argcomplete where they begin."""
+    """Return the command whose arguments argcomplete must complete, or None. Tell argcomplete where they begin."""
     if "_ARGCOMPLETE" not in os.environ:
         return None
     begin = int(os.environ["_ARGCOMPLETE"])
@@ -60,7 +60,7 @@ def completed_command() -> str | None:
 
 
 def check() -> None:
-    """Import torch, and check that this package was built for it; interop/__init__.py leaves that to commands."""
+    """Import torch and check that this package was built for it. interop/__init__.py leaves this to commands."""
     try:
         importlib.import_module("interop._check")
     except ImportError as error:
@@ -68,12 +68,12 @@ def check() -> None:
 
 
 def summaries() -> dict[str, str]:
-    """What each command does, in a line."""
+    """A one-line summary of each command."""
     return {name: summary for name, (_, summary) in COMMANDS.items()}
 
 
 def parser() -> Parser:
-    """The parser of the command's name. The command itself parses the rest."""
+    """A parser of the command's name. The command itself parses its arguments."""
     result = Parser(
         prog="python -m interop",
         usage="%(prog)s COMMAND [ARGUMENTS...]",

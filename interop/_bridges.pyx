@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""The compiled converters: see the functions of the same names in `interop`."""
+"""The compiled converters, which `interop` exports under the same names."""
 cimport cython
 
 import collections.abc
@@ -30,34 +30,34 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
     object make_capsule()
 
 
-# Other modules find the converters here: see interop/bridges.h, which has the name.
+# Other modules find the converters through this capsule. interop/bridges.h defines its name.
 _bridges_3 = make_capsule()
 
 TensorBuffer = tensor_buffer_type()
 
 
-# The setting of the process, see interop.buffer_protocol. If it is on already, a call only updates the books. That is
-# atomic: with a GIL because it runs no Python code, without one by a critical section. A change of torch.Tensor takes a
-# lock, because Python code may run during it.
+# The process-wide setting: see interop.buffer_protocol. If torch.Tensor already agrees with it, a call only updates
+# the records below. The update is atomic: with a GIL because it runs no Python code, without one because of a critical
+# section. Changing torch.Tensor takes a lock, because Python code may run in between.
 cdef object _books = object()
 cdef object _changing = threading.RLock()
 cdef bint _is_changing = False
-cdef list _blocks = []  # that have not ended
-cdef int _outside = 0  # what was set outside of all blocks
+cdef list _blocks = []  # entered and not ended, the latest last
+cdef int _outside = 0  # the setting made outside all blocks
 cdef int _wanted_now = 0
-cdef void* _last = NULL  # that was set outside of all blocks, if it is still there
+cdef void* _last = NULL  # borrowed: the last Setting made outside all blocks, if it is still alive
 
 
 @cython.final
 @cython.auto_pickle(False)
 cdef class Setting:
-    """A change of the setting. Used in `with`, it undoes the change at the end of the block.
+    """A change of the setting. In a `with` statement, it undoes the change at the end of the block.
 
-    The blocks of two threads or generators may overlap. Of those that have not ended, the last one counts. After all of
-    them have ended, the setting from outside of all blocks holds.
+    The blocks of two threads or generators may overlap. The last block that has not ended wins. After all blocks have
+    ended, the setting made outside all blocks applies again.
     """
     cdef int wanted, before
-    cdef void* earlier  # those that were set outside of all blocks, in this order
+    cdef void* earlier  # borrowed: the neighbours among those made outside all blocks
     cdef void* later
 
     def __cinit__(self, int wanted):
@@ -76,7 +76,7 @@ cdef class Setting:
             self.unlink()
 
     cdef void unlink(self) noexcept:
-        """Leave the list. Later changes then undo no further than this one, which stays set."""
+        """Leave the list. The setting itself stays: undoing later ones goes back to it and no further."""
         global _last
         if self.later != NULL:
             (<Setting>self.later).earlier = NULL
@@ -87,7 +87,7 @@ cdef class Setting:
         self.later = self.earlier = NULL
 
     cdef void take_back(self) noexcept:
-        """Undo what making this object has set. Others may have been set since."""
+        """Undo the change that __cinit__ made. Later changes stay in effect."""
         global _last, _outside
         if _last == <void*>self:
             _outside, _last = self.before, self.earlier
@@ -122,12 +122,12 @@ cdef class Setting:
 
 
 def _bytes(tensor):
-    """The bytes of the elements, in C order. Without this, bytes() reads a tensor with one integer as a length."""
+    """The bytes of the elements, in C order. Without this, bytes() would take a tensor with one integer as a length."""
     return _as_memoryview(tensor, True).tobytes()
 
 
 cdef int _change() except -1:
-    """Make torch.Tensor agree with the books."""
+    """Apply the recorded setting to torch.Tensor."""
     global _is_changing
     cdef int before, wanted
     cdef bint done
@@ -159,7 +159,7 @@ cdef object _unusual = object()
 
 
 cdef inline object _arrives(value, may_hold):
-    """The value that the function gets, or `_unusual`."""
+    """The value to pass to the function, or `_unusual` if the conversion needs the slow path."""
     cdef object kind = type(value)
     if kind is Tensor:
         try:
@@ -172,7 +172,7 @@ cdef inline object _arrives(value, may_hold):
 
 
 def arrays_of(tuple args, may_hold):
-    """For `interop.arrays`: the arguments with arrays in place of tensors; None if they need more than that.
+    """The arguments with arrays in place of tensors, for `interop.arrays`; None if they need its slow path.
 
     Only tensors of the plain class become arrays here. `may_hold` says whether a value that is neither a number nor a
     string may contain tensors.
@@ -184,7 +184,7 @@ def arrays_of(tuple args, may_hold):
     for i in range(len(args)):
         value = args[i]
         for other in range(i):
-            if args[other] is value:  # one array for one tensor
+            if args[other] is value:  # the same array for the same tensor
                 value = given[other]
                 break
         else:
@@ -196,7 +196,7 @@ def arrays_of(tuple args, may_hold):
 
 
 def named_arrays_of(dict kwargs, may_hold, tuple args, list arrays):
-    """The same for keyword arguments, after `args`, which have become `arrays`."""
+    """The same for keyword arguments, after the positional `args` have become `arrays`."""
     cdef dict given = {}
     cdef list values = []
     cdef Py_ssize_t other
@@ -209,7 +209,7 @@ def named_arrays_of(dict kwargs, may_hold, tuple args, list arrays):
         else:
             for other in range(len(values) - 1):
                 if values[other] is value and type(value) is Tensor:
-                    return None  # which is rare
+                    return None  # rare, so left to the slow path
             value = _arrives(value, may_hold)
             if value is _unusual:
                 return None
@@ -228,8 +228,8 @@ def from_numpy(array, *, on_readonly="raise"):
         uint64, float16, float32, float64, complex64, complex128, and bfloat16 and the float8 types of ml_dtypes.
     on_readonly : {"raise", "share", "copy"}
         What to do with a read-only array. torch has no read-only tensors. A write to such memory crashes, or changes
-        what others take for constant. "share" promises that nothing writes to the tensor; `to_numpy` and memoryviews of
-        the tensor are read-only again.
+        memory that other code takes to be constant. "share" promises that nothing writes to the tensor; `to_numpy` and
+        memoryviews of the tensor are read-only again.
 
     Returns
     -------
@@ -244,8 +244,8 @@ def from_numpy(array, *, on_readonly="raise"):
         If `array` is not an array, or torch has no such dtype.
     ValueError
         If the array is read-only; has masked elements, because a tensor would show the values behind the mask; has
-        negative strides, or strides that are not multiples of its item size; is not aligned; or has the byte order of
-        other machines. The message says how to copy it; a masked array with ``array.filled(value)``.
+        negative strides, or strides that are not multiples of its item size; is not aligned; or has non-native byte
+        order. The message says how to copy the array: a masked array with ``array.filled(value)``.
     """
     return _from_numpy(array, on_readonly)
 
@@ -253,7 +253,7 @@ def from_numpy(array, *, on_readonly="raise"):
 def to_numpy(tensor, *, bint force=False, bint readonly=False):
     """A NumPy array over the memory of a tensor.
 
-    Autograd does not see writes through the array. If it may have saved the tensor for a gradient, call
+    Autograd does not see writes through the array. If autograd may have saved the tensor for a gradient, call
     ``torch.autograd.graph.increment_version(tensor)`` after writing, or request a read-only array.
 
     Parameters
@@ -289,7 +289,7 @@ def to_numpy(tensor, *, bint force=False, bint readonly=False):
 def from_buffer(obj, *, dtype=None, shape=None, offset=0, on_readonly="raise"):
     """A tensor over the memory of an object that exports a buffer (PEP 3118).
 
-    Among these are bytes, bytearray, array.array, mmap, memoryviews, and arrays of ctypes and NumPy.
+    Examples are bytes, bytearray, array.array, mmap, memoryviews, and arrays of ctypes and NumPy.
 
     Parameters
     ----------
@@ -300,8 +300,8 @@ def from_buffer(obj, *, dtype=None, shape=None, offset=0, on_readonly="raise"):
         exists, are accepted. If the item size differs from the buffer's, the buffer must be contiguous, and the result
         has one dimension.
     shape : int or sequence of int, optional
-        The shape. The buffer must be contiguous, and may be larger than the shape needs. One size may be -1, for all
-        that is left.
+        The shape. The buffer must be contiguous, and may be larger than the shape needs. One size may be -1, which
+        takes the rest of the buffer.
     offset : int
         The first byte to use. The buffer must be contiguous.
     on_readonly : {"raise", "share", "copy"}
@@ -310,20 +310,20 @@ def from_buffer(obj, *, dtype=None, shape=None, offset=0, on_readonly="raise"):
     Returns
     -------
     torch.Tensor
-        A tensor on the CPU. It shares the memory, and holds the export until its storage dies. Until then a bytearray
-        cannot be resized and an mmap cannot be closed. The storage cannot be resized. With "copy", a read-only buffer
-        gives a tensor with memory of its own.
+        A tensor on the CPU. It shares the memory, and holds the export until its storage is freed. Until then a
+        bytearray cannot be resized and an mmap cannot be closed. The storage cannot be resized. With "copy", a
+        read-only buffer gives a tensor with memory of its own.
 
     Raises
     ------
     TypeError
         If the object exports no buffer, or its elements have no dtype and none is given. Pointers always raise.
     ValueError
-        If the buffer is read-only; belongs to a NumPy array with masked elements; has negative strides, or strides that
-        are not multiples of its item size; is not aligned; has suboffsets; contradicts itself; or does not fit dtype,
-        shape and offset.
+        If the buffer is read-only; belongs to a NumPy array with masked elements; has negative strides, or strides
+        that are not multiples of its item size; is not aligned; has suboffsets; is inconsistent; or does not fit
+        dtype, shape and offset.
     BufferError
-        From the exporter.
+        If the exporter raises it.
     """
     return _from_buffer(obj, dtype, shape, offset, on_readonly)
 
@@ -337,15 +337,15 @@ def as_memoryview(tensor, *, bint readonly=False):
         A tensor on the CPU, of up to 64 dimensions and a dtype that has a format: all but bfloat16, float8 and
         complex32.
     readonly : bool
-        Make the view read-only. The tensor may then require grad. For a writable view, the tensor's version is
-        incremented once, so that autograd takes the tensor for changed.
+        Make the view read-only. The tensor may then require grad. A writable view increments the tensor's version
+        once, so that autograd treats the tensor as modified.
 
     Returns
     -------
     memoryview
         A view that shares the memory and owns it together with the tensor. It does not keep the tensor's Python object
-        alive. A tensor that is resized gets other memory, and the view keeps the old memory. The view is read-only if
-        elements share memory, as those of ``expand()`` do, or if the memory comes from a read-only object.
+        alive. If the tensor is resized, it gets new memory, and the view keeps the old memory. The view is read-only
+        if elements share memory, as those of ``expand()`` do, or if the memory comes from a read-only object.
 
     Raises
     ------
@@ -362,9 +362,9 @@ def from_dlpack(obj, *, device=None, copy=None, on_readonly="raise"):
     ----------
     obj
         A torch.Tensor; an object with the methods ``__dlpack__`` and ``__dlpack_device__``, such as arrays of NumPy,
-        CuPy and JAX; one whose type has the C functions of ``__dlpack_c_exchange_api__``; or a capsule of DLPack 1
-        or 0, which can be used once. The memory is on the CPU or on CUDA, with up to 64 dimensions and no negative
-        strides.
+        CuPy and JAX; an object whose type has the C functions of ``__dlpack_c_exchange_api__``; or a capsule of DLPack
+        1 or 0, which can be consumed once. The memory is on the CPU or on CUDA, with up to 64 dimensions and no
+        negative strides.
     device : torch.device or str, optional
         The tensor's device. If `obj` is on another device, its memory is copied.
     copy : bool, optional
@@ -378,17 +378,17 @@ def from_dlpack(obj, *, device=None, copy=None, on_readonly="raise"):
     torch.Tensor
         A tensor with the sizes and strides of `obj`. Its storage owns the memory together with `obj`, and cannot be
         resized. On CUDA, the current stream waits for the work that produces `obj`. If `obj` is a torch.Tensor, the
-        result has its storage and its version, so that autograd sees a write to either. A copy is contiguous.
+        result shares its storage and its version, so that autograd sees a write to either. A copy is contiguous.
 
     Raises
     ------
     BufferError
-        If torch cannot use the memory: another device, dtype or version of DLPack, several lanes, negative strides,
-        misaligned memory or impossible sizes. Also if `obj` is a tensor that requires grad, has a pending conjugation
-        or negation, or is not strided.
+        If torch cannot use the memory: unsupported device, dtype or version of DLPack, several lanes, negative
+        strides, misaligned memory or impossible sizes. Also if `obj` is a tensor that requires grad, has a pending
+        conjugation or negation, or is not strided.
     ValueError
-        If `obj` is read-only, is a capsule that was used, or is a NumPy array with masked elements; or if `copy` is
-        False and a copy is necessary.
+        If `obj` is read-only, is a consumed capsule, or is a NumPy array with masked elements; or if `copy` is False
+        and a copy is necessary.
     TypeError
         If `obj` does not support DLPack.
     """
@@ -409,8 +409,8 @@ def to_dlpack(tensor, *, stream=None, max_version=None, dl_device=None, copy=Non
         per-thread default stream, and any other number a cudaStream_t. None means 1. With -1 no stream waits. On the
         CPU, None or -1.
     max_version : tuple of int, optional
-        The newest version of DLPack that the consumer knows. Below (1, 0), or without it, the capsule is of DLPack 0,
-        which has no flags.
+        The newest version of DLPack that the consumer supports. Below (1, 0), or without it, the capsule is of DLPack
+        0, which has no flags.
     dl_device : tuple of int, optional
         The device of the memory, in the form of ``__dlpack_device__``. A tensor on another device is copied.
     copy : bool, optional
@@ -421,20 +421,20 @@ def to_dlpack(tensor, *, stream=None, max_version=None, dl_device=None, copy=Non
     Returns
     -------
     capsule
-        It owns the tensor's memory, not the tensor. The storage can no longer be resized. A capsule that nobody
-        consumes releases the memory itself. It is read-only if elements share memory, as those of ``expand()`` do, or
+        It owns the tensor's memory, not the tensor. The storage can no longer be resized. A capsule that is never
+        consumed releases the memory itself. It is read-only if elements share memory, as those of ``expand()`` do, or
         if the memory comes from a read-only object.
 
     Raises
     ------
     BufferError
         If the tensor requires grad (outside of ``torch.no_grad()``), has a pending conjugation or negation, is not
-        strided, is a wrapper without memory, reaches beyond its storage, or is on another device; or if it is read-only
-        and the capsule would be of DLPack 0.
+        strided, is a wrapper without memory, reaches beyond its storage, or is on an unsupported device; or if it is
+        read-only and the capsule would be of DLPack 0.
     ValueError
         If `stream` is not a valid stream, or `copy` is False and a copy is necessary.
     TypeError
-        If `tensor` is not a tensor, or another argument has a wrong type.
+        If `tensor` is not a tensor, or another argument has the wrong type.
     """
     return _to_dlpack(tensor, stream, max_version, dl_device, copy, readonly)
 
@@ -458,10 +458,10 @@ def from_cuda_array_interface(obj, *, on_readonly="raise"):
     Raises
     ------
     TypeError
-        If `obj` has no such attribute, an entry of it has a wrong type, or torch has no such dtype.
+        If `obj` has no such attribute, an entry of it has the wrong type, or torch has no such dtype.
     ValueError
-        If the memory is read-only, masked, misaligned or of another byte order; if strides are negative or not
-        multiples of the item size; if the version is newer, the stream is 0, or CUDA does not know the memory.
+        If the memory is read-only, masked, misaligned or in non-native byte order; if strides are negative or not
+        multiples of the item size; if the version is newer than 3, the stream is 0, or CUDA does not know the memory.
     torch.AcceleratorError
         If torch finds no CUDA device.
     """

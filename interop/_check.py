@@ -1,4 +1,4 @@
-"""Imports torch, and raises ImportError unless the compiled parts of this package were built for it."""
+"""Import torch, and raise ImportError unless the compiled parts of this package were built for it."""
 
 import torch  # first: it loads the libraries that every compiled part is linked to
 

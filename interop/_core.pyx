@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""The compiled half of interop: what this build was made with, and what modules register with."""
+"""The compiled half of interop: build information, and the runtime that modules register with."""
 
 from interop.exceptions cimport translate_exception
 
@@ -29,7 +29,7 @@ cdef extern from *:
 
 
 def build_info():
-    """The torch headers, the compiler and the C++ standard that this build was made with."""
+    """The version of torch's headers, the compiler and the C++ standard of this build."""
     return {
         "torch": torch_version().decode(),
         "compiler": compiler().decode(),
@@ -37,7 +37,7 @@ def build_info():
     }
 
 
-# For interop._transforms; see csrc/transforms.cpp.
+# Called by interop._transforms; implemented in csrc/transforms.cpp.
 
 def transformed_forward(call, tuple tensors):
     return _forward(call, tensors)
@@ -51,5 +51,5 @@ def transformed_jvp(record, tuple saved, tuple tangents):
     return _jvp(record, saved, tangents)
 
 
-# Modules that register operators look for it: see interop/runtime.h, which has the name.
+# Modules that register operators look up this attribute; interop/runtime.h has its name.
 _runtime_6 = make_runtime_capsule()

@@ -1,4 +1,4 @@
-"""Functions written in Cython under the transforms of torch.func, which know only classes of Python."""
+"""Run functions written in Cython under the transforms of torch.func, which accept only Python classes."""
 
 import functools
 import itertools
@@ -12,7 +12,7 @@ from interop import _core
 
 
 class _Call:
-    """One call of a function. Forward fills it, and each level of transforms asks what is to be kept there."""
+    """One call of a function. `forward` fills it in, and each level of transforms reads what to save from it."""
 
     def __init__(self, capsule: object) -> None:
         self.capsule: object = capsule
@@ -24,8 +24,8 @@ class _Call:
 
 
 def _like(ctx: Any, output: torch.Tensor, is_constant: bool) -> tuple[torch.Size, torch.dtype, torch.device] | None:
-    """How a tangent of zeros has to look, which torch wants of each output that can have one."""
-    # The rule that torch generates for vmap forgets the marks of batched tensors.
+    """The shape, dtype and device of the zero tangent that torch requires of an output; None if it can have none."""
+    # torch's generated vmap rule loses the marks (non-differentiable) of batched tensors.
     is_marked = is_constant and not (isinstance(ctx, WrappedCtx) and is_batchedtensor(output))
     can_have_one = output.is_floating_point() or output.is_complex()
     return (output.shape, output.dtype, output.device) if can_have_one and not is_marked else None
@@ -72,14 +72,14 @@ class _Applied(torch.autograd.Function):
 
 @functools.cache
 def _class_of(name: str) -> type[_Applied]:
-    """A class that torch names in its messages as it names the function."""
+    """A class with the name of the function, which torch then shows in its messages."""
     return type(name, (_Applied,), {})
 
 
 def apply(name: str, capsule: object, tensors: tuple[Any, ...]) -> Any:
-    """The results of a function, after which come tensors that it has kept besides."""
+    """The results of a function, followed by any further tensors that it has saved."""
     call = _Call(capsule)
     try:
         return custom_function_call(_class_of(name), call, *tensors)
     finally:
-        call.capsule = None  # the call ends
+        call.capsule = None  # it points to the caller's stack

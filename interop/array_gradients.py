@@ -1,4 +1,4 @@
-"""Gradients and operators of functions that know only NumPy: `vjp=` and `op=` of `with_arrays`."""
+"""Gradients and operators for functions that use only NumPy: `vjp=` and `op=` of `with_arrays`."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ from interop.arrays import Options, name_of, tensors_in, tuple_like
 
 
 class _Node(torch.autograd.Function):
-    """The node of the graph. Its inputs: a function of positional arguments, its gradient, and the arguments."""
+    """The autograd node. Its inputs are a function of positional arguments, its `vjp`, and the arguments."""
 
     @staticmethod
     def forward(function: Callable[..., Any], vjp: Callable[..., Any], *args: Any) -> Any:
@@ -43,7 +43,7 @@ def _range(tensor: Tensor) -> tuple[int, int]:
 
 
 def _overlaps(result: Any, memory: list[tuple[int, int]]) -> bool:
-    """Whether a result lies in memory of the arguments, which autograd then does not know of."""
+    """Whether a result shares memory with the arguments without autograd knowing."""
     if not isinstance(result, Tensor) or not result.numel():
         return False
     begin, end = _range(result)
@@ -51,12 +51,12 @@ def _overlaps(result: Any, memory: list[tuple[int, int]]) -> bool:
 
 
 def _apart(result: Any, memory: list[tuple[int, int]]) -> Any:
-    """A result with memory of its own, because autograd takes a node's result for a new tensor."""
+    """The result, copied if it shares memory, because autograd treats a node's result as a new tensor."""
     return result.clone() if _overlaps(result, memory) else result
 
 
 def _keep(ctx: Any, args: Any, output: Any) -> None:
-    """Keep arguments and output for backward. Autograd saves the tensors, because it notices changes."""
+    """Save arguments and output for backward. Autograd saves the tensors, because it detects changes in place."""
     ctx.is_tuple = isinstance(output, (tuple, list))
     values = [*args, *(output if ctx.is_tuple else [output])]
     ctx.arguments = len(args)
@@ -84,7 +84,7 @@ def _gradients(ctx: Any, vjp: Callable[..., Any], grads: tuple[Any, ...], lists:
             f"{name_of(vjp)}, given as vjp=, must return a gradient or None for each of the {len(args)} positional "
             f"arguments, got {len(found)}"
         )
-    if lists:  # torch wants a gradient for each tensor of a list
+    if lists:  # torch expects a gradient for each tensor of a list
         found = [
             [None] * len(arg) if one is None and isinstance(arg, (list, tuple)) else one
             for one, arg in zip(found, args, strict=True)
@@ -106,7 +106,7 @@ def differentiated(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """A call that autograd records."""
+    """Call `wrapper` as a node that autograd records."""
     if kwargs:
         args, kwargs = _by_position(function, args, kwargs)
     positional = {id(one) for one in args}
@@ -117,7 +117,7 @@ def differentiated(
         )
     called: list[Any] = []
 
-    def call(*args: Any) -> Any:  # below the transforms of torch.func, whose tensors have no memory
+    def call(*args: Any) -> Any:  # runs below the transforms of torch.func, whose tensors have no memory
         memory = [_range(tensor) for tensor in tensors_in((args, kwargs), set())]
         called.append(wrapper(*args, **kwargs))
         if isinstance(called[0], tuple):
@@ -125,7 +125,7 @@ def differentiated(
         return _apart(called[0], memory)
 
     result = _Node.apply(call, vjp, *args)  # type: ignore[no-untyped-call]
-    if isinstance(result, tuple) and type(called[0]) is not tuple:  # a named one
+    if isinstance(result, tuple) and type(called[0]) is not tuple:  # a named tuple
         return tuple_like(called[0], list(result), lambda one: one)
     return result
 
@@ -138,7 +138,7 @@ def _by_position(
     bound = signature.bind(*args, **kwargs)
     named = {one.name for one in signature.parameters.values() if one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD)}
     if not bound.kwargs.keys() <= named:
-        bound.apply_defaults()  # of the omitted ones before one that is given
+        bound.apply_defaults()  # fills in omitted arguments before a given one
     return bound.args, bound.kwargs
 
 
@@ -149,7 +149,7 @@ def operator_of(
     fake: Callable[..., Any] | None,
     options: Options,
 ) -> CustomOpDef:
-    """The function as an operator of torch."""
+    """Register the function as an operator of torch."""
     name, parenthesis, rest = op.partition("(")
     mutated: Any = [one for one in options.mutates_args if isinstance(one, str)]
     if len(mutated) != len(options.mutates_args):

@@ -1,4 +1,4 @@
-"""`from_array` takes any library's arrays; `with_arrays` lets functions for NumPy take tensors."""
+"""`from_array` converts any library's arrays; `with_arrays` lets NumPy functions take tensors."""
 
 import bisect
 import contextlib
@@ -31,7 +31,7 @@ from interop._bridges import (
 __all__ = ["from_array", "with_arrays"]
 
 _SCALARS: frozenset[type] = frozenset({int, float, complex, bool, str, bytes, type(None), slice, np.float64, np.int64})
-"""Types of what holds neither a tensor nor an array."""
+"""Types whose instances contain neither tensors nor arrays."""
 
 _PLAIN: frozenset[type] = _SCALARS | {ndarray}
 
@@ -41,8 +41,8 @@ def from_array(
 ) -> Tensor:
     """A tensor over the memory of an array of any library.
 
-    The first of these that applies decides, and no other is tried if it raises: `obj` is a tensor; it has
-    ``__dlpack__``, as arrays of NumPy do; it has ``__cuda_array_interface__``; it exports a buffer; it has
+    The first of these cases that applies decides. If it raises, no other is tried. `obj` is a tensor; it has
+    ``__dlpack__``, as NumPy's arrays do; it has ``__cuda_array_interface__``; it exports a buffer; it has
     ``__array_interface__``, ``__array_struct__`` or ``__array__``, in NumPy's order.
 
     Parameters
@@ -54,13 +54,13 @@ def from_array(
     copy : bool, optional
         As in ``asarray``. True: always copy. False: raise if a copy is necessary. None: copy if necessary.
     on_readonly : {"raise", "share", "copy"}
-        What to do with read-only memory that needs no copy for another reason, as in `from_numpy`.
+        What to do with read-only memory that is not copied for another reason, as in `from_numpy`.
 
     Returns
     -------
     torch.Tensor
-        If `obj` is a tensor, the same one, unless it is copied. For anything else, a tensor that owns the memory
-        together with `obj`: the result of `from_dlpack`, `from_cuda_array_interface`, `from_buffer` or `from_numpy`.
+        If `obj` is a tensor, `obj` itself, unless it is copied. Otherwise a tensor that shares ownership of the memory
+        with `obj`: the result of `from_dlpack`, `from_cuda_array_interface`, `from_buffer` or `from_numpy`.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def from_array(
         obj, copy = _copied(obj), None
     if not isinstance(obj, Tensor) and hasattr(kind, "__dlpack__"):
         return from_dlpack(obj, device=device, copy=copy, on_readonly="share" if copy else on_readonly)  # type: ignore[arg-type]
-    # A copy for the sake of a policy is a copy, too.
+    # A copy that the policy makes also counts as a copy.
     readonly: Any = "share" if copy else "raise" if copy is False and on_readonly == "copy" else on_readonly
     if isinstance(obj, Tensor):
         tensor = obj
@@ -102,11 +102,11 @@ def from_array(
 
 
 def _torch_lacks(array: ndarray[Any, Any]) -> bool:
-    """Whether an array's strides, alignment or byte order are none that a tensor can have."""
+    """Whether no tensor can have the array's strides, alignment or byte order."""
     flags, itemsize = array.flags, array.itemsize
     strides = (stride for size, stride in zip(array.shape, array.strides, strict=True) if size > 1)
     fits = flags.aligned and array.dtype.isnative and all(one >= 0 and one % itemsize == 0 for one in strides)
-    return not (fits or isinstance(array, np.ma.MaskedArray))  # whose mask a copy would drop
+    return not (fits or isinstance(array, np.ma.MaskedArray))  # a copy would drop the mask
 
 
 def _copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
@@ -118,14 +118,14 @@ def _exports_buffer(obj: Any) -> bool:
         memoryview(obj).release()
     except TypeError:
         return False
-    except (BufferError, ValueError):  # which from_buffer explains
+    except (BufferError, ValueError):  # from_buffer explains it
         return True
     return True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
-    """The arguments of `with_arrays`, checked."""
+    """The checked arguments of `with_arrays`."""
 
     detach: bool = False
     devices: frozenset[str] = frozenset({"cpu"})
@@ -150,10 +150,10 @@ def with_arrays(
 ) -> Any:
     """Let functions, classes or modules for NumPy take and return tensors.
 
-    Tensors among the arguments become arrays over the same memory, also inside lists, tuples, dicts and dataclasses.
+    Tensors among the arguments become arrays over the same memory, even inside lists, tuples, dicts and dataclasses.
     Arrays in the result become tensors over the same memory. If such an array is an argument's array or a view of it,
-    the result is the argument's tensor or a view of that. Everything else passes unchanged: NumPy's scalars, masked
-    arrays, arrays of dtypes that torch lacks. No state is kept between calls.
+    the result is the argument's tensor or a view of that tensor. Everything else passes through unchanged: NumPy's
+    scalars, masked arrays, arrays of dtypes that torch lacks. No state is kept between calls.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def with_arrays(
         What to do with a tensor that requires grad, outside of ``torch.no_grad()``. Autograd does not see work on
         arrays, so results have a gradient only with `vjp`.
     devices : iterable of str
-        The types of devices that arguments may be on. A tensor on another device than the CPU is copied to the CPU, and
-        resulting arrays are copied to its device.
+        The device types that arguments may be on. A tensor on a device other than the CPU is copied to the CPU, and
+        result arrays are copied to its device.
     may_copy : bool
         Whether to copy memory that cannot be shared. Arguments are copied if they are on other devices or have a
         pending conjugation or negation. The function then gets read-only arrays, so that no write is lost. Results are
@@ -175,18 +175,18 @@ def with_arrays(
         Names or positions of arguments that the function writes to. Each call increments their versions, so that a
         backward pass that has saved them raises.
     callbacks : bool
-        Whether functions among the arguments are functions of tensors. They get tensors in place of arrays, and their
-        callers get arrays in place of the tensors that they return.
+        Whether functions among the arguments are functions of tensors. They receive tensors in place of arrays, and
+        their callers receive arrays in place of returned tensors.
     vjp : callable, optional
-        ``vjp(grad, output, *arguments)``, which makes the function differentiable. It gets tensors: the gradient of the
-        output (a tuple of gradients if the output is a tuple), the output, and the positional arguments of the call,
-        without defaults. It returns a tuple with the gradient of each argument or None; for a single argument, the
-        gradient alone. Operators of torch and functions that have a `vjp` can be differentiated again; anything else
-        raises. Numbers of the type float become tensors without dimensions. With `vjp`, a result never shares memory
-        with an argument.
+        ``vjp(grad, output, *arguments)``, which makes the function differentiable. It receives tensors: the gradient of
+        the output (a tuple of gradients if the output is a tuple), the output, and the positional arguments of the
+        call, without defaults. It returns a tuple with the gradient of each argument or None; for a single argument,
+        the gradient alone. Its torch operators and functions with a `vjp` can be differentiated again; anything else
+        raises. With `vjp`, results of a float or complex type become tensors without dimensions, and a result never
+        shares memory with an argument.
     op : str, optional
         Register the function as an operator of torch, ``"namespace::name"``, which a compiled graph keeps as one node.
-        The types of the arguments come from the function's annotations, or from a schema,
+        The argument types come from the function's annotations, or from a schema,
         ``"namespace::name(Tensor x, float y) -> Tensor"``. An operator's result must not share an argument's memory.
     fake : callable, optional
         For an operator: a function that describes the result, as for ``torch.library.register_fake``.
@@ -202,7 +202,7 @@ def with_arrays(
     TypeError, ValueError
         If an argument of this function is wrong.
     TypeError, ValueError, RuntimeError
-        From a call: as `to_numpy`, with the name of the argument; or from the function itself.
+        From a call: the errors of `to_numpy`, with the name of the argument, or those of the function itself.
     """
     if gradients not in ("refuse", "detach"):
         raise ValueError(f"argument 'gradients' must be 'refuse' or 'detach', got {gradients!r}")
@@ -254,10 +254,10 @@ def name_of(function: Any) -> str:
 
 
 def _function(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
-    """The function that is called with tensors.
+    """The wrapper of `function` that takes tensors.
 
-    Most calls have only tensors of the plain class and numbers, which are converted here. All others take the long way,
-    `_Call`.
+    Most calls pass only numbers and plain ``torch.Tensor`` objects, which the wrapper converts itself. All others take
+    the slow path, `_Call`.
     """
     may_hold = _may_hold_or_be_called if options.callbacks else _may_hold
 
@@ -269,7 +269,7 @@ def _function(function: Callable[..., Any], options: Options) -> Callable[..., A
             return _call(wrapper, function, options, args, kwargs)
         result = function(*given, **named) if kwargs else function(*given)
         kind = type(result)
-        if kind is ndarray and result.base is None and result.size:  # so it is none of the arguments
+        if kind is ndarray and result.base is None and result.size:  # so it is no argument's array
             try:
                 return from_numpy(result)
             except (TypeError, ValueError):
@@ -298,7 +298,7 @@ def _may_hold_or_be_called(one: Any) -> bool:
 
 
 def _is_dataclass(one: Any) -> bool:
-    # The fields of a torch.nn.Module may be parameters, which are no attributes of its own.
+    # The fields of a torch.nn.Module may be parameters, which are not in its __dict__.
     return hasattr(type(one), "__dataclass_fields__") and not isinstance(one, torch.nn.Module)
 
 
@@ -318,7 +318,7 @@ def _items(container: Any) -> Iterable[tuple[Any, Any]]:
 def _fill(container: Any, items: list[tuple[Any, Any]]) -> None:
     if isinstance(container, list):
         container[:] = [value for _, value in items]
-    elif isinstance(container, dict):  # item by item: there are classes that count in `update`, or have none
+    elif isinstance(container, dict):  # item by item: `update` of a Counter adds, and some classes lack it
         for key in container.keys() - {key for key, _ in items}:
             del container[key]
         for key, value in items:
@@ -326,18 +326,18 @@ def _fill(container: Any, items: list[tuple[Any, Any]]) -> None:
                 container[key] = value
     else:
         for name, value in items:
-            object.__setattr__(container, name, value)  # which those that are frozen take, too
+            object.__setattr__(container, name, value)  # frozen dataclasses accept this too
 
 
 def tuple_like(like: tuple[Any, ...], values: list[Any], convert: Callable[[Any], Any]) -> tuple[Any, ...]:
-    """A tuple of the class of another, with other values."""
+    """A tuple of the same class as `like`, with other values."""
     kind = type(like)
     if kind is tuple:
         return tuple(values)
-    if not hasattr(kind, "_fields"):  # those of torch.return_types, and others without names
+    if not hasattr(kind, "_fields"):  # torch.return_types, and other tuples without field names
         return kind(values)
-    made = tuple.__new__(kind, values)  # the class's own __new__ would do its work a second time
-    for name, value in getattr(like, "__dict__", {}).items():  # SciPy's have attributes that are no items
+    made = tuple.__new__(kind, values)  # the class's own __new__ would repeat its work
+    for name, value in getattr(like, "__dict__", {}).items():  # SciPy's tuples have attributes that are not items
         made.__dict__[name] = convert(value)
     return made
 
@@ -348,7 +348,7 @@ def _same(one: Iterable[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
 
 
 def _tensor(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> Any:
-    """The result for an array: a tensor if torch has its dtype."""
+    """The result for an array: a tensor if torch supports its dtype."""
     if isinstance(array, np.ma.MaskedArray):
         return array
     for known, tensor in shared:
@@ -375,9 +375,9 @@ def _geometry(array: Any) -> tuple[Any, ...]:
 
 
 def _over(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
-    """The tensor of an argument, or a view of it, for an array in its memory; None for other memory and other views.
+    """An argument's tensor, or a view of it, for an array in its memory; None for other memory or other views.
 
-    `known` is the argument's array. A function can have changed its shape, strides or dtype.
+    `known` is the argument's array. The function may have changed its shape, strides or dtype.
     """
     plain = _unwatched(tensor)
     if array is known and _geometry(array) == _geometry(to_numpy(tensor.detach())):
@@ -394,7 +394,7 @@ def _over(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
     except TypeError:
         return None
     if dtype != plain.dtype:
-        try:  # a view of the same memory whose elements are of the other dtype
+        try:  # a view of the same memory with the array's dtype
             plain = torch.view_as_real(plain) if dtype == plain.dtype.to_real() else plain.view(dtype)
         except RuntimeError:
             return None
@@ -409,19 +409,19 @@ class _Call:
 
     def __init__(self, function: Callable[..., Any], options: Options):
         self.function, self.options = function, options
-        self.shared: dict[int, tuple[Any, Tensor]] = {}  # tensors whose memory is shared, by their arrays
-        self.copied: dict[int, tuple[Any, Tensor, Any]] = {}  # and those whose memory was copied, with its geometry
-        self.arrays: dict[int, Any] = {}  # by their tensors
-        # Containers, their items, what they became, and the items of that.
+        self.shared: dict[int, tuple[Any, Tensor]] = {}  # arrays that share memory, and their tensors, by id
+        self.copied: dict[int, tuple[Any, Tensor, Any]] = {}  # copies, their tensors and geometry
+        self.arrays: dict[int, Any] = {}  # by the tensor's id
+        # Each container, its items, the converted container, and its items.
         self.rebuilt: list[tuple[Any, list[tuple[Any, Any]], Any, list[tuple[Any, Any]]]] = []
-        self.unshared: list[tuple[Any, Tensor]] | None = None  # arrays that can be written to, and copies of them
-        self.places: list[tuple[int, int]] = []  # where the memory begins that is shared, and its key in `shared`
+        self.unshared: list[tuple[Any, Tensor]] | None = None  # writable arrays, and tensors that copy them
+        self.places: list[tuple[int, int]] = []  # the start of each shared storage, and its key in `shared`
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.device: torch.device | None = None  # the device of the results
-        self.trail: list[Any] = []  # where in the arguments we are
+        self.trail: list[Any] = []  # the path to the current argument or item
 
     def argument(self, one: Any) -> Any:
-        """The value that the function gets."""
+        """The value that the function receives."""
         if type(one) in _PLAIN:
             return one
         if isinstance(one, Tensor):
@@ -459,7 +459,7 @@ class _Call:
             self.device = tensor.device
         if options.may_copy and (tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg()):
             array = to_numpy(plain, force=True)
-            array.flags.writeable = False  # what is written to a copy would be lost
+            array.flags.writeable = False  # writes to a copy would be lost
             self.copied[id(array)] = (array, tensor, _geometry(array))
         else:
             array = to_numpy(plain)
@@ -468,7 +468,7 @@ class _Call:
         return array
 
     def mapped(self, container: Any, convert: Callable[[Any], Any], plain: frozenset[type]) -> Any:
-        """A container of the converted items: the same one if `convert` changes none of them."""
+        """A container of the converted items: `container` itself if `convert` changes none of them."""
         if id(container) in self.memo:
             return self.memo[id(container)][1]
         items = list(_items(container))
@@ -476,7 +476,7 @@ class _Call:
             return container
         fixed = isinstance(container, tuple)
         made = container if fixed else copy.copy(container)
-        if not fixed:  # one that contains itself finds it here
+        if not fixed:  # a container that contains itself finds it here
             self.memo[id(container)] = (container, made)
         new = []
         for key, value in items:
@@ -494,13 +494,13 @@ class _Call:
         return made
 
     def write_back(self) -> None:
-        """Repeat in the caller's lists, dicts and dataclasses what the function has exchanged in ours."""
+        """Apply the function's changes to our lists, dicts and dataclasses to the caller's."""
         rebuilt, self.rebuilt = self.rebuilt, []
         self.memo = {id(made): (made, container) for container, _, made, _ in rebuilt}
         for container, items, made, new in rebuilt:
             now = list(_items(made))
             if not _same(now, new):
-                # What the function has left as it was stays the caller's own: a Parameter, an array, a graph.
+                # Items that the function has not replaced stay the caller's own: a Parameter, an array, a graph.
                 before = {id(value): own for (_, own), (_, value) in zip(items, new, strict=True)}
                 _fill(
                     container,
@@ -515,7 +515,7 @@ class _Call:
                 del ours[name]
 
     def near(self, array: Any) -> list[tuple[Any, Tensor]]:
-        """The arguments in whose memory an array may lie."""
+        """The arguments whose memory may contain an array."""
         direct = [self.shared[key] for key in (id(array), id(array.base)) if key in self.shared]
         if direct or array.base is None or not self.shared:
             return direct
@@ -555,7 +555,7 @@ def _parameters(function: Callable[..., Any]) -> dict[int, str]:
     """The names of positional parameters; empty if the function has no signature."""
     try:
         found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # which some compiled functions raise
+    except (TypeError, ValueError):  # from some compiled functions
         return {}
     return {i: one.name for i, one in enumerate(found) if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)}
 
@@ -576,11 +576,11 @@ def _call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """The long way of `_function`."""
+    """The slow path of `_function`."""
     tensors = list(tensors_in((args, kwargs), set()))
     if _is_torch_function_mode_enabled() or has_torch_function(tensors):
-        # Classes and modes that intercept functions of torch intercept this one. They call it again, and are then
-        # inactive.
+        # Classes and modes that intercept torch functions also intercept this one. They call it again, and are inactive
+        # during that call.
         return handle_torch_function(wrapper, tensors, *args, **kwargs)
     if options.vjp is not None and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         from interop.array_gradients import differentiated
@@ -603,13 +603,13 @@ def _call(
     def finish() -> None:
         if options.mutates_args:
             _count_writes(function, options.mutates_args, args, kwargs)
-        call.memo = {}  # a container that is the same before the function may hold arrays after it
+        call.memo = {}  # a container that needed no conversion may now hold arrays
         if call.rebuilt:
             call.write_back()
 
     try:
         result = function(*given, **named)
-    except BaseException as error:  # which it may raise after it has changed something
+    except BaseException as error:  # the function may have changed something first
         try:
             finish()
         except Exception as lost:
@@ -654,7 +654,7 @@ def _count_writes(
 
 
 def _callback(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
-    """A function of tensors, for callers with arrays."""
+    """A function of tensors, wrapped for callers that pass arrays."""
 
     @functools.wraps(function)
     def callback(*args: Any, **kwargs: Any) -> Any:
@@ -668,7 +668,7 @@ def _callback(function: Callable[..., Any], options: Options) -> Callable[..., A
         finally:
             for (array, tensor), old in zip(call.unshared, before, strict=True):
                 new = to_numpy(tensor.detach(), force=True)
-                changed = new != old  # alone: other arrays over the same memory may have been written to as well
+                changed = new != old  # only these: writes to other arrays over the same memory must stay
                 array[changed] = new[changed]
         back = _Call(function, options)
         back.trail = ["the result"]
@@ -682,7 +682,7 @@ def _callback(function: Callable[..., Any], options: Options) -> Callable[..., A
 
 
 class _Called:
-    """Stands for a callable object, such as a torch.nn.Module: called with arrays, and otherwise the object."""
+    """A proxy for a callable object, such as a torch.nn.Module. Calls take arrays; all else goes to the object."""
 
     __slots__ = ("__wrapped__", "_of_arrays")
 
@@ -708,18 +708,18 @@ class _Called:
 
 
 class StandIn:
-    """Stands for a module, a class or an object whose functions know only NumPy: see `with_arrays`."""
+    """A stand-in for a module, a class or an object whose functions take only arrays: see `with_arrays`."""
 
     __wrapped__: Any
     _interop_options: Options
-    _interop_known: dict[str, Any]  # what was made of attributes
+    _interop_known: dict[str, Any]  # wrapped attributes, by name
 
     def __init__(self, wrapped: Any, options: Options):
         self.__dict__.update(__wrapped__=wrapped, _interop_options=options, _interop_known={})
 
     def _interop_result(self, one: Any) -> Any:
         wrapped = self.__wrapped__
-        if one is wrapped:  # as methods return that can be chained
+        if one is wrapped:  # from methods that can be chained
             return self
         of_class = wrapped if isinstance(wrapped, type) else type(wrapped)
         if type(one) is of_class and not _is_container(one):
@@ -737,7 +737,7 @@ class StandIn:
         if not (callable(value) or isinstance(value, types.ModuleType)):
             result = _Call(getattr, self._interop_options).result(value)
             if result is not value and isinstance(value, (list, dict)):
-                return StandIn(value, self._interop_options)  # so that what is written to it stays
+                return StandIn(value, self._interop_options)  # so that writes reach the original
             return self._interop_result(result)
         known = self._interop_known.get(name)
         if known is None or known[0] != value:
@@ -746,7 +746,7 @@ class StandIn:
 
     def _interop_made(self, value: Any) -> Any:
         if isinstance(value, type) and issubclass(value, BaseException):
-            return value  # `except` takes nothing else
+            return value  # `except` needs the class itself
         if not inspect.isroutine(value):
             return StandIn(value, self._interop_options)
         call = _function(value, self._interop_options)
@@ -822,7 +822,7 @@ for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
 
 
 def _keep_from_compiler(function: Callable[..., Any], name: str) -> None:
-    """torch.compile breaks the graph where it meets this function, and says why."""
+    """Make torch.compile break the graph at this function, and say why."""
     function._torchdynamo_disable = True  # type: ignore[attr-defined]
     function._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
         f"interop.with_arrays: {name} works on NumPy arrays, which are not part of a graph; with op='namespace::name' "
@@ -831,16 +831,16 @@ def _keep_from_compiler(function: Callable[..., Any], name: str) -> None:
 
 
 def _skip_frames(function: Callable[..., Any]) -> None:
-    """Let torch.compile skip these frames and all below, because it would replace NumPy's functions by torch's."""
+    """Make torch.compile skip these frames and all below, because it would replace NumPy's functions with torch's."""
     try:
         from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 
         set_code_exec_strategy(function.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
     except (ImportError, AttributeError, TypeError):
-        return  # another release: it then breaks the graph more often, with the same results
+        return  # a release of torch that breaks the graph more often, with the same results
 
 
-_skip_frames(_function(len, Options()))  # the code of all wrappers
+_skip_frames(_function(len, Options()))  # all wrappers share its code
 for _name, _method in vars(StandIn).items():
     if isinstance(_method, types.FunctionType):
         _keep_from_compiler(_method, f"{_name} of a stand-in")

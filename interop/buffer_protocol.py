@@ -1,4 +1,4 @@
-"""The buffer protocol on torch.Tensor itself, as a setting of the process.
+"""The buffer protocol on torch.Tensor itself, as a process-wide setting.
 
 The numbers of a `Setting` are those of `Protocol` in csrc/bridges/converters.h.
 """
@@ -16,26 +16,26 @@ def enable_buffer_protocol(*, count_writes: str = "found") -> Setting:
     code. The setting holds for the whole process, until `disable_buffer_protocol`; in
     ``with enable_buffer_protocol():`` it holds until the end of the block.
 
-    The tensors that can be exported are those that `as_memoryview` takes, and ownership is the same. A tensor whose
-    memory a memoryview or an array shares can no longer be resized, as after ``tensor.numpy()``.
+    The setting exports the tensors that `as_memoryview` takes, with the same ownership. A tensor whose memory a
+    memoryview or an array shares can no longer be resized, as after ``tensor.numpy()``.
 
     A tensor that requires grad raises outside of ``torch.no_grad()``, because gradients would be wrong or missing. Only
-    ``bytes(tensor)`` reads it. A class that overrides ``__array__``, ``__array_interface__``, ``__array_struct__``,
+    ``bytes(tensor)`` can read it. A class that overrides ``__array__``, ``__array_interface__``, ``__array_struct__``,
     ``numpy`` or ``__torch_function__`` raises too, and so does every tensor while a TorchFunctionMode is active. NumPy
-    then calls ``tensor.__array__()``, which such a class or mode sees.
+    then calls ``tensor.__array__()``, which the class or mode intercepts.
 
-    ``bytearray(tensor)`` of a tensor with one integer makes that many zeros, because Python reads it as a length and
-    requests no buffer. Write ``bytearray(memoryview(tensor))``.
+    ``bytearray(tensor)`` of a tensor with one integer makes that many zeros, because Python takes the integer for a
+    length and requests no buffer. Write ``bytearray(memoryview(tensor))``.
 
     Parameters
     ----------
     count_writes : {"found", "asked"}
-        When to increment the tensor's version, by which backward finds out that saved values have changed. "found":
-        when an export ends, if the elements have changed since it began. Reading alone does not increment it. A write
-        goes unnoticed if backward runs before the export ends, if the tensor was saved after the export began, if the
+        When to increment the tensor's version, which tells backward that saved values have changed. "found": when an
+        export ends, if the elements have changed since it began. Reading alone does not increment it. A write goes
+        unnoticed if backward runs before the export ends, if the tensor was saved after the export began, if the
         elements have more than 1 MiB, or if it comes through ``numpy.ndarray(buffer=tensor)``, which ends the export at
         once. If the tensor has views or was saved for backward, the check reads the elements twice; otherwise it reads
-        nothing. "asked": when a writable export begins, whether or not anybody writes.
+        nothing. "asked": when a writable export begins, whether or not the consumer writes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Shared by the commands of ``python -m interop``: errors of one line, and an argument parser that raises them."""
+"""Shared by the commands of ``python -m interop``: one-line errors, and an argument parser that raises them."""
 
 import argparse
 import errno
@@ -12,7 +12,7 @@ from interop.errors import Error
 
 USAGE = 2
 FAILED = 1
-INTERRUPTED = 128 + signal.SIGINT  # a shell reports a process that a signal ended so
+INTERRUPTED = 128 + signal.SIGINT  # as a shell reports a process that a signal ended
 UNREAD = 128 + signal.SIGPIPE
 UNAVAILABLE = 77  # the status of a skipped test in automake and Meson
 
@@ -31,7 +31,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class CommandError(Error):
-    """Ends a command with a message of one line and an exit status: FAILED, or USAGE if the input is wrong."""
+    """Ends a command with a one-line message and an exit status: FAILED, or USAGE if the input is wrong."""
 
     def __init__(self, message: str, status: int = FAILED):
         super().__init__(message)
@@ -61,13 +61,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(command: Callable[[], int]) -> int:
-    """Call `command`, and return its exit status. It is that of a SIGPIPE if nobody reads the output.
+    """Call `command` and return its exit status. If the reader of the output has gone, the status is that of SIGPIPE.
 
-    So `... | head` ends quietly, as with other tools. SIGTERM ends the command in order, as an interrupt does, with all
-    processes that it has started.
+    So `... | head` ends quietly, as with other tools. SIGTERM ends the command in an orderly way, as an interrupt
+    does, together with all processes that it has started.
     """
     signal.signal(signal.SIGTERM, _end)
-    if sys.stdout is None:  # if the process was started without one
+    if sys.stdout is None:  # the process was started without a stdout
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for as long as the process lives
     try:
         try:
@@ -104,12 +104,12 @@ def _end(number: int, _: object) -> NoReturn:
 
 
 def _drop_output() -> None:
-    """At exit Python flushes its buffers, and prints an error if it cannot."""
+    """Discard further output. At exit Python flushes its buffers, and prints an error if it cannot."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def positive_int(text: str) -> int:
-    """The type of an argument that is a count."""
+    """An argparse type for counts."""
     try:
         number = int(text)
     except ValueError:

@@ -109,7 +109,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
         stable = get_stable_dir()
     except FileNotFoundError as error:
         raise CommandError(str(error)) from error
-    # A virtual environment has headers of its own, greenlet's for example, beside those of its Python.
+    # A virtual environment has its own headers, such as greenlet's, beside those of its Python.
     python = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
     values = {
         "version": version,

@@ -1,4 +1,4 @@
-"""C++ declarations as text: `demangle` finds the one for a linker's name, `split_arguments` splits its arguments."""
+"""C++ declarations as text: `demangle` decodes a mangled name, `split_arguments` splits arguments."""
 
 import ctypes
 import functools
@@ -9,7 +9,7 @@ __all__ = ["demangle", "split_arguments"]
 
 @functools.cache
 def _demangler() -> tuple[Any, Any]:
-    library = ctypes.CDLL("libstdc++.so.6")  # which torch needs as well
+    library = ctypes.CDLL("libstdc++.so.6")  # torch needs it too
     function = library.__cxa_demangle
     function.restype = ctypes.c_void_p
     function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
@@ -19,8 +19,10 @@ def _demangler() -> tuple[Any, Any]:
 
 
 def demangle(symbol: str) -> str | None:
-    """The C++ declaration of `symbol`, such as ``"saxpy(float*, float const*, float, long)"``; None for a symbol of
-    C."""
+    """The C++ declaration of `symbol`, such as ``"saxpy(float*, float const*, float, long)"``.
+
+    None for a C symbol.
+    """
     if not symbol.startswith("_Z"):
         return None
     function, free = _demangler()

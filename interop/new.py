@@ -17,7 +17,7 @@ __all__ = ["main", "write_project"]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 MAX_NAME = 200
-"""With it no file name has more than the 255 bytes that file systems accept."""
+"""Keeps every file name within the 255 bytes that file systems accept."""
 
 PLACEHOLDER = "your_project"
 """Placeholder for the project's name in the texts and paths of the templates. It keeps the templates valid files."""
@@ -32,13 +32,13 @@ REQUIRES_PYTHON = '">=3.11"'
 """Placeholder for that CPython in pyproject.toml, which would be invalid with another placeholder."""
 
 VECTORCALL = (3, 12)
-"""The first CPython whose Limited API has vectorcall. Calls of a module for an older one cost more."""
+"""The first CPython whose Limited API has vectorcall. Calls to a module for an older one cost more."""
 
 FREE_THREADED = "# cython: freethreading_compatible=True\n"
-"""The line for a source of Cython whose module needs no GIL."""
+"""The line for a Cython source whose module needs no GIL."""
 
 RENAMED = {"gitignore": ".gitignore"}
-"""Files whose real names would have a meaning in the folder of the templates."""
+"""Files whose real names would take effect in the folder of the templates."""
 
 _CYTHONS = "cdef cpdef cimport ctypedef include nogil libc libcpp cpython openmp ATen c10"
 _PACKAGES = (
@@ -58,7 +58,7 @@ TAKEN = {
     **dict.fromkeys(_PACKAGES.split(), "the name of a package, or of one that builds, tests or runs the project"),
     **dict.fromkeys(keyword.kwlist, "a word of Python"),
 }
-"""Names that break a project, and why. For pip, capitals and other dashes make no difference."""
+"""Names that break a project, and why. pip ignores case, and treats dashes, underscores and dots alike."""
 
 
 def main(arguments: list[str]) -> None:
@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> None:
     files = write_project(options.name, Path(), options.cuda, options.cmake, options.free_threaded, options.stable)
     print("\n".join(map(str, files)))
     steps = [f"cd {options.name}", 'pip install --no-build-isolation ".[test]"', "python -m pytest"]
-    if options.cmake:  # which may be missing, unlike the requirements of setuptools
+    if options.cmake:  # these may be missing, unlike the requirements of setuptools
         steps.insert(0, 'pip install "scikit-build-core>=0.10" cmake ninja')
     print("\n  ".join(["\nNext:", *steps]))
 
@@ -113,15 +113,15 @@ def write_project(
     """Write a project into the new folder `name` in `parent`, and return its files, relative to `parent`.
 
     With `cuda` it has a CUDA kernel, with `cmake` CMake builds it, with `free_threaded` its modules declare that they
-    need no GIL, and with `stable` it is for that release of torch and later ones. `CommandError` if the name or the
-    release is not accepted, the folder exists, or it cannot be written.
+    need no GIL, and with `stable` it is for that release of torch and later ones. The function raises `CommandError`
+    if the name or the release is not accepted, the folder exists, or it cannot be written.
     """
     _check_name(name)
     values = {PLACEHOLDER: name, **_versions(stable)}
     folder = parent / name
     if folder.exists() or folder.is_symlink():
         raise CommandError(f"{str(folder)!r} exists already: choose another name, or run this in another folder")
-    # The later ones replace files of the earlier ones.
+    # Later layers replace files of earlier ones.
     layers = ["project", "cmake" if cmake else "setuptools"]
     layers += [layer for layer, wanted in (("cuda", cuda), ("stable", stable)) if wanted]
     texts = {
@@ -142,13 +142,13 @@ def write_project(
             target.write_text(text, encoding="utf-8")
             written.append(target.relative_to(parent))
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)  # leave no half of a project
+        shutil.rmtree(folder, ignore_errors=True)  # leave no partial project
         raise CommandError(f"cannot write {folder}: {error.strerror}") from error
     return written
 
 
 def _versions(stable: str | None) -> dict[str, str]:
-    """The texts for the placeholders of releases."""
+    """The values of the placeholders for releases."""
     if stable is None:
         torch = find_torch()
         return {TORCH: torch.requirement if torch else "torch"}
@@ -190,7 +190,7 @@ def _conflict(name: str) -> str | None:
         return "a name that pip does not accept, because it ends in an underscore"
     if name in TAKEN:
         return TAKEN[name]
-    # For pip these are the same project, and it would replace one by the other.
+    # pip treats these as the same project, and would replace one with the other.
     packages = {_normal(package) for package in _PACKAGES.split()}
     return TAKEN["torch"] if _normal(name) in packages else _installed(name)
 

@@ -1,8 +1,8 @@
 """After ``import interop.numba``, functions that Numba compiles take tensors as arrays.
 
-Without it, and with the buffer protocol enabled, they take tensors as buffers, which have fewer attributes and methods
-in Numba. Such a function returns arrays. A function with explicit signatures, ``@njit("f8(f8[:])")``, takes only
-arrays; `interop.with_arrays` lets it take tensors.
+Without the import, and with the buffer protocol enabled, they take tensors as buffers, which have fewer attributes and
+methods in Numba. Compiled functions return arrays. A function with explicit signatures, ``@njit("f8(f8[:])")``, takes
+only arrays; `interop.with_arrays` lets it take tensors.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ def _typeof(tensor: torch.Tensor, _: Any) -> TensorType:
 
 @unbox(TensorType)
 def _unbox(kind: TensorType, tensor: Any, context: Any) -> NativeValue:
-    """An array made for the call owns the memory, and Numba's own reference owns the array."""
+    """An array that is made for the call keeps the memory alive, and Numba's own reference keeps the array alive."""
     builder, api = context.builder, context.pyapi
     converter = api.unserialize(api.serialize_object(to_numpy))
     array = api.call_function_objargs(converter, [tensor])
@@ -52,4 +52,4 @@ def _unbox(kind: TensorType, tensor: Any, context: Any) -> NativeValue:
 
 @lower_cast(TensorType, types.Array)
 def _cast(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    return value  # they differ in name alone
+    return value  # the types differ only in name

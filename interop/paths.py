@@ -43,23 +43,23 @@ def get_cache_dir() -> Path:
     """The folder of the cache: compiled modules, precompiled headers and NVRTC's kernels.
 
     It is ``$INTEROP_CACHE_DIR``, else ``torch-interop`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. For a user who has no
-    home, or whose home others can write to, it is a folder of this user's beside temporary files.
+    home, or whose home others can write to, it is a per-user folder in the folder for temporary files.
     """
     own = os.environ.get("INTEROP_CACHE_DIR")
     if own:
         return Path(own).absolute()
     # The specification says to ignore a relative path here.
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base) and os.environ.get("HOME") != "":  # Python would turn it into /.cache
+    if not os.path.isabs(base) and os.environ.get("HOME") != "":  # Python would expand ~/.cache to /.cache
         base = os.path.expanduser("~/.cache")
     return Path(base, "torch-interop") if os.path.isabs(base) and _is_private(base) else _temporary()
 
 
 @functools.cache
 def _is_private(base: str) -> bool:
-    """Whether nobody else can replace a folder that is made there. If somebody can, note it.
+    """Whether nobody else can replace a folder that is created there. If others can, note it.
 
-    In containers, homes of other users and of groups are common, and not the user's choice.
+    In containers, homes that belong to other users or groups are common, and not the user's choice.
     """
     for folder in (Path(base), *Path(base).parents):
         try:
@@ -69,9 +69,9 @@ def _is_private(base: str) -> bool:
             note(f"torch-interop keeps compiled modules in {_temporary()}, not in {base}: {error}")
             return False
         except FileNotFoundError:
-            continue  # it will be created, for us alone
+            continue  # it will be created for us alone
         except OSError:
-            break  # its user reports the problem
+            break  # its first use reports the problem
     return True
 
 
@@ -80,9 +80,9 @@ def _temporary() -> Path:
 
 
 def make_cache_dir() -> Path:
-    """The same folder, created if it is missing. It holds code that will run, so nobody else may write to it.
+    """The folder of `get_cache_dir`, created if missing. It holds code that will run, so nobody else may write to it.
 
-    If others can, and that cannot be changed, a `NotPrivateError` says what to do.
+    If others can, and that cannot be changed, the function raises `NotPrivateError`, which says what to do.
     """
     folder = get_cache_dir()
     make_folders(folder)
@@ -100,9 +100,9 @@ def make_cache_dir() -> Path:
 
 
 def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
-    """Revoke the right of others to write to a folder of ours; `NotPrivateError` if that is impossible.
+    """Revoke others' permission to write to a folder of ours; raise `NotPrivateError` if that is impossible.
 
-    With `names`, a folder that holds anything else is not ours alone, and stays unchanged.
+    With `names`, a folder that holds anything else is not ours alone, and its permissions stay unchanged.
     """
     state = os.stat(folder)
     mode = stat.S_IMODE(state.st_mode)

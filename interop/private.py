@@ -1,7 +1,7 @@
-"""Folders and files of code that will run: nobody else may own them, or be able to write to them.
+"""Folders and files of code that will run: no other user may own them or be able to write to them.
 
-The code follows a path by descriptors from the root of the file system, and checks each folder on it. So nobody else
-can replace a folder after its check.
+The functions follow a path by descriptors from the root of the file system, and check each folder on it. So no other
+user can replace a folder after its check.
 """
 
 import contextlib
@@ -42,10 +42,10 @@ class WritableError(NotPrivateError):
 
 @contextlib.contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """A descriptor of a folder that nobody else can write to or replace.
+    """A descriptor of a folder that no other user can write to or replace.
 
-    Links are followed if they are ours or root's. `NotPrivateError` if another user could, OSError if there is no
-    folder.
+    Links are followed if they are ours or root's. Raise `NotPrivateError` if another user could write to the folder or
+    replace it, and OSError if there is no folder.
     """
     rest, at, links = [*reversed(path.absolute().parts)], "/", 0
     folder = os.open(at, os.O_PATH | os.O_CLOEXEC)
@@ -78,8 +78,8 @@ def open_folder(path: Path) -> Iterator[int]:
 def open_file(folder: int, path: Path) -> BufferedReader:
     """The file at `path`, in a folder from `open_folder`, for reading.
 
-    `NotPrivateError` if it belongs to another user, or others can write to it. OSError if there is no file, or it is
-    not a regular file, such as a link.
+    Raise `NotPrivateError` if it belongs to another user or others can write to it, and OSError if there is no file,
+    or it is not a regular file but a link, for example.
     """
     # O_NONBLOCK, because opening a pipe would wait for a writer.
     try:
@@ -99,7 +99,7 @@ def open_file(folder: int, path: Path) -> BufferedReader:
 
 
 def is_damage(error: OSError) -> bool:
-    """Whether something has replaced a file of ours, perhaps by another user.
+    """Whether a file of ours was replaced, perhaps by another user.
 
     Other errors can be temporary, such as those of a remote disk.
     """
@@ -108,7 +108,7 @@ def is_damage(error: OSError) -> bool:
 
 
 def seal(name: str, text: bytes) -> bytes:
-    """A text that begins with a JSON object, with its hash in front, by which `unseal` recognises it.
+    """Put a hash in front of `text`, which begins with a JSON object, so that `unseal` recognises it.
 
     The hash includes the `name` of the text's owner, so that the text is not accepted under another name.
     """
@@ -117,7 +117,7 @@ def seal(name: str, text: bytes) -> bytes:
 
 
 def unseal(name: str, data: bytes) -> bytes | None:
-    """The text that `seal` got under that name; None if `text` is anything else."""
+    """The text that `seal` got under that name; None if `data` is anything else."""
     text = b"{" + data[len(seal("", b"")) :]
     return text if data == seal(name, text) else None
 
@@ -128,16 +128,16 @@ def digest(file: BufferedReader) -> str:
 
 
 def check(path: str, state: os.stat_result) -> None:
-    """Raise `NotPrivateError` if the file or folder of that state is another user's, or others can write to it."""
+    """Raise `NotPrivateError` if the file or folder with this state is another user's, or others can write to it."""
     mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
     risk = f"who could put modules there that would run with your rights, and you are {_user(us)}"
     advice = "name a folder of your own elsewhere in the environment variable INTEROP_CACHE_DIR"
-    # In a container of another user's, in which root has no number, the root of the file system is still root's.
-    # Nothing is known of other folders, because all users without a number there look the same.
+    # In another user's container, which does not map root's id, the root of the file system is still root's. The
+    # owners of other folders are unknown, because all unmapped users look the same there.
     if state.st_uid not in (0, us) and path != "/":
         raise NotPrivateError(f"{path} belongs to {_user(state.st_uid)}, {risk}; {advice}")
     if stat.S_ISLNK(state.st_mode) or (stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
-        return  # in /tmp users can remove only their own files
+        return  # in a sticky folder, such as /tmp, users can remove only their own files
     if mode & 0o002 or (mode & 0o020 and (_has_list(path) or not _is_only_ours(state.st_gid, us))):
         text = f"{path} can be written to by others (its mode is {mode:o}), {risk}; "
         if state.st_uid == us:
@@ -147,9 +147,9 @@ def check(path: str, state: os.stat_result) -> None:
 
 @functools.cache
 def _is_only_ours(group: int, us: int) -> bool:
-    """Whether a group has one user, because many systems make a group for each user.
+    """Whether we are the only user of a group. Many systems make such a group for each user.
 
-    Root's group does not count: a process with a number of its own, as in containers, is often in it.
+    Root's group does not count, because processes with arbitrary user ids, as in containers, are often in it.
     """
     with contextlib.suppress(KeyError):
         name, found = pwd.getpwuid(us).pw_name, grp.getgrgid(group)
@@ -159,7 +159,7 @@ def _is_only_ours(group: int, us: int) -> bool:
 
 
 def _has_list(path: str) -> bool:
-    """Whether there is an access control list; the bits of the group then stand for the list."""
+    """Whether there is an access control list; the group bits then stand for the list."""
     try:
         os.getxattr(path, "system.posix_acl_access")
     except OSError as error:
@@ -168,7 +168,7 @@ def _has_list(path: str) -> bool:
 
 
 def make_folders(path: Path) -> None:
-    """Make a folder and its missing parents, for their owner alone whatever the umask is."""
+    """Make a folder and its missing parents, for their owner only, whatever the umask is."""
     for folder in (*reversed(path.parents), path):
         with contextlib.suppress(FileExistsError):
             if not folder.is_dir():
@@ -185,14 +185,14 @@ def remove(path: Path) -> None:
 
 
 def note(text: str) -> None:
-    """Let `warn` show a note, once in a process."""
+    """Let `warn` show a note, once per process."""
     _notes.setdefault(text, False)
 
 
 def warn() -> None:
     """Show all notes in one warning.
 
-    Call this last, because a warning can be an error, which must not leave anything half done.
+    Call this last, because a filter may turn the warning into an error, which must leave nothing half done.
     """
     texts = [text for text, said in list(_notes.items()) if not said]
     _notes.update(dict.fromkeys(texts, True))
@@ -201,7 +201,7 @@ def warn() -> None:
 
 
 def damaged(path: Path) -> str:
-    """The note for content at `path` that is not used."""
+    """The note for damaged content at `path`."""
     return (
         f"torch-interop has rebuilt {path}: its content was damaged, or changed by something other than torch-interop"
     )

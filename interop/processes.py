@@ -1,8 +1,8 @@
 """Commands that end with this process, however it ends.
 
-A compiler starts other processes. Linux can signal a process at the end of its parent, but only the first process would
-get that signal. A process group of their own would keep Ctrl-C from them. So a shell waits for the end of this process.
-Then it ends all processes with a mark in their environment, which child processes inherit.
+A compiler starts other processes. Linux can signal a process when its parent dies, but only the first process would get
+that signal. A separate process group would not receive Ctrl-C. So a shell waits until this process ends. It then ends
+all processes that have a mark in their environment, which child processes inherit.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ __all__ = ["end_with_parent", "ended_with_us"]
 
 MARK = "INTEROP_PROCESS"
 
-# It reads a line with the signal to send, or an empty line. At the end of the pipe, when nobody can write any more, it
-# sends a second signal, to processes that had not started yet or ignore the first. The first lets them remove their
-# files.
+# The shell reads a line with the signal to send, or an empty line to send none. At the end of the pipe, when this
+# process has ended, it sends two. The first lets the processes remove their files. The second, KILL, is for processes
+# that had not started yet or that ignore the first.
 _WATCH = """
 trap "" HUP INT QUIT TERM
 read -r line && [ -z "$line" ] && exit
@@ -35,12 +35,12 @@ done
 _PR_SET_PDEATHSIG = 1
 
 _ends: set[int] = set()
-"""The ends of the pipes to the shells that only this process has, so that its end closes them."""
+"""The write ends of the pipes to the shells. Only this process has them, so they close when it ends."""
 
 
 @contextlib.contextmanager
 def ended_with_us() -> Iterator[dict[str, str]]:
-    """Variables to add to the environment of commands that must end if this process ends before the context does."""
+    """Yields environment variables for commands that must end if this process ends before the context does."""
     mark = {MARK: secrets.token_hex(16)}
     read, write = os.pipe()
     _ends.add(write)
@@ -54,7 +54,7 @@ def ended_with_us() -> Iterator[dict[str, str]]:
             raise
         _dismiss(shell, write, b"")
     finally:
-        if write in _ends:  # as in no child process
+        if write in _ends:  # not in a child process
             _ends.discard(write)
             os.close(write)
 
@@ -62,7 +62,7 @@ def ended_with_us() -> Iterator[dict[str, str]]:
 def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:
     null = subprocess.DEVNULL
     variables = {"PATH": os.environ.get("PATH", os.defpath)}
-    with contextlib.suppress(OSError):  # without a shell, commands go on as usual
+    with contextlib.suppress(OSError):  # without a shell, commands run as usual
         return subprocess.Popen(
             ["sh", "-c", _WATCH, "sh", mark], stdin=read, stdout=null, stderr=null, cwd="/", env=variables
         )
@@ -70,20 +70,20 @@ def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:
 
 
 def _dismiss(shell: subprocess.Popen[bytes] | None, write: int, last: bytes) -> None:
-    """Let the shell end, after it has sent the signal `last`."""
-    if shell and write in _ends:  # in a child process it is closed, and may be another file's by now
+    """Let the shell end, after it has sent the signal `last`, if any."""
+    if shell and write in _ends:  # in a child process it is closed, and may now be another file
         with contextlib.suppress(OSError):
             os.write(write, last + b"\n")
         shell.wait()
 
 
 def end_with_parent() -> None:
-    """In a forked process: end it with the thread that forked it."""
+    """Make this forked process end with the thread that forked it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _close_ends() -> None:
-    """In a child process: it may live longer than its parent."""
+    """Close the pipes in a child process, which may outlive its parent."""
     while _ends:
         os.close(_ends.pop())
 

@@ -21,26 +21,26 @@ MINIMUM_LIMITED_API = (3, 11)
 """The first release of CPython whose Limited API has buffers, which typed memoryviews need."""
 
 VISIBILITY = "-fvisibility=hidden"
-"""The flag for the compiler. Without it, a module's symbols could clash with those of another module or of torch."""
+"""A compiler flag. Without it, a module's symbols could clash with those of another module or of torch."""
 
 _TORCH, _PYTHON = "INTEROP_STABLE", "INTEROP_LIMITED_API"
 
 
 def export_flag() -> str:
-    """The flag for the linker that hides all symbols of a module but its entry point."""
+    """The linker flag that hides all symbols of a module but its entry point."""
     return f"-Wl,--version-script={os.path.join(get_stable_dir(), 'include', 'interop', 'exports.map')}"
 
 
 @dataclass(frozen=True)
 class StableABI:
-    """The oldest torch that a module runs with, and the oldest CPython: without the latter, only the build's."""
+    """The oldest torch and the oldest CPython that a module runs with; without the latter, only the build's CPython."""
 
     torch: str  # such as "2.11"
     python: str | None = None  # such as "cp312"
 
     @property
     def macros(self) -> list[tuple[str, str | None]]:
-        """Macros for the compiler. With torch's macros, functions that are promised later or not at all are errors."""
+        """Macros for the compiler. With torch's, functions that are stable only later or not at all do not compile."""
         major, minor = map(int, self.torch.split("."))
         found: list[tuple[str, str | None]] = [
             ("TORCH_TARGET_VERSION", f"0x{major:02x}{minor:02x}{0:012x}"),
@@ -62,9 +62,9 @@ class StableABI:
 
 
 def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | None:
-    """The ABI that these arguments of `interop.build.Extension` ask for; None without `stable`.
+    """The ABI that these arguments of `interop.build.Extension` request; None without `stable`.
 
-    ValueError if an argument is wrong, or cannot be built here.
+    Raise ValueError if an argument is wrong, or the module cannot be built here.
     """
     if stable is None:
         if py_limited_api:
@@ -105,7 +105,7 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
 
 
 def of_macros(macros: Iterable[tuple[str, str | None]]) -> StableABI | None:
-    """The ABI that an extension with these macros is compiled for; None if it is not a stable one."""
+    """The ABI that an extension with these macros is compiled for; None if it is not a stable module."""
     values = {name: (value or "").strip('"') for name, value in macros}
     return StableABI(values[_TORCH], values.get(_PYTHON)) if _TORCH in values else None
 

@@ -22,9 +22,9 @@ def check_dynamic_shapes(
 ) -> None:
     """Check that torch compiles an operator once for tensors of any size, forward and backward, with the same results.
 
-    The check compiles `function` by ``torch.compile(fullgraph=True, dynamic=True)`` and calls it for each size. If the
-    results require a gradient, the check compares the gradients of the arguments too. It resets the state of torch's
-    compiler.
+    The check compiles `function` with ``torch.compile(fullgraph=True, dynamic=True)`` and calls it for each size. If
+    the results require a gradient, the check compares the gradients of the arguments too. It resets the state of
+    torch's compiler.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check_dynamic_shapes(
     TypeError, ValueError
         If there are fewer than two sizes, or `make_arguments` returns no tuple or list.
     AssertionError
-        If torch compiles it a second time, with torch's reason; or if a result or gradient differs from that without
+        If torch recompiles `function`, with torch's reason; or if a result or gradient differs from that without
         ``torch.compile``, by `torch.testing.assert_close`.
     """
     sizes = tuple(sizes)
@@ -59,7 +59,7 @@ def check_dynamic_shapes(
         return function(*arguments)
 
     torch._dynamo.reset()
-    # Two sizes that happen to be equal are not one symbol.
+    # Sizes that happen to be equal must not share a symbol.
     different = torch.fx.experimental._config.patch(use_duck_shape=False)  # type: ignore[attr-defined]
     backend = aot_autograd(fw_compiler=counting("forward"), bw_compiler=counting("backward"))
     dynamic = torch.compile(called, fullgraph=True, dynamic=True, backend=backend)
@@ -90,7 +90,7 @@ def _results_and_gradients(function: Callable[..., Any], arguments: Sequence[Any
     outputs = [one for one in tree_leaves(results) if isinstance(one, torch.Tensor) and one.requires_grad]
     if not inputs or not outputs:
         return [results]
-    # A different gradient for each element, so that a mix-up of elements shows.
+    # A different gradient for each element, so that the check detects mixed-up elements.
     weights = [torch.linspace(1, 2, one.numel(), device=one.device).reshape(one.shape).to(one.dtype) for one in outputs]
     return [results, torch.autograd.grad(outputs, inputs, weights, allow_unused=True, materialize_grads=True)]
 

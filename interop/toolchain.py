@@ -29,7 +29,7 @@ MINIMUM_TORCH = (2, 10)
 """The first release whose THPVariable has a plain at::Tensor."""
 
 MINIMUM_STABLE = (2, 11)
-"""The first release whose C shim has what the stable backend needs."""
+"""The first release whose C shim has all that the stable backend needs."""
 
 CXX_STANDARD = 20
 
@@ -68,7 +68,7 @@ class Torch:
 
     @property
     def uses_openmp(self) -> bool:
-        """Whether its loops run on OpenMP's threads, by the macro that ATen/Parallel.h tests."""
+        """Whether its loops run on OpenMP threads, according to the macro that ATen/Parallel.h tests."""
         try:
             config = (self.folder / "include" / "ATen" / "Config.h").read_text()
         except OSError:
@@ -96,7 +96,7 @@ def find_torch() -> Torch | None:
 
 
 def compiler() -> list[str]:
-    """The command of the C++ compiler for builds, the same as for torch's: CXX, or c++."""
+    """The C++ compiler's command for builds, as for torch's: CXX, or c++."""
     return shlex.split(os.environ.get("CXX", "")) or ["c++"]
 
 
@@ -115,18 +115,18 @@ def _predefined_macros(*command: str) -> dict[str, str] | None:
 
 
 def is_gcc() -> bool:
-    """Whether the compiler is g++ itself. clang claims to be g++ too."""
+    """Whether the compiler is g++ itself. clang defines the macros of g++ too."""
     macros = predefined_macros() or {}  # a build reports what is wrong with the compiler
     return "__GNUC__" in macros and "__clang__" not in macros
 
 
 def openmp_flags() -> tuple[str, ...]:
-    """The flag with which Cython's prange and C++'s at::parallel_for() use several threads. Without it they are serial.
+    """The flag that lets Cython's prange and C++'s at::parallel_for() use several threads. Without it they are serial.
 
-    Pass it to the compiler, not to the linker. A module that is linked with it requests a libgomp by name, and may load
-    the system's, with threads and settings of its own. Without it, the functions that the compiled code calls come from
-    the libgomp that torch is linked to. clang would use another library, so it does not get the flag. A torch whose
-    threads are not OpenMP's does not get it either.
+    Pass it to the compiler, not to the linker. A module that is linked with it requests a libgomp by name, and may
+    load the system's, with its own threads and settings. In a module linked without it, the functions that the
+    compiled code calls come from the libgomp that torch is linked to. clang would use another library, so it does not
+    get the flag. A torch that does not use OpenMP threads does not get it either.
     """
     torch = find_torch()
     if torch is None or not torch.uses_openmp:

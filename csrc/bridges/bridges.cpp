@@ -1,4 +1,4 @@
-// The one Bridges there is: see interop/bridges.h.
+// The only implementation of Bridges: see interop/bridges.h.
 #include "interop/bridges.h"
 
 #include "converters.h"

@@ -1,5 +1,5 @@
-// Tensors and the buffer protocol (PEP 3118, and the chapter "Buffer Protocol" of the Python/C API): tensors over the
-// memory of exporters, TensorBuffer, which exports that of a tensor, and torch.Tensor as an exporter.
+// Tensors and the buffer protocol (PEP 3118, and the chapter "Buffer Protocol" of the Python/C API): tensors over
+// exporters' memory, TensorBuffer, which exports a tensor's memory, and torch.Tensor as an exporter.
 #include <Python.h>
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -39,8 +39,8 @@ namespace interop::bridges {
 
 namespace {
 
-// Holds an exported buffer for as long as a storage needs it: a bytearray cannot be resized, nor a mmap closed.
-// Filled in where it stays, because an exporter may let `shape` and `strides` point into the view itself.
+// Holds an export for as long as a storage needs the memory. Until then a bytearray cannot be resized, nor an mmap
+// closed. The view is filled in place, because an exporter may point `shape` and `strides` into the view itself.
 struct Buffer {
   static constexpr const char* type_name = "interop._bridges.Buffer";
   static constexpr const char* doc = "Holds the buffer of an object for a tensor that shares it.";
@@ -48,7 +48,7 @@ struct Buffer {
   Py_buffer view;
 
   ~Buffer() {
-    PyBuffer_Release(&view);  // once for each PyObject_GetBuffer(); does nothing where `obj` is null
+    PyBuffer_Release(&view);  // once for each PyObject_GetBuffer(); has no effect if `obj` is null
   }
 };
 
@@ -56,11 +56,11 @@ constexpr Subject subject{"obj", "copy it with bytearray(obj) and give dtype= an
 
 using Sizes = c10::SmallVector<int64_t, 8>;
 
-// What an exporter says, if it is possible at all: sizes and strides in bytes.
+// An exporter's sizes, and its strides in bytes, after validation.
 struct Axes {
   Sizes sizes;
   Sizes strides;
-  bool contiguous = true;  // in C's order
+  bool contiguous = true;  // in C order
 };
 
 Axes axes_of(const Py_buffer& view) {
@@ -81,7 +81,7 @@ Axes axes_of(const Py_buffer& view) {
   for (int d = 0; d < view.ndim; ++d) {
     const int64_t size = view.shape ? view.shape[d] : view.len / view.itemsize;
     TORCH_CHECK_VALUE(size >= 0, "argument 'obj' must have sizes >= 0, got ", size, " on axis ", d);
-    // Py_buffer.suboffsets: from 0 on, what lies along the axis are pointers.
+    // Py_buffer.suboffsets: a value >= 0 means that the axis leads through pointers.
     TORCH_CHECK_VALUE(
         !view.suboffsets || view.suboffsets[d] < 0,
         "argument 'obj' must have its elements in one piece, got a buffer whose axis ", d, " leads through pointers; ",
@@ -90,12 +90,12 @@ Axes axes_of(const Py_buffer& view) {
     overflows |= __builtin_mul_overflow(bytes, size, &bytes);
     empty |= size == 0;
   }
-  // Py_buffer.len: product(shape) * itemsize, also where there are gaps between the elements.
+  // Py_buffer.len: product(shape) * itemsize, even if there are gaps between the elements.
   TORCH_CHECK_VALUE(
       (empty && view.len == 0) || (!empty && !overflows && bytes == view.len),
       "argument 'obj' must have the length of its shape, got a buffer of ", view.len, " bytes with shape ",
       at::IntArrayRef(axes.sizes), " and item size ", view.itemsize);
-  // Py_buffer.strides: null where the elements are C-contiguous.
+  // Py_buffer.strides: null if the elements are C-contiguous.
   axes.strides.resize(view.ndim);
   int64_t step = view.itemsize;
   for (int d = view.ndim - 1; d >= 0; --d) {
@@ -106,7 +106,7 @@ Axes axes_of(const Py_buffer& view) {
   return axes;
 }
 
-// The shape for a contiguous piece of memory of `bytes` bytes: what was asked for, with its -1 filled in.
+// The shape for `bytes` bytes of contiguous memory: the requested one, with its -1 resolved.
 Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
   const int64_t room = bytes / dtype.size;
   if (!wanted.has_shape) {
@@ -163,7 +163,7 @@ const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const 
   return *format.dtype;
 }
 
-// The hold of the tensor's memory that `view` shows, if it shows one's, also by way of a memoryview; else null.
+// The hold on a tensor's memory if `view` exports it, directly or through a memoryview; otherwise null.
 const Hold* hold_behind(const Py_buffer& view) noexcept;
 
 at::Tensor share(
@@ -171,7 +171,7 @@ at::Tensor share(
   const bool read_only = view.readonly;
   void* data = first_element(subject, view.buf, static_cast<uint64_t>(offset), dtype, layout);
   if (const Hold* hold = hold_behind(view)) {
-    // Shared again, without one more owner for each time around.
+    // Reuses the hold, so that round trips do not nest owners.
     return tensor_over(hold->again().into_data_ptr(data, c10::kCPU, read_only), layout, dtype);
   }
   return tensor_over(
@@ -179,7 +179,7 @@ at::Tensor share(
 }
 
 at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& wanted) {
-  const char* text = view.format ? view.format : "B";  // Py_buffer.format: null stands for unsigned bytes
+  const char* text = view.format ? view.format : "B";  // Py_buffer.format: null means unsigned bytes
   const Format format = read_format(view.format);
   const Dtype& dtype = wanted_dtype(wanted, format, text);
   Axes axes = axes_of(view);
@@ -189,10 +189,10 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
   const bool has_elements = format.dtype && format.dtype->size == dtype.size;
   const bool whole = wanted.offset == 0 && !wanted.has_shape && (has_elements || dtype.size == view.itemsize);
   if (whole) {
-    if (has_elements) {  // the elements of a subarray are further axes
+    if (has_elements) {  // a subarray adds axes
       int64_t step = view.itemsize;
       for (const int64_t size : format.sizes) {
-        step /= size;  // not 0: then the item size would be 0
+        step /= size;  // size is not 0, or the item size would be 0
         axes.sizes.push_back(size);
         axes.strides.push_back(step);
       }
@@ -221,14 +221,14 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
         PyExc_TypeError, "argument 'obj' must support the buffer protocol, got %.200s; try %s first",
         Py_TYPE(exporter)->tp_name, is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
   }
-  // The class of masked arrays is made by Python code. Those of most exporters are not, and need not be asked about.
+  // The class of masked arrays is a heap type. The types of most exporters are static and skip this check.
   if (PyType_HasFeature(Py_TYPE(exporter), Py_TPFLAGS_HEAPTYPE)) {
     check_unmasked(exporter, "obj");
   }
   OwnedRef owner = Owner<Buffer>::make();
   Py_buffer& view = Owner<Buffer>::of(owner).view;
   if (PyObject_GetBuffer(exporter, &view, PyBUF_FULL_RO) < 0) {
-    view.obj = nullptr;  // which an exporter has to do, and some forget
+    view.obj = nullptr;  // exporters must do this, and some forget
     throw PythonError();
   }
   const bool read_only = view.readonly;
@@ -240,20 +240,20 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
 
 namespace {
 
-// What was found when memory was shown, to know later whether somebody has written to it.
+// The state of memory at the start of an export, to detect writes at its end.
 struct Watched {
   bool watches = false;
   uint32_t version = 0;
   uint64_t digest = 0;
 };
 
-// The tensor as it was when this was made: a later t_(), set_() or resize_() of the tensor does not show. It refers to
-// no Python object but those that own memory, so a tensor may hold its own buffer without making a cycle.
+// The tensor at the time of construction: later calls of t_(), set_() or resize_() have no effect here. References no
+// Python objects except owners of memory, so a tensor may hold its own buffer without a reference cycle.
 struct TensorBuffer {
   PyObject_VAR_HEAD
   Hold hold;
-  c10::VariableVersion version;  // disabled where nothing is to be counted
-  Watched watched;               // in a buffer that was made for one export of a tensor
+  c10::VariableVersion version;  // disabled if writes do not count
+  Watched watched;               // for a buffer made for one export of a tensor
   void* data;
   const Dtype* dtype;
   Py_ssize_t nbytes;
@@ -262,7 +262,7 @@ struct TensorBuffer {
   bool c_contiguous;
   bool of_tensor;  // made for one export
 
-  // Behind the struct.
+  // Stored after the struct.
   Py_ssize_t* shape() noexcept {
     return reinterpret_cast<Py_ssize_t*>(this + 1);
   }
@@ -270,7 +270,7 @@ struct TensorBuffer {
     return shape() + ndim;
   }
 
-  // Autograd finds out that values which it has saved may have changed. Inference tensors have no version.
+  // Lets autograd detect that saved values may have changed. Inference tensors have no version.
   void written() {
     if (version.enabled()) {
       version.bump();
@@ -289,7 +289,7 @@ uint64_t mix(uint64_t digest, const char* from, size_t bytes) noexcept {
   return digest;
 }
 
-// A digest of all elements from `axis` on, and of nothing between them.
+// A digest of the elements from `axis` on, without the gaps between them.
 uint64_t digest_of(TensorBuffer* buffer, const char* from, int axis = 0, uint64_t digest = 0) noexcept {
   if (buffer->c_contiguous) {
     return mix(digest, from, static_cast<size_t>(buffer->nbytes));
@@ -305,21 +305,21 @@ uint64_t digest_of(TensorBuffer* buffer, const char* from, int axis = 0, uint64_
 
 bool has_changed(TensorBuffer* buffer) noexcept {
   const Watched& watched = buffer->watched;
-  // If the version has, torch has written, and has counted that.
+  // If the version has changed, torch wrote and incremented it itself.
   return watched.watches && watched.version == buffer->version.current_version() &&
          watched.digest != digest_of(buffer, static_cast<const char*>(buffer->data));
 }
 
 static_assert(sizeof(TensorBuffer) % alignof(Py_ssize_t) == 0 && sizeof(Py_ssize_t) == sizeof(int64_t));
 
-alignas(std::max_align_t) char nothing[1];  // where empty tensors without memory begin
+alignas(std::max_align_t) char nothing[1];  // the address of empty tensors without memory
 
 TensorBuffer* cast(PyObject* self) noexcept {
   return reinterpret_cast<TensorBuffer*>(self);
 }
 
-// The last one that died, with room for `kept_dim` dimensions: most live for one call. With the GIL; a Python without
-// one has memory of its own for each thread, which is as fast.
+// A free list of one buffer with room for `kept_dim` dimensions, because most buffers live for one call. The GIL
+// guards it. A free-threaded Python has per-thread allocators, which are as fast.
 constexpr int kept_dim = 4;
 TensorBuffer* kept = nullptr;
 
@@ -345,7 +345,7 @@ void dealloc(PyObject* self) noexcept {
   }
 }
 
-// Whether the elements lie one after the other, the first axis varying fastest.
+// Whether the elements are dense, with the first axis varying fastest.
 bool is_f_contiguous(TensorBuffer* buffer) noexcept {
   Py_ssize_t step = buffer->dtype->size;
   for (int d = 0; d < buffer->ndim && buffer->nbytes != 0; ++d) {
@@ -357,7 +357,7 @@ bool is_f_contiguous(TensorBuffer* buffer) noexcept {
   return true;
 }
 
-// Gives the buffer the strides of a contiguous one, the axis `first` varying fastest, and then those that follow it.
+// Sets the strides of a contiguous buffer. Axis `first` varies fastest, and `next` (1 or -1) leads to the next axis.
 void set_contiguous(TensorBuffer* buffer, int first, int next) noexcept {
   Py_ssize_t step = buffer->dtype->size;
   for (int d = first; 0 <= d && d < buffer->ndim; d += next) {
@@ -366,7 +366,7 @@ void set_contiguous(TensorBuffer* buffer, int first, int next) noexcept {
   }
 }
 
-// PyObject_GetBuffer: an exporter that cannot do what was asked for "MUST raise BufferError, set view->obj to NULL and
+// PyObject_GetBuffer: an exporter that cannot meet the request "MUST raise BufferError, set view->obj to NULL and
 // return -1".
 int refuse(Py_buffer* view, const char* message) noexcept {
   PyErr_SetString(PyExc_BufferError, message);
@@ -391,7 +391,7 @@ PyObject* make(PyTypeObject*, PyObject* arguments, PyObject* keywords) {
   return guarded([&] { return reinterpret_cast<PyObject*>(buffer_of(tensor_of(tensor), access(read_only), false)); });
 }
 
-// What a memoryview of it says.
+// Reads a memoryview's attribute.
 PyObject* described(PyObject* self, void* name) {
   const OwnedRef view(PyMemoryView_FromObject(self));
   return view ? PyObject_GetAttrString(view.get(), static_cast<const char*>(name)) : nullptr;
@@ -447,12 +447,12 @@ const Hold* hold_behind(const Py_buffer& view) noexcept {
   if (exporter && PyMemoryView_Check(exporter)) {
     exporter = PyMemoryView_GET_BASE(exporter);
   }
-  // One that is watched has to stay until the end, when it is seen whether somebody has written.
+  // A watched buffer must live until its export ends, because its destructor checks for writes.
   const bool ours = exporter && Py_IS_TYPE(exporter, &buffer_type) && !cast(exporter)->watched.watches;
   return ours ? &cast(exporter)->hold : nullptr;
 }
 
-// What `flags` ask for is given exactly, or refused.
+// Fills `view` exactly as `flags` request, or fails.
 int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
   if (asks_for(flags, PyBUF_WRITABLE) && buffer->read_only) {
     return refuse(view, "the tensor's memory is exported read-only; copy the tensor with .clone() to write to it");
@@ -466,17 +466,17 @@ int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
   if (asks_for(flags, PyBUF_ANY_CONTIGUOUS) && !buffer->c_contiguous && !is_f_contiguous(buffer)) {
     return refuse(view, "the tensor is not contiguous; copy it with .contiguous()");
   }
-  // PyBUF_STRIDES: who does not ask for strides takes the memory for C-contiguous.
+  // PyBUF_STRIDES: a consumer that requests no strides assumes C-contiguous memory.
   if (!asks_for(flags, PyBUF_STRIDES) && !buffer->c_contiguous) {
     return refuse(
         view, "the tensor is not C-contiguous, and the consumer requests no strides; copy it with .contiguous()");
   }
-  // PyBUF_FORMAT goes with any other flag but PyBUF_SIMPLE, which stands for unsigned bytes.
+  // PyBUF_FORMAT combines with any flag except PyBUF_SIMPLE, which means unsigned bytes.
   const bool shaped = asks_for(flags, PyBUF_ND);
   if (!shaped && asks_for(flags, PyBUF_FORMAT)) {
     return refuse(view, "the consumer requests a format but no shape; without a shape, memory is bytes");
   }
-  // Py_buffer.ndim: where it is 0, shape, strides and suboffsets "MUST be NULL".
+  // Py_buffer.ndim: if it is 0, shape, strides and suboffsets "MUST be NULL".
   const bool dimensions = shaped && buffer->ndim > 0;
   view->buf = buffer->data;
   view->obj = Py_NewRef(reinterpret_cast<PyObject*>(buffer));
@@ -504,7 +504,7 @@ int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   return result;
 }
 
-// `tensor`'s, with its version or for one export.
+// A buffer over `tensor`, with its version or for one export.
 TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor) {
   const Exported exported = check_export(tensor, "tensor", access);
   const Dtype* dtype = find_dtype(tensor.scalar_type());
@@ -542,7 +542,7 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor)
     shape[d] = sizes[d];
     steps[d] = strides[d] * itemsize;
   }
-  // Of an axis of size 1, consumers want the stride of a contiguous buffer where it is one, as from NumPy.
+  // Along axes of size 1, consumers expect a contiguous buffer's strides if it is contiguous, as from NumPy.
   buffer->c_contiguous = numel == 0 || tensor.is_contiguous();
   if (buffer->c_contiguous) {
     set_contiguous(buffer, buffer->ndim - 1, -1);
@@ -554,23 +554,24 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor)
 
 std::atomic<Protocol> setting{Protocol::off};
 
-// memoryview asks for all that there is, and does not say whether anybody will write. It lives as long as its consumer,
-// NumPy for one, needs the memory.
+// memoryview requests everything, and does not say whether anyone will write. It lives as long as its consumer, such
+// as NumPy, needs the memory.
 constexpr bool asks_for_all(int flags) noexcept {
   return asks_for(flags, PyBUF_FULL_RO);
 }
 
-// Memory is not watched beyond this, or a look at a large tensor would take as long as a copy of it.
+// Larger memory is not watched, because exporting a large tensor would take as long as copying it.
 constexpr Py_ssize_t most_watched = 1 << 20;
 
-// What torch.Tensor does as an exporter: fills `view` as `flags` ask for. Returns 0, or -1 with a BufferError set;
-// throws what makes the tensor's memory unfit. The request is redirected to a TensorBuffer, which is the object in
-// `view` (bf_getbuffer, "Redirect"). So the buffer is released as it should be when the protocol has been disabled
-// meanwhile.
+// torch.Tensor as an exporter: fills `view` as `flags` request. Returns 0, or -1 with a BufferError set; throws if
+// the tensor's memory is unfit. The request is redirected to a TensorBuffer, which becomes the object in `view`
+// (bf_getbuffer, "Redirect"). So the buffer is released correctly even if the protocol has been disabled in the
+// meantime.
 //
-// To ask for memory to write to is no write yet: numpy.frombuffer, numba and Cython ask so and only read. So the memory
-// is looked at before and after, if autograd may have saved the tensor: then it is owned by others than its Python
-// object (SavedVariable of a leaf), or its version is (that of anything else, and views).
+// Requesting writable memory is not yet a write: numpy.frombuffer, numba and Cython request it and only read. So the
+// memory is compared before and after if autograd may have saved the tensor. In that case something besides the
+// Python object owns the tensor (SavedVariable of a leaf), or its version counter (SavedVariable of any other tensor,
+// and views).
 int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
   const OwnedRef owned(
       reinterpret_cast<PyObject*>(
@@ -579,7 +580,7 @@ int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
   if (fill_buffer(buffer, view, flags) < 0) {
     return -1;
   }
-  // As torch does it for an array. numpy.ndarray(buffer=...) asks for bytes in some order, and uses them after the
+  // Pins as torch does for an array. numpy.ndarray(buffer=...) requests bytes in some order, and uses them after the
   // export.
   const bool bytes = flags != PyBUF_SIMPLE && !asks_for(flags, PyBUF_FORMAT);
   if (asks_for_all(flags) || bytes) {
@@ -620,19 +621,19 @@ namespace {
 std::string outline(const at::Tensor& tensor) noexcept {
   try {
     return c10::str(interop::detail::dtype_name(tensor.scalar_type()), " with sizes ", tensor.sizes());
-  } catch (...) {  // there are tensors without
+  } catch (...) {  // some tensors have neither
     return "unknown dtype and sizes";
   }
 }
 
-// What torch's functions in Python are for a class, that is not torch.Tensor. Made by ready_buffers().
+// The attributes by which a class decides how it becomes an array. ready_buffers() sets the objects below.
 constexpr const char* deciding[] = {
     "__array__", "__array_interface__", "__array_struct__", "numpy", "__torch_function__"};
-PyObject* ordinary_names[std::size(deciding)];  // the same, interned
-PyObject* no_torch_function;                    // that of torch.nn.Parameter
+PyObject* ordinary_names[std::size(deciding)];  // `deciding`, interned
+PyObject* no_torch_function;                    // of torch.nn.Parameter
 
-// Whether Python code decides what NumPy shall see of a tensor of this class: then the memory alone is not what the
-// tensor is, and NumPy asks __array__.
+// Whether Python code decides what NumPy sees of a tensor of this class. Then the memory alone does not represent the
+// tensor, and NumPy calls __array__.
 bool is_overridden(PyTypeObject* type) noexcept {
   auto* ordinary = reinterpret_cast<PyTypeObject*>(THPVariableClass);
   if (type == ordinary) {
@@ -647,14 +648,13 @@ bool is_overridden(PyTypeObject* type) noexcept {
   return false;
 }
 
-// Whether a TorchFunctionMode sees all calls of functions of torch. That of torch.device and set_default_device does
-// not count: it has to do with new tensors alone.
+// Whether a TorchFunctionMode intercepts calls of torch functions. The mode of torch.device and set_default_device
+// does not count, because it affects new tensors only.
 bool is_seen_by_mode() {
   if (!at::impl::torch_function_mode_enabled()) [[likely]] {
     return false;
   }
-  const OwnedRef module(
-      PyImport_GetModule(names::torch_utils_device));  // where nobody has imported it, there is no such mode
+  const OwnedRef module(PyImport_GetModule(names::torch_utils_device));  // not imported: no such mode exists
   if (!module && PyErr_Occurred()) {
     throw PythonError();
   }
@@ -687,7 +687,7 @@ int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     translate_exception();
   }
   Py_CLEAR(view->obj);
-  // To those who ask for buffers, all that is wrong is a BufferError; NumPy, for one, then tries other ways.
+  // Consumers of buffers expect BufferError for every failure; NumPy, for example, then tries other ways.
   if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
     const OwnedRef error = take_error();
     PyErr_Format(PyExc_BufferError, "%S (the tensor is %s)", error.get(), outline(tensor).c_str());
@@ -695,15 +695,15 @@ int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   return -1;
 }
 
-// Never called: the object in a view is a TensorBuffer. But of an exporter without, numpy.frombuffer gives the buffer
-// back at once and uses the memory for longer.
+// Never called, because the object in a view is a TensorBuffer. But if an exporter lacks this slot, numpy.frombuffer
+// releases the buffer at once and keeps using the memory.
 void releasebuffer(PyObject*, Py_buffer*) noexcept {}
 
 #if PY_VERSION_HEX >= 0x030C0000
 
-// From Python 3.12 on, a slot is filled in from the attribute __buffer__ of a class, in all subclasses and in those to
-// come. The attribute must be the wrapper that Python itself makes of a slot, or the slot leads through Python code.
-// So a type that has the slots is made, and of its attributes those of torch.Tensor.
+// From Python 3.12 on, setting the attribute __buffer__ of a class fills the slot of all its subclasses, present and
+// future. The attribute must be the wrapper that Python itself makes for a slot, or the slot calls Python code. So a
+// type with these slots provides the wrappers, and torch.Tensor's attributes are made from them.
 int set_slots(bool enable) noexcept {
   static PyBufferProcs procs = {getbuffer, releasebuffer};
   // clang-format off: see owner.h
@@ -746,8 +746,8 @@ int set_slots(bool enable) noexcept {
 
 #else
 
-// A slot is inherited when a class is made, so those that exist are told one by one. CPython has them as weak
-// references in a dictionary of the class, from which `__subclasses__` makes a list, for much more time.
+// A class inherits a slot when it is created, so existing subclasses are updated one by one. CPython keeps them as
+// weak references in a dictionary of the class. `__subclasses__` builds a list from it, which takes much longer.
 void set_slots(PyTypeObject* type, bool enable) noexcept {
   if (PyBufferProcs* procs = type->tp_as_buffer) {
     if (enable && !procs->bf_getbuffer) {
@@ -784,7 +784,7 @@ Protocol protocol() noexcept {
 
 int set_protocol(Protocol wanted) noexcept {
   const bool enable = wanted != Protocol::off;
-  // One at a time: interop/buffer_protocol.py holds a lock.
+  // One call at a time: interop/_bridges.pyx holds a lock.
   if (enable != (protocol() != Protocol::off) && set_slots(enable) < 0) {
     return -1;
   }

@@ -1,5 +1,5 @@
-// The converters, protocol by protocol: `tensor_of_...` imports, `..._of_tensor` exports. Objects that are returned are
-// new references. All need the GIL unless they say otherwise. They throw: PythonError where a Python error is set.
+// The converters by protocol: `tensor_of_...` imports, `..._of_tensor` exports. They return new references and need
+// the GIL unless they say otherwise. They throw; PythonError means that a Python error is set.
 #pragma once
 
 #include <Python.h>
@@ -16,57 +16,57 @@
 
 namespace interop::bridges {
 
-// NumPy: numpy.cpp. `argument` is what messages call the array.
+// NumPy: numpy.cpp. `argument` names the array in messages.
 at::Tensor tensor_of_array(PyObject* array, OnReadonly on_readonly, const char* argument = "array");
 PyObject* array_of_tensor(const at::Tensor& tensor, bool force, bool read_only);
-// Whether it is a numpy.ndarray, and not of a subclass.
+// Whether the object is a numpy.ndarray, not a subclass.
 bool is_array(PyObject* object);
-// Raises ValueError for an array with masked elements: its memory would be that without the mask.
+// Raises ValueError for an array with masked elements, because its memory lacks the mask.
 void check_unmasked(PyObject* object, const char* argument);
 
 // The buffer protocol: buffer.cpp.
 at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnReadonly on_readonly);
-// A memoryview of a TensorBuffer. It counts up the version if it can be written to.
+// A memoryview of a TensorBuffer. Increments the version if the memory is writable.
 PyObject* memoryview_of_tensor(const at::Tensor& tensor, bool read_only);
 // Borrowed.
 PyTypeObject* tensor_buffer_type() noexcept;
-// Whether torch.Tensor and its subclasses export buffers, and when a tensor's version counts an export: if its memory
-// was found changed at the end, or at the beginning if it may be written to.
+// Whether torch.Tensor and its subclasses export buffers, and when an export increments the tensor's version: at the
+// end if the memory has changed, or at the beginning if the export is writable.
 enum class Protocol { off, found, asked };
 Protocol protocol() noexcept;
 // 0, or -1 with an error set.
 int set_protocol(Protocol wanted) noexcept;
 
 // DLPack: dlpack.cpp.
-// Of a capsule, of a torch.Tensor, or of an object that has a C exchange API or the method __dlpack__.
+// From a capsule, a torch.Tensor, or an object that has a C exchange API or the method __dlpack__.
 at::Tensor tensor_of_dlpack(PyObject* object, const DlpackImport& wanted);
-// Takes over `managed`, and calls its deleter itself if that fails.
+// Takes ownership of `managed`, and calls its deleter on failure.
 at::Tensor tensor_of_managed(DLManagedTensorVersioned* managed, const DlpackImport& wanted);
 PyObject* capsule_of_tensor(const at::Tensor& tensor, const DlpackExport& wanted);
-// Owns the tensor's memory, which is pinned for good, and not the tensor. Its deleter needs no GIL.
+// Owns the tensor's memory, not the tensor. The storage is pinned for good. The deleter needs no GIL.
 DLManagedTensorVersioned* managed_of_tensor(const at::Tensor& tensor, bool read_only);
 // See interop::dlpack::to_dltensor(). Needs no GIL.
 DLTensor dltensor_of_tensor(const at::Tensor& tensor, bool read_only);
 const DLPackExchangeAPI* exchange_api() noexcept;
-// The device that DLPack means. Raises BufferError if this torch has none such.
+// torch's device for a device of DLPack. Raises BufferError if this torch has no such device.
 c10::Device torch_device(
     const DLDevice& device,
     const char* argument = "obj",
     const char* instead = "bring it to the CPU first, or pass device='cpu'");
-// As __dlpack_device__() has it: python.cpp.
+// Parses a result of __dlpack_device__(): python.cpp.
 DLDevice dl_device_of(PyObject* object, const char* argument);
 
 // The CUDA array interface: cuda_array.cpp.
 at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly);
 PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only);
 
-// To be called once, when the module is imported. -1, and an error is set, if they fail.
+// Call these once, when the module is imported. They return 0, or -1 with an error set.
 int ready_buffers() noexcept;
 int ready_dlpack() noexcept;
 int ready_cuda_array() noexcept;
 
-// Calls `f` as Python's functions are: what it throws becomes a Python error, and the result null, or -1 where `f`
-// returns nothing and 0 says that all went well.
+// Calls `f` and follows Python's error convention: an exception becomes a Python error, and the result is null. If
+// `f` returns void, the result is 0, or -1 on error.
 template <class F>
 auto guarded(F f) noexcept {
   using Result = std::invoke_result_t<F>;
@@ -87,7 +87,7 @@ auto guarded(F f) noexcept {
   }
 }
 
-// Of the object that Python calls `tensor`, borrowed.
+// The tensor in the Python argument `tensor`, borrowed.
 inline const at::Tensor& tensor_of(PyObject* object) {
   if (!is_tensor(object)) [[unlikely]] {
     raise_error(

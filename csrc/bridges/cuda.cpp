@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t legacy_default = 1;
 constexpr int64_t per_thread_default = 2;
 
-// To c10, a stream that it did not make itself has its handle for an id. Its own ids are odd, handles are even, and so
-// is 2, which CUDA takes for the handle of the per-thread default stream.
+// c10 uses the handle of an external stream as its id. c10's own ids are odd and handles are even. So is 2, which
+// CUDA accepts as the handle of the per-thread default stream.
 Stream stream_of(const c10::Device& device, int64_t number) {
   return number == legacy_default ? default_stream(device) : Stream(c10::Stream(c10::Stream::UNSAFE, device, number));
 }

@@ -1,4 +1,4 @@
-// What CUDA must be asked about memory and streams. Without a CUDA build of torch it links, and raises.
+// Queries CUDA about memory and streams. Without a CUDA build of torch, this links and raises.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -7,23 +7,23 @@
 
 namespace interop::bridges {
 
-// torch makes its context when something needs it for the first time; a tensor over foreign memory does.
+// Creates torch's CUDA context, which torch creates on first use. A tensor over foreign memory needs it.
 void initialise_cuda();
 
-// The device on which memory lies, as CUDA says it. Raises ValueError for a pointer that CUDA does not know.
+// The device of the memory, as CUDA reports it. Raises ValueError for a pointer unknown to CUDA.
 c10::Device device_of_pointer(void* pointer);
 
-// The streams of those who exchange a GPU's memory. DLPack and the CUDA array interface number them alike: 1 is the
-// legacy default stream, 2 the per-thread one, any other number the handle of a stream, a cudaStream_t. 0 is disallowed
+// Stream numbers for the exchange of GPU memory, the same in DLPack and the CUDA array interface: 1 is the legacy
+// default stream, 2 the per-thread default stream, any other number a stream handle, a cudaStream_t. 0 is disallowed
 // as ambiguous (array API, __dlpack__; CUDA array interface 3, stream).
 
-// Raises ValueError for a number that can be none. `argument` is what the message is about.
+// Raises ValueError for an invalid number. `argument` is the subject of the message.
 void check_stream(int64_t number, const char* argument);
 
-// Of the calling thread's current stream.
+// The number of the thread's current stream.
 int64_t current_stream_number(const c10::Device& device);
 
-// What the stream `number` is given from now on waits for what the current stream was given so far.
+// Later work on the stream `number` waits for the work given to the current stream so far.
 void let_stream_wait(const c10::Device& device, int64_t number);
 
 // The other way round.

@@ -32,7 +32,7 @@ constexpr const char* attribute = "__cuda_array_interface__";
 
 using Numbers = c10::SmallVector<int64_t, 8>;
 
-// Null where the entry is missing or None. The dictionary is the caller's, who may change it meanwhile.
+// Null if the entry is missing or None. The caller owns the dictionary and may change it in the meantime.
 OwnedRef entry(PyObject* interface, const char* name) noexcept {
   const SharedRef found = dict_item(interface, name);
   return OwnedRef(found.get() == Py_None ? nullptr : Py_XNewRef(found.get()));
@@ -85,7 +85,7 @@ int64_t integer(PyObject* interface, const char* name) {
   return number(given.get(), name);
 }
 
-// Such as <f4: byte order, kind, bytes.
+// A typestr such as <f4: byte order, kind, bytes.
 const Dtype& dtype_of(PyObject* interface) {
   const OwnedRef given = entry(interface, "typestr");
   Py_ssize_t length = 0;
@@ -130,7 +130,7 @@ Data data_of(PyObject* interface) {
   return {reinterpret_cast<void*>(static_cast<uintptr_t>(address)), read_only != 0};
 }
 
-// The stream on which it is made, or 0 if there is nothing to wait for.
+// The producer's stream, or 0 if there is nothing to wait for.
 int64_t stream_of(PyObject* interface, int64_t version) {
   if (version < 3 || !entry(interface, "stream")) {
     return 0;
@@ -158,7 +158,7 @@ OwnedRef interface_of(PyObject* object) {
   throw PythonError();
 }
 
-// What to_cuda_array_interface() gives.
+// The result of to_cuda_array_interface().
 struct CudaArray {
   static constexpr const char* type_name = "interop._bridges.CudaArray";
   static constexpr const char* doc = "A tensor's memory for consumers of the CUDA array interface.";
@@ -167,7 +167,7 @@ struct CudaArray {
   OwnedRef interface;
   OwnedRef owner;
 };
-static_assert(sizeof(OwnedRef) == sizeof(PyObject*));  // which T_OBJECT_EX reads
+static_assert(sizeof(OwnedRef) == sizeof(PyObject*));  // T_OBJECT_EX reads a pointer
 
 PyMemberDef CudaArray::members[] = {
     {attribute, T_OBJECT_EX, offsetof(Owner<CudaArray>, value.interface), READONLY,
@@ -234,7 +234,7 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
       "), or use interop.to_dlpack(tensor), which supports it");
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   const std::string type = (dtype->size == 1 ? '|' : ours) + (dtype->kind + std::to_string(dtype->size));
-  // Copies: each Python object that is made may collect garbage, and a finalizer may resize the tensor.
+  // Copies, because creating a Python object may collect garbage, and a finalizer may resize the tensor.
   const at::DimVector sizes(tensor.sizes());
   const at::DimVector strides(tensor.strides());
   const bool contiguous = tensor.is_contiguous();

@@ -1,8 +1,8 @@
-// Tensors by DLPack: exported as structs and capsules, imported from these and from Python objects, and the C exchange
-// API of torch.Tensor.
+// DLPack: exports tensors as structs and capsules, imports them from these and from Python objects, and provides the
+// C exchange API of torch.Tensor.
 //
-// The rules that are cited are those of the Python specification (dmlc.github.io/dlpack, "Python Specification for
-// DLPack"), of `__dlpack__` in the array API standard, and of the comments in dlpack.h, by the names they stand under.
+// The cited rules are from the Python specification (dmlc.github.io/dlpack, "Python Specification for DLPack"),
+// `__dlpack__` in the array API standard, and the comments in dlpack.h. Each citation names the rule's heading.
 #include <Python.h>
 
 #include <ATen/core/Tensor.h>
@@ -35,12 +35,12 @@
 
 namespace interop::bridges {
 
-// What both ways need
+// For both directions
 
 namespace {
 
 // The two structs of DLPack: that of version 0, and that of version 1, which has flags. A capsule has the first name
-// until a consumer takes what is in it over and "renames" it to the second (specification, Implementation).
+// until a consumer takes over its contents and "renames" it to the second (specification, Implementation).
 template <class Managed>
 struct Traits;
 template <>
@@ -56,8 +56,8 @@ struct Traits<DLManagedTensorVersioned> {
   static constexpr bool versioned = true;
 };
 
-// Runs checks. Whatever they find wrong with memory is a BufferError to those who exchange it: it is raised
-// "when the data cannot be exported as DLPack" (array API, __dlpack__).
+// Runs checks and turns their errors into BufferError, which is raised "when the data cannot be exported as DLPack"
+// (array API, __dlpack__).
 template <class F>
 std::invoke_result_t<F> as_buffer_error(F checks) {
   try {
@@ -95,7 +95,7 @@ DLDevice dl_device(const c10::Device& device) noexcept {
 c10::Device torch_device(const DLDevice& device, const char* argument, const char* instead) {
   switch (device.device_type) {
     case kDLCPU:
-    case kDLCUDAHost:  // pinned: to torch, memory of the CPU
+    case kDLCUDAHost:  // pinned, which torch treats as CPU memory
     case kDLROCMHost:
       return c10::kCPU;
     case kDLCUDA:
@@ -122,14 +122,14 @@ c10::Device torch_device(const DLDevice& device, const char* argument, const cha
 
 namespace {
 
-// A tensor that may be exported, and its description, whose sizes and strides are the tensor's own.
+// A checked tensor, and its description, which borrows the tensor's sizes and strides.
 struct Described {
   Exported exported;
   DLTensor description;
 };
 
-// Raises BufferError unless the tensor is a strided one on the CPU or on CUDA, with memory that holds its values: no
-// conj, no neg, no gradient that would be lost unless it is asked for `read_only`.
+// Raises BufferError unless the tensor is strided, on the CPU or on CUDA, and has memory that holds its values: no
+// conj, no neg. Unless `read_only`, autograd must not watch it, or a gradient would be lost.
 Described describe(const at::Tensor& tensor, const char* argument, bool read_only) {
   return as_buffer_error([&]() -> Described {
     const Exported exported = check_export(tensor, argument, access(read_only), Devices::cpu_or_cuda);
@@ -147,15 +147,15 @@ Described describe(const at::Tensor& tensor, const char* argument, bool read_onl
             .ndim = static_cast<int32_t>(sizes.size()),
             .dtype = to_dl(*dtype),
             .shape = const_cast<int64_t*>(sizes.data()),
-            // DLTensor.strides: in elements, and since DLPack 1.2 never null where there are dimensions.
+            // DLTensor.strides: in elements; since DLPack 1.2, never null if there are dimensions.
             .strides = const_cast<int64_t*>(tensor.strides().data()),
-            // DLTensor.data: to be aligned to 256 bytes, with the rest here; no library does, and none relies on it.
+            // DLTensor.data: should be aligned to 256 bytes, with the rest here; no library does or relies on it.
             .byte_offset = 0,
         }};
   });
 }
 
-// A managed tensor of ours. Sizes and strides lie behind it.
+// A managed tensor of ours, followed by its sizes and strides.
 template <class Managed>
 struct ManagedExport {
   Managed managed;
@@ -165,8 +165,8 @@ struct ManagedExport {
     return reinterpret_cast<int64_t*>(this + 1);
   }
 
-  // The deleter, on any thread: "sharing beyond Python boundaries" (Implementation). The hold looks after the GIL, the
-  // error in flight and the end of the interpreter, where it needs to.
+  // The deleter, called on any thread: "sharing beyond Python boundaries" (Implementation). The hold handles the GIL,
+  // an error in flight and the end of the interpreter, if necessary.
   static void end(Managed* managed) {
     auto* self = static_cast<ManagedExport*>(managed->manager_ctx);
     self->~ManagedExport();
@@ -175,8 +175,8 @@ struct ManagedExport {
 };
 static_assert(alignof(ManagedExport<DLManagedTensorVersioned>) >= alignof(int64_t));
 
-// Owns the tensor's memory, which is pinned for good, and not the tensor. Raises BufferError for what cannot be
-// exported; what is read-only has no legacy form.
+// The result owns the tensor's memory, not the tensor, and the storage is pinned for good. Raises BufferError if the
+// tensor cannot be exported. Read-only memory has no legacy form.
 template <class Managed>
 Managed* new_managed(const at::Tensor& tensor, bool read_only, bool copied) {
   const Described described = describe(tensor, "tensor", read_only);
@@ -253,7 +253,7 @@ PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted)
   OwnedRef capsule(
       wanted.versioned ? new_capsule<DLManagedTensorVersioned>(tensor, wanted.readonly, copies)
                        : new_capsule<DLManagedTensor>(tensor, wanted.readonly, copies));
-  // -1 stands for "producer must not perform any synchronization" (array API, __dlpack__).
+  // -1 means "producer must not perform any synchronization" (array API, __dlpack__).
   if (tensor.is_cuda() && wanted.stream != -1) {
     let_stream_wait(tensor.device(), wanted.stream);
   }
@@ -276,8 +276,8 @@ const Dtype& torch_dtype(const DLDataType& type) {
   return *found;
 }
 
-// Of another major version, "it is not safe to access any other fields" (DLPackVersion) than the deleter, which is
-// called by whoever owns the struct, the capsule or tensor_of_managed().
+// If the major version differs, "it is not safe to access any other fields" (DLPackVersion) than the deleter. The
+// owner of the struct, which is the capsule or tensor_of_managed(), calls it.
 template <class Managed>
 void check_version([[maybe_unused]] const Managed& managed) {
   if constexpr (Traits<Managed>::versioned) {
@@ -301,7 +301,7 @@ bool moves(const DlpackImport& wanted, const c10::Device& device) noexcept {
   return wanted.device && *wanted.device != device;
 }
 
-// Raises ValueError for memory on `device` that cannot be taken as it is wanted: it is read-only, or a copy.
+// Raises ValueError if memory on `device` does not meet `wanted`: it is read-only, a copy, or on another device.
 void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool read_only, bool copied) {
   const bool copies = wanted.copy.value_or(false) || moves(wanted, device);
   check_writable(read_only && !copies, wanted.on_readonly, "obj", "read-only memory");
@@ -317,7 +317,7 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
   }
 }
 
-// A tensor that was taken over: on the device that is wanted, and copied if that is wanted.
+// Moves an imported tensor to the wanted device, or copies it if wanted.
 at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted) {
   if (moves(wanted, tensor.device())) {
     return copy_on(tensor, *wanted.device);
@@ -327,9 +327,9 @@ at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted) {
   return copies ? contiguous_copy(tensor) : std::move(tensor);
 }
 
-// What a tensor over a managed tensor owns. "It can be NULL if there is no way for the caller to provide a reasonable
-// destructor" (deleter); else it is called once, with the GIL, and with an error in flight kept from it: there are
-// deleters that count on the one or forget the other.
+// The owner behind a tensor over a managed tensor. "It can be NULL if there is no way for the caller to provide a
+// reasonable destructor" (deleter). Otherwise it is called once, with the GIL held and any error in flight set aside,
+// because some deleters rely on the GIL and some forget the error.
 template <class Managed>
 struct Taken {
   static constexpr const char* type_name = "interop._bridges.Dlpack";
@@ -342,14 +342,14 @@ struct Taken {
       const ErrorInFlight error;
       managed->deleter(managed);
       if (PyErr_Occurred()) {
-        (PyErr_WriteUnraisable)(nullptr);  // and not the macro of callback.h: no kernel has to do with it
+        (PyErr_WriteUnraisable)(nullptr);  // the function, not the macro of callback.h: no kernel is involved
       }
     }
   }
 };
 
-// Takes over a managed tensor, if it is right, after `take` has been called, which may throw too. Else it is left
-// alone. What is returned is a copy, or on another device, only if that was asked for.
+// Checks a managed tensor, calls `take`, and takes ownership. If a check or `take` throws, the caller still owns the
+// managed tensor. Returns a copy, or a tensor on another device, only if requested.
 template <class Managed, class F>
 at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
   check_version(*managed);
@@ -368,7 +368,7 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
     const ForeignLayout layout(subject, tensor.ndim, tensor.shape, tensor.strides, dtype, Unit::elements);
     void* data = layout.numel() == 0 ? nullptr : first_element(subject, tensor.data, tensor.byte_offset, dtype, layout);
     if (managed->deleter == &ManagedExport<Managed>::end) {
-      // It was a tensor's here before: its memory is shared again, without one more owner for each time around.
+      // Our own export: reuses its hold, so that round trips do not nest owners.
       take();
       Hold hold = std::move(static_cast<ManagedExport<Managed>*>(managed->manager_ctx)->hold);
       managed->deleter(managed);
@@ -385,7 +385,7 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
   return as_wanted(std::move(shared), rest);
 }
 
-// Takes over `managed` after `before` has been called, and calls its deleter if anything fails.
+// Calls `before`, then takes ownership of `managed`. Calls the deleter if anything fails.
 template <class F>
 at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport& wanted, F before) {
   Taken<DLManagedTensorVersioned> owner{managed};
@@ -395,8 +395,8 @@ at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport&
   });
 }
 
-// What is in a capsule, which counts as used from here on; null if it has another name. Of several threads that take
-// the same capsule, one gets it.
+// The contents of a capsule, which is now marked as used; null if it has another name. If several threads claim the
+// same capsule, one of them succeeds.
 template <class Managed>
 Managed* claim(PyObject* capsule) {
   const CriticalSection section(capsule);
@@ -408,7 +408,7 @@ Managed* claim(PyObject* capsule) {
   return managed;
 }
 
-// Consumes what was claimed of a capsule. If something is wrong with it, the capsule is as it was.
+// Consumes a claimed capsule. If that fails before it takes ownership, the capsule gets its name back.
 template <class Managed>
 at::Tensor consume(PyObject* capsule, Managed* managed, const DlpackImport& wanted) {
   bool taken = false;
@@ -422,7 +422,7 @@ at::Tensor consume(PyObject* capsule, Managed* managed, const DlpackImport& want
   }
 }
 
-// For a message, which must be UTF-8.
+// For messages, which must be UTF-8.
 std::string printable(std::string text) {
   for (char& c : text) {
     if (c < ' ' || c > '~') {
@@ -459,7 +459,7 @@ at::Tensor tensor_of_managed(DLManagedTensorVersioned* managed, const DlpackImpo
 
 namespace {
 
-// Made by ready_dlpack(): see names.h.
+// Created by ready_dlpack(): see names.h.
 PyObject* our_version = nullptr;
 PyObject* only_max_version = nullptr;
 
@@ -467,7 +467,7 @@ PyObject* interned(const char* text) {
   return checked(PyUnicode_InternFromString(text));
 }
 
-// Another tensor over the same storage, with the same version: writes to one are seen by those who saved the other.
+// Another tensor over the same storage, with the same version counter: autograd detects writes to either.
 at::Tensor alias(const at::Tensor& tensor, const DlpackImport& wanted) {
   const Described described = describe(tensor, argument, false);  // also for a copy, which would lose the gradient too
   check_wanted(wanted, tensor.device(), is_read_only(*described.exported.storage), false);
@@ -475,14 +475,14 @@ at::Tensor alias(const at::Tensor& tensor, const DlpackImport& wanted) {
   return as_wanted(at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), true)), wanted);
 }
 
-// NumPy's arrays are what they say, and on the CPU: to ask their methods for a capsule takes as long as all the rest.
+// A plain NumPy array overrides nothing and is on the CPU. Getting a capsule from it takes as long as all the rest.
 at::Tensor tensor_of_plain_array(PyObject* array, const DlpackImport& wanted) {
   at::Tensor shared = as_buffer_error([&] { return tensor_of_array(array, OnReadonly::share, argument); });
   check_wanted(wanted, c10::kCPU, is_read_only(*shared.storage().unsafeGetStorageImpl()), false);
   return as_wanted(std::move(shared), wanted);
 }
 
-// Whether a class that inherits `table` has a __dlpack__ of its own, which knows more than the table of its parent.
+// Whether a class that inherits `table` overrides __dlpack__, which knows more than the parent's table.
 bool has_another_method(PyTypeObject* type, PyObject* table) {
   PyTypeObject* parent = type;
   while (parent->tp_base && type_attribute(parent->tp_base, names::exchange_api).get() == table) {
@@ -491,8 +491,8 @@ bool has_another_method(PyTypeObject* type, PyObject* table) {
   return parent != type && type_attribute(parent, names::dlpack).get() != type_attribute(type, names::dlpack).get();
 }
 
-// The newest table that we can read, or null. It is looked up on the type, and "if the current major version is larger
-// [...], the consumer may walk" to older tables (DLPackExchangeAPIHeader).
+// The newest table that we can read, or null. It is an attribute of the type, and "if the current major version is
+// larger [...], the consumer may walk" to older tables (DLPackExchangeAPIHeader).
 const DLPackExchangeAPI* exchange_api_of(PyTypeObject* type) {
   const SharedRef capsule = type_attribute(type, names::exchange_api);
   if (!capsule || !PyCapsule_IsValid(capsule.get(), "dlpack_exchange_api") || has_another_method(type, capsule.get()))
@@ -507,7 +507,7 @@ const DLPackExchangeAPI* exchange_api_of(PyTypeObject* type) {
   return api && api->managed_tensor_from_py_object_no_sync ? api : nullptr;
 }
 
-// "-1 on failure with a Python exception set"; it should be.
+// "-1 on failure with a Python exception set", which is not certain.
 void check_status(int status, const char* function) {
   if (status == 0) [[likely]] {
     return;
@@ -519,7 +519,7 @@ void check_status(int status, const char* function) {
   throw PythonError();
 }
 
-// The current stream waits for the one on which the producer works.
+// Makes the current stream wait for the producer's stream.
 void wait_for_producer(const DLPackExchangeAPI& api, const DLDevice& where) {
   const c10::Device device = torch_device(where);
   if (device.is_cpu() || !api.current_work_stream) {
@@ -538,13 +538,13 @@ at::Tensor tensor_of_exchange(PyObject* object, const DLPackExchangeAPI& api, co
   return take_or_delete(managed, wanted, [&] { wait_for_producer(api, managed->dl_tensor.device); });
 }
 
-// While an error is set.
+// Works while an error is set.
 bool has_attribute(PyObject* object, PyObject* name) {
   const ErrorInFlight error;
   return PyObject_HasAttr(object, name);
 }
 
-// What __dlpack_device__() says.
+// Calls __dlpack_device__().
 DLDevice device_of_object(PyObject* object) {
   const OwnedRef pair(
       PyObject_VectorcallMethod(names::dlpack_device, &object, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
@@ -565,7 +565,7 @@ DLDevice device_of_object(PyObject* object) {
   return dl_device_of(pair.get(), "obj");
 }
 
-// The keywords of a call of __dlpack__, and their values.
+// The keyword arguments of a call of __dlpack__.
 class Keywords {
  public:
   void add(const char* name, PyObject* value) {
@@ -602,7 +602,7 @@ class Keywords {
  private:
   size_t count_ = 0;
   const char* names_[4];
-  PyObject* values_[5];  // the object, and those
+  PyObject* values_[5];  // the object, then the values
 };
 
 bool is_cpu(const DLDevice& device) noexcept {
@@ -613,7 +613,7 @@ bool is_cuda(const DLDevice& device) noexcept {
   return device.device_type == kDLCUDA || device.device_type == kDLCUDAManaged;
 }
 
-// What __dlpack__() returns. Producers of before DLPack 1 do not know all keywords, and raise TypeError.
+// Calls __dlpack__(). Producers from before DLPack 1 do not know all keywords, and raise TypeError.
 OwnedRef capsule_of_object(PyObject* object, const DLDevice& from, const DlpackImport& wanted) {
   const bool reachable = is_cpu(from) || (is_cuda(from) && interop::detail::find_devices(c10::kCUDA));
   Keywords keywords;
@@ -625,7 +625,7 @@ OwnedRef capsule_of_object(PyObject* object, const DLDevice& from, const DlpackI
     keywords.add("stream", Py_NewRef(stream.get()));
   }
   if (!reachable && wanted.device) {
-    // torch cannot bring it over, so its owner has to.
+    // torch cannot move the memory, so the producer must.
     const DLDevice to = dl_device(*wanted.device);
     keywords.add("dl_device", Py_BuildValue("(ii)", static_cast<int>(to.device_type), static_cast<int>(to.device_id)));
   }
@@ -649,7 +649,7 @@ at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
   check_unmasked(object, argument);
   const DLDevice from = device_of_object(object);
   if (!wanted.device) {
-    torch_device(from);  // before its owner does any work
+    torch_device(from);  // before the producer does any work
   }
   const OwnedRef capsule = capsule_of_object(object, from, wanted);
   if (!PyCapsule_CheckExact(capsule.get())) {
@@ -683,7 +683,7 @@ at::Tensor tensor_of_dlpack(PyObject* object, const DlpackImport& wanted) {
     return tensor_of_plain_array(object, wanted);
   }
   if (is_tensor(object)) {
-    // A subclass may have a way of its own.
+    // A subclass may override __dlpack__.
     auto* tensor_type = reinterpret_cast<PyTypeObject*>(THPVariableClass);
     if (Py_TYPE(object) == tensor_type ||
         type_attribute(Py_TYPE(object), names::dlpack).get() == type_attribute(tensor_type, names::dlpack).get()) {
@@ -695,8 +695,8 @@ at::Tensor tensor_of_dlpack(PyObject* object, const DlpackImport& wanted) {
   return tensor_of_object(object, wanted);
 }
 
-// The C exchange API for torch.Tensor, with the checks: torch's own table has none for conj, neg and gradients. Nothing
-// here waits for streams; whoever calls does ("does not perform any stream synchronization").
+// The C exchange API of torch.Tensor, with our checks: torch's own table does not check conj, neg and gradients.
+// Nothing here waits for streams; the caller does ("does not perform any stream synchronization").
 
 namespace {
 
@@ -713,7 +713,7 @@ int from_object(void* object, DLManagedTensorVersioned** out) noexcept {
   return guarded([&] { *out = managed_of_tensor(exchanged(object), false); });
 }
 
-// "The ownership of the tensor is stolen", also where this fails.
+// "The ownership of the tensor is stolen", even on failure.
 int to_object(DLManagedTensorVersioned* managed, void** out) noexcept {
   *out = nullptr;
   return guarded([&] { *out = wrap(tensor_of_managed(managed, {})); });

@@ -1,4 +1,4 @@
-// Whether a tensor's memory may be shown to others, and as what.
+// Decides whether a tensor's memory may be exported, and how.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,28 +11,27 @@
 
 namespace interop::bridges {
 
-// What was found out about memory that may be shown.
+// The result of check_export().
 struct Exported {
   c10::StorageImpl* storage;  // borrowed from the tensor
-  void* data;                 // of the first element; null if there is none
+  void* data;                 // of the first element; null without memory
   bool writable;
 };
 
-// What memory is shown for: to be written to, to whoever has not said what for, or to be read, by a user who has
-// thought of gradients.
+// The purpose of an export: to write, unknown, or to read, by a user who has considered gradients.
 enum class Access { write, any, read };
 
-// As `readonly` says it.
+// For an argument `readonly`.
 constexpr Access access(bool read_only) noexcept {
   return read_only ? Access::read : Access::write;
 }
 
-// The devices whose memory may be shown.
+// The devices whose memory may be exported.
 enum class Devices { cpu, cpu_or_cuda };
 
 namespace detail {
 
-// With no other key than these, a tensor is what it seems to be: its memory holds its values.
+// If a tensor has no keys but these, its memory holds its values.
 inline constexpr c10::DispatchKeySet ordinary_keys({
     c10::DispatchKey::CPU,
     c10::DispatchKey::AutogradCPU,
@@ -45,7 +44,7 @@ inline constexpr c10::DispatchKeySet ordinary_cuda_keys = ordinary_keys | c10::D
                                                                               c10::DispatchKey::AutocastCUDA,
                                                                           });
 
-// Of a tensor that has other keys.
+// Checks a tensor that has other keys.
 inline void check_unusual(const at::Tensor& tensor, const char* argument, Devices devices) {
   check_data(tensor, argument, devices == Devices::cpu ? Copes::with_nothing : Copes::with_any_device);
   TORCH_CHECK_TYPE(
@@ -54,12 +53,12 @@ inline void check_unusual(const at::Tensor& tensor, const char* argument, Device
 }
 
 struct Extent {
-  bool inside;    // of the storage
-  bool overlaps;  // elements share memory, as those of expand() do
+  bool inside;    // the storage
+  bool overlaps;  // elements share memory, as after expand()
 };
 
 inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcept {
-  if (tensor.is_contiguous()) {  // as those without elements are
+  if (tensor.is_contiguous()) {  // so are tensors without elements
     int64_t last;
     const bool overflows = __builtin_add_overflow(tensor.storage_offset(), tensor.numel(), &last) ||
                            __builtin_mul_overflow(last, static_cast<int64_t>(tensor.itemsize()), &last);
@@ -83,11 +82,11 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
 
 }  // namespace detail
 
-// Raises unless the memory of a tensor may be shown. But to those who have thought of it, it must be one that autograd
-// does not watch, or gradients would be wrong or missing. Memory of expand(), and that of a read-only owner, is shown
-// read-only in any case. Memory that is copied on write is copied now.
+// Raises unless a tensor's memory may be exported. Except with Access::read, autograd must not watch the tensor, or
+// gradients would be wrong or missing. Memory of expand() and of a read-only owner is always exported read-only.
+// Copy-on-write memory is copied now.
 //
-// The version is not counted up: nothing has been written yet.
+// Does not increment the version: nothing has been written yet.
 inline Exported check_export(
     const at::Tensor& tensor, const char* argument, Access access, Devices devices = Devices::cpu) {
   const c10::DispatchKeySet keys = devices == Devices::cpu ? detail::ordinary_keys : detail::ordinary_cuda_keys;
@@ -96,7 +95,7 @@ inline Exported check_export(
   if (!ordinary) [[unlikely]] {
     detail::check_unusual(tensor, argument, devices);
   }
-  // What autograd knows of a tensor is in its metadata, which most have not got.
+  // Autograd keeps its state in autograd_meta, which most tensors lack.
   if (access != Access::read && tensor.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
     check_unwatched(
         tensor, argument,

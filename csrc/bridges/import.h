@@ -1,4 +1,4 @@
-// Tensors over memory that somebody else owns: what may become one, how it is made, and when it is a copy.
+// Tensors over foreign memory: the checks, the construction, and the copies.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,10 +26,10 @@
 
 namespace interop::bridges {
 
-// What NumPy and memoryview have at most. torch has no limit.
+// The limit of NumPy and memoryview. torch has none.
 inline constexpr int max_dim = 64;
 
-// What a message is about: the argument's name, and what to call instead where its memory cannot be shared.
+// The subject of a message: the argument's name, and advice for memory that cannot be shared.
 struct Subject {
   const char* argument;
   const char* advice;
@@ -39,16 +39,16 @@ inline std::ostream& operator<<(std::ostream& out, const Subject& subject) {
   return out << ArgumentName{subject.argument};
 }
 
-// What strides count.
+// The unit of strides.
 enum class Unit { bytes, elements };
 
-// Sizes and strides of a tensor, in elements, made of those that an exporter gives, which are not trusted.
+// A tensor's sizes and strides, in elements, made from an exporter's, which are not trusted.
 //
-// An axis of size <= 1 is never stepped along, so any stride is fine there; where torch would refuse it, it becomes the
-// stride of a contiguous tensor. The same goes for all axes of an empty tensor.
+// The stride of an axis of size <= 1 is never used, so any value is valid; one that torch would reject becomes the
+// stride of a contiguous tensor. The same holds for all axes of an empty tensor.
 class ForeignLayout {
  public:
-  // `strides` may be null: then the elements lie one after the other, the last axis first.
+  // `strides` may be null: then the elements are C-contiguous.
   template <class Int>
   ForeignLayout(const Subject& subject, int ndim, const Int* sizes, const Int* strides, const Dtype& dtype, Unit unit) {
     static_assert(sizeof(Int) == sizeof(int64_t));
@@ -60,7 +60,7 @@ class ForeignLayout {
       sizes_[d] = sizes[d];
       overflows_ |= __builtin_mul_overflow(numel_, sizes[d], &numel_);
     }
-    // A product that overflows may be 0. With a 0 behind it, it would be 0, but torch counts as we do.
+    // The product may wrap to 0. With a later size of 0 the true product is 0, but torch overflows there as we do.
     const bool countable = !overflows_;
     for (int d = 0; d < ndim; ++d) {
       empty_ |= sizes[d] == 0;
@@ -68,7 +68,7 @@ class ForeignLayout {
     numel_ = empty_ ? 0 : numel_;
     const int64_t step = unit == Unit::bytes ? dtype.size : 1;
     const unsigned shift = unit == Unit::bytes ? detail::log2(dtype.size) : 0;
-    int64_t last = 0;  // the number of the last element
+    int64_t last = 0;  // the index of the last element
     int64_t dense = 1;
     for (int d = ndim - 1; d >= 0; --d) {
       const bool stepped = sizes_[d] > 1 && !empty_;
@@ -86,7 +86,7 @@ class ForeignLayout {
         overflows_ |= __builtin_mul_overflow(sizes_[d] - 1, strides_[d], &reach);
         overflows_ |= __builtin_add_overflow(last, reach, &last);
       }
-      // Of an empty tensor, the strides of a tensor with sizes of at least 1, as in torch.
+      // An empty tensor gets the strides for sizes of at least 1, as in torch.
       if (sizes_[d] > 1 && __builtin_mul_overflow(strides_[d], sizes_[d], &dense)) {
         dense = std::numeric_limits<int64_t>::max();
       } else if (sizes_[d] <= 1) {
@@ -110,7 +110,7 @@ class ForeignLayout {
   int64_t numel() const noexcept {
     return numel_;
   }
-  // From the first element to the end of the last one.
+  // Bytes from the first element to the end of the last.
   int64_t nbytes() const noexcept {
     return nbytes_;
   }
@@ -134,8 +134,8 @@ class ForeignLayout {
   bool empty_ = false;
 };
 
-// Where the first element lies, `offset` bytes behind `base`; `base` where there are no elements. Raises unless all can
-// be read there as elements of `dtype`. All that is imported comes by here.
+// The address of the first element, `offset` bytes after `base`; `base` if there are no elements. Raises unless all
+// elements can be read there as `dtype`. All importers call this.
 inline void* first_element(
     const Subject& subject, void* base, uint64_t offset, const Dtype& dtype, const ForeignLayout& layout) {
   if (layout.numel() == 0) {
@@ -157,8 +157,8 @@ inline void* first_element(
   return reinterpret_cast<void*>(address);
 }
 
-// A tensor over the memory of `memory`, whose deleter is called when the storage dies: then no tensor, view or storage
-// object of it is left. The storage cannot be resized. Check the pointer and the layout before.
+// A tensor over `memory`, whose deleter runs when the storage dies, after the last tensor, view and storage object.
+// The storage cannot be resized. Check the pointer and the layout first.
 inline at::Tensor tensor_over(c10::DataPtr memory, const ForeignLayout& layout, const Dtype& dtype) {
   const c10::DispatchKey key = memory.device().is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
   auto storage = c10::make_intrusive<c10::StorageImpl>(
@@ -169,15 +169,15 @@ inline at::Tensor tensor_over(c10::DataPtr memory, const ForeignLayout& layout, 
   return at::Tensor(std::move(impl));
 }
 
-// A tensor that was made here, as those see it who follow all tensors, such as FakeTensorMode. torch does the same with
-// what comes from NumPy.
+// Passes a new tensor to modes that track all tensors, such as FakeTensorMode. torch does the same with tensors from
+// NumPy.
 inline at::Tensor lift_fresh(at::Tensor tensor) {
-  // What c10::impl::dispatch_mode_enabled() finds out with eight times the instructions.
+  // As c10::impl::dispatch_mode_enabled(), which takes eight times the instructions.
   const bool followed = c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::Python);
   return followed ? at::_ops::lift_fresh::call(tensor) : std::move(tensor);
 }
 
-// Copies are made without the GIL: they take as long as their memory is large.
+// Copies release the GIL, because their time grows with their memory.
 
 inline at::Tensor contiguous_copy(const at::Tensor& tensor) {
   const NoGil no_gil;
@@ -190,7 +190,7 @@ inline at::Tensor copy_on(const at::Tensor& tensor, const c10::Device& device) {
   return tensor.to(tensor.options().device(device));
 }
 
-// Raises ValueError for read-only memory where that was not asked for. `got` is what the message calls the memory.
+// Raises ValueError for read-only memory if `on_readonly` is raise. `got` names the memory in the message.
 inline void check_writable(bool read_only, OnReadonly on_readonly, const char* argument, const char* got) {
   TORCH_CHECK_VALUE(
       !read_only || on_readonly != OnReadonly::raise, ArgumentName{argument}, " must be writable, got ", got,
@@ -198,7 +198,7 @@ inline void check_writable(bool read_only, OnReadonly on_readonly, const char* a
       "the tensor");
 }
 
-// The tensor over read-only memory, or a copy, whichever was asked for.
+// The tensor itself, or a copy if its memory is read-only and `on_readonly` is copy.
 inline at::Tensor shared_or_copied(at::Tensor tensor, bool read_only, OnReadonly on_readonly) {
   return read_only && on_readonly == OnReadonly::copy ? contiguous_copy(tensor) : std::move(tensor);
 }

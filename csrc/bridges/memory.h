@@ -1,10 +1,10 @@
-// Memory of tensors that others look into: what keeps it alive.
+// Keeps a tensor's memory alive while others use it.
 //
-// An owner is identified by its deleter's address, and each shared library has its own copies of these functions. So
-// all of this is for interop._bridges alone; other modules get functions, in interop/bridges.h.
+// An owner is identified by its deleter's address, and each shared library has its own copy of these functions. So
+// only interop._bridges uses this header; other modules use the functions in interop/bridges.h.
 //
-// To keep the storage would not be enough. share_memory_() puts other memory into the storage that it has, and frees
-// the old; so does whoever resizes it. So what owns the memory, the storage's DataPtr, is made to count its owners.
+// Keeping the storage alive is not enough. share_memory_() and resizing give the storage other memory and free the
+// old. So the owner of the memory, the storage's DataPtr, gets a reference count.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,8 @@ namespace interop::bridges {
 
 namespace detail {
 
-// Who looks at the owner of a storage's memory, or exchanges it, holds this. There are some such locks for all
-// storages, each in a cache line of its own, so that threads with storages of their own seldom meet.
+// Hold this lock to read or replace the owner of a storage's memory. All storages share a fixed set of locks. Each
+// lock has its own cache line, so that threads with different storages seldom contend.
 class StorageLock {
 #ifdef Py_GIL_DISABLED
  public:
@@ -42,19 +42,19 @@ class StorageLock {
 #else
  public:
   explicit StorageLock(const c10::StorageImpl&) noexcept {}
-  ~StorageLock() {}  // or it would be an unused variable
+  ~StorageLock() {}  // avoids an unused variable
 #endif
 };
 
-// The deleter of memory that torch took from others: torch.from_numpy, frombuffer and from_dlpack, at::from_blob.
+// The deleter of memory that torch took over: torch.from_numpy, frombuffer and from_dlpack, at::from_blob.
 inline c10::DeleterFnPtr deleter_of_others() {
   static const c10::DeleterFnPtr found =
       c10::InefficientStdFunctionContext::makeDataPtr(nullptr, [](void*) {}, c10::kCPU).get_deleter();
   return found;
 }
 
-// Whether torch does no more with the memory's owner than delete it. It asks others for more: that of shared memory for
-// the name of its file.
+// Whether torch only deletes the memory's owner. torch uses other owners further: it asks that of shared memory for
+// its file name.
 inline bool is_only_deleted(c10::StorageImpl& storage) {
   const c10::DataPtr& memory = storage._mutable_data_ptr_no_checks();
   if (memory.get() == nullptr || !memory.device().is_cpu()) {
@@ -69,17 +69,17 @@ inline bool is_only_deleted(c10::StorageImpl& storage) {
 
 }  // namespace detail
 
-// What counts the owners of memory that torch allocated or took from others: its storage, and those who look into it.
+// The reference count of memory that torch allocated or took over. Its owners are the storage and the exports.
 class Shared {
  public:
-  // The one behind this memory, or null. Any thread.
+  // The count of this memory, or null. Any thread.
   static Shared* find(const c10::DataPtr& memory) noexcept {
     return memory.get_deleter() == &drop ? static_cast<Shared*>(memory.get_context()) : nullptr;
   }
 
-  // The same, put there if it can be. Needs the GIL, or the StorageLock, so that it happens once.
+  // The same, installed if possible. Needs the GIL or the StorageLock, so that only one is installed.
   //
-  // Other threads may be reading the pointer to the data; it is the same before, after and meanwhile.
+  // Other threads may read the data pointer at any time; it never changes.
   static Shared* find_or_make(c10::StorageImpl& storage) {
     c10::DataPtr& memory = storage._mutable_data_ptr_no_checks();
     if (Shared* found = find(memory)) {
@@ -100,7 +100,7 @@ class Shared {
     owners_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // The deleter: one owner less.
+  // The deleter: removes one owner.
   static void drop(void* shared) noexcept {
     auto* self = static_cast<Shared*>(shared);
     if (self->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -127,18 +127,18 @@ inline void pin(c10::StorageImpl& storage) {
 
 }  // namespace detail
 
-// Forbids to resize the storage, for good, as torch does it for its ndarrays. It must never be allowed again: torch
-// does not count who relies on it.
+// Forbids resizing the storage for good, as torch does for its ndarrays. Never allow it again: torch does not count
+// the users that rely on it.
 inline void pin_for_good(c10::StorageImpl& storage) {
   const detail::StorageLock lock(storage);
   detail::pin(storage);
 }
 
-// Whether the storage that memory is taken from may be resized from then on: see pin_for_good().
+// Whether the storage may be resized after the memory is taken: see pin_for_good().
 enum class Resizing { as_before, never };
 
-// Keeps memory alive: by its count of owners, by its Python owner, or else by its storage, which is then pinned. In the
-// first two cases it stays alive also when the storage gets other memory.
+// Keeps memory alive through its reference count, its Python owner, or else its storage, which is then pinned. In the
+// first two cases the memory also survives when the storage gets other memory.
 class Hold {
  public:
   // For Owner<Hold>, the base of an ndarray.
@@ -147,7 +147,7 @@ class Hold {
 
   Hold() noexcept = default;
 
-  // Of the memory that `storage` has now. Needs the GIL.
+  // Holds the memory that `storage` has now. Needs the GIL.
   static Hold of(c10::StorageImpl& storage, Resizing resizing = Resizing::as_before) {
     const detail::StorageLock lock(storage);
     if (resizing == Resizing::never) {
@@ -183,7 +183,7 @@ class Hold {
     }
   }
 
-  // Whether the memory stays when its storage gets other memory.
+  // Whether the memory survives when its storage gets other memory.
   bool outlasts_storage() const noexcept {
     return what_ != nullptr && drop_ != &drop_storage;
   }
@@ -200,10 +200,10 @@ class Hold {
     return Hold(what_, drop_);
   }
 
-  // The Python object that keeps the memory alive: the one that owns it, if there is one, else an Owner. Needs the GIL.
+  // The Python object that keeps the memory alive: its owner if there is one, otherwise an Owner. Needs the GIL.
   OwnedRef into_object() &&;
 
-  // A DataPtr over `data`, which is somewhere in that memory, that takes over the hold. Needs the GIL.
+  // A DataPtr for `data`, an address in that memory; takes over the hold. Needs the GIL.
   c10::DataPtr into_data_ptr(void* data, c10::Device device, bool read_only) &&;
 
  private:
@@ -226,7 +226,7 @@ inline OwnedRef Hold::into_object() && {
 }
 
 inline c10::DataPtr Hold::into_data_ptr(void* data, c10::Device device, bool read_only) && {
-  if (read_only) {  // which only an object can be known by
+  if (read_only) {  // only a Python owner has a read-only deleter
     return {data, std::move(*this).into_object().release(), &drop_read_only_owner, device};
   }
   return {data, std::exchange(what_, nullptr), drop_, device};
@@ -240,7 +240,7 @@ inline bool is_read_only(c10::StorageImpl& storage) noexcept {
 
 }  // namespace detail
 
-// Whether the memory came from an owner that does not want it to be written to.
+// Whether the memory has a read-only owner.
 inline bool is_read_only(c10::StorageImpl& storage) noexcept {
   const detail::StorageLock lock(storage);
   return detail::is_read_only(storage);

@@ -1,7 +1,7 @@
 // Names that the converters look up: interned when the module is imported, and kept for good.
 //
-// They are no static variables of functions. The initialisation of such a variable holds a lock, and a thread that
-// waits for it does not give up the GIL, or, in a Python without, lets nobody stop all threads.
+// They are not function-local statics. The initialisation of such a variable holds a lock. A thread that waits for
+// that lock keeps the GIL or, in a free-threaded Python, blocks a stop-the-world pause.
 #pragma once
 
 #include <Python.h>
@@ -18,7 +18,7 @@ inline PyObject* dlpack = nullptr;
 inline PyObject* dlpack_device = nullptr;
 inline PyObject* exchange_api = nullptr;
 
-// To be called once, when the module is imported. -1, and an error is set, if it fails.
+// Call this once, when the module is imported. Returns 0, or -1 with an error set.
 inline int ready() noexcept {
   const std::pair<PyObject**, const char*> all[] = {
       {&raise, "raise"},

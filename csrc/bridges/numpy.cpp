@@ -1,4 +1,4 @@
-// Tensors and NumPy's arrays over the same memory. NumPy is loaded when it is first needed.
+// Tensors and NumPy arrays over the same memory. NumPy is loaded on first use.
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
@@ -27,14 +27,14 @@ namespace {
 static_assert(sizeof(npy_intp) == sizeof(int64_t) && NPY_MAXDIMS == max_dim);
 
 #ifdef Py_GIL_DISABLED
-// NumPy's table of functions is found in several steps, and others must not see the first of them.
+// NumPy's function table is set up in several steps, and other threads must not see it half done.
 std::atomic<bool> numpy_is_loaded{false};
 Mutex loading_numpy;
 bool is_numpy_loaded() noexcept {
   return numpy_is_loaded.load(std::memory_order_acquire);
 }
 void load_numpy() {
-  // All that can run Python code comes before the lock.
+  // Everything that can run Python code comes before the lock.
   const OwnedRef module(checked(PyImport_ImportModule("numpy._core._multiarray_umath")));
   const Lock lock(loading_numpy);
   checked(_import_array());
@@ -77,7 +77,7 @@ constexpr int type_number(const Dtype& dtype) {
   }
 }
 
-// What NumPy calls the types of the table, by their rows.
+// NumPy's type numbers, by row of the table.
 constexpr auto type_numbers = [] {
   std::array<int, dtypes.size()> numbers{};
   std::transform(dtypes.begin(), dtypes.end(), numbers.begin(), type_number);
@@ -94,24 +94,24 @@ std::string text_of(PyObject* object) {
   return characters;
 }
 
-// NumPy's dtypes for bfloat16 and the 8-bit floats are those that the package ml_dtypes adds.
-std::array<std::atomic<PyObject*>, dtypes.size()> ml_types{};  // by the rows of the table; owned, for good
+// The package ml_dtypes adds NumPy's dtypes for bfloat16 and the 8-bit floats.
+std::array<std::atomic<PyObject*>, dtypes.size()> ml_types{};  // by row of the table; owned, for good
 
-// The scalar type of a row, borrowed, or null: not looked for again once it was found.
+// The scalar type of a row, borrowed, or null. It is cached once found.
 PyObject* find_ml_type(size_t row, PyObject* module) {
   PyObject* known = ml_types[row].load(std::memory_order_acquire);
   if (known || !dtypes[row].ml_name) {
     return known;
   }
   OwnedRef found(PyObject_GetAttrString(module, dtypes[row].ml_name));
-  PyErr_Clear();  // an old release, which lacks it
+  PyErr_Clear();  // an old release lacks it
   // Another thread may have been faster.
   return ml_types[row].compare_exchange_strong(known, found.get()) ? found.release() : known;
 }
 
 // The row of a scalar type of ml_dtypes, or null for any other type.
 const Dtype* find_ml_dtype(PyObject* type) {
-  // Whoever has an array of such a dtype has imported the package.
+  // An array of such a dtype exists only if the package is imported.
   const OwnedRef module(PyImport_GetModule(names::ml_dtypes));
   if (!module || !type) {
     PyErr_Clear();
@@ -125,7 +125,7 @@ const Dtype* find_ml_dtype(PyObject* type) {
   return nullptr;
 }
 
-// The scalar type of a row with a name, borrowed. TypeError, about `tensor`, if ml_dtypes is not there or lacks it.
+// The scalar type of a row with an ml_name, borrowed. TypeError, about `tensor`, if ml_dtypes is missing or lacks it.
 PyObject* ml_dtype_type(const Dtype& dtype, const at::Tensor& tensor) {
   const size_t row = &dtype - dtypes.data();
   PyObject* type = ml_types[row].load(std::memory_order_acquire);
@@ -143,7 +143,7 @@ PyObject* ml_dtype_type(const Dtype& dtype, const at::Tensor& tensor) {
   return type;
 }
 
-// What to do about an array of a dtype that has no tensor.
+// Advice for an array whose dtype torch lacks.
 const char* advice_for(PyArray_Descr* descr) {
   if (PyDataType_HASFIELDS(descr)) {
     return "take its fields one by one, array[name]";
@@ -183,7 +183,7 @@ const Dtype& dtype_of_descr(PyArray_Descr* descr, const Subject& subject) {
   return *dtype;
 }
 
-// The dtype that an ndarray of this tensor has.
+// The NumPy dtype for a tensor.
 OwnedRef descr_of(const at::Tensor& tensor) {
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
@@ -204,7 +204,7 @@ OwnedRef descr_of(const at::Tensor& tensor) {
   return OwnedRef(reinterpret_cast<PyObject*>(descr));
 }
 
-// What torch's force=True does: a tensor on the CPU with its values in memory, a copy only if it must be one.
+// As force=True in torch: a tensor on the CPU whose memory holds its values, copied only if necessary.
 at::Tensor plain(const at::Tensor& tensor) {
   const NoGil no_gil;
   const at::Tensor found = tensor.detach().cpu().resolve_conj().resolve_neg();
@@ -215,7 +215,7 @@ at::Tensor plain(const at::Tensor& tensor) {
 
 bool is_array(PyObject* object) {
   if (!is_numpy_loaded()) [[unlikely]] {
-    // NumPy is not loaded for what is no array of it.
+    // An object of another type must not load NumPy.
     if (Py_TYPE(object)->tp_name != std::string_view("numpy.ndarray")) {
       return false;
     }
@@ -225,7 +225,7 @@ bool is_array(PyObject* object) {
 }
 
 void check_unmasked(PyObject* object, const char* argument) {
-  const OwnedRef module(PyImport_GetModule(names::numpy_ma));  // where nobody has imported it, there are none
+  const OwnedRef module(PyImport_GetModule(names::numpy_ma));  // not imported: no masked arrays exist
   if (!module) {
     if (PyErr_Occurred()) {
       throw PythonError();
@@ -253,8 +253,8 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const Subject subject{argument, "copy it with array.copy()"};
-  // Both may run Python code, which can give the array another dtype, shape and memory (__setstate__). So they come
-  // before all that is read, and the dtype is looked at once more.
+  // Checking the mask and the dtype may run Python code, which can change the array's dtype, shape and memory
+  // (__setstate__). So both come before all reads, and the dtype is checked again.
   if (!PyArray_CheckExact(object)) {
     check_unmasked(object, argument);
   }
@@ -280,7 +280,7 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   Exported exported = check_export(tensor, "tensor", access(read_only));
   OwnedRef owned_descr = descr_of(tensor);
   auto* descr = reinterpret_cast<PyArray_Descr*>(owned_descr.get());
-  if (descr->type_num >= NPY_USERDEF) {  // to find ml_dtypes may have run Python code, which can resize the tensor
+  if (descr->type_num >= NPY_USERDEF) {  // importing ml_dtypes may run Python code, which can resize the tensor
     exported = check_export(tensor, "tensor", access(read_only));
   }
   const at::IntArrayRef sizes = tensor.sizes();
@@ -298,7 +298,7 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
       reinterpret_cast<const npy_intp*>(sizes.data()), strides, exported.data,
       exported.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr)));
   auto* result = reinterpret_cast<PyArrayObject*>(array.get());
-  if (exported.data) {  // else NumPy has allocated what it needs for no elements
+  if (exported.data) {  // otherwise NumPy has allocated memory for no elements
     checked(PyArray_SetBaseObject(result, Hold::of(*exported.storage, Resizing::never).into_object().release()));
   } else if (!exported.writable) {
     PyArray_CLEARFLAGS(result, NPY_ARRAY_WRITEABLE);

@@ -1,5 +1,5 @@
-// Python objects that own memory. A tensor over memory of theirs may die on any thread, with or without the GIL, while
-// an exception is on its way, and after the interpreter has ended.
+// Python objects that own memory. A tensor over their memory may die on any thread, with or without the GIL, while an
+// exception propagates, and after the interpreter has ended.
 #pragma once
 
 #include <Python.h>
@@ -19,9 +19,9 @@ namespace interop::bridges {
 
 namespace detail {
 
-// Owners may own owners in turn: an array over a memoryview over a tensor over an array, as often as somebody has gone
-// round. Freed one inside the other, they would need a stack as deep as they are many. So from some depth on they wait
-// until those around them are freed, as CPython does it with its own containers (Py_TRASHCAN_BEGIN).
+// Owners may own other owners: an array over a memoryview over a tensor over an array, for any number of round trips.
+// Freeing them recursively would need a stack of that depth. So beyond a fixed depth they are queued until the outer
+// ones are freed, as in CPython's own containers (Py_TRASHCAN_BEGIN).
 struct Waiting {
   Waiting* next;
   c10::DeleterFnPtr drop;
@@ -33,12 +33,12 @@ struct Freeing {
 };
 inline constexpr int deepest_freeing = 50;
 
-// What waits is freed by the outermost call on this thread, as that was called: those that need the GIL have one list,
-// and those that do without, whose callers may have given it up, another.
+// The outermost call on this thread frees the queue, in the GIL state of that call. So objects that need the GIL have
+// one queue, and objects that do not, whose callers may have released it, another.
 enum class Needs { gil, nothing };
 inline constinit thread_local Freeing freeing[2]{};
 
-// Calls `drop(what)`, now or when what is being freed around it on this thread is freed.
+// Calls `drop(what)`, now or when the outermost call on this thread frees its queue.
 template <Needs needs>
 void free_flat(c10::DeleterFnPtr drop, void* what) noexcept {
   Freeing& state = freeing[static_cast<int>(needs)];
@@ -60,22 +60,22 @@ void free_flat(c10::DeleterFnPtr drop, void* what) noexcept {
 
 }  // namespace detail
 
-// The Python object that owns a T for its consumer: a tensor's storage, an array, or whoever asks for an attribute. It
-// destroys the T with the GIL. T has a `type_name`, a `doc` and, for attributes, `members`.
+// A Python object that owns a T for its consumer: a tensor's storage, an array, or the reader of an attribute. It
+// destroys the T with the GIL held. T has a `type_name`, a `doc` and, for attributes, `members`.
 //
-// Not part of garbage collection: a cycle would lead through the C++ objects of a tensor, which the collector does not
+// Not tracked by the garbage collector: a cycle would pass through a tensor's C++ objects, which the collector cannot
 // see.
 template <class T>
 struct Owner {
   PyObject_HEAD
   T value;
 
-  // The type must be ready.
+  // Call ready() first.
   template <class... A>
   static OwnedRef make(A&&... arguments) {
     auto* owner = PyObject_New(Owner, &type);
     OwnedRef reference(checked(reinterpret_cast<PyObject*>(owner)));
-    static_assert(noexcept(T{std::forward<A>(arguments)...}));  // or there would be nothing to destroy
+    static_assert(noexcept(T{std::forward<A>(arguments)...}));  // or dealloc would destroy an unconstructed T
     new (&owner->value) T{std::forward<A>(arguments)...};
     return reference;
   }
@@ -84,7 +84,7 @@ struct Owner {
     return reinterpret_cast<Owner*>(owner.get())->value;
   }
 
-  // To be called once, when the module is imported. -1, and an error is set, if it fails.
+  // Call this once, when the module is imported. Returns 0, or -1 with an error set.
   static int ready() noexcept {
     return PyType_Ready(&type);
   }
@@ -121,8 +121,8 @@ PyTypeObject Owner<T>::type = {
 };
 // clang-format on
 
-// Whether there is an interpreter that objects can be given back to. When it ends, it is too late for other threads to
-// ask for the GIL; what they still own is leaked, and the process gives it back to the system.
+// Whether objects can still be returned to the interpreter. Once it finalises, other threads cannot take the GIL any
+// more. They leak what they own, and the system reclaims it at the end of the process.
 inline bool interpreter_is_alive() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
   return Py_IsInitialized() && !Py_IsFinalizing();
@@ -142,7 +142,7 @@ inline void drop(void* object) noexcept {
   free_flat<Needs::gil>(&drop_reference, object);
 }
 
-// The thread that holds the GIL, or null.
+// The thread state that holds the GIL, or null.
 inline PyThreadState* running_thread() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
   return PyThreadState_GetUnchecked();
@@ -151,11 +151,11 @@ inline PyThreadState* running_thread() noexcept {
 #endif
 }
 
-// On a thread of Python's that has given up the GIL, as torch's destructor of a tensor just has: the short way back.
+// On a thread whose thread state has released the GIL, as in torch's tensor destructor: the cheap way back.
 inline void drop_on(PyThreadState* thread, void* object) noexcept {
   try {
     PyEval_RestoreThread(thread);
-  } catch (...) {  // the interpreter has ended meanwhile: see Gil
+  } catch (...) {  // the interpreter has ended: see Gil
     for (;;) {
       pause();
     }
@@ -182,7 +182,7 @@ inline void drop_owner(void* object) noexcept {
   }
 }
 
-// The same, for memory that must not be written to. What is made of such a tensor is read-only again.
+// The same for read-only memory. Exports of such a tensor are read-only too.
 inline void drop_read_only_owner(void* object) noexcept {
   drop_owner(object);
 }

@@ -1,4 +1,4 @@
-// See python.h. The arguments that Python gives are checked here; a null or -1 that is returned has an error set.
+// See python.h. Checks the arguments from Python. A returned null or -1 has an error set.
 #include "python.h"
 
 #include <ATen/core/Tensor.h>
@@ -37,7 +37,7 @@ OnReadonly on_readonly_of(PyObject* text) {
   raise_error(PyExc_ValueError, "argument 'on_readonly' must be 'raise', 'share' or 'copy', got %.200R", text);
 }
 
-// `accepted` is what the message asks for.
+// `accepted` names the valid types in the message.
 [[noreturn]] void refuse_type(PyObject* object, const char* argument, const char* accepted) {
   raise_error(PyExc_TypeError, "argument '%s' must be %s, got %.200s", argument, accepted, Py_TYPE(object)->tp_name);
 }
@@ -80,7 +80,7 @@ Sizes shape_of(PyObject* object) {
   if (!PySequence_Check(object)) {
     refuse_type(object, "shape", accepted);
   }
-  // A tuple of its own: a list may change while its items say what integers they are.
+  // A private tuple, because a list may change while __index__ of its items runs.
   const OwnedRef sequence(checked(PySequence_Tuple(object)));
   Sizes shape;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) {
@@ -99,7 +99,7 @@ std::optional<bool> copy_of(PyObject* object) {
   return object == Py_True;
 }
 
-// Where a tensor shall be.
+// The requested device.
 std::optional<c10::Device> target_of(PyObject* object) {
   if (object == Py_None) [[likely]] {
     return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<c10::Device> target_of(PyObject* object) {
   return torch_device({kDLCUDA, indexed.index()}, "device", "request 'cpu'");
 }
 
-// What a consumer's stream means for a tensor that will be on `device`; -1 if nothing has to wait.
+// The number of a consumer's stream, for a tensor that will be on `device`; -1 if nothing has to wait.
 int64_t stream_of(PyObject* object, const c10::Device& device) {
   if (object != Py_None && !PyLong_CheckExact(object)) {
     refuse_type(object, "stream", "an integer or None");

@@ -1,4 +1,4 @@
-// What interop/_bridges.pyx calls: Python objects in and out, new references, null where an error is set.
+// The functions that interop/_bridges.pyx calls. They return new references, or null with an error set.
 #pragma once
 
 #include <Python.h>
@@ -22,11 +22,11 @@ PyObject* to_dlpack(
 PyObject* from_cuda_array_interface(PyObject* object, PyObject* on_readonly) noexcept;
 PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept;
 
-// See Protocol in converters.h, whose order the numbers have.
+// The numbers are values of Protocol in converters.h.
 int set_protocol(int wanted) noexcept;
 int protocol() noexcept;
 
-// The capsule for interop/bridges.h. Call it first: it also readies the types.
+// The capsule for interop/bridges.h. Call this first: it also readies the types.
 PyObject* make_capsule() noexcept;
 
 }  // namespace interop::bridges::python

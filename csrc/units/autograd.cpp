@@ -1,4 +1,4 @@
-// Compiled as one file: what includes the headers of autograd and of torch's Python classes.
+// Compiled as one file: the sources that include the headers of autograd and of torch's Python classes.
 #include "../apply.cpp"
 #include "../autograd_kernels.cpp"
 #include "../layout.cpp"

@@ -1,4 +1,4 @@
-// Compiled as one file: what includes the headers of the dispatcher, and no more.
+// Compiled as one file: the sources that include the headers of the dispatcher, and no more.
 #include "../dispatcher.cpp"
 #include "../registry.cpp"
 #include "../signature.cpp"

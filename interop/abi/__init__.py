@@ -1,12 +1,12 @@
-"""The check that keeps a compiled module away from a torch that it was not compiled for.
+"""The ABI check: a compiled module loads only with the torch that it was compiled for.
 
 Every module that says ``cimport torch`` imports ``interop.abi.torch_X_Y`` during its own import. The generated
-declaration of ``torch.Tensor`` contains that name, and so does the bootstrap that `interop.build` puts before a module.
+declaration of ``torch.Tensor`` contains that name, and so does the bootstrap that `interop.build` adds to a module.
 Only the name of the running torch resolves. Any other raises ImportError with both versions and the command that
 rebuilds the module.
 
 Inlined accessors read fields of TensorImpl at offsets that differ between minor releases of torch. A module compiled
-for another release would not crash: it would read wrong numbers. See docs/design.md.
+for another release would not crash but read wrong values. See docs/design.md.
 """
 
 import importlib.abc
@@ -51,7 +51,7 @@ def require(name: str, module: str = "") -> None:
 
 
 class _Finder:
-    """Finds ``interop.abi.torch_*``: one module that exists, and a readable ImportError for all others."""
+    """Finds ``interop.abi.torch_*``: resolves the running torch's name, and raises ImportError for any other."""
 
     @staticmethod
     def find_spec(

@@ -8,8 +8,8 @@ PREFIX = "torch_"
 def abi_name(version: str) -> str:
     """The name of the binary interface of a torch release.
 
-    Patch releases and builds of one release (``2.13.1``, ``2.13.0+cpu``) share one. A development version
-    (``2.14.0a0+git1f2e3d``) has its own, because its headers may differ from every release's.
+    Patch releases and builds of one minor release (``2.13.1``, ``2.13.0+cpu``) share a name. A development version
+    (``2.14.0a0+git1f2e3d``) has its own name, because its headers may differ from those of every release.
     """
     return PREFIX + re.sub(r"\W", "_", _minor_release(version) or version)
 
@@ -22,7 +22,7 @@ def abi_version(name: str) -> str:
 def torch_requirement(version: str) -> str:
     """The releases of torch that share an `abi_name` with `version`, as a requirement for pip.
 
-    A development version stands for itself.
+    For a development version, that is the version alone.
     """
     release = _minor_release(version)
     return f"torch=={release}.*" if release else f"torch=={version.partition('+')[0]}"

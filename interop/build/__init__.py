@@ -7,7 +7,8 @@ A project's whole ``setup.py``::
 
     setup(name="cells", ext_modules=[Extension("cells", ["cells.pyx"])], cmdclass={"build_ext": BuildExtension})
 
-Build it with ``pip install --no-build-isolation .``: isolated, pip sees neither the installed torch nor this package.
+Build it with ``pip install --no-build-isolation .``, because an isolated build sees neither the installed torch nor
+this package.
 """
 
 from interop.build.command import BuildExtension

@@ -23,18 +23,17 @@ from interop.stable_abi import StableABI, of_macros, release_of
 class BuildExtension(cpp_extension.BuildExtension):
     """torch's build_ext, which also cythonizes with our `cythonize` and adds the bootstrap to our extensions.
 
-    It compiles ``.cu`` sources itself, under the control of the environment variable INTEROP_CUDA: see
-    `interop.build.cuda`.
+    It compiles ``.cu`` sources itself, as the environment variable INTEROP_CUDA says: see `interop.build.cuda`.
 
-    It sets the tag and requirements of a wheel with stable modules. If all modules use a Limited API, the tag is that
-    of the newest, such as cp312-abi3. The wheel requires the newest torch that a module names, unless the project
-    itself requires torch.
+    It sets the tag and requirements of a wheel with stable modules. If all modules use a Limited API, the tag names the
+    newest, such as cp312-abi3. The wheel requires the newest torch that any module names, unless the project itself
+    requires torch.
     """
 
     def finalize_options(self) -> None:
         extensions = []
         for extension in self.distribution.ext_modules or []:
-            # Only Cython knows which modules a pattern stands for. Other sources are handled when they are built.
+            # Only Cython knows which modules a pattern stands for. Other sources are translated when they are built.
             extensions += cythonize(extension) if "*" in extension.name else [extension]
         self._cuda: Cuda | None = None
         with_cuda = [extension for extension in extensions if any(map(is_cuda, extension.sources))]
@@ -57,7 +56,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         for extension in self.extensions:
             if any(map(is_cython, extension.sources)):
                 _translate(extension)
-            # Ninja runs in another folder than setup.py.
+            # Ninja runs in a different folder from setup.py.
             extension.include_dirs = [os.path.abspath(folder) for folder in extension.include_dirs]
             if wants_cuda(extension) and self._state().toolkit:
                 compile_cuda(extension, self._state(), Path(self.build_temp, "cuda", extension.name).resolve())
@@ -75,14 +74,14 @@ class BuildExtension(cpp_extension.BuildExtension):
                     os.environ.pop(name, None)
 
     def _state(self) -> Cuda:
-        """What this build does about CUDA, determined and printed when the first extension needs it."""
+        """How this build handles CUDA, determined and printed when the first extension needs it."""
         if self._cuda is None:
             self._cuda = cuda()
             print(f"interop: {self._cuda}", flush=True)
         return self._cuda
 
     def _remove_other_abis(self, extension: setuptools.Extension, native: str) -> None:
-        """Remove files of an earlier build for another torch, which a wheel would include too."""
+        """Remove files of an earlier build for another torch, because a wheel would include them."""
         module = extension.name.rpartition(".")[2]
         for path in Path(self.get_ext_fullpath(extension.name)).parent.glob(f"_{module}_{PREFIX}*"):
             if path.name != native:
@@ -94,25 +93,25 @@ class BuildExtension(cpp_extension.BuildExtension):
             super()._add_compile_flag(extension, flag)
 
     def _define_torch_extension_name(self, extension: setuptools.Extension) -> None:
-        # TORCH_EXTENSION_NAME is for PyInit_, so it must be the module's name, not the file's.
+        # TORCH_EXTENSION_NAME is part of PyInit_NAME, so it must be the module's name, not the file's.
         name, extension.name = extension.name, getattr(extension, "module_name", extension.name)
         super()._define_torch_extension_name(extension)
         extension.name = name
 
     def get_source_files(self) -> list[str]:
-        """The sources for the project's sdist: without our bootstrap, and with those of modules that are left out."""
+        """The sources for the project's sdist: without our bootstrap, with the sources of modules left out."""
         left_out = [source for extension in self._left_out for source in extension.sources]
         return [source for source in super().get_source_files() if source != BOOTSTRAP] + left_out
 
 
 def _translate(extension: setuptools.Extension) -> None:
-    """Replace the Cython sources of an extension by C++, and apply their ``# distutils:`` lines."""
+    """Replace the Cython sources of an extension with C++, and apply their ``# distutils:`` lines."""
     file_name = extension.name
     extension.name = getattr(extension, "module_name", file_name)
     try:
         (translated,) = cythonize(extension)
     except TranslationError as error:
-        # Cython has printed the errors. For this class setuptools prints one line, for others a traceback.
+        # Cython has printed the errors. setuptools prints one line for this class, and a traceback for others.
         raise setuptools.errors.CompileError(
             f"Cython cannot translate {', '.join(extension.sources)}: {error}"
         ) from error
@@ -130,7 +129,7 @@ def _tag_wheel(distribution: setuptools.Distribution, abis: list[StableABI | Non
 
 
 def _require_torch(distribution: setuptools.Distribution, abis: list[StableABI]) -> None:
-    """Add torch to the project's requirements, if the project leaves these to its build."""
+    """Add torch to the project's requirements, if the project leaves them to its build."""
     if not abis or any(re.match(r"torch(?![\w.-])", text, re.IGNORECASE) for text in distribution.install_requires):
         return
     newest = max((abi.torch for abi in abis), key=release_of)
@@ -141,14 +140,14 @@ def _require_torch(distribution: setuptools.Distribution, abis: list[StableABI])
     metadata: Any = distribution.metadata
     metadata.install_requires = distribution.install_requires
     command: Any = distribution.get_command_obj("egg_info", create=False)
-    # egg_info requests our sources, and so runs this code, after it has written the metadata.
+    # egg_info writes the metadata before it requests our sources and so runs this code.
     if command and command.egg_info and os.path.exists(os.path.join(command.egg_info, "PKG-INFO")):
         for name, write in (("PKG-INFO", egg_info.write_pkg_info), ("requires.txt", egg_info.write_requirements)):
             write(command, name, os.path.join(command.egg_info, name))
 
 
 def _leaves_dependencies_to_the_build(pyproject: Path) -> bool:
-    """Whether it does. A build may not change dependencies that pyproject.toml states, even if there are none."""
+    """Whether the build may set the dependencies: not if pyproject.toml fixes them, even if it states none."""
     try:
         project = tomllib.loads(pyproject.read_text(encoding="utf-8")).get("project")
     except OSError:

@@ -5,7 +5,7 @@ The environment variable ``INTEROP_CUDA`` selects what a build does with them:
 ``auto``
     The default: compiles them if torch is a CUDA build and there is an nvcc of the same CUDA major version.
 ``0``
-    Leaves their modules out. Importing such a module raises an error that gives the reason.
+    Leaves out modules that have them. Importing such a module raises an error that gives the reason.
 ``1``
     Compiles them, or fails.
 ``compile``
@@ -45,15 +45,16 @@ COMPILER_CACHES = {"ccache", "sccache", "distcc"}
 """Commands that may precede the compiler in CXX. nvcc needs the compiler itself."""
 
 HOST_FLAGS = ("-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden")
-"""For the compiler that nvcc calls. A process has one copy of each visible static variable of a template or an inline
-function. Unless they are hidden, a module would find the state of another, or of an earlier build of itself."""
+"""Flags for the host compiler that nvcc calls. A process has one copy of each visible static variable of a template or
+an inline function. Without hidden visibility, a module would share this state with other modules and with earlier
+builds of itself."""
 
 _INCLUDE = re.compile(r'^\s*#include "interop/cuda/', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Toolkit:
-    """A CUDA toolkit: where it is, and its version."""
+    """A CUDA toolkit: its folder and its version."""
 
     home: Path
     version: tuple[int, int]
@@ -65,10 +66,10 @@ class Toolkit:
 
 @dataclass(frozen=True)
 class Cuda:
-    """What a build does about CUDA, and why."""
+    """Whether a build compiles for CUDA, and why."""
 
-    reason: str  # why, in one line without a full stop
-    toolkit: Toolkit | None = None  # what compiles the ``.cu`` files; None if they are left out
+    reason: str  # one line without a full stop
+    toolkit: Toolkit | None = None  # compiles the ``.cu`` files; None if they are left out
 
     @property
     def with_torch(self) -> bool:
@@ -80,9 +81,9 @@ class Cuda:
 
 
 def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
-    """What this build does about CUDA; a PlatformError with the fix if it cannot do what INTEROP_CUDA requires.
+    """Whether this build compiles for CUDA. Raise PlatformError, with the fix, if it cannot do what INTEROP_CUDA says.
 
-    `torch_cuda` is the version of CUDA that torch was built for, None for a torch without CUDA.
+    `torch_cuda` is the version of CUDA that torch was built for; None for a torch without CUDA.
     """
     mode = os.environ.get("INTEROP_CUDA") or "auto"
     if mode not in MODES:
@@ -110,7 +111,7 @@ def _off(mode: str, reason: str) -> Cuda:
 
 
 def find_toolkit() -> Toolkit | str:
-    """The toolkit that CUDA_HOME or CUDA_PATH names, else that of the nvcc on PATH; or what is wrong."""
+    """The toolkit that CUDA_HOME or CUDA_PATH names, or that of the nvcc on PATH; or an error message."""
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
             found = _toolkit(str(Path(os.environ[variable], "bin", "nvcc")))
@@ -125,7 +126,7 @@ def find_toolkit() -> Toolkit | str:
 def _toolkit(command: str) -> Toolkit | str:
     try:
         version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-        # nvcc may be a script that starts another nvcc elsewhere. It prints its folder only when it compiles.
+        # nvcc may be a script that starts another nvcc elsewhere, which prints its folder only when it compiles.
         null = os.devnull
         steps = subprocess.run(
             [command, "--dryrun", "-x", "cu", "-c", null, "-o", null], capture_output=True, text=True, check=True
@@ -147,8 +148,8 @@ def is_cuda(source: str) -> bool:
 def wants_cuda(extension: setuptools.Extension) -> bool:
     """Whether an extension, translated to C++, is compiled with CUDA if there is a toolkit.
 
-    An extension with ``.cu`` sources is. An extension that only includes our headers for CUDA, to get streams from
-    torch, builds with any torch, and can do more if torch has CUDA.
+    An extension with ``.cu`` sources is. An extension that only includes our CUDA headers, to get streams from torch,
+    builds with any torch, and is compiled with CUDA if torch has it.
     """
     return any(map(is_cuda, extension.sources)) or (
         torch.version.cuda is not None
@@ -171,12 +172,12 @@ class NvccError(Error, setuptools.errors.CompileError):
 def compile_cuda(
     extension: setuptools.Extension, state: Cuda, folder: Path, verbose: bool = True, quiet: bool = False
 ) -> None:
-    """Compile the ``.cu`` sources of `extension` into `folder`, and let it link their objects.
+    """Compile the ``.cu`` sources of `extension` into `folder`, and add their objects to its link.
 
     nvcc's output is printed; `quiet` keeps it for the NvccError instead.
 
-    ninja compiles only what has changed, and in parallel. torch's own build command could do the same, but it needs a
-    torch with CUDA, and sets macros that remove the operators of half precision.
+    ninja compiles in parallel, and only files that have changed. torch's own build command could do the same, but it
+    needs a torch with CUDA, and sets macros that remove the operators of half precision.
     """
     sources = [source for source in extension.sources if is_cuda(source)]
     missing = [source for source in sources if not os.path.exists(source)]
@@ -199,19 +200,19 @@ def compile_cuda(
     _run_ninja(_rules(extension, toolkit, sources, objects), folder, verbose, quiet)
     extension.sources = [source for source in extension.sources if not is_cuda(source)]
     extension.extra_objects = [*extension.extra_objects, *map(str, objects)]
-    extension.depends = [*extension.depends, *map(str, objects)]  # else setuptools would not link again
+    extension.depends = [*extension.depends, *map(str, objects)]  # otherwise setuptools would not link again
     _link_runtime(extension, toolkit, state.with_torch)
 
 
 def _link_runtime(extension: setuptools.Extension, toolkit: Toolkit, with_torch: bool) -> None:
-    """Link CUDA's runtime: the one that torch has loaded, or a copy in the module if torch has none."""
+    """Link CUDA's runtime: the one that torch has loaded, or a static copy if torch has none."""
     for folder in ("lib64", "lib"):
         extension.library_dirs.append(str(toolkit.home / folder))
     extension.libraries += ["cudart"] if with_torch else ["cudart_static", "dl", "rt", "pthread"]
 
 
 def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[str], objects: Sequence[Path]) -> str:
-    """A file for ninja."""
+    """The text of the build.ninja."""
     flags = [*CXX_FLAGS, "-O3", *HOST_FLAGS, "--expt-relaxed-constexpr", *_arch_flags(toolkit, extension)]
     if "CXX" in os.environ:
         words = shlex.split(cpp_extension.get_cxx_compiler())
@@ -244,7 +245,7 @@ def _extra_flags(extension: setuptools.Extension) -> list[str]:
 
 
 def headers_of(folder: Path) -> set[str]:
-    """The files that the sources which `compile_cuda` has compiled into `folder` include."""
+    """The files included by the sources that `compile_cuda` has compiled into `folder`."""
     command = [_ninja(), "-f", str(folder / "build.ninja"), "-t", "deps"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return {line.strip() for line in done.stdout.splitlines() if line.startswith(" ")}
@@ -269,7 +270,7 @@ def _run_ninja(rules: str, folder: Path, verbose: bool, quiet: bool) -> None:
 
 
 def _ninja() -> str:
-    """The ninja that pip installed beside this Python, which may be missing from PATH, or another."""
+    """The ninja that pip installed beside this Python, which may be missing from PATH; otherwise the one on PATH."""
     try:
         import ninja
 
@@ -307,7 +308,7 @@ def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:
     supported = _supported(toolkit)
     built = sorted(set(re.findall(r"sm_(\d+\w?)", torch._C._cuda_getArchFlags() or "")), key=_number)
     chosen = [arch for arch in built if arch in supported]
-    # And PTX of the last, from which the driver compiles for GPUs that come later.
+    # Add PTX of the last, which the driver compiles for later GPUs.
     return [*map(_gencode, chosen), *(f"-gencode=arch=compute_{arch},code=compute_{arch}" for arch in chosen[-1:])]
 
 
@@ -330,7 +331,7 @@ def _check_supported(flags: Sequence[str], toolkit: Toolkit, who: str) -> None:
 def _supported(toolkit: Toolkit) -> set[str]:
     listed = subprocess.run([toolkit.nvcc, "--list-gpu-arch"], capture_output=True, text=True, check=True).stdout
     plain = set(re.findall(r"compute_(\d+\w?)", listed))
-    # For one GPU alone (a), and for a family of them (f).
+    # Targets for one architecture alone (a), and for a family of them (f).
     return (
         plain
         | {f"{arch}a" for arch in plain if _number(arch) >= 90}

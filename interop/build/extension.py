@@ -1,4 +1,4 @@
-"""`Extension`, and the two files that each of our modules consists of."""
+"""`Extension`, and its split into the two files of a module."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from interop.toolchain import find_torch
 BOOTSTRAP = os.path.join(get_source_dir(), "bootstrap.cpp")
 
 
-# Classes, because Cython keeps the class, and no attributes, when it copies an extension.
+# These are classes, because Cython keeps an extension's class but not its attributes in a copy.
 class _Bootstrapped(setuptools.Extension):
     """An extension that gets a bootstrap."""
 
@@ -32,7 +32,7 @@ class _FreeThreaded(setuptools.Extension):
 
 
 class _BootstrappedFreeThreaded(_Bootstrapped, _FreeThreaded):
-    """Both."""
+    """Both of these."""
 
 
 def Extension(  # noqa: N802
@@ -56,23 +56,24 @@ def Extension(  # noqa: N802
         are compiled: see `interop.build.cuda`. If they are not, the module is left out, and its import raises an error
         that says so.
     bootstrap
-        Whether the module can be imported without ``import torch`` before it, and names the torch that it was built for
-        if another one runs. It then consists of two files, NAME and _NAME_torch_X_Y.
+        Whether the module gets a bootstrap. Its import then needs no ``import torch`` before it. If another torch runs,
+        the import raises an error that names the torch that the module was built for. The module consists of two files,
+        NAME and _NAME_torch_X_Y.
     stable
         The oldest release of torch that the module runs with, such as ``"2.11"``. The module then consists of one file
-        that is linked to no library of torch, and runs with that release and later ones. It needs no bootstrap and, at
-        run time, not this package. It can cimport the names in `torch.stable`, which are also in `torch` and `ATen`.
+        that is linked to no library of torch, and runs with that release and later ones. It needs no bootstrap, nor
+        this package at run time. It can cimport the names in `torch.stable`, which are also in `torch` and `ATen`.
     py_limited_api
         The oldest CPython that a stable module runs with, such as ``"cp312"``. Its file, NAME.abi3.so, runs with that
         release and later ones. Without this argument, it runs only with the CPython that builds it.
     free_threaded
         Whether the module declares that it needs no GIL: Cython's directive ``freethreading_compatible``. Without the
-        declaration, a free-threaded Python turns the GIL on when the module is imported. The declaration promises that
-        the module guards what threads share; Cython does not check that. It has no effect in a Python with a GIL.
+        declaration, a free-threaded Python enables the GIL when it imports the module. The declaration promises that
+        the module guards shared state; Cython does not check that. It has no effect in a Python with a GIL.
     **kwargs
         As for `setuptools.Extension`. ``extra_compile_args`` may be a dict of lists by compiler (``"cxx"``,
-        ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` say otherwise. For g++ on Linux,
-        -fopenmp is added too, so that prange uses torch's threads; ``-fno-openmp`` turns it off. Do not link with
+        ``"nvcc"``). C++20 and -O2 are added, unless flags there or in ``CFLAGS`` override them. For g++ on Linux,
+        -fopenmp is added too, so that prange uses torch's threads; ``-fno-openmp`` disables it. Do not link with
         -fopenmp.
     """
     check_name(name)
@@ -113,7 +114,7 @@ def _stable_extension(name: str, sources: list[str], abi: StableABI, kwargs: dic
             "put them in an Extension of their own, without stable"
         )
     torch_include = find_torch().include_dirs[0]  # type: ignore[union-attr]  # it is imported above
-    ours = [os.path.join(get_stable_dir(), "include"), get_include()]  # in this order, for headers of one name
+    ours = [os.path.join(get_stable_dir(), "include"), get_include()]  # the order matters: some headers share a name
     kwargs["include_dirs"] = [*ours, *kwargs.get("include_dirs", ()), torch_include]
     kwargs["define_macros"] = [*abi.macros, *kwargs.get("define_macros", ())]
     kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), [VISIBILITY])
@@ -134,20 +135,20 @@ def check_name(name: str) -> None:
 def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: Any) -> list[setuptools.Extension]:
     """Translate the ``.pyx`` sources of `modules` to C++, with our declarations on the path and `DIRECTIVES` set.
 
-    Existing C++ from the same files and options is used again.
+    Existing C++ from the same files and options is reused.
 
     Parameters
     ----------
     modules
         Extensions, or paths and glob patterns of ``.pyx`` files.
     include_path
-        Folders with further ``.pxd`` files; those of the extensions' headers are searched as well.
+        Folders with further ``.pxd`` files; the extensions' include folders are searched too.
     compiler_directives
-        Cython's, beside `DIRECTIVES`.
+        Cython directives, beside `DIRECTIVES`.
     build_dir
         The folder for the C++. Without it, the C++ is written beside its source.
     nthreads
-        How many processes translate at the same time.
+        Number of processes that translate in parallel.
     force
         Translate even if nothing has changed.
     quiet
@@ -155,12 +156,12 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: An
     exclude, aliases
         As for `Cython.Build.cythonize`.
     **options
-        Further options of Cython's compiler, such as ``annotate``. ``emit_linenums`` is True unless you say otherwise.
+        Further options of Cython's compiler, such as ``annotate``. ``emit_linenums`` is True by default.
 
     Returns
     -------
     list of setuptools.Extension
-        Extensions with C++ in place of the ``.pyx``, with the folders of headers that it needs and the settings of
+        Extensions with C++ in place of the ``.pyx``, with the include folders that it needs and the settings of
         ``# distutils:`` lines.
 
     Raises
@@ -175,9 +176,9 @@ def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: An
 def apply_distutils_lines(info: Any, source: str, extension: setuptools.Extension) -> None:
     """Apply the ``# distutils:`` lines of `source` to an extension that does not come from a setup.py.
 
-    Their paths are relative to the source.
+    Paths in these lines are relative to the source.
     """
-    for line in ("name", "language", "depends", "np_pythran"):  # which are settled, or for setup.py
+    for line in ("name", "language", "depends", "np_pythran"):  # already settled, or for setup.py
         info.values.pop(line, None)
     here = os.path.dirname(source)
     for key in ("sources", "include_dirs", "library_dirs", "extra_objects"):
@@ -190,9 +191,9 @@ def apply_distutils_lines(info: Any, source: str, extension: setuptools.Extensio
 
 
 def split(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
-    """The bootstrap and the native module of an extension of ours; any other extension as it is.
+    """The bootstrap and the native module of an extension of ours; any other extension unchanged.
 
-    Both are ordinary extensions to setuptools, so it builds, copies and records both.
+    setuptools sees two ordinary extensions, so it builds, copies and records both.
     """
     if not isinstance(extension, _Bootstrapped):
         yield extension
@@ -203,7 +204,7 @@ def split(extension: setuptools.Extension) -> Iterable[setuptools.Extension]:
     bootstrap.native_name = package + dot + f"_{module}_{abi}"
     extension.module_name = extension.name
     extension.name = bootstrap.native_name
-    # It is split now: an editable install finalizes the command twice.
+    # Mark it as split, because an editable install finalizes the command twice.
     extension.__class__ = _FreeThreaded if isinstance(extension, _FreeThreaded) else setuptools.Extension
     yield bootstrap
     yield extension

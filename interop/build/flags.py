@@ -14,7 +14,7 @@ Flags = Iterable[str] | Mapping[str, Iterable[str]]
 
 
 def with_default_flags(flags: Flags, defaults: Iterable[str] = ()) -> Any:
-    """`flags` behind our defaults, so that they win; an optimisation level in CFLAGS wins over ours too."""
+    """Our defaults, then `flags`, which override them. An optimisation level in CFLAGS overrides ours too."""
     if isinstance(flags, Mapping):
         return dict(flags) | {"cxx": with_default_flags(flags.get("cxx", ()), defaults)}
     optimised = re.search(r"(^|\s)-O", os.environ.get("CFLAGS", ""))

@@ -1,6 +1,6 @@
-"""Writes the declarations of ATen that depend on the installed torch.
+"""Generates the declarations of ATen for the installed torch.
 
-torchgen and native_functions.yaml ship inside the torch wheel and say what torch's own headers were generated from.
-Here they become ``.pxd`` files and a C++ header: `surface` reads them, `types` has the Cython types of each C++ type,
-`overloads` decides what Cython is told of each function, `cpp` writes the header and `write` the files.
+The torch wheel ships torchgen and native_functions.yaml, from which torch's own headers were generated. This package
+turns them into ``.pxd`` files and a C++ header. `surface` reads them, `types` maps each C++ type to Cython types,
+`overloads` decides how to declare each function, `cpp` generates the header, and `write` writes the files.
 """

@@ -1,4 +1,4 @@
-"""``python -m interop.codegen PXD INCLUDE STABLE``: write what depends on the installed torch into these folders."""
+"""``python -m interop.codegen PXD INCLUDE STABLE``: write the files for the installed torch into these folders."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes ``interop/functions.h``: the C++ functions that Cython code calls for ATen's."""
+"""Generates ``interop/functions.h``: the C++ functions that Cython code calls in place of ATen's."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -38,14 +38,14 @@ STABLE_INCLUDES = """\
 """
 
 
-# Types whose headers are not among those that every function needs.
+# Types that need a header beyond those that every function needs.
 _FURTHER_HEADERS = {"ITensorListRef": "interop/tensor_list_ref.h", "c10::List<": "ATen/core/List.h"}
 
 
 def blocks(
     functions: Iterable[Overload], methods: Iterable[Overload], declared: Iterable[Declaration]
 ) -> Iterator[str]:
-    """The text of the header, a block for each name of ATen: in line 1 that name, and the headers of ATen for it."""
+    """The text of the header, one block for each ATen name. Line 1 of a block has the name and its ATen headers."""
     wrappers: defaultdict[str, dict[str, str]] = defaultdict(dict)
     callers: defaultdict[str, list[str]] = defaultdict(list)
     headers: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -64,28 +64,28 @@ def blocks(
 
 
 def with_truths(name: str, truths: Iterable[int]) -> str:
-    """The name of the C++ function that takes a bool at the positions `truths`, and is `name` otherwise.
+    """The name of the variant of the C++ function `name` that takes a bool at the positions `truths`.
 
-    Of True C++ would see the int 1.
+    Without it, C++ would see True as the int 1.
     """
     listed = "".join(map(str, truths))
     return f"{name}_b{listed}" if listed else name
 
 
 def _caller(overload: Overload) -> Iterator[str]:
-    """The function that chooses and converts, and those that take truth values for it."""
+    """The function that chooses an overload and converts, and its variants that take bools."""
     called = {tuple(i for i in truth_positions(overload) if form[i] == "cbool") for form in overload.call_forms()}
     for truths in sorted({(), *called}):
         yield _function(overload, truths)
 
 
 def truth_positions(overload: Overload) -> list[int]:
-    """Where Cython chooses between a truth value and something else."""
+    """The positions at which Cython chooses between a bool and another type."""
     return [i for i, choices in enumerate(overload.choices) if len(choices) > 1 and "cbool" in choices]
 
 
 def _function(overload: Overload, truths: tuple[int, ...]) -> str:
-    """The function itself, or with `truths` the one that takes a bool at these positions and calls it."""
+    """The function itself, or with `truths` the variant that takes a bool at these positions and calls it."""
     positions = range(len(overload.choices))
     unknown = [i for i in overload.template_order() if i not in truths]
     template = f"template <{', '.join(f'class A{i}' for i in unknown)}>\n" if unknown else ""
@@ -93,7 +93,7 @@ def _function(overload: Overload, truths: tuple[int, ...]) -> str:
     if overload.method:
         body = f"return on([&](const at::Tensor& self) -> {overload.result} {{\n{_body(overload)}}});\n"
         return f"namespace interop::method {{\n{template}inline auto {overload.cpp_name}({listed}) {{\n{body}}}\n}}\n"
-    assert overload.cpp_name is not None  # else there is nothing to choose, and no function of ours
+    assert overload.cpp_name is not None  # otherwise there is nothing to choose, and no wrapper
     name = with_truths(overload.cpp_name, truths)
     passed = ", ".join(f"a{i}" for i in positions)
     body = f"return {overload.cpp_name}({passed});\n" if truths else _body(overload)
@@ -105,13 +105,13 @@ def _type(overload: Overload, position: int, truths: tuple[int, ...]) -> str:
         return "bool"
     fixed = overload.fixed(position)
     if fixed and overload.method and not fixed.endswith("&"):
-        # What a method returns is called after it, when its own variables are gone. The caller's are still there.
+        # The functor that a method returns runs when the method's own variables are gone. The caller's still exist.
         return f"const {fixed}&"
     return fixed or f"const A{position}&"
 
 
 def _body(overload: Overload) -> str:
-    """Chooses among the candidates and calls the one."""
+    """The code that chooses a candidate and calls it."""
     if len(overload.candidates) == 1:
         return f"return {_call(overload, overload.candidates[0])};\n"
     unknown = [i for i in range(len(overload.choices)) if not overload.fixed(i)]
@@ -140,7 +140,7 @@ def _call(overload: Overload, candidate: Candidate) -> str:
             passed.append(f'as<{_plain(candidate, i)}>(a{i}, "{_label(overload)}", "{parameter.name}")')
     if overload.method:
         at = candidate.declaration.self_at
-        assert at is not None  # of a method
+        assert at is not None  # methods have it
         in_place = f"{candidate.declaration.wrapper}(at::Tensor &" in candidate.declaration.definition
         passed.insert(at, "const_cast<at::Tensor&>(self)" if in_place else "self")
     return f"op::{candidate.declaration.wrapper}({', '.join(passed)})"

@@ -1,12 +1,12 @@
-"""Decide how to declare each function: which C++ overloads are one function to Cython, and which it chooses among.
+"""Decide how to declare each function: which C++ overloads Cython sees as one function, and which it resolves.
 
-Cython and C++ both choose among overloads, by different rules, and Cython knows less about the arguments. It converts
-nothing to a C++ class, and a tuple, None or a list has no type that C++ declares. So, if possible, all overloads of a
-name with the same number of arguments and the same result are one function to Cython. It has template parameters where
-they differ, and C++ chooses among them (``csrc/include/interop/convert.h``).
+Cython and C++ resolve overloads by different rules, and Cython knows less about the arguments. It converts nothing to
+a C++ class, and a tuple, None or a list has no type that C++ declares. So, if possible, all overloads of a name with
+the same number of arguments and the same result are one function to Cython. The function has template parameters where
+they differ, and C++ resolves the call (``csrc/include/interop/convert.h``).
 
-C++ cannot choose if a truth value means something else than a number, because Cython passes True as the int 1. Cython
-then chooses among the declared functions. A method of that kind is not declared.
+C++ cannot resolve a call if a bool means something other than a number, because Cython passes True as the int 1.
+Cython then chooses among several declared functions. A method of that kind is not declared.
 """
 
 from collections import defaultdict
@@ -17,22 +17,22 @@ from itertools import product
 from interop.codegen import types
 from interop.codegen.surface import Declaration, Parameter
 
-OPEN = "?"  # an argument of any type, for C++ to convert
+OPEN = "?"  # an argument of any type, which C++ converts
 
-# Maximum number of positions in which Cython chooses; C++ chooses in others, where the forms would be hundreds.
+# Maximum number of positions at which Cython chooses. C++ chooses at others, which would need hundreds of forms.
 _MAX_CHOICES = 2
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One C++ signature, with as many of its parameters as are given."""
+    """One C++ signature, cut to the parameters that a call gives."""
 
     declaration: Declaration
     parameters: tuple[Parameter, ...]
 
     @property
     def left_out(self) -> int:
-        """How many parameters have their default value."""
+        """How many parameters keep their default values."""
         return len(self.declaration.parameters) - len(self.parameters)
 
     @property
@@ -42,13 +42,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Overload:
-    """One function for C++, after Cython has chosen."""
+    """One function for C++ to resolve, after Cython has chosen."""
 
-    # The C++ signatures that it stands for; if C++ finds two equally good, the first wins.
+    # The C++ signatures that it stands for. If two match equally well, the first wins.
     candidates: tuple[Candidate, ...]
     choices: tuple[tuple[str, ...], ...]  # for each position, the Cython types that are declared there
-    # The name of the C++ function that chooses among the candidates; None where there is nothing to choose or convert,
-    # so that the one signature is called as it is.
+    # The name of the C++ function that chooses among the candidates; None if there is one signature and nothing to
+    # convert, so that it is called directly.
     cpp_name: str | None
     method: bool = False  # whether it is called on a tensor
 
@@ -63,7 +63,7 @@ class Overload:
         return self.candidates[0].declaration.result
 
     def fixed(self, position: int) -> str | None:
-        """The C++ type at `position`, where that is one and the same whatever the caller writes."""
+        """The C++ type at `position` if it is the same for all calls; otherwise None."""
         if len(self.choices[position]) == 1 and self.choices[position][0] != OPEN:
             return self.candidates[0].parameters[position].cpp
         return None
@@ -76,9 +76,9 @@ class Overload:
         )
 
     def template_order(self) -> list[int]:
-        """The positions whose type is a template parameter in C++, in that order.
+        """The positions whose type is a template parameter in C++, in the order of these parameters.
 
-        Cython writes the types of the open ones out, so they come first; C++ finds the others out.
+        Open positions come first, because Cython writes their types explicitly. C++ deduces the others.
         """
         unknown = [i for i in range(len(self.choices)) if not self.fixed(i)]
         return sorted(unknown, key=lambda i: self.choices[i] != (OPEN,))
@@ -86,8 +86,8 @@ class Overload:
     def call_forms(self) -> Iterator[tuple[str, ...]]:
         """The call forms: the lists of parameter types that are declared in Cython.
 
-        A call that fits one of exact types fits an open one as well, and Cython does not choose between equals. So the
-        open ones take some tensor as a TensorBase, which costs them a point.
+        A call that matches a form of exact types also matches an open form, and Cython does not choose between equal
+        matches. So an open form takes one of its tensors as a TensorBase, which costs it a point.
         """
         costly = next((i for i in range(len(self.choices)) if self.fixed(i) == types.TENSOR), None)
         several = any(len(choices) > 1 for choices in self.choices)
@@ -105,10 +105,10 @@ class Overload:
 def overloads(declarations: Iterable[Declaration], *, method: bool, members: bool = True) -> list[Overload]:
     """The functions to declare for `declarations`, which are all functions or all methods.
 
-    Without `members`, C++ has none of the methods as a member of the tensor.
+    Without `members`, the C++ tensor has none of the methods as a member.
 
-    Of all overloads of a method Cython writes the C++ name that the first one was given. So they have the same, and of
-    a truth value nobody can tell any more that it is one: where that would be taken for a number, nothing is declared.
+    For all overloads of a method, Cython writes the C++ name of the first. So all get the same name, and C++ cannot
+    tell a bool from a number any more. Overloads that would take a bool for a number are not declared.
     """
     groups: defaultdict[str, defaultdict[int, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for declaration in declarations:
@@ -138,7 +138,7 @@ def _overloads_of(
         by_result[candidate.declaration.result].append(candidate)
     for alike in by_result.values():
         if len(by_result) > 1:
-            # The result tells Cython what the call is, so it has to know the overloads apart.
+            # Cython needs the type of the result, so Cython itself must tell the overloads apart.
             choices = [_every_type(parameters) for parameters in _positions(alike)]
             cpp_name = alike[0].declaration.wrapper
         else:
@@ -149,15 +149,16 @@ def _overloads_of(
 
 
 def _positions(candidates: list[Candidate]) -> list[list[Parameter]]:
-    """For each position what the candidates have there."""
+    """The parameters of the candidates, grouped by position."""
     return [list(parameters) for parameters in zip(*(candidate.parameters for candidate in candidates), strict=True)]
 
 
 def _distinct(candidates: list[Candidate]) -> list[Candidate]:
-    """The signatures with the fewest defaults first. Of two with the same types, the first, or neither if they are
-    equal.
+    """The candidates without duplicates, those with the fewest omitted parameters first.
 
-    ``repeat_interleave(t, 2)`` repeats t; it is not the other overload with its optional output_size given.
+    Of candidates with the same types, the one with the fewest omitted parameters stays. In a tie none stays, unless
+    the schemas are the same too. ``repeat_interleave(t, 2)`` repeats t: 2 is not the optional output_size of the other
+    overload.
     """
     alike = defaultdict(list)
     for candidate in sorted(candidates, key=lambda candidate: candidate.left_out):
@@ -172,7 +173,7 @@ def _distinct(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _function_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]:
-    """For each position what is declared there, where all candidates have the same result."""
+    """The Cython types to declare at each position, for candidates with the same result."""
     delicate = [i for i, p in enumerate(positions) if _has_scalar(p) or _has_ambiguous_truth(p)][:_MAX_CHOICES]
     has_tensor = any({p.cpp for p in parameters} == {types.TENSOR} for parameters in positions)
     choices = []
@@ -187,7 +188,7 @@ def _function_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]
 
 
 def _method_choices(positions: list[list[Parameter]]) -> list[tuple[str, ...]]:
-    """As _function_choices. Cython has nothing to choose here."""
+    """As `_function_choices`, but Cython never chooses among methods."""
     return [_one_choice(parameters) for parameters in positions]
 
 
@@ -197,12 +198,12 @@ def _one_choice(parameters: list[Parameter]) -> tuple[str, ...]:
 
 
 def _has_scalar(parameters: list[Parameter]) -> bool:
-    """Whether a number of any kind is wanted here. Not where it has a default: True as a factor is 1."""
+    """Whether a candidate requires a Scalar here. An optional one does not count: True as a factor is 1."""
     return any(parameter.cpp == types.SCALAR and not parameter.has_default for parameter in parameters)
 
 
 def _has_ambiguous_truth(parameters: list[Parameter]) -> bool:
-    """Whether one candidate takes a truth value here and another one a number."""
+    """Whether one candidate takes a bool here and another a number."""
     truths = [types.is_truth_value(parameter.cpp) for parameter in parameters]
     return any(truths) and any(
         parameter.kind.takes_numbers for parameter, truth in zip(parameters, truths, strict=True) if not truth
@@ -214,5 +215,5 @@ def _every_type(parameters: list[Parameter]) -> tuple[str, ...]:
     kinds = [parameter.kind for parameter in parameters]
     listed = list(dict.fromkeys(cython_type for kind in kinds for cython_type in kind.cython_types))
     if "cbool" in listed and "int64_t" in listed and "int" not in listed:
-        listed.append("int")  # which is nearer to a truth value than to an int64_t in Cython's eyes
+        listed.append("int")  # otherwise Cython would match an int to a bool rather than to an int64_t
     return (*listed, *(["object"] if any(kind.open for kind in kinds) else []))

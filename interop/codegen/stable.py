@@ -18,7 +18,7 @@ _CALL, _PYTHON_CALL, _ARITHMETIC = (f"interop/stable/{name}.h" for name in ("iva
 
 _COMPARED = ("mul", "div", "eq", "ne", "lt", "le", "gt", "ge")
 BY_HAND = {f"{name}.Scalar" for name in _COMPARED} | {"add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar"}
-"""Schemas with a number among their arguments for which `_ARITHMETIC` has a shorter way than Python."""
+"""Schemas with a Scalar argument for which `_ARITHMETIC` has a shorter path than a call through Python."""
 
 
 def declaration(function: NativeFunction, signature: CppSignature, native: "Declaration") -> "Declaration":
@@ -50,7 +50,7 @@ def declaration(function: NativeFunction, signature: CppSignature, native: "Decl
 
 
 def needs_python(function: NativeFunction) -> bool:
-    """Whether the C interface cannot carry an argument or a result: a number of any type, or a generator."""
+    """Whether the C interface cannot carry an argument or a result: a Scalar or a Generator."""
     listed = [one.type for one in (*function.func.arguments.flat_all, *function.func.returns)]
     return any(one.is_base_ty_like(kind) for one in listed for kind in (BaseTy.Scalar, BaseTy.Generator))
 

@@ -1,4 +1,4 @@
-"""Read torch's own description of its operators, and make the declarations of ATen's C++ functions and methods."""
+"""Read torch's own description of its operators, and derive the declarations of ATen's C++ functions and methods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ _CYTHONS = (
     "DEF ELIF ELSE IF"
 )
 RESERVED = frozenset([*kwlist, *_CYTHONS.split()])
-"""Words of Cython, some of which are also names in ATen."""
+"""Reserved words of Cython, some of which are also names in ATen."""
 
 
 @dataclass(frozen=True)
@@ -48,31 +48,31 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One C++ signature, and the C++ function of ours that calls it, which has no overloads."""
+    """One C++ signature, and our C++ wrapper that calls it and has no overloads."""
 
     name: str
     result: str  # in C++
-    parameters: tuple[Parameter, ...]  # of a method, those after the tensor itself
+    parameters: tuple[Parameter, ...]  # for a method, without the tensor itself
     schema: str
     wrapper: str
     definition: str  # of the wrapper
-    self_at: int | None  # of a method, where the wrapper takes the tensor
-    header: str  # of ATen, with the operator
+    self_at: int | None  # for a method, the tensor's position in the wrapper
+    header: str  # ATen's header for the operator
 
 
 @dataclass
 class Surface:
-    """All declarations for one torch, and what was left out, by schema, with the reason."""
+    """All declarations for one torch, and the schemas left out, each with the reason."""
 
     functions: list[Declaration]
     methods: list[Declaration]
-    by_hand: set[str]  # torch's headers have them by hand, and so has pxd/
+    by_hand: set[str]  # schemas that torch's headers and pxd/ declare by hand
     left_out: dict[str, str]
     schemas: int
 
 
 def read(*, for_stable: bool = False) -> Surface:
-    """The surface of the installed torch, as ATen has it or, `for_stable`, as `stable` calls it."""
+    """The surface of the installed torch, as ATen has it or, with `for_stable`, as `stable` calls it."""
     packaged = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
     parsed = parse_native_yaml(str(packaged / "native_functions.yaml"), str(packaged / "tags.yaml"))
     surface = Surface([], [], set(), {}, len(parsed.native_functions))
@@ -95,7 +95,7 @@ def read(*, for_stable: bool = False) -> Surface:
 
 
 def _signatures(function: NativeFunction, method: bool) -> Iterator[CppSignature]:
-    """The C++ signatures that torch generates for one entry, as function or as method."""
+    """The C++ signatures that torch generates for one entry, as a function or as a method."""
     if (Variant.method if method else Variant.function) not in function.variants:
         return
     group = CppSignatureGroup.from_native_function(function, method=method)

@@ -8,7 +8,7 @@ from interop.errors import Error
 
 
 class UnknownTypeError(Error):
-    """A C++ type that is in no table. The generator stops, because silently leaving a function out is a defect."""
+    """A C++ type that is in no table. The generator stops, because it must not leave a function out silently."""
 
 
 NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList", "ScalarList", "SymInt", "SymIntList"])
@@ -18,18 +18,18 @@ NUMERIC = frozenset(["int64_t", "double", "DeviceIndex", "IntList", "DoubleList"
 class Kind:
     """Cython's view of one C++ parameter type."""
 
-    cython_types: tuple[str, ...]  # that can be declared for it
-    # Whether callers write it in more ways than Cython's types can tell: as a tuple, as None, as another object of
-    # torch. Then C++ converts, see ``csrc/include/interop/convert.h``.
+    cython_types: tuple[str, ...]  # the types that it can be declared as
+    # Whether callers pass it in more forms than Cython's types express: a tuple, None, another object of torch. C++
+    # then converts it: see ``csrc/include/interop/convert.h``.
     open: bool = False
 
     @property
     def takes_numbers(self) -> bool:
-        """Whether a number can be passed, also as a list of one."""
+        """Whether a number can be passed, even in place of a list."""
         return not NUMERIC.isdisjoint(self.cython_types)
 
     def takes(self, cython_type: str) -> bool:
-        """Whether an argument that Cython takes for a `cython_type` can be one of this kind."""
+        """Whether an argument that Cython passes as a `cython_type` can be of this kind."""
         return (
             cython_type in self.cython_types
             or (cython_type == "object" and self.open)
@@ -59,13 +59,13 @@ VALUES = {
 TENSOR = "const at::Tensor &"
 SCALAR = "const at::Scalar &"
 
-# `const T&` has a name of its own: Cython builds a scope for each `const T` that it reads, thousands of times.
+# `const T` has a typedef, because Cython builds a scope for each `const T` that it reads, thousands of times.
 PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
     TENSOR: Kind(("CTensor&",)),
     "at::Device": Kind(("Device",), open=True),
     "at::ScalarType": Kind(("ScalarType",), open=True),
     "at::Tensor &": Kind(("Tensor&",)),
-    # Without the int, an int would be taken for a truth value, which is nearer to it than an int64_t in Cython's eyes.
+    # Without "int", Cython would pass an int as a bool, which it ranks closer to int than int64_t.
     SCALAR: Kind(("CScalar&", "double", "int64_t", "int", "cbool", "double complex", "float complex"), open=True),
     "at::TensorOptions": Kind(("TensorOptions", "ScalarType"), open=True),
     "at::IntArrayRef": Kind(("IntList",), open=True),
@@ -104,7 +104,7 @@ def parameter(cpp: str) -> Kind:
 
 
 def is_truth_value(cpp: str) -> bool:
-    """Whether True means something else here than the number 1, which is how Cython passes it on."""
+    """Whether True differs here from the number 1, which is how Cython passes it."""
     return cpp in ("bool", "::std::optional<bool>")
 
 
@@ -122,7 +122,7 @@ def result(cpp: str) -> str:
     if cpp == "at::Tensor &":
         return "Tensor&"
     if cpp == TENSOR:
-        return "Tensor"  # a copy of the reference; of a const reference Cython makes a const variable, uninitialised
+        return "Tensor"  # a new reference: for a const reference, Cython makes an uninitialised const variable
     vector = re.fullmatch(r"::std::vector<(.*)>", cpp)
     if vector:
         return f"vector[{result(vector[1])}]"
@@ -130,7 +130,7 @@ def result(cpp: str) -> str:
     if several:
         parts = split_arguments(several[1])
         if any(part.endswith("&") for part in parts):
-            # References to the out arguments, which the caller has. A tuple of references can be no variable.
+            # References to the out arguments, which the caller has. A variable cannot be a tuple of references.
             return "void"
         return f"tuple{len(parts)}[{', '.join(result(part) for part in parts)}]"
     raise UnknownTypeError(cpp)

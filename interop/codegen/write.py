@@ -37,7 +37,7 @@ from interop.tuple cimport tuple2, tuple3, tuple4, tuple5, tuple6, tuple7, tuple
 
 
 def _operators() -> str:
-    """The operators of tensors with tensors and numbers."""
+    """The operators between tensors, and between tensors and numbers."""
     right = [
         f"{sign}({operand} other)"
         for sign in ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")
@@ -158,8 +158,8 @@ cdef extern from "interop/tensor.h":
 def generate(pxd: Path, include: Path, stable: Path, version: str) -> Surface:
     """Write the generated files below the folders `pxd` and `include`, and return the declarations.
 
-    The files for modules that run with many releases of torch go below the folder `stable`. A file whose text would not
-    change is not written, so that nothing is rebuilt.
+    The files for modules that run with many releases of torch go below the folder `stable`. A file whose text is the
+    same is not written, so that nothing is rebuilt.
     """
     surface = read()
     fields = {"command": COMMAND, "version": version, "abi": abi_name(version)}
@@ -176,7 +176,7 @@ def generate(pxd: Path, include: Path, stable: Path, version: str) -> Surface:
 
 
 def _without(text: str) -> str:
-    """The declarations without those that modules for many releases lack."""
+    """The declarations without those that stable modules lack."""
     kept = "".join(line for line in text.splitlines(keepends=True) if not _LACKS.match(line))
     copy = "Tensor(const TensorBase& other) {}"
     return kept.replace("SymIntList, ", "").replace(copy.format("noexcept"), copy.format("except +translate_exception"))
@@ -207,7 +207,7 @@ def _files(
 
 
 def _lines(listed: Iterable[Overload], indent: str) -> Iterator[str]:
-    """One declaration a line."""
+    """One declaration per line."""
     for overload in listed:
         result = types.result(overload.result)
         name = _name(overload)
@@ -225,7 +225,7 @@ def _lines(listed: Iterable[Overload], indent: str) -> Iterator[str]:
 
 
 def _names(listed: Iterable[Overload]) -> Iterator[str]:
-    """Each name on a line of its own."""
+    """One name per line."""
     yield from (f"    {name},\n" for name in sorted({_name(overload) for overload in listed}))
 
 
@@ -235,7 +235,7 @@ def _name(overload: Overload) -> str:
 
 
 def _cname(overload: Overload, truths: list[int]) -> str:
-    """Cython's text for the name, because C++ looks nothing up in the block's namespace."""
+    """The C++ name that Cython emits. It is qualified, because C++ does not search the block's namespace."""
     if overload.cpp_name is None:
         return overload.name if overload.method else f"interop::op::{overload.candidates[0].declaration.wrapper}"
     called = cpp.with_truths(overload.cpp_name, truths)

@@ -1,4 +1,4 @@
-"""A cache on disk of what NVRTC has compiled, so that the next run of a program need not wait.
+"""An on-disk cache of code that NVRTC has compiled, so that the next run of a program need not wait.
 
 Each entry is a file below `folder()`, named by a hash of all its inputs.
 """
@@ -35,7 +35,7 @@ def read(name: str) -> Image | None:
     """The entry, or None. A damaged entry is removed, with a warning."""
     path = folder() / name
     try:
-        make_cache_dir()  # raises if others could have put it there
+        make_cache_dir()  # raises if others can write to it
         keep_private(folder())
         with open_folder(folder()) as handle:
             content = _content(handle, path)
@@ -54,7 +54,7 @@ def read(name: str) -> Image | None:
 
 
 def _content(handle: int, path: Path) -> bytes | None:
-    """The content written at `path`, in the open folder; None if the file has other content."""
+    """The content written at `path`, in the open folder; None if the file is damaged."""
     try:
         with open_file(handle, path) as file:
             return unseal(path.name, file.read())

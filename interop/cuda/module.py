@@ -1,4 +1,4 @@
-"""Modules of CUDA kernels made from a string, and the handles of their kernels, which Cython launches."""
+"""Modules of CUDA kernels compiled from a string, and the handles of their kernels, which Cython launches."""
 
 import threading
 import weakref
@@ -13,12 +13,12 @@ from interop.demangle import demangle, split_arguments
 __all__ = ["Kernel", "Module", "compile"]
 
 MAX_IMAGES = 64
-"""Maximum number of compiled sources kept in memory, besides those of modules that are in use."""
+"""Maximum number of compiled sources kept in memory, in addition to those of modules that are in use."""
 
 # With these options, the result depends on files that may change.
 _INCLUDES = ("-I", "--include-path", "-include", "--pre-include")
 
-_lock = threading.RLock()  # a destructor that the collector runs in the lock may compile
+_lock = threading.RLock()  # reentrant: a destructor run by garbage collection may compile
 _images: OrderedDict[str, Image] = OrderedDict()
 _modules: weakref.WeakValueDictionary[str, "Module"] = weakref.WeakValueDictionary()
 
@@ -35,9 +35,9 @@ def compile(  # noqa: A001  the name that torch uses
     """Compile CUDA C++ with NVRTC. Nothing runs on a GPU, and with `arch` no GPU is needed.
 
     The same source with the same options is compiled once. If its module is still in use, `compile` returns that
-    module. Others are cached in memory and on disk, in ``$INTEROP_CACHE_DIR``, ``$XDG_CACHE_HOME/torch-interop`` or
-    ``~/.cache/torch-interop``. Nothing is cached if an option names a folder or file to include, because its content
-    may change.
+    module. Other results are cached in memory and on disk, in ``$INTEROP_CACHE_DIR``,
+    ``$XDG_CACHE_HOME/torch-interop`` or ``~/.cache/torch-interop``. Nothing is cached if an option names a folder or
+    file to include, because its content may change.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def compile(  # noqa: A001  the name that torch uses
         ``"sm_90"`` for machine code, ``"compute_80"`` for PTX, which GPUs of that capability and later ones can run.
         None means machine code for the current CUDA device.
     headers
-        Further headers: their texts, by the names in ``#include``.
+        Further headers: a dict from names in ``#include`` to texts.
 
     Returns
     -------
@@ -122,15 +122,16 @@ def _module(request: tuple[Any, ...], instances: tuple[str, ...]) -> "Module":
         _images.move_to_end(key)
         while len(_images) > MAX_IMAGES:
             _images.popitem(last=False)
-        # Another thread may have been faster.
+        # Another thread may have added the module first.
         return _modules.setdefault(key, Module(image, request))
 
 
 class Module:
     """The result of `compile`: code for a GPU, and the names of the kernels in it.
 
-    The driver loads the code when Cython code first takes over one of its kernels. It unloads the code when that Cython
-    code, the module and all `Kernel` handles of it are gone. Code that a CUDA graph has captured stays loaded.
+    The driver loads the code when Cython code first makes a C++ ``Kernel`` from one of its handles. It unloads the
+    code when these, the module and all `Kernel` handles of it are gone. Code that a CUDA graph has captured stays
+    loaded.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ class Module:
         self.name, self.arch = request[1:3]
         self.log, self.code = image.log, image.code
         self._request = request
-        # The linker's names, by each accepted name: the C++ name, the whole declaration, and the linker's name.
+        # Symbol names, by each accepted name: the C++ name, the whole declaration, and the symbol name itself.
         self._entries = {instance: [entry] for instance, entry in image.instances.items()}
         for entry in image.entries:
             signature = demangle(entry)
@@ -173,9 +174,9 @@ class Module:
         Raises
         ------
         KeyError
-            If there is none.
+            If there is no such kernel, or several.
         CompileError
-            If there is no such instance.
+            If the template has no such instance.
         """
         if not isinstance(name, str):
             raise TypeError(f"a kernel's name must be a str, got {name!r}")
@@ -201,7 +202,7 @@ class Module:
 
 
 class Kernel:
-    """The handle of a kernel. Cython code takes it over with ``Kernel(handle)`` and launches it without the GIL.
+    """The handle of a kernel. Cython code makes a C++ ``Kernel(handle)`` from it, and launches that without the GIL.
 
     Attributes
     ----------
@@ -210,7 +211,7 @@ class Kernel:
     name : str
         Its C++ name, ``"axpy<float>"``.
     lowered_name : str
-        The linker's name.
+        Its symbol name.
     parameters : tuple of str or None
         The types of its parameters, ``"float const*"``; None for an ``extern "C"`` kernel.
     """
@@ -227,7 +228,7 @@ class Kernel:
 
 
 def _parameters_at(signature: str) -> int:
-    """The start of the list of parameters: the parenthesis that the last one closes."""
+    """The position of the parenthesis that opens the parameter list."""
     depth = 0
     for at in range(len(signature) - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(signature[at], 0)
@@ -237,12 +238,12 @@ def _parameters_at(signature: str) -> int:
 
 
 def _function(signature: str) -> str:
-    """The name in a declaration. Only that of a template's instance begins with the type that it returns, void."""
+    """The name in a declaration. Only the declaration of a template's instance begins with its result type, void."""
     name = signature[: _parameters_at(signature)].replace("(anonymous namespace)::", "")
     return name.removeprefix("void ")
 
 
 def _parameters(signature: str) -> tuple[str, ...]:
-    """The types in a declaration's list of parameters."""
+    """The types in the parameter list of a declaration."""
     types = tuple(split_arguments(signature[_parameters_at(signature) + 1 : -1]))
     return () if types in {("",), ("void",)} else types

@@ -44,16 +44,16 @@ HEADERS = types.MappingProxyType(
 
 
 class CompileError(Error, RuntimeError):
-    """NVRTC rejects the CUDA C++. The message has NVRTC's log, with the wrong line of the source.
+    """NVRTC rejects the CUDA C++. The message has NVRTC's log, which quotes the wrong line of the source.
 
     Attributes
     ----------
     log : str
         NVRTC's log alone.
     arch : str
-        The architecture that it was compiled for.
+        The target architecture.
     options : tuple of str
-        The options that it was compiled with.
+        The options of the compilation.
     """
 
     log = ""
@@ -66,11 +66,11 @@ class Image:
     """NVRTC's output for a source."""
 
     code: bytes
-    """A cubin, or PTX with a zero at its end."""
+    """A cubin, or zero-terminated PTX."""
     entries: tuple[str, ...]
-    """The linker's names of the kernels in it."""
+    """The mangled names of its kernels."""
     instances: Mapping[str, str] = field(default_factory=dict)
-    """The linker's names of the requested template instances."""
+    """The mangled names of the requested template instances."""
     log: str = ""
     """Warnings."""
 
@@ -93,7 +93,7 @@ def load() -> Any:
         ) from error
     try:
         nvrtc.nvrtcVersion()
-    except (RuntimeError, OSError) as error:  # of cuda.pathfinder, or of older bindings themselves
+    except (RuntimeError, OSError) as error:  # from cuda.pathfinder, or from older bindings
         what = str(error).strip().partition("\n")[0]
         raise ImportError(
             f"interop.cuda.compile needs the library libnvrtc, which does not load ({what}). {install}", name="cuda"
@@ -215,7 +215,7 @@ def _compile_error(
 
 
 def _text(program: Any, what: str) -> bytes:
-    """One of the program's results. NVRTC gives its size first."""
+    """One of the program's outputs. NVRTC reports its size first."""
     (size,) = _call(f"nvrtcGet{what}Size", program)
     buffer = bytearray(size)
     _call(f"nvrtcGet{what}", program, buffer)

@@ -1,4 +1,4 @@
-"""Reject functions that torch cannot call: above all those that need the GIL.
+"""Reject functions that torch cannot call, above all functions that need the GIL.
 
 A parameter of a template or a macro accepts any argument, so Cython does not reject them.
 """
@@ -32,9 +32,9 @@ _TAKE_FUNCTIONS: dict[tuple[str, str], tuple[int | None, str]] = {
 _LOOP = "char** data, const int64_t* strides, int64_t n"
 _LOOP2D = f"{_LOOP}, int64_t m"
 _PART = "int64_t begin, int64_t end"
-# Before the last parameter, a pointer to the element.
+# The parameters before the last, which is a pointer to the element.
 _DISPATCHED = {"dispatch": _LOOP, "dispatch2d": _LOOP2D, "dispatch_part": _PART}
-# All parameters: those of what C++ instantiates.
+# All parameters of the function that C++ instantiates.
 _INSTANTIATED = {
     "instantiate": f"{_LOOP}, any_t* of",
     "instantiate2d": f"{_LOOP2D}, any_t* of",
@@ -48,8 +48,8 @@ _INSTANTIATED = {
 def check_functions(original: Callable[..., Any]) -> Callable[..., Any]:
     """The `SimpleCallNode.analyse_c_function_call` that replaces `original`.
 
-    A visit of the analysed tree would come too late. If the parameter is a pointer to a `nogil` function, Cython has by
-    then reported that no overload fits, without the reason.
+    A visit of the analysed tree would be too late. If the parameter is a pointer to a `nogil` function, Cython has
+    already reported that no overload fits, without the reason.
     """
 
     def analyse_c_function_call(node: Any, env: Any) -> None:
@@ -59,7 +59,7 @@ def check_functions(original: Callable[..., Any]) -> Callable[..., Any]:
         if not unfit:
             original(node, env)
             return
-        # Without the original, which would add Cython's own message.
+        # Skip the original, which would add Cython's own message.
         declared = node.function.entry.all_alternatives()
         node.type = declared[0].type.return_type if len(declared) == 1 else error_type
         node.result_code = "<error>"
@@ -68,7 +68,7 @@ def check_functions(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
-    """The position of each function among the arguments that torch cannot call, and what is wrong with it."""
+    """The position of each function argument that torch cannot call, and the message about it."""
     entry = getattr(node.function, "entry", None)
     if not entry or not entry.type.is_cfunction:
         return
@@ -100,7 +100,7 @@ def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
 
 
 def _is_for_a_dtype(kind: Any) -> bool:
-    """Whether this is a specialisation among which dispatch() chooses."""
+    """Whether this is a specialisation that dispatch() can choose."""
     last = kind.args[-1].type if kind.args else None
     return last is not None and last.is_ptr and last.base_type.is_numeric and bool(_other(kind))
 
@@ -128,7 +128,7 @@ def _in_cpp(argument: Any) -> str:
 
 
 def _other(kind: Any) -> str:
-    """The functions that accept a function for one dtype, or one that C++ instantiates."""
+    """Advice: the functions that accept this function, which is for one dtype or a template."""
     if _is_template(kind):
         fitting = [name for name in _INSTANTIATED if _fits_template(name, kind)]
     else:
@@ -137,7 +137,7 @@ def _other(kind: Any) -> str:
 
 
 def _module_of(entry: Any) -> str:
-    """The module that declares a function, or the class of a method."""
+    """The module that declares a function, or a method's class."""
     scope = entry.scope
     while scope is not None and not scope.is_module_scope:
         scope = scope.outer_scope
@@ -145,18 +145,18 @@ def _module_of(entry: Any) -> str:
 
 
 def _takes_nogil(entry: Any, index: int) -> bool:
-    """Whether the parameter at `index` is a pointer to a `nogil` function, in all declarations that are long enough."""
+    """Whether the parameter at `index` is a pointer to a `nogil` function, in all overloads that have it."""
     kinds = [one.type.args[index].type for one in entry.all_alternatives() if index < len(one.type.args)]
     return bool(kinds) and all(kind.is_ptr and kind.base_type.is_cfunction and kind.base_type.nogil for kind in kinds)
 
 
 def _takes_objects(entry: Any, index: int) -> bool:
-    """Whether the parameter at `index` is a Python object."""
+    """Whether the parameter at `index` is a Python object, in any overload."""
     return any(one.type.args[index].type.is_pyobject for one in entry.all_alternatives() if index < len(one.type.args))
 
 
 def _noexcept(kind: Any) -> str:
-    """How a function of this type would be declared."""
+    """A valid declaration of a function of this type."""
     name = kind.entry.name if kind.entry else "f"
     parameters = ", ".join(f"{argument.type} {argument.name}" for argument in kind.args)
     return f"cdef {kind.return_type} {name}({parameters}) noexcept nogil"

@@ -1,7 +1,7 @@
-"""Reject, during Cython's translation, what Cython or C++ would get wrong or explain badly, or write it right.
+"""Reject code, during Cython's translation, that Cython or C++ would get wrong or explain badly, or correct it.
 
-The checks visit Cython's parse tree, each as a step of Cython's own compilation: after it has declared names
-(`unknown_names`, `guards`), and after it knows the types of expressions. One replaces a method (`callback_functions`).
+Each check is a step of Cython's own compilation that visits the parse tree: after Cython has declared names
+(`unknown_names`, `guards`), or after it has typed the expressions. `callback_functions` replaces a method instead.
 `template_arithmetic` changes types and the tree.
 """
 
@@ -40,7 +40,7 @@ _IN_PLACE = {
 def checked() -> Iterator[None]:
     """In this context, Cython checks the sources that it translates, and the functions in each .pxd that it reads.
 
-    Guards and unknown names raise SyntaxError; everything else is one of Cython's errors.
+    Guards and unknown names raise SyntaxError; all other checks report a Cython error.
     """
     for owner, name in ((SimpleCallNode, "analyse_c_function_call"), *PATCHED):
         if not hasattr(owner, name):
@@ -67,7 +67,7 @@ def _with_checks(original: Callable[..., Any]) -> Callable[..., Any]:
             "AnalyseExpressionsTransform": [_step(Tensors(context))],
             "FinalOptimizePhase": [_step(Arithmetic(context))],
         }
-        if mode != "pxd":  # which Cython reads while it analyses the declarations of the source
+        if mode != "pxd":  # Cython reads a .pxd while it analyses the source's declarations
             after["AnalyseDeclarationsTransform"].append(_step(lambda _: _raise_first(found)))
         steps = [_step(types.collect, is_needed=False)]
         for step in original(context, mode, exclude_classes=exclude_classes):
@@ -85,14 +85,14 @@ def _raise_first(found: list[SyntaxError]) -> None:
 
 
 def _step(check: Callable[[Any], Any], is_needed: bool = True) -> Callable[[Any], Any]:
-    """A step of Cython's compilation that runs a check. An optional check gives a better message than Cython."""
+    """A step of Cython's compilation that runs a check. An optional check only improves on Cython's message."""
 
     def step(tree: Any) -> Any:
-        if tree.pos[0].filename is not None:  # Cython has sources of its own, which are strings
+        if tree.pos[0].filename is not None:  # None for Cython's own sources, which are strings
             try:
                 check(tree)
             except CompilerCrash as crash:
-                # After an error Cython leaves trees of any kind.
+                # After an error, Cython may leave an inconsistent tree.
                 if is_needed and not get_errors_count():
                     raise missing(f"tree as {type(check).__name__} needs it") from crash
         return tree
@@ -111,11 +111,11 @@ def missing(name: str) -> CythonVersionError:
 class Tensors(CythonTransform):
     """Reject ``t += u`` for an at.Tensor `t`, and ``x.cdata = t`` for a torch.Tensor `x`.
 
-    Cython copies the operator into C++ unchanged. There an exception of ATen ends the process, because this expression
-    cannot be declared ``except +``.
+    Cython copies the operator into C++ unchanged. An exception of ATen there ends the process, because Cython cannot
+    declare this expression ``except +``.
 
-    A C++ tensor knows its Python object, and that of `t` is not `x`. Also, others may use the tensor that the
-    assignment frees.
+    A C++ tensor knows its Python object, and that of `t` is not `x`. Also, other code may still use the tensor that
+    the assignment frees.
     """
 
     def visit_InPlaceAssignmentNode(self, node: Any) -> Any:

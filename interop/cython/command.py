@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--depfile", metavar="FILE", help="write the dependencies of the C++ file, for make and ninja")
     options = parser.parse_args(arguments)
-    # Here, because they import Cython and torch, which would slow --help down.
+    # Imported here, because Cython and torch would slow --help down.
     from interop.build.extension import check_name
     from interop.cython.dependencies import package_root
     from interop.cython.translate import TranslationError, check_written, translate
@@ -74,20 +74,20 @@ def main(arguments: list[str]) -> None:
             emit_linenums=True,
         )
     except TranslationError as error:
-        where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # as short as it can be written
+        where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # already the shortest path
         raise CommandError(f"{where}{error.msg}") from error
     selected = Path(translation.include_dirs[0])
     for header in selected.rglob("*.h"):
         _update(headers / header.relative_to(selected), header)
     if options.depfile:
-        # The note of the build, because another one may translate otherwise.
+        # With BUILD_INFO, because another build of this package may translate differently.
         words = [os.path.abspath(output) + ":", *sorted(translation.read), str(BUILD_INFO)]
         text = " \\\n  ".join(word.replace(" ", "\\ ").replace("$", "$$") for word in words)
         Path(options.depfile).write_text(text + "\n")
 
 
 def _update(target: Path, path: Path) -> None:
-    """Copy a file unless the copy is the same already, so that sources which include it are not compiled again."""
+    """Copy a file unless the target is identical, so that sources that include it are not compiled again."""
     if not (target.is_file() and filecmp.cmp(path, target, shallow=False)):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)

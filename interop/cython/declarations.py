@@ -1,7 +1,7 @@
 """Reduce the generated declarations to those that a source can need.
 
-All of them cost Cython several seconds in every run, and a source uses a handful. A source cannot use a declaration
-whose name is neither in it nor in a file that it includes or cimports.
+Reading all of them costs Cython several seconds in every run, and a source uses a handful. A source can use only
+declarations whose names are in it or in a file that it includes or cimports.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ __all__ = ["OPERATORS", "Selection", "cut", "select"]
 
 GENERATED = ("interop/functions.pxd", "ATen/core/TensorBody.pxd")
 SCALAR = "c10/core/Scalar.pxd"
-"""Cut down as well for a module for many releases of torch: with a complex number in it, Cython includes <complex>."""
+"""Also reduced for a stable module: if it declares a complex number, Cython includes <complex>."""
 HAND_ON = ("ATen/__init__.pxd", "ATen/Functions.pxd", "interop/__init__.pxd", "torch/__init__.pxd", "torch/stable.pxd")
-"""Cimport for others what further files declare."""
+"""Files that cimport names from further files for their users."""
 OF_ONE_RELEASE = (
     *("ATen/Context", "ATen/TensorIndexing", "ATen/TensorIterator", "ATen/cuda", "ATen/dlpack"),
     *("c10/core/CachingDeviceAllocator", "c10/core/Event", "c10/core/GradMode", "c10/core/Storage"),
@@ -31,13 +31,13 @@ OF_ONE_RELEASE = (
     *("interop/warnings",),
     *("torch/_types", "torch/autograd", "torch/csrc"),
 )
-"""Modules and packages of declarations that stable modules do not have, because their headers are torch's C++."""
+"""Declaration modules and packages that stable modules lack, because their headers use torch's C++."""
 HEADER = "interop/functions.h"
 OPERATORS = "#include <ATen/Operators.h>\n#include <ATen/core/List.h>\n#include <interop/tensor_list_ref.h>\n"
 STABLE_OPERATORS = "#include <interop/stable/arithmetic.h>\n#include <interop/stable/python_call.h>\n"
-"""The includes that all blocks of `HEADER` need. A reduced header includes only those of its own blocks."""
+"""The includes of the whole `HEADER`. A reduced header includes only what its own blocks need."""
 ENUMERATORS = "interop/stable/enumerators.h"
-"""Includes torch's headers by the names that need them, in the same form as `HEADER`."""
+"""A header that includes torch's, in blocks headed by the names that need them, in the format of `HEADER`."""
 
 _DECLARATION = re.compile(r'^ +\S.*? (\w+)(?: "[^"]+")?(?:\[[\w, ]+\])?\(.*\) except \+translate_exception$')
 _CIMPORT = re.compile(r"^(from \S+ cimport) (\([^)*]*\)|[^\n(*]*)\n", re.MULTILINE)
@@ -49,9 +49,9 @@ _NO_CODE = re.compile(r'#.*|"[^"\n]*"')
 class Selection:
     """The reduced declarations and headers that a source can need."""
 
-    pxd: Path  # a folder to search before the whole declarations
-    include: Path  # a folder to search before the whole headers
-    digest: str  # of all declarations and headers that the source can need, also of those that are not cut down
+    pxd: Path  # a folder to search before the complete declarations
+    include: Path  # a folder to search before the complete headers
+    digest: str  # of all declarations and headers that the source can need, reduced or not
 
 
 def select(
@@ -59,9 +59,9 @@ def select(
 ) -> Selection:
     """Write below `folder` the part of `pxd` and `include` that a source with the files `read` can need.
 
-    The result is in a folder named by a hash of its content, so the next build that needs the same finds the files
-    unchanged. `stable` are the folders of declarations and headers that precede those of the same names. For such a
-    module, the result has all declarations, because Cython first searches the folder of the declarations that it reads.
+    The result is in a folder named by a hash of its content, so the next build with the same needs finds the files
+    unchanged. `stable` has the folders of declarations and headers that override those of the same names. For a stable
+    module, the result has all declarations, because Cython first searches the folder of the .pxd that it is reading.
     """
     names = {name for path in read for name in _NAME.findall(read_source(path))}
     whole = _texts(pxd)
@@ -72,7 +72,7 @@ def select(
         chosen = dict(whole)
         include = stable[1]
     for name in (*GENERATED, *([SCALAR] if stable else [])):
-        # The build of this package needs none, and has not generated them yet.
+        # The build of this package needs none of these files, and has not generated them yet.
         if (path := Path("pxd", name)) in whole:
             chosen[path] = "".join(_needed(whole[path], names))
     for name in HAND_ON:
@@ -91,12 +91,12 @@ def select(
 
 
 def _texts(pxd: Path) -> dict[Path, str]:
-    """The declarations below a folder."""
+    """The texts of the declarations below a folder, by path."""
     return {Path("pxd", path.relative_to(pxd)): path.read_text() for path in sorted(pxd.rglob("*.pxd"))}
 
 
 def cut(text: str, names: set[str]) -> str:
-    """The header `text` with the blocks of `names` alone, and of ATen's headers those that these need."""
+    """Reduce the header `text` to the blocks of `names`, and its includes to the ATen headers that these need."""
     prelude, *found = text.split("\n// [")
     kept = [block for block in found if block.partition("]")[0] in names]
     headers = sorted({header for block in kept for header in block.partition("]")[2].partition("\n")[0].split()})
@@ -112,15 +112,16 @@ def _needed(text: str, names: set[str]) -> Iterator[str]:
 
 
 def _of_one_release(path: Path) -> bool:
-    """Whether `path`, below a folder pxd, is one of `OF_ONE_RELEASE` or inside one."""
+    """Whether `path`, below a folder pxd, is in `OF_ONE_RELEASE` or in one of its packages."""
     module = path.relative_to("pxd").with_suffix("")
     return any(module.is_relative_to(one) for one in OF_ONE_RELEASE)
 
 
 def _without_unused(text: str, names: set[str], whole: Mapping[Path, str]) -> str:
-    """Declarations that cimport only `names` for others, because each cimport brings headers into the module.
+    """Reduce the cimports in `text` to `names`, because each cimport brings headers into the module.
 
-    From the modules of `whole`, they cimport only existing names. A cimport with a star stays.
+    A name that its module in `whole` does not have is dropped too. A cimport with a star stays, and so do names that
+    `text` itself uses.
     """
 
     def shortened(cimport: re.Match[str]) -> str:
@@ -137,7 +138,7 @@ def _without_unused(text: str, names: set[str], whole: Mapping[Path, str]) -> st
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write a file unless it exists. Another process that builds the same never sees half of it."""
+    """Write a file unless it has this text already. A concurrent build never sees half of it."""
     with contextlib.suppress(OSError, ValueError):
         if path.read_text() == text:
             return

@@ -8,10 +8,10 @@ from typing import Any
 
 __all__ = ["module_of_ours", "names_in", "scopes"]
 
-# Of a .pxd: what is neither a name that is declared nor the kind of it.
+# Parts of a .pxd that declare no names: comments and strings.
 _NO_NAMES = re.compile(r"#.*|\"[^\"]*\"")
 _CIMPORTED = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+cimport[ \t]+(?:\(([^)]*)\)|(.*))$", re.MULTILINE)
-# In a `cdef extern` block, so that methods are further in.
+# In a `cdef extern` block; methods are indented further.
 _FUNCTION = re.compile(r"^[ ]{4}(?! )[^(\n]*?(\w+)[ ]*(?:\[[^\[\]]*\])?[ ]*\(", re.MULTILINE)
 _KIND = re.compile(
     r"^(?:[ ]{4})?(?:ctypedef[ ]+|cdef[ ]+)?(?:cppclass|struct|union|enum(?:[ ]+class)?|class)[ ]+([\w.]+)",
@@ -23,9 +23,9 @@ _VARIABLE = re.compile(r"^[ ]{4}(?:const[ ]+)?\w+[ ]+(\w+)[ ]*$", re.MULTILINE)
 
 @functools.cache
 def names_in(pxd: str, module: str) -> frozenset[str]:
-    """The names that the declarations of `module` declare, and those that they cimport.
+    """The names that the ``.pxd`` of `module` declares or cimports.
 
-    The function reads text, because `scopes` takes seconds.
+    The function searches the text, because `scopes` takes seconds.
     """
     path = Path(pxd, *module.split("."))
     text = _NO_NAMES.sub("", (path.with_suffix(".pxd") if not path.is_dir() else path / "__init__.pxd").read_text())
@@ -43,7 +43,7 @@ def names_in(pxd: str, module: str) -> frozenset[str]:
 
 @functools.cache
 def scopes(pxd: str) -> Callable[[str], Any]:
-    """A function from a module's name to its symbols, as Cython reads them from the folder `pxd`, once."""
+    """A function from a module's name to its scope, which Cython reads once from the folder `pxd`."""
     from Cython.Compiler import Errors
     from Cython.Compiler.Main import Context
     from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
@@ -53,7 +53,7 @@ def scopes(pxd: str) -> Callable[[str], Any]:
     context = Context([pxd], get_directive_defaults(), cpp=True, options=CompilationOptions(default_options))
 
     def scope(module: str) -> Any:
-        Errors.init_thread()  # Cython may still write to the folder of an earlier translation of this process
+        Errors.init_thread()  # else Cython may write to the folder of an earlier translation in this process
         with applied(PATCHES):
             return context.find_module(module, need_pxd=True, absolute_fallback=True)
 

@@ -23,7 +23,7 @@ __all__ = ["Dependencies", "package_root", "read_source", "unforeseen"]
 
 
 class Dependencies(DependencyTree):
-    """The files that Cython will read for a source. It knows that our declarations need nobody else's."""
+    """The files that Cython will read for a source. Our declarations need no others, so they are not searched."""
 
     def __init__(self, include_path: Iterable[str], ours: Iterable[Path]):
         options = CompilationOptions(default_options)
@@ -48,7 +48,7 @@ class Dependencies(DependencyTree):
 
 
 class _Context(Context):
-    """Cython's result. For a missing included file, Cython reports no line."""
+    """Cython's context, with the line in the error about a missing included file."""
 
     def find_include_file(self, filename, pos=None, source_file_path=None):
         found = self.search_include_directories(
@@ -65,13 +65,13 @@ class _Context(Context):
 
 @contextlib.contextmanager
 def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
-    """In this context, Cython's compiler stops before it reads an unexpected file; yields that file.
+    """In this context, Cython's compiler stops before it reads an unexpected file. Yields a list for that file.
 
     `Dependencies` searches the text for ``include`` and ``cimport``. It misses ``include u"x.pxi"`` and statements
     after a semicolon.
     """
     found: list[str] = []
-    thread = threading.get_ident()  # others may use Cython by themselves
+    thread = threading.get_ident()  # other threads may use Cython directly
 
     def look(original: Callable[..., None]) -> Callable[..., None]:
         def initialise(self: Any, filename: str, *rest: Any) -> None:
@@ -88,7 +88,7 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
 
 
 def _refuse_unknown_encoding(path: str) -> None:
-    """Cython reports neither the file nor the line."""
+    """Raise SyntaxError with the file and the line, which Cython omits."""
     with open(path, "rb") as file:
         name = detect_opened_file_encoding(file)
     try:
@@ -98,7 +98,7 @@ def _refuse_unknown_encoding(path: str) -> None:
 
 
 def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
-    """An error in the source `path`, at what follows the pattern `before`."""
+    """An error in the source `path`, at the end of the first match of `before`."""
     text = read_source(path)
     found = re.search(before, text, re.MULTILINE)
     line, column = 1, 1
@@ -109,12 +109,12 @@ def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
 
 
 def package_root(source: str) -> str:
-    """The folder of a source's package, from which its own modules are cimported."""
+    """The root folder of a source's package, from which the package's own modules are cimported."""
     return str(find_root_package_dir(os.path.abspath(source)))
 
 
 def read_source(path: str) -> str:
-    """The text of a source, in the encoding that its first lines name. Cython reports errors in it."""
+    """The text of a source, in the encoding that its first lines name. Cython reports wrong encodings."""
     try:
         with tokenize.open(path) as file:
             return file.read()

@@ -23,13 +23,13 @@ class Diagnostic:
     message
         The message of Cython or the compiler, on one line.
     path
-        The file; for the texts of `load_inline`, ``cython_source`` or ``cpp_source``. None if it is not known.
+        The file; for the texts of `load_inline`, ``cython_source`` or ``cpp_source``. None if unknown.
     line, column
-        The position, counted from 1; None if it is not known.
+        The position, counted from 1; None if unknown.
     text
-        The line itself.
+        The source line.
     hint
-        What to write instead, if that is known.
+        What to write instead, if known.
     """
 
     message: str
@@ -53,7 +53,7 @@ class Diagnostic:
 
 
 def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The errors that are not the consequence of another. After an error, Cython goes on with Python objects."""
+    """The errors that are not consequences of others. After an error, Cython continues with Python objects."""
     real = [one for one in found if not _CRASH.match(one.message)] or list(found)
     if any(_NOT_CIMPORTED.match(one.message) for one in real):
         real = [one for one in real if not _CONVERSION.match(one.message)]
@@ -72,7 +72,7 @@ def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def shortest_path(path: str) -> str:
-    """The shorter form of a path, from the current folder."""
+    """A path relative to the current folder if it is below it; otherwise the path unchanged."""
     if not os.path.isabs(path):
         return path
     relative = os.path.relpath(path)

@@ -48,8 +48,9 @@ def translate_extensions(
         for pattern in [source for extension in extensions for source in extension.sources if is_cython(source)]:
             for path in glob.glob(pattern, recursive=True):
                 Source(path, folders)  # reports the line of a missing included file, unlike create_extension_list
-        # Without aliases, Cython adds an extension's settings to its record of the source, and so to the next extension
-        # of that source, even in a later call. A module that must not link to torch would get torch's libraries.
+        # With aliases=None, Cython adds an extension's settings to its record of the source, and so to the next
+        # extension of that source, even in a later call. A module that must not link to torch would get torch's
+        # libraries.
         found, _ = create_extension_list(
             list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases or {}, quiet=quiet
         )
@@ -72,7 +73,7 @@ def translate_extensions(
                     "force": force,
                     "stable": stable,
                     "echo": not quiet,
-                    # With line numbers of the .pyx in the C++, errors of g++ name them.
+                    # Put line numbers of the .pyx into the C++, so that g++'s errors name them.
                     "emit_linenums": True,
                 }
                 tasks.append((extension, arguments | options))
@@ -82,14 +83,14 @@ def translate_extensions(
     else:
         done = [_translated(arguments) for _, arguments in tasks]
     for (extension, arguments), translation in zip(tasks, done, strict=True):
-        # C++ in another folder than its source still finds the headers beside the source.
+        # C++ in a different folder from its source must find the headers beside the source.
         beside = os.path.dirname(arguments["path"]) or "."
         extension.include_dirs = [*translation.include_dirs, *extension.include_dirs, *([beside] if build_dir else [])]
     return found
 
 
 def _translated(arguments: dict[str, Any]) -> Translation:
-    """A function of the module, because another process may call it."""
+    """A module-level function, because another process may call it."""
     said = f"Cythonizing {arguments['path']}"
     return translate(started=lambda _: arguments["echo"] and print(said, flush=True), **arguments)
 
@@ -97,7 +98,7 @@ def _translated(arguments: dict[str, Any]) -> Translation:
 def _output(source: str, build_dir: str | None, suffix: str) -> Path:
     """The file for the C++ of a source: beside it, or below `build_dir` at its path from the current folder.
 
-    A stable module has another suffix, so that a project can have both kinds of one source.
+    A stable module has another suffix, so that a project can build both kinds from one source.
     """
     path = Path(source).with_suffix(suffix)
     return Path(build_dir, *(path.parts[1:] if path.is_absolute() else path.parts)) if build_dir else path

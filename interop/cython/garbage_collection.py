@@ -1,4 +1,4 @@
-"""Turn the garbage collector off during a translation, which makes many objects, because it would visit torch's too."""
+"""Turn the garbage collector off during a translation. It makes many objects, and collections visit torch's too."""
 
 import gc
 import os
@@ -37,7 +37,7 @@ def _leave(thread: int) -> None:
 
 
 def _go_on() -> None:
-    """In a child process, which does not have the other threads."""
+    """In a child process, leave on behalf of the other threads, which do not exist there."""
     for thread in list(_inside):
         if thread != threading.get_ident():
             _leave(thread)

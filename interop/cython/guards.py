@@ -1,7 +1,7 @@
 """Reject guards that would have no effect, or the wrong one.
 
-A guard is a scoped mode of torch's: gradients off, another device, another stream. It begins when it is assigned to a
-variable, and ends with the function. Declaring it is not enough: Cython silently leaves such a variable out.
+A guard is a scoped mode of torch: gradients off, another device, another stream. It begins when it is assigned to a
+variable, and ends with the function. Declaring it is not enough: Cython silently omits such a variable.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ class _Function:
 class Guards(ScopedVisitor):
     """Raise SyntaxError for a guard that would have no effect, or the wrong one.
 
-    In a generator or a coroutine a guard would last from the first step to the last, also while the caller runs in
-    between. As an attribute or a global variable it would outlast the function that begins it.
+    In a generator or a coroutine, a guard would last from the first step to the last, even while the caller runs in
+    between. As an attribute or a global variable, it would outlast the function that begins it.
     """
 
     def __init__(self, context: Any, found: list[SyntaxError], types: WrittenTypes):
@@ -48,7 +48,7 @@ class Guards(ScopedVisitor):
         self._types = types
         self._functions: list[_Function] = []
         self._assigned: Any = None
-        self._begun: set[int] = set()  # the entries, by their addresses, of guards that are begun
+        self._begun: set[int] = set()  # the ids of the entries of guards that are begun
 
     def visit_ModuleNode(self, node: Any) -> Any:
         self.visitchildren(node)
@@ -57,7 +57,7 @@ class Guards(ScopedVisitor):
 
     def visit_CClassDefNode(self, node: Any) -> Any:
         self.visit_ClassDefNode(node)
-        if node.scope is not None:  # of a class with a forward declaration
+        if node.scope is not None:  # None for a forward declaration
             self._refuse_outside_functions(node.scope)
         return node
 
@@ -121,7 +121,7 @@ class Guards(ScopedVisitor):
 
     def visit_AttributeNode(self, node: Any) -> Any:
         if node.obj.is_name:
-            # These methods begin guards of devices and streams too.
+            # Methods reset_...() and set_...() also begin guards of devices and streams.
             self._use(node.obj, begins=node.attribute.startswith(("reset_", "set_")))
         else:
             self.visitchildren(node)
@@ -132,7 +132,7 @@ class Guards(ScopedVisitor):
         return node
 
     def _function(self) -> _Function | None:
-        """The function that runs the visited node. The default of an argument runs in the enclosing function."""
+        """The function that evaluates the visited node. The enclosing function evaluates the defaults of arguments."""
         scope = self.current_env()
         while scope is not None:
             for function in self._functions:
@@ -145,7 +145,7 @@ class Guards(ScopedVisitor):
         entry = self.meaning([node.name])
         if entry is None or entry.is_type or not _guard(entry.type):
             return
-        entry = entry.defining_entry  # not that of an inner function
+        entry = entry.defining_entry  # not the entry of an inner function
         if begins:
             self._begun.add(id(entry))
         function = self._function()
@@ -163,7 +163,7 @@ class Guards(ScopedVisitor):
             )
 
     def _declared(self, scope: Any) -> list[tuple[Any, Written]]:
-        """The guards among the variables of a scope, each with its written type."""
+        """The guards among the variables of a scope, each with its type as written."""
         found = []
         for entry in scope.entries.values():
             kind = "" if entry.is_type or entry.is_arg or entry.visibility == "extern" else _guard(entry.type)
@@ -174,7 +174,7 @@ class Guards(ScopedVisitor):
 
 
 def _guard(kind: Any) -> str:
-    """The C++ class of a type, if that is one of `GUARDS`; empty for all others."""
+    """The C++ class of a type if it is in `GUARDS`; otherwise empty."""
     name = str(kind.resolve().empty_declaration_code()) if kind.is_cpp_class else ""
     return name if name in GUARDS else ""
 

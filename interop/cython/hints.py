@@ -1,4 +1,4 @@
-"""Add to Cython's messages about tensors what to write instead."""
+"""Add hints to Cython's messages about tensors: what to write instead."""
 
 import contextlib
 import difflib
@@ -29,7 +29,7 @@ _UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not 
 _NOT_CIMPORTED = re.compile(r"'(\w+)' is not a cimported module")
 _NOT_IN_PACKAGE = re.compile(r"'((ATen|c10|interop|torch)/(?:\w+/)*(\w+))\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
-# Declarations of Python's tensors. `at.Tensor x` is a C++ tensor, and `Tensor x` depends on the cimport of that name.
+# Declarations of Python tensors. `at.Tensor x` declares a C++ tensor; the cimport of `Tensor` decides about `Tensor x`.
 _DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
 _DECLARED_SHORT = re.compile(r"(?<![\w.])Tensor[ \t]+(\w+)")
 _CIMPORTS_ATEN = re.compile(r"^[ \t]*cimport[ \t]+ATen\b", re.M)
@@ -99,7 +99,7 @@ _ATTRIBUTES = {
 
 
 def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
-    """The hint for a message of Cython's about a position in a source, counted from 1; None if there is none."""
+    """The hint for a message of Cython about a position in a source, counted from 1; None if there is none."""
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     here = text[column - 1 :]
     found = next((instead for pattern, instead in _INSTEAD if pattern.match(message)), None)
@@ -222,7 +222,7 @@ def _declared(lines: list[str], line: int) -> set[str]:
 def hints() -> Iterator[None]:
     """In this context, Cython's messages have a second line with the hint, if there is one.
 
-    Cython's warning that a check for an exception takes the GIL is dropped if our headers do not take it.
+    The context also drops Cython's warning that an exception check takes the GIL, if our headers do not take it.
     """
     with (
         replaced(Errors.CompileError, "__init__", _with_hint),
@@ -233,7 +233,7 @@ def hints() -> Iterator[None]:
 
 def _without_ours(original: Callable) -> Callable:
     def write(position: Any, env: Any, *arguments: Any, **options: Any) -> None:
-        # With interop/callback.h, which comes with each of our declarations, the advice `noexcept` would lose errors.
+        # All our declarations include interop/callback.h. With it, Cython's advice, `noexcept`, would lose errors.
         if "interop" not in env.global_scope().context.modules:
             original(position, env, *arguments, **options)
 

@@ -1,9 +1,9 @@
-"""The methods of Cython's compiler that are patched during a translation, each with its reason and its end.
+"""The methods of Cython's compiler that are patched during a translation, each with its reason and its last release.
 
-Cython has no hooks for these decisions. A patch lasts for one translation. If a release of Cython has no method of that
-name, the patch is left out: its purpose is then not served, and everything else works. tests/cython/test_patches.py
-shows for each patch what breaks without it, and fails when the patch may go. docs/upstream has the changes to Cython
-that would make the patches unnecessary.
+Cython has no hooks for these decisions. A patch lasts for one translation. If a release of Cython has no method of
+that name, the patch is left out: only its purpose is lost. tests/cython/test_patches.py shows what breaks without each
+patch, and fails when a patch is no longer needed. docs/upstream has the changes to Cython that would make the patches
+unnecessary.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ class Patch:
     """A method of Cython's compiler, and its replacement."""
 
     target: str  # module, class and method, as in "PyrexTypes:CReferenceType.deduce_template_params"
-    make: Callable[[Any], Any]  # makes the replacement of the original
+    make: Callable[[Any], Any]  # makes the replacement from the original
     without: str  # what happens without it
     since: tuple[int, int] | None = None  # the first minor release of Cython that needs it; None for the floor
-    until: tuple[int, int] | None = None  # the last one; None if it is not known yet
-    upstream: str | None = None  # the address of the issue of Cython's, or the name of the change in docs/upstream
+    until: tuple[int, int] | None = None  # the last such release; None if not yet known
+    upstream: str | None = None  # the URL of Cython's issue, or the name of the change in docs/upstream
 
     def is_needed(self) -> bool:
-        """Whether this release of Cython is one of those that need it."""
+        """Whether this release of Cython needs the patch."""
         return (self.since or FLOOR) <= running() <= (self.until or (sys.maxsize, 0))
 
     def owner(self) -> tuple[Any, str] | None:
@@ -49,7 +49,7 @@ class Patch:
 
 @contextlib.contextmanager
 def applied(patches: Iterable[Patch]) -> Iterator[None]:
-    """Apply those `patches` whose methods this release of Cython has."""
+    """Apply those `patches` that this release of Cython needs and has the methods for."""
     with contextlib.ExitStack() as stack:
         for patch in patches:
             if patch.is_needed() and (found := patch.owner()):
@@ -59,7 +59,7 @@ def applied(patches: Iterable[Patch]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replaced(owner: type | ModuleType, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    """Replace the method or function `name` of `owner` by what `make` makes of the original."""
+    """Replace the method or function `name` of `owner` with ``make(original)``."""
     inherited = name not in vars(owner)
     original = getattr(owner, name)
     setattr(owner, name, make(original))
@@ -81,7 +81,7 @@ def _value(kind: Any) -> Any:
 
 
 def _deduce_value(original: Callable) -> Callable:
-    """For ``T``, C++ deduces the type that a reference refers to. Cython 3.3 says whether it is a value."""
+    """For ``T``, C++ deduces the type that a reference refers to. Cython 3.3 passes `is_value_type`."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
         return original(self, _value(actual) if options.get("is_value_type", True) else actual, **options)
@@ -113,7 +113,7 @@ def _valid_element(original: Callable) -> Callable:
 
 
 def _deduce_element(original: Callable) -> Callable:
-    """For ``T[:, :]``. A contiguous memoryview fits too, and becomes one with strides."""
+    """For ``T[:, :]``. A contiguous memoryview also matches, and becomes a strided one."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
         if not _is_placeholder(self.dtype):
@@ -125,7 +125,7 @@ def _deduce_element(original: Callable) -> Callable:
 
 
 class _AsItIs:
-    """An operand that is not cast to the type of the other one."""
+    """An operand that is not cast to the type of the other operand."""
 
     def __init__(self, operand: Any) -> None:
         self._operand = operand
@@ -201,6 +201,6 @@ _RELATIVE = (
 WHOLE_PATHS = (
     Patch("Scanning:FileSourceDescriptor.get_relative_path", _whole_path, without=_RELATIVE, since=(3, 3)),
     Patch("Scanning:FileSourceDescriptor.get_filenametable_entry", _whole_path_text, without=_RELATIVE, until=(3, 2)),
-    # The replacement if it is a whole path.
+    # Cython uses the description in place of an absolute entry of the filename table.
     Patch("Scanning:FileSourceDescriptor.get_description", _whole_path_text, without=_RELATIVE, until=(3, 2)),
 )

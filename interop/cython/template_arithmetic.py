@@ -1,9 +1,9 @@
-"""Compute with the types that C++ instantiates a function for, as Python's operators do.
+"""Give Python's operators their meaning for the types that C++ instantiates a function for.
 
-`scalar_t`, `opmath_t` and `acc_t` of interop/element_types.pxd are float and double to Cython. It would write
-`powf(x, y)` for `x ** y` and `x + 7.0` for `x + 7`, and keep parts of an expression in a float: wrong for double, and
-for integers. So an expression with such an operand has the type that it has in C++, and the operators that differ from
-those of C++ are functions of csrc/include/interop/arithmetic.h.
+To Cython, `scalar_t`, `opmath_t` and `acc_t` of interop/element_types.pxd are float and double. Cython would write
+`powf(x, y)` for `x ** y` and `x + 7.0` for `x + 7`, and keep parts of an expression in a float, which is wrong for
+double and for integers. So an expression with such an operand gets its C++ type, and operators that differ from those
+of C++ become functions of csrc/include/interop/arithmetic.h.
 """
 
 import contextlib
@@ -29,14 +29,14 @@ PATCHED: tuple[tuple[Any, str], ...] = (
     (SimpleCallNode, "infer_type"),
     (SimpleCallNode, "analyse_c_function_call"),
 )
-"""What `typed` replaces."""
+"""The functions and methods that `typed` replaces."""
 _IN_CPP = {"/": "true_divide", "//": "floor_divide", "%": "remainder", "**": "power"}
 _kinds: dict[str, Any] = {}
 
 
 @contextlib.contextmanager
 def typed() -> Iterator[None]:
-    """In this context an expression of such types has the type that it has in C++."""
+    """In this context, expressions of such types have their C++ types."""
     wrappers = (_spanning, _spanning, _quotient, _power, _inferred, _call)
     with contextlib.ExitStack() as stack:
         for (owner, name), wrapper in zip(PATCHED, wrappers, strict=True):
@@ -97,15 +97,15 @@ def _call(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Arithmetic(CythonTransform):
-    """Write operators and literals as calls, and reject what has no version for all types.
+    """Write operators and literals as calls, and reject conversions to and from Python objects.
 
-    It visits a tree that is about to be written, in which Cython has replaced ``x //= y``.
+    It visits the tree just before it is written, when Cython has already replaced ``x //= y``.
     """
 
     def visit_DivNode(self, node: Any) -> Any:
         self.visitchildren(node)
         if _is_of_template(node.type):
-            node.cdivision = True  # else Cython writes a function for `%` outside of the template
+            node.cdivision = True  # otherwise Cython writes a function for `%` outside the template
             node.calculate_result_code = MethodType(
                 lambda self: _called(_IN_CPP[self.operator], (self.operand1, self.operand2)), node
             )
@@ -136,12 +136,12 @@ class Arithmetic(CythonTransform):
 
 
 def _is_of_template(kind: Any) -> bool:
-    """Whether C++ knows a type only when it instantiates the function."""
+    """Whether a type is known only when C++ instantiates the function."""
     return bool(kind.is_float) and "INTEROP_SCALAR" in kind.empty_declaration_code()
 
 
 def _common(type1: Any, type2: Any) -> Any | None:
-    """The type of ``a + b``, or None if Cython knows it."""
+    """The type of ``a + b``, or None if Cython determines it."""
     if not (_is_of_template(type1) or _is_of_template(type2)):
         return None
     if not all((kind.is_int or kind.is_float or kind.is_enum) and not kind.is_pyobject for kind in (type1, type2)):
@@ -154,7 +154,7 @@ def _absolute(kind: Any) -> Any:
 
 
 def _cpp_type(code: str) -> Any:
-    """A floating-point type for Cython, which C++ calls `code`; the same object for the same code."""
+    """A floating-point type to Cython, spelt `code` in C++; the same object for the same `code`."""
     if code not in _kinds:
         name = re.sub(r"::interop::|INTEROP_SCALAR", lambda found: "" if ":" in found[0] else "scalar_t", code)
         _kinds[code] = PyrexTypes.CTypedefType(name, PyrexTypes.c_double_type, code, is_external=1)
@@ -162,7 +162,7 @@ def _cpp_type(code: str) -> Any:
 
 
 def _in_cpp(kind: Any) -> str:
-    """The type in C++, without `const` and `&`."""
+    """The C++ spelling of a type, without `const` and `&`."""
     if kind.is_reference:
         kind = kind.ref_base_type
     if kind.is_cv_qualified:
@@ -171,7 +171,7 @@ def _in_cpp(kind: Any) -> str:
 
 
 def _builtin_name(node: Any, env: Any) -> str | None:
-    """The name of the built-in function that is called, if it is one."""
+    """The name of the called function if it is a built-in; otherwise None."""
     entry = env.lookup(node.function.name) if node.function.is_name else None
     return entry.name if entry is not None and entry.scope is not None and entry.scope.is_builtin_scope else None
 

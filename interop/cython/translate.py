@@ -1,6 +1,6 @@
-"""`translate`: from one ``.pyx`` to C++. Nothing else starts Cython's compiler."""
+"""`translate` turns one ``.pyx`` into C++. Nothing else starts Cython's compiler."""
 
-import concurrent.futures.thread  # noqa: F401 (its own hook at a fork, to which a translation gives way, must be older)
+import concurrent.futures.thread  # noqa: F401 (so that its fork hook, whose lock a translation may take, is older)
 import contextlib
 import fnmatch
 import functools
@@ -38,10 +38,10 @@ DIRECTIVES: dict[str, Any] = {
     "language_level": 3,
     # A parameter of a cdef class accepts None, and reading its .cdata would crash.
     "nonecheck": True,
-    # Python prints them with "Exception ignored"; if interop/callback.h raises them, nothing must be printed.
+    # Python prints them with "Exception ignored". For those that interop/callback.h raises, nothing must be printed.
     "unraisable_tracebacks": False,
 }
-"""The Cython directives that are set unless told otherwise; a ``# cython:`` line in a source wins."""
+"""The default Cython directives; a ``# cython:`` line in a source overrides them."""
 
 _ENDS = re.compile(r"\*/|\?\?/|[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 """The end of a comment or a line, a trigraph for a backslash, and characters outside UTF-8."""
@@ -49,12 +49,12 @@ _ENDS = re.compile(r"\*/|\?\?/|[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _AND = " with "
 
 _TYPES = re.compile(r"'[^']*'|\([^)]*\)")
-"""The difference between messages about one cause, if a function is compiled for several types."""
+"""The parts that differ between messages about one cause, if a function is compiled for several types."""
 
 # Cython keeps caches and settings for the whole process, and our patches apply to all threads.
 _one_at_a_time = threading.RLock()
-# A child process would find these half changed, and the lock taken forever. So a fork waits for another thread's
-# translation, which waits for nobody.
+# A forked child would inherit these half changed, and the lock held forever. So a fork waits for the translation of
+# another thread, and that translation waits for no other thread.
 os.register_at_fork(
     before=_one_at_a_time.acquire, after_in_parent=_one_at_a_time.release, after_in_child=_one_at_a_time.release
 )
@@ -63,12 +63,12 @@ os.register_at_fork(
 class TranslationError(Error, SyntaxError):
     """Cython, or one of our checks, rejects a source.
 
-    As a `SyntaxError` it stands for the first error, with its file, line and column.
+    The attributes of `SyntaxError` describe the first error: its file, line and column.
 
     Attributes
     ----------
     diagnostics : tuple of interop.jit.Diagnostic
-        The errors, without consequences of others.
+        The errors that are not consequences of others.
     output : str
         The whole output of Cython.
     """
@@ -86,18 +86,18 @@ class TranslationError(Error, SyntaxError):
 
 @dataclass(frozen=True)
 class Translation:
-    """A source that was translated."""
+    """The result of a translation."""
 
-    read: frozenset[str]  # it and the files that it reads, without those of our own declarations
-    # Folders of headers that its C++ needs too, to search before the given ones.
+    read: frozenset[str]  # the source and the files that it reads, without those that our declarations cimport
+    # Header folders that the C++ also needs, to search before the given ones.
     include_dirs: tuple[str, ...]
 
 
 class Source:
-    """A ``.pyx`` and what it reads, before it is translated.
+    """A ``.pyx`` and the files that it reads, before translation.
 
-    `include_path` are folders with ``.pxd`` files, which need not include ours. `declarations` is a folder with further
-    declarations of ours. `read` is the same as in `Translation`, and `added` are the files that `add` got.
+    `include_path` lists folders with ``.pxd`` files, and need not include ours. `declarations` is a folder with
+    further declarations of ours. `read` is the same as in `Translation`, and `added` has the files given to `add`.
     """
 
     def __init__(self, path: str, include_path: Iterable[str] = (), declarations: Path | None = None):
@@ -112,7 +112,7 @@ class Source:
         self.added: set[str] = set()
 
     def add(self, path: str) -> None:
-        """Add a file and the files that it reads. `Dependencies` finds only statements alone on a line."""
+        """Add a file and the files that it reads. `Dependencies` misses statements that share a line."""
         self.added.add(path)
         self.read = self.read.union([path], self._tree.read_by(path))
 
@@ -154,7 +154,7 @@ def translate(
     declarations
         The folder for the declarations and headers that the source can need: see `declarations.select`.
     include_path, directives
-        Folders with further ``.pxd`` files, and Cython's directives beside `DIRECTIVES`.
+        Folders with further ``.pxd`` files, and Cython's directives in addition to `DIRECTIVES`.
     cplus
         Whether to write C++ and not C.
     stable
@@ -168,12 +168,12 @@ def translate(
     started
         Called before Cython's compiler starts, with the settings of the ``# distutils:`` lines.
     **options
-        Of Cython's `CompilationOptions`.
+        Options of Cython's `CompilationOptions`.
 
     Raises
     ------
     TranslationError, CythonVersionError
-        If the source is wrong, or this Cython too old.
+        If the source is wrong, or this Cython is too old.
     """
     check_version()
     with _one_at_a_time, collected() as output:
@@ -182,7 +182,7 @@ def translate(
             check_written("a path", os.path.abspath(one))
         source = Source(path, include_path, declarations)
         before = "" if force else _last_line(cpp)
-        with contextlib.suppress(OSError, SyntaxError, ValueError):  # of files that the source perhaps no longer reads
+        with contextlib.suppress(OSError, SyntaxError, ValueError):  # the source may no longer read these
             for one in _added(before):
                 source.add(one)
         is_started = False
@@ -193,7 +193,7 @@ def translate(
             selection = select(source.of_user(), source.pxd, Path(get_include()), declarations, instead)
             folders = [str(selection.include), *([str(instead[1])] if instead else []), *_numpy_include(source.read)]
             translation = Translation(source.read, tuple(folders))
-            # A #line directive has the path unescaped. Without it, errors of g++ are in lines of the C++.
+            # Cython does not escape the path in a #line directive. Without directives, g++ reports lines of the C++.
             has_lines = options.get("emit_linenums", False) and not any('"' in one for one in source.read)
             arguments = options | {
                 "include_path": [str(selection.pxd), *([] if stable else [str(source.pxd)]), *source.include_path],
@@ -206,7 +206,7 @@ def translate(
             if before == last_line:
                 return translation
             if source.added and not is_started:
-                # Something has changed, so Cython must find the files again.
+                # Something has changed, so Cython must find the added files again.
                 source, before = Source(path, include_path, declarations), ""
                 continue
             if not is_started:
@@ -230,9 +230,9 @@ def translate(
 
 
 def _drop_ios(cpp: Path) -> None:
-    """Drop <ios>, which Cython includes for its own handler of C++'s errors, where there is none.
+    """Drop <ios>, which only Cython's own exception handler needs, if the C++ does not use that handler.
 
-    In a module for one release of torch it makes no difference, because torch's headers include it.
+    For a module for one release of torch this makes no difference, because torch's headers include <ios>.
     """
     text = cpp.read_bytes()
     if b"__Pyx_CppExn2PyErr" not in text:
@@ -240,7 +240,7 @@ def _drop_ios(cpp: Path) -> None:
 
 
 def check_written(what: str, text: str) -> None:
-    """Raise `TranslationError` for text that would end a comment in the C++, so that the rest would be compiled."""
+    """Raise `TranslationError` for text that would end a comment in the C++: the rest would be compiled as code."""
     found = _ENDS.search(text)
     if found:
         text = f"{what} must not contain {found[0]!r}, because it is written into the C++; rename {text!r}"
@@ -255,7 +255,7 @@ def rules() -> Iterator[None]:
 
 
 def _key(source: Source, *arguments: object) -> str:
-    """A hash of the inputs of the C++ and of our checks; the declarations are among the arguments."""
+    """A hash of the inputs of the C++ and of our checks; `arguments` include the declarations."""
     found = hashlib.sha256(repr([__version__, _own_digest(), arguments]).encode("utf-8", "surrogateescape"))
     for path in sorted(source.of_user()):
         found.update(path.encode("utf-8", "surrogateescape") + Path(path).read_bytes())
@@ -281,14 +281,14 @@ def _last_line(path: Path) -> str:
 
 
 def _added(last_line: str) -> list[str]:
-    """The files that `Source.add` got when the C++ with this last line was made."""
+    """The files given to `Source.add` when the C++ with this last line was made."""
     if not last_line.startswith("// translated from "):
         return []
     return json.loads(last_line.partition(_AND)[2] or "[]")
 
 
 def _numpy_include(read: Iterable[str]) -> list[str]:
-    # Its name may have Cython's version in it: __init__.cython-30.pxd.
+    # The name of NumPy's .pxd may have Cython's version in it: __init__.cython-30.pxd.
     if not any(fnmatch.fnmatch(path, "*/numpy/__init__.*pxd") for path in read):
         return []
     import numpy
@@ -305,7 +305,7 @@ class _Output:
         self._seen: set[tuple] = set()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Discard all messages."""
         self.diagnostics.clear()
         self._texts.clear()
         self._seen.clear()
@@ -346,7 +346,7 @@ def collected() -> Iterator[_Output]:
         line = _line(error)
         column = max(error.offset or 1, 1 + len(line) - len(line.lstrip()))
         ours = Diagnostic(error.msg, error.filename and os.path.abspath(error.filename), error.lineno, column, line)
-        # Add Cython's earlier errors, unless they are about the same.
+        # Add Cython's earlier errors, except those about the same line.
         others = [one for one in causes(output.diagnostics) if one.line != ours.line]
         raise TranslationError([ours, *others], "\n".join(filter(None, [str(output), str(error)]))) from None
     except Errors.PyrexError as error:
@@ -365,9 +365,9 @@ def _cause(error: Errors.CompileError) -> tuple:
 
 
 class _Reported:
-    """A mark that Cython sets in an error that it reports, and not in one that it holds back and may drop.
+    """The mark `reported`: Cython sets it in an error that it reports, not in one that it holds back and may drop.
 
-    Cython's own function is compiled into the modules that call it, so it cannot be patched.
+    Cython's own function is compiled into its callers, so it cannot be patched.
     """
 
     def __init__(self, output: _Output):
@@ -383,7 +383,7 @@ class _Reported:
 
 
 def _unknown(count: int) -> Diagnostic:
-    """The replacement for errors that a release of Cython reports in a way that `_Reported` does not see."""
+    """The stand-in for errors that a release of Cython reports in a way that `_Reported` does not see."""
     return Diagnostic(f"Cython {__version__} reports {count} errors; to see them, run: cython --cplus on the source")
 
 

@@ -32,7 +32,7 @@ class WrittenTypes:
     """By the position of the variable's name."""
 
     def collect(self, tree: Any) -> Any:
-        """Collect the types in a tree. This is a step of Cython's compilation, and returns the tree."""
+        """Collect the types in a tree, and return the tree, as a stage of Cython's pipeline does."""
         _Collector(self).visit(tree)
         return tree
 
@@ -46,13 +46,13 @@ class _Collector(TreeVisitor):
         self.visitchildren(node)
 
     def visit_CDefExternNode(self, node: Any) -> None:
-        """A .pxd has thousands of blocks that declare C++, and Cython itself reports their errors."""
+        """Skip the thousands of C++ declarations in .pxd files. Cython itself reports their errors."""
         if node.pos[0].filename.endswith(".pyx"):
             self.visitchildren(node)
 
     def visit_ExprNode(self, node: Any) -> None:
         self.visitchildren(node)
-        for name in ("base_type", "cppclass"):  # of casts, sizeof and new, whose children they are not
+        for name in ("base_type", "cppclass"):  # of casts, sizeof and new, not among their children
             part = getattr(node, name, None)
             if part is not None:
                 self.visit(part)
@@ -62,7 +62,7 @@ class _Collector(TreeVisitor):
             self._types.named.append(Written(node.pos, path_of_type(node)))
 
     def visit_TemplatedTypeNode(self, node: Any) -> None:
-        """Arguments of a template are expressions to the parser."""
+        """The parser treats template arguments as expressions."""
         self.visitchildren(node)
         for argument in node.positional_args:
             path = path_of(argument)
@@ -77,7 +77,7 @@ class _Collector(TreeVisitor):
 
 
 class ScopedVisitor(EnvTransform):
-    """Visit a tree after Cython has declared its names, and note errors.
+    """Visit a tree after Cython has declared its names, and record errors.
 
     It raises nothing, because Cython reports an exception during a visit as a crash of the compiler.
     """
@@ -87,7 +87,7 @@ class ScopedVisitor(EnvTransform):
         self._found = found
 
     def refuse(self, message: str, position: Position, name: str = "") -> None:
-        """Note an error in the line of `position`; if `name` is given, at the place of `name` after it."""
+        """Record an error in the line of `position`; if `name` is given, at the first `name` after `position`."""
         source, line, column = position
         lines = source.get_lines(error_handling="replace")
         text = lines[line - 1].rstrip() if 0 < line <= len(lines) else ""
@@ -96,9 +96,9 @@ class ScopedVisitor(EnvTransform):
         self._found.append(SyntaxError(message, (source.get_error_description(), line, offset, text)))
 
     def meaning(self, path: Sequence[str]) -> Any:
-        """The entry of a dotted name in Cython's symbol table at the visitor's place; None if there is none.
+        """The entry of a dotted name in Cython's symbol table, seen from the visitor's scope; None if there is none.
 
-        Cython's own look-up has effects: a name of an outer function becomes part of a closure.
+        Cython's own look-up has side effects: it makes a name of an outer function part of a closure.
         """
         scope = self.current_env()
         entry = None
@@ -112,7 +112,7 @@ class ScopedVisitor(EnvTransform):
 
 
 def path_of(node: Any) -> list[str]:
-    """The names of a dotted name, which is an expression; empty for any other expression."""
+    """The parts of an expression that is a dotted name; empty for any other expression."""
     if getattr(node, "is_name", False):
         return [node.name]
     owner = path_of(node.obj) if getattr(node, "is_attribute", False) else []
@@ -120,6 +120,6 @@ def path_of(node: Any) -> list[str]:
 
 
 def path_of_type(node: Any) -> list[str]:
-    """The names of a type that is a dotted name; empty for any other type."""
+    """The parts of a type that is a dotted name; empty for any other type."""
     name = getattr(node, "name", None)
     return [*node.module_path, name] if name is not None and hasattr(node, "module_path") else []

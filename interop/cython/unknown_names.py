@@ -1,4 +1,4 @@
-"""Reject names that the declarations of torch do not have, and suggest the nearest existing name."""
+"""Reject names that torch's declarations do not have, and suggest the nearest existing name."""
 
 import difflib
 import importlib.util
@@ -13,7 +13,7 @@ from interop.paths import get_pxd_dir
 
 __all__ = ["UnknownNames"]
 
-# Python's names of element types, and those of C++.
+# Python's names of element types, and the C++ names.
 _SCALAR_TYPES = {
     "bool": "kBool",
     "uint8": "kByte",
@@ -43,7 +43,7 @@ _OURS = ("ATen", "torch", "c10", "interop")
 class UnknownNames(ScopedVisitor):
     """Raise SyntaxError for a name that a cimported module of ours does not have.
 
-    With the directive nonecheck, Cython's compiler crashes after its own message.
+    With the directive nonecheck, Cython's compiler reports such a name and then crashes.
     """
 
     def __init__(self, context: Any, found: list[SyntaxError], types: WrittenTypes):
@@ -73,10 +73,10 @@ class UnknownNames(ScopedVisitor):
         return node
 
     def _check(self, path: Sequence[str], position: Position) -> None:
-        """Check the last of the names of `path`, which are at or around `position`."""
+        """Check the last name of `path`, whose names are at or around `position`."""
         owner = self.meaning(path[:-1])
         module = owner.as_module if owner is not None and not owner.is_variable else None
-        # If the module is imported too, Python may have the undeclared name.
+        # If the module is also imported, an undeclared name may be Python's.
         if module is None or module.qualified_name.partition(".")[0] not in _OURS or module.lookup_here(path[-1]):
             return
         self.refuse(_explain(path[-1], module, ".".join(path[:-1])), position, path[-1])
@@ -108,7 +108,7 @@ def _explain(name: str, module: Any, alias: str) -> str:
 
 
 def _python_has(package: str, name: str) -> bool:
-    """Whether the Python package of that name has it, which the author may have meant."""
+    """Whether the Python package has the name, which the author may have meant."""
     return package in sys.modules and hasattr(sys.modules[package], name)
 
 

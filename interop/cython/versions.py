@@ -15,15 +15,15 @@ FLOOR = (3, 1)
 """The first minor release that the test suite covers."""
 
 CEILING = (3, 3)
-"""The last one. A later one may work, and is not rejected."""
+"""The last one. Later releases may work, and are not rejected."""
 
 
 class CythonVersionError(Error, RuntimeError):
-    """The installed Cython cannot translate what this package declares."""
+    """The installed Cython cannot translate this package's declarations."""
 
 
 def supported() -> str:
-    """The releases that the test suite is run with, in words."""
+    """The releases that the test suite covers, in words."""
     return f"{FLOOR[0]}.{FLOOR[1]} to {CEILING[0]}.{CEILING[1]}"
 
 

@@ -1,6 +1,6 @@
 """``python -m interop doctor [MODULE.so]``: check what is installed, and what is wrong with a module.
 
-It works even if ``import interop`` fails, because that is what users ask about. It needs nothing compiled, and the
+It works even if ``import interop`` fails, because users run it to find out why. It needs no compiled code, and the
 imports that it tests may fail. The exit status is 1 if there is a problem.
 """
 
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
             kind = "a folder" if file.is_dir() else "no file"
             raise CommandError(f"MODULE.so must be a compiled extension module, and {str(file)!r} is {kind}", USAGE)
 
-    # One section after another, so that earlier findings are visible if the next section takes long or crashes.
+    # Show each section when it is done, so that earlier findings are visible if the next one takes long or crashes.
     report = []
     for title, findings in _examine(files, run=not options.no_import):
         report.append((title, findings))

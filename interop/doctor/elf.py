@@ -1,7 +1,7 @@
 """Read the parts of ELF shared libraries that the loader uses.
 
 Files may be damaged. Whatever their content, the result is a `Library` or a `NotALibraryError`. pyelftools decodes the
-tables, and trusts every count and offset in them. So it reads through a `_Reader`, which has a limit.
+tables and trusts every count and offset in them, so it reads through a `_Reader`, which has a limit.
 """
 
 import functools
@@ -30,20 +30,19 @@ _GLOBAL, _WEAK, _UNIQUE = 1, 2, 10
 _SectionType = TypeVar("_SectionType", bound=Section)
 
 _TABLES_LIMIT = 4 << 20
-"""Maximum number of bytes that pyelftools reads of one file, many times the size of a real library's tables."""
+"""Maximum number of bytes that pyelftools reads from one file, many times the size of a real library's tables."""
 _TABLES_END = f"its tables come to more than {_TABLES_LIMIT} bytes"
 _NAMES_LIMIT = 16
-"""Maximum total size of the symbols' names, in multiples of the table's size; names with a common end share their
-place."""
+"""Maximum total size of symbol names, in multiples of the string table's size. Names with a common suffix overlap."""
 _SECTION_LIMIT = 128 << 20
-"""Maximum number of bytes read of a section, many times that of a real library."""
+"""Maximum number of bytes read from a section, many times the size in a real library."""
 _COMMENTS_LIMIT = 64 << 10
 _COUNT_LIMIT = 1000
-"""Maximum number of libraries that a library is linked to, and of folders in its search path."""
+"""Maximum number of libraries that a library links to, and of folders in its search path."""
 
 
 class NotALibraryError(Error):
-    """A file that is not an ELF shared library; the message continues after its name."""
+    """A file that is not an ELF shared library. The message continues a sentence that begins with its name."""
 
 
 class DamagedError(NotALibraryError):
@@ -55,20 +54,20 @@ class Library:
     """A shared library, or a program that is linked to some."""
 
     path: Path
-    machine: str  # its machine, such as x86-64
+    machine: str  # such as x86-64
     bits: int
-    is_program: bool  # whether it is a program
+    is_program: bool
     soname: str | None
     needed: tuple[str, ...]  # the libraries that it is linked to, by name
     search: tuple[str, ...]  # the folders of its RPATH or RUNPATH, unchanged
-    # The loader searches a RUNPATH only for its own libraries, and an RPATH for their libraries too.
+    # The loader searches a RUNPATH only for direct dependencies, and an RPATH for their dependencies too.
     has_runpath: bool
     defined: frozenset[str]  # the functions and variables that it exports, mangled
-    undefined: frozenset[str]  # those that others must define, without the weak ones
-    versions: dict[str, tuple[str, ...]]  # the needed versions by library, such as GLIBC_2.38
-    offered_versions: frozenset[str]  # of its own interface
-    compilers: tuple[str, ...]  # of its parts, as they name themselves
-    _constants: tuple[int, int]  # where .rodata begins, and its size
+    undefined: frozenset[str]  # the symbols that others must define, except weak ones
+    versions: dict[str, tuple[str, ...]]  # the symbol versions that it needs, by library, such as GLIBC_2.38
+    offered_versions: frozenset[str]  # the symbol versions that it defines
+    compilers: tuple[str, ...]  # of its object files, as named in .comment
+    _constants: tuple[int, int]  # the offset and size of .rodata
 
     @property
     def folders(self) -> list[Path]:
@@ -82,7 +81,7 @@ class Library:
         return tuple(sorted(name.removeprefix("PyInit_") for name in self.defined if name.startswith("PyInit_")))
 
     def constant(self, pattern: bytes) -> str | None:
-        """The first match of a pattern's group in its constants."""
+        """The group in the first match of `pattern` in .rodata."""
         start, size = self._constants
         with open(self.path, "rb") as file:
             file.seek(start)
@@ -102,7 +101,7 @@ def read(path: Path) -> Library:
 
 
 class _Reader(io.BufferedReader):
-    """A file in which pyelftools reads neither beyond the end nor more than `_TABLES_LIMIT`."""
+    """A file that pyelftools cannot read beyond its end, nor more than `_TABLES_LIMIT` of."""
 
     def __init__(self, path: Path):
         super().__init__(io.FileIO(path))
@@ -121,7 +120,7 @@ class _Reader(io.BufferedReader):
         return super().read(size)
 
     def section(self, section: Section | None) -> bytes:
-        """The content of a section, which is known to be within the file."""
+        """The content of a section, which `_File` has found to be within the file."""
         if section is None:
             return b""
         if section["sh_size"] > _SECTION_LIMIT:
@@ -131,9 +130,9 @@ class _Reader(io.BufferedReader):
 
 
 class _Strings:
-    """The table of strings that belongs to a section. Each can be as long as all of it, so there is a limit to all.
+    """The string table of a section. Each string can be as long as the table, so their total size is limited.
 
-    Names come from here, because pyelftools changes names that are not in UTF-8.
+    Names come from here, because pyelftools alters names that are not valid UTF-8.
     """
 
     def __init__(self, data: bytes, limit: int, what: str):
@@ -239,7 +238,7 @@ class _File:
         undefined: set[str] = set()
         strings = self._strings(section, of_symbols=True)
         wide = self.elf.elfclass == 64
-        # All at once: pyelftools' access one by one takes as long for torch's libraries as everything else together.
+        # All at once: for torch's libraries, pyelftools takes as long to read symbols one by one as all the rest takes.
         layout = struct.Struct(("<" if self.elf.little_endian else ">") + ("IBBHQQ" if wide else "IIIBBH"))
         for entry in layout.iter_unpack(self.file.section(section)):
             name, info, index = (entry[0], entry[1], entry[3]) if wide else (entry[0], entry[3], entry[5])
@@ -267,5 +266,5 @@ class _File:
         if section is None:
             return frozenset()
         strings = self._strings(section)
-        # The first name of each is its own, the others are those of the versions before it.
+        # The first name of each definition is its own; the others are those of its predecessors.
         return frozenset(strings.at(next(names)["vda_name"]) for _, names in section.iter_versions())

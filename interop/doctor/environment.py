@@ -1,4 +1,4 @@
-"""Check what is installed, and whether it fits together."""
+"""Check the installed software, and whether it fits together."""
 
 import importlib
 import importlib.metadata
@@ -67,7 +67,7 @@ def _compiler() -> Finding:
         return problem("compiler", text, "install one, such as with apt-get install g++, or set CXX to the one to use")
     name = f"{command}, {'clang' if '__clang__' in macros else 'g++'} {macros.get('__VERSION__', '?').strip(chr(34))}"
     standard = (predefined_macros(*CXX_FLAGS) or {}).get("__cplusplus", "")
-    if standard < "2020":  # also if the compiler does not know the flag
+    if standard < "2020":  # or the compiler does not know the flag
         fix = "torch's headers need C++20: install g++ 11 or clang 14, or newer, and set CXX to it"
         return problem("compiler", f"{name} has no C++20", fix)
     limits = "" if is_gcc() else "; with it prange uses one thread, and load precompiles no headers"
@@ -108,12 +108,12 @@ def torch() -> list[Finding]:
 
 
 def _cuda(built_for: str | None) -> Finding:
-    # Without a GPU, torch logs at this import which toolkit it uses. The line below shows that.
+    # Without a GPU, this import makes torch log its toolkit. The finding below shows the toolkit.
     logger = logging.getLogger("torch.utils.cpp_extension")
     disabled, logger.disabled = logger.disabled, True
     try:
         from interop.build.cuda import find_toolkit
-    except Exception as error:  # from a check that has a line of its own
+    except Exception as error:  # from a check that reports its own finding
         fix = "see the other lines, and run this again"
         return warning("CUDA", f"the search for nvcc failed: {_first_line(error)}", fix)
     finally:
@@ -134,7 +134,7 @@ def _cuda(built_for: str | None) -> Finding:
 
 
 def build() -> list[Finding]:
-    """This package: what it was built for, and whether it can be imported."""
+    """This package: the torch it was built for, and whether it can be imported."""
     package = Path(__file__).parents[1]
     if not (package / "_build_info.py").is_file():
         text = f"{package.parent} is a checkout without its compiled half"
@@ -161,12 +161,12 @@ def build() -> list[Finding]:
 
 
 def openmp() -> list[Finding]:
-    """The OpenMP runtimes in this process, which has imported torch by now."""
+    """The OpenMP runtimes in this process, which has already imported torch."""
     return [openmp_finding(loaded_libraries())]
 
 
 def openmp_finding(libraries: list[str]) -> Finding:
-    """The findings about the OpenMP runtimes among `libraries`."""
+    """The finding about the OpenMP runtimes among `libraries`."""
     found = [path for path in libraries if _OPENMP.search(path)]
     if len(found) > 1:
         fix = (

@@ -7,7 +7,7 @@ __all__ = ["Finding", "Level", "ok", "problem", "warning"]
 
 
 class Level(StrEnum):
-    """The severity: a problem makes something fail, a warning may."""
+    """The severity: a problem makes something fail, a warning may do so."""
 
     OK = "ok"
     WARNING = "warning"
@@ -18,10 +18,10 @@ class Level(StrEnum):
 class Finding:
     """A result of the doctor."""
 
-    subject: str  # the subject, in a word or two
-    text: str  # the result, in one line
-    level: Level = Level.OK  # the severity
-    fix: str = ""  # the fix, in words and commands; empty if nothing is wrong
+    subject: str  # a word or two
+    text: str  # one line
+    level: Level = Level.OK
+    fix: str = ""  # words and commands; empty if nothing is wrong
 
 
 def ok(subject: str, text: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Checks of the current folder: files that hide installed packages, and a project."""
+"""Checks of the current folder: a project, and files that hide installed packages."""
 
 import importlib.util
 import os
@@ -32,7 +32,7 @@ _HARMLESS = {"antigravity", "idlelib", "test", "this", "turtledemo"}
 
 
 def current_folder() -> list[Finding]:
-    """The project in the current folder, and the modules that it hides: `python -c` and `python -m` search it first."""
+    """The project in the current folder, and modules that the folder hides: `python -c` and `-m` search it first."""
     try:
         folder = Path.cwd()
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def _project(folder: Path) -> Iterator[Finding]:
         settings = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
         required = " ".join(settings["build-system"]["requires"])
     except (OSError, ValueError, KeyError, TypeError):
-        return  # there is none, or others report what is wrong with it
+        return  # there is no project, or other tools report its errors
     if re.search(r"(?i)\btorch[-_.]interop\b", required):
         text = (
             "a project; build it with: pip install --no-build-isolation . Without the flag pip searches "
@@ -64,10 +64,10 @@ def hiding(folder: Path) -> Iterator[Finding]:
     for name in sorted(stems & {*_PACKAGES, *sys.stdlib_module_names} - _HARMLESS):
         here = PathFinder.find_spec(name, [str(folder)])
         if here is None or here.origin is None or _is_installed(name, here, folder):
-            continue  # such as a folder without __init__.py, which hides nothing
+            continue  # it hides nothing, such as a folder without __init__.py
         path = Path(here.origin)
         if path.parent == _RUNNING and not (_RUNNING / "_build_info.py").is_file():
-            continue  # the doctor itself comes from there, and has its own line
+            continue  # the doctor itself runs from there, and has its own finding
         kind, path = ("folder", path.parent) if path.stem == "__init__" else ("file", path)
         whose = "a package" if name in _PACKAGES else "a module of the standard library"
         text = f"a {kind} {path.name} in the folder {folder} hides {whose}: `import {name}` there finds {path}"
@@ -76,7 +76,7 @@ def hiding(folder: Path) -> Iterator[Finding]:
 
 
 def _is_installed(name: str, here: ModuleSpec, folder: Path) -> bool:
-    """Whether Python finds the same file from other folders, or would not search for it."""
+    """Whether Python finds the same file from other folders, or does not search for it."""
     elsewhere = [path for path in sys.path if os.path.realpath(path) != os.path.realpath(folder)]
     try:
         usual = importlib.util.find_spec(name)  # finds builtin modules and editable installs

@@ -1,4 +1,4 @@
-"""The loader's view of a library: the files that it loads, the functions that they define, and where it stops."""
+"""The dynamic loader's view of a library: the files that it loads, the symbols that they define, and its errors."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from interop.doctor.elf import Library, NotALibraryError, read
 __all__ = ["Closure", "Imported", "closure", "try_import"]
 
 _MARK = "interop.doctor: "
-"""The mark before the reports of the processes below, because libraries and modules may print too."""
+"""The prefix of the reports of the child processes below, because libraries and modules may print too."""
 
-# Load the libraries that stdin names, as the loader finds them, and print all libraries in the process, which include
-# the libraries of these libraries.
+# Load the libraries named on stdin, as the loader finds them, and print all libraries in the process, which include
+# their dependencies.
 _LOAD = f"""
 import ctypes, json, sys
 missing = {{}}
@@ -43,19 +43,19 @@ print("\\n{_MARK}" + json.dumps(sorted(paths)))
 """
 
 _PATIENCE = 300
-"""Maximum time of an import in seconds, many times that of torch on a slow machine."""
+"""Maximum time of an import in seconds, many times what torch needs on a slow machine."""
 
 
 @dataclass
 class Closure:
-    """A library and all that it is linked to, directly or not."""
+    """A library and all libraries that it is linked to, directly or indirectly."""
 
     libraries: dict[Path, Library]  # by file; the library itself is the first
-    # By name, the libraries that are not found or cannot be loaded: who needs them, and the loader's message.
+    # By name, each library that is not found or cannot be loaded: which library needs it, and the loader's message.
     missing: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def undefined(self, library: Library) -> list[str]:
-        """The symbols that `library` uses and nothing defines."""
+        """The symbols that `library` uses and no library defines."""
         return sorted(library.undefined.difference(*(other.defined for other in self.libraries.values())))
 
     def named(self, name: str) -> Library | None:
@@ -67,8 +67,8 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
     """The closure of `library`, in a process that has imported the torch whose libraries are in `torch_lib`."""
     result = Closure({library.path: library})
     elsewhere: dict[str, str] = {}
-    # In the loader's order, because the first library to need another passes its RPATH on to it. Each library comes
-    # with the folders of those above it.
+    # Breadth-first like the loader, because a library inherits the RPATH of the first library that needs it. Each
+    # library is queued with the folders that it inherits.
     waiting: deque[tuple[Library, list[Path]]] = deque([(library, [])])
     while waiting:
         one, inherited = waiting.popleft()
@@ -80,7 +80,7 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
             found = next((path for path in [*own, *torchs] if os.path.isfile(path)), None)
             if found is None:
                 if result.named(name):
-                    continue  # loaded already, from any folder: the loader compares names
+                    continue  # already loaded, from any folder: the loader compares names
                 elsewhere.setdefault(name, one.path.name)
                 continue
             if found.resolve() not in {path.resolve() for path in result.libraries}:
@@ -96,13 +96,13 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
             try:
                 result.libraries.setdefault(path, read(path))  # includes Python itself, whose functions modules call
             except (NotALibraryError, OSError):
-                continue  # such as the loader's list of names
+                continue  # such as the loader's cache of names
     result.missing |= {name: (elsewhere[name], error) for name, error in missing.items()}
     return result
 
 
 def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The loader's messages about libraries that it does not load, and the files in the process with the others."""
+    """The loader's messages about libraries that fail to load, and the files in a process with the others."""
     command = [sys.executable, "-I", "-S", "-c", _LOAD]
     done = subprocess.run(command, input=json.dumps(names), capture_output=True, text=True, errors="surrogateescape")
     result = _report(done.stdout)
@@ -111,7 +111,7 @@ def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
         return missing, paths
     if len(names) <= 1:
         return dict.fromkeys(names, f"where it is loaded, {_end(done.returncode)}"), []
-    # One of them ends the process. Load them one by one to find it.
+    # One of them ends the process. Load them one by one to find out which.
     one_by_one = [_load([name]) for name in names]
     return {name: text for missing, _ in one_by_one for name, text in missing.items()}, [
         path for _, paths in one_by_one for path in paths
@@ -120,14 +120,14 @@ def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of an import in a process of its own: the libraries in that process, or the last line of an error."""
+    """The result of an import in a separate process: the libraries in that process, or the last line of an error."""
 
     libraries: tuple[str, ...] = ()
     error: str = ""
 
 
 def try_import(name: str, root: Path, torch_first: bool) -> Imported:
-    """Import the module `name` from the folder `root` in a new process, with torch imported before it or not."""
+    """Import the module `name` from the folder `root` in a new process, optionally after torch."""
     command = [sys.executable, "-P", "-c", _IMPORT, str(root), name, "torch" if torch_first else ""]
     variables = os.environ | {"PYTHONWARNINGS": "ignore"}
     try:
@@ -149,7 +149,7 @@ def try_import(name: str, root: Path, torch_first: bool) -> Imported:
 
 
 def _report(output: str) -> list | None:
-    """The report of one of the processes; None if it ended before the report."""
+    """The report of a child process; None if it ended before the report."""
     lines = [line for line in output.splitlines() if line.startswith(_MARK)]
     return json.loads(lines[-1].removeprefix(_MARK)) if lines else None
 

@@ -1,4 +1,4 @@
-"""What is wrong with a compiled extension module."""
+"""Find out what is wrong with a compiled extension module."""
 
 import importlib.machinery
 import os
@@ -25,8 +25,8 @@ LOAD_AGAIN = "call interop.load again, which rebuilds it, and do not move its fi
 TORCHS = re.compile(r"lib(?:c10|torch)(?:_\w+)?(?:-[0-9a-f]{8,})?\.so")
 """The names of torch's libraries, with or without the hash that auditwheel adds to copies."""
 
-# The file names of interop.load and interop.load_inline: see interop/jit/precompiled.py, which imports torch, and
-# interop/jit/manifest.py.
+# The file names of interop.load and interop.load_inline, repeated from interop/jit/precompiled.py, which imports
+# torch, and from interop/jit/manifest.py.
 _JIT_ENTRY_POINT = "interop_jit"
 _JIT_NATIVE = "native.so"
 _JIT_MANIFEST = "manifest.json"
@@ -40,11 +40,11 @@ class Parts:
 
     name: str  # the last part of the module's name
     entry: Library | None  # the file that Python imports; None if there is only the second file
-    native: Library | None  # the file with the code: the same, or the second file of `interop.build` or `interop.load`
-    abi: str | None  # the name of the ABI of torch that it was compiled for; None if there is no note
-    wanted: str | None = None  # the name of the file that is missing, or of the second one
-    just_in_time: bool = False  # whether `interop.load` has made it
-    stable: StableABI | None = None  # the ABI instead, if it was compiled for many releases of torch
+    native: Library | None  # the file with the code: `entry`, or the second file of `interop.build` or `interop.load`
+    abi: str | None  # the name of the torch ABI that it was compiled for; None if there is no note
+    wanted: str | None = None  # the name of the missing file, or of the second file
+    just_in_time: bool = False  # whether `interop.load` made it
+    stable: StableABI | None = None  # set instead of `abi` for a stable module
 
     @property
     def rebuild(self) -> str:
@@ -55,7 +55,7 @@ class Parts:
 def examine_module(file: Path, run: bool = True) -> list[Finding]:
     """The findings about the module in `file`.
 
-    If nothing is wrong with the file, and with `run`, the module is imported in a process of its own.
+    If `run` is true and nothing is wrong with the file, a separate process imports the module.
     """
     try:
         library = _read(file)
@@ -127,7 +127,7 @@ def _parts_from(entry: Library) -> Parts:
     abi = entry.constant(rb"(?<![\w.])(torch_\d\w*)(?=\0)")
     if module is None or abi is None:
         stable = _stable(entry)
-        # Of a stable module interop.load makes one file as well, but beside the manifest of its build.
+        # interop.load also makes one file for a stable module, but beside the manifest of its build.
         just_in_time = stable is not None and os.path.isfile(entry.path.with_name(_JIT_MANIFEST))
         return Parts(name, entry, entry, _noted(entry), just_in_time=just_in_time, stable=stable)
     path = entry.path.with_name(f"_{module}_{abi}.{suffix}")
@@ -156,7 +156,7 @@ def _noted(library: Library) -> str | None:
 
 
 def _stable(library: Library) -> StableABI | None:
-    """The note of stable/include/interop/stable/shim.h in a module: the only sign, since it is not linked to torch."""
+    """The note of stable/include/interop/stable/shim.h, the only sign of a stable module: it does not link to torch."""
     note = rb"torch-interop stable abi: torch>="
     torch = library.constant(note + rb"(\d+\.\d+)")
     return StableABI(torch, library.constant(note + rb"[\d.]+, (cp3\d+)")) if torch else None
@@ -185,7 +185,7 @@ def _stem(path: Path) -> str:
 
 
 def _suffix(name: str) -> str | None:
-    """The suffix of a file that this Python takes for an extension module."""
+    """The suffix of a file, if this Python accepts it for extension modules."""
     return next((s for s in importlib.machinery.EXTENSION_SUFFIXES if name.partition(".")[2] == s[1:]), None)
 
 
@@ -323,7 +323,7 @@ def _where_from(name: str, torch: Torch | None, rebuild: str) -> str:
 
 
 def _copies(everything: Closure, torch: Torch | None) -> list[Finding]:
-    """Torch's libraries from another place than torch. If loaded twice, they register everything twice."""
+    """Copies of torch's libraries outside the installed torch. If loaded twice, they register everything twice."""
     copies = [
         str(path)
         for path in everything.libraries
@@ -343,7 +343,7 @@ def _copies(everything: Closure, torch: Torch | None) -> list[Finding]:
 
 def _symbols(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> list[Finding]:
     if everything.missing:
-        return []  # their definitions are not known
+        return []  # the symbols of the missing libraries are unknown
     undefined = everything.undefined(library)
     causes: dict[str, list[str]] = {}
     for symbol, name in zip(undefined, in_words(undefined) if undefined else (), strict=True):
@@ -356,7 +356,7 @@ def _symbols(library: Library, everything: Closure, torch: Torch | None, rebuild
 
 
 def _import(parts: Parts, entry: Library) -> list[Finding]:
-    """The proof: an import without torch before it, and if that fails, with torch."""
+    """Import the module without torch before it and, if that fails, after torch."""
     root, name = entry.path.absolute().parent, parts.name
     while (root / "__init__.py").exists():
         root, name = root.parent, f"{root.name}.{name}"
@@ -368,7 +368,7 @@ def _import(parts: Parts, entry: Library) -> list[Finding]:
             name = ".".join([*root.resolve().relative_to(top).parts, name])
             root = top
             alone, after_torch = _try_both(name, root)
-        # With a guessed name, an error about a missing package says nothing about the module.
+        # If the name was guessed, an error about a missing package says nothing about the module.
         if top is None or _RELATIVE in after_torch.error or after_torch.error.startswith("ModuleNotFoundError"):
             text = f"{name} belongs to a package with an unknown root: {after_torch.error}"
             return [warning("import", text, "run the doctor in the folder from which the module can be imported")]
@@ -380,7 +380,7 @@ def _import(parts: Parts, entry: Library) -> list[Finding]:
     if after_torch.error:
         fix = f"if that does not come from the module's own code, {parts.rebuild}"
         return [problem("import", f"{name} cannot be imported: {after_torch.error}", fix), *hiding(root)]
-    # Nothing is wrong with it, and users who import torch first never notice.
+    # Only a warning, because users who import torch first never notice.
     text = f"{name} can be imported after torch, but not before: {alone.error}"
     fix = (
         "the loader finds torch's libraries only after torch has loaded them: import torch before the module, in the "
@@ -393,7 +393,7 @@ _RELATIVE = "attempted relative import"
 
 
 def _try_both(name: str, root: Path) -> tuple[Imported, Imported]:
-    """The results of the import without torch before it, and with torch; the same if torch makes no difference."""
+    """The results of the import without torch before it and after torch; equal if torch makes no difference."""
     alone = try_import(name, root, torch_first=False)
     if not alone.error or _RELATIVE in alone.error:
         return alone, alone
@@ -401,7 +401,7 @@ def _try_both(name: str, root: Path) -> tuple[Imported, Imported]:
 
 
 def _folder_of_imports(folder: Path) -> Path | None:
-    """The deepest folder above `folder` on sys.path, which includes the current folder."""
+    """The deepest parent of `folder` that is on sys.path or is the current folder."""
     tops = {Path(top).resolve() for top in sys.path if top}
     with suppress(FileNotFoundError):  # if the current folder was removed
         tops.add(Path.cwd())

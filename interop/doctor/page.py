@@ -32,7 +32,7 @@ def show(title: str, findings: Iterable[Finding]) -> None:
         if finding.fix:
             print(f"  {'':<8} {'':<{width}}  fix: {finding.fix}")
     print()
-    sys.stdout.flush()  # other processes may write next
+    sys.stdout.flush()  # other processes may write to the same stream next
 
 
 def _printable(text: str) -> str:

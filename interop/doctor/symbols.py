@@ -1,4 +1,4 @@
-"""Why a function that a module uses is not defined."""
+"""Explain why a function that a module uses is undefined."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ __all__ = ["in_words", "probable_cause"]
 MAX_NAME = 2000
 """Maximum number of characters shown of a name."""
 
-# A damaged name of 200 letters can stand for gigabytes: each part of it may be twice the one before.
+# A damaged name of 200 letters can demangle to gigabytes: each part may be twice as long as the one before.
 _DEMANGLE = f"""
 import json, resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
@@ -46,7 +46,7 @@ def in_words(symbols: Sequence[str]) -> list[str]:
 def probable_cause(
     symbol: str, name: str, libraries: Iterable[Library], torch: Torch | None, rebuild: str
 ) -> tuple[str, str]:
-    """The `name` of `symbol` in words, and the fix if nothing defines it; `rebuild` says how to rebuild the module."""
+    """`name`, which is `symbol` in words, and the fix for its missing definition; `rebuild` rebuilds the module."""
     if re.match(r"_?Py[A-Z_]|_Py_", symbol):
         return name, f"this belongs to another release of Python: with this Python, {rebuild}"
     if re.match(r"__kmpc_|omp_|GOMP_", symbol):

@@ -1,4 +1,4 @@
-"""`load` and `load_inline` compile Cython modules when the program runs, and import them.
+"""`load` and `load_inline` compile Cython modules at run time, and import them.
 
 Compiled modules are cached under a hash of all their inputs, so that the next program finds them.
 """

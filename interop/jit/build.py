@@ -43,7 +43,7 @@ __all__ = ["build"]
 _ENTRY_POINT = (
     "give a .pyx, or write PYBIND11_MODULE or PyInit_ in C++ with TORCH_EXTENSION_NAME, which is the module's name"
 )
-# The messages of compilers and linkers about a full disk or quota, or a limit.
+# Messages of compilers and linkers about a full disk, a quota or a limit.
 _CODES = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
@@ -61,7 +61,7 @@ class Build:
     folder: Path  # for files of this module alone
     report: Callable[[str], None]  # called with a few words when a stage begins
     verbose: bool = False  # whether to print commands and their output
-    force: bool = False  # whether to compile objects that are in the cache again
+    force: bool = False  # whether to recompile objects that are in the cache
 
     @property
     def sources(self) -> list[str]:
@@ -70,16 +70,16 @@ class Build:
 
     @property
     def written(self) -> set[str]:
-        """The files of the user, or with texts of the user."""
+        """The user's files, and the files with the user's texts."""
         return {*self.sources, *(str(self.folder / name) for name in self.target.texts)}
 
     @property
     def abi(self) -> StableABI | None:
-        """The ABI that it is compiled for, if that is more than the running torch."""
+        """The stable ABI that the module is compiled for; None if for the running torch alone."""
         return stable_abi(self.target.options.get("stable"), self.target.options.get("py_limited_api"))
 
     def make_extension(self) -> setuptools.Extension:
-        """The flags and sources, as for setuptools."""
+        """The flags and sources, as a setuptools extension."""
         options = {k: v for k, v in self.target.options.items() if k not in ("compiler_directives", "annotate")}
         extension = Extension(self.target.name, self.sources, bootstrap=False, **options)
         beside = dict.fromkeys(os.path.dirname(source) for source in self.sources)
@@ -103,7 +103,7 @@ class Translated:
 
 @dataclass(frozen=True)
 class Precompiled:
-    """The common parts of all modules for the running torch."""
+    """The parts that all modules for the running torch share."""
 
     header: Future[tuple[str, ...]]  # the flags for the precompiled header
     support: Future[Path]  # the folder of the bootstrap and the stub libraries
@@ -111,7 +111,7 @@ class Precompiled:
 
 @dataclass(frozen=True)
 class Compiled:
-    """The objects of a module, the extension with CUDA's additions, and the files that compilers have read."""
+    """The objects of a module, the extension with its CUDA additions, and the files that the compilers have read."""
 
     extension: setuptools.Extension
     objects: tuple[Path, ...]
@@ -129,7 +129,7 @@ class Linked:
 def build(
     target: Target, folder: Path, report: Callable[[str], None], verbose: bool = False, force: bool = False
 ) -> str:
-    """Build the module into `folder`, and return the name of its file; a `BuildError` if that fails.
+    """Build the module in `folder`, and return the name of its file; raise `BuildError` if that fails.
 
     The parameters are those of `Build`.
     """
@@ -157,12 +157,12 @@ def build(
 
 
 def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Translated:
-    """Translate the ``.pyx``, if there is one. Precompiled parts stay in the cache as long as `stack`."""
+    """Translate the ``.pyx``, if there is one. Precompiled parts stay in the cache until `stack` closes."""
     extension = job.make_extension()
     prepared: list[Precompiled] = []
 
     def prepare() -> None:
-        """Start the work that needs only the flags; it goes on while Cython works."""
+        """Start the work that needs only the flags; it continues while Cython translates."""
         if job.abi:
             return
         compiler = job.compiler(extension)
@@ -201,7 +201,7 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
 
 
 def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Compiled:
-    """Compile all sources; the user's only if they are not in the cache."""
+    """Compile all sources. The user's own are compiled only if they are not in the cache."""
     extension = copy.deepcopy(translated.extension)
     read = precompiled.compile_cuda_sources(extension, job.folder, job.report, job.verbose, job.force)
     header: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Co
         translated.precompiled.support.result()  # if the bootstrap cannot be compiled, nothing else can
     job.report("compiling")
     compiler = job.compiler(extension)
-    # The declarations of ATen for the .pyx change with each edit, and serve no other module.
+    # Leave out the ATen declarations for the .pyx: they change with each edit, and no other module uses them.
     plain = replace(compiler, folders=tuple(one for one in compiler.folders if not one.startswith(f"-I{root()}")))
     texts = [str(job.folder / name) for name in job.target.texts if name.endswith(".h")]
     before = [*header, *(word for path in texts for word in ("-include", path))]
@@ -233,13 +233,13 @@ def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Co
 
 
 def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
-    """Link the two files of the module, or the one of a stable module."""
+    """Link the two files of the module, or the single file of a stable module."""
     job.report("linking")
     extension, name = compiled.extension, job.target.name
     compiler = job.compiler(extension)
     support = translated.precompiled.support.result() if translated.precompiled else None
     folders = [f"-L{folder}" for folder in (*([support] if support else []), *extension.library_dirs)]
-    # The module runs on this machine, so the user's libraries are where the linker has found them.
+    # The module runs on this machine, so the user's libraries stay where the linker has found them.
     users = [one for one in translated.extension.library_dirs if one not in cpp_extension.library_paths()]
     for folder in (*extension.runtime_library_dirs, *users):
         folders += ["-Xlinker", "-rpath", "-Xlinker", folder]
@@ -298,13 +298,13 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
 
 
 def _explained(job: Build, generated: Generated | None, failed: CommandFailedError) -> BuildError:
-    """The error of a command, with the lines of the sources that it is about."""
+    """The error for a failed command, with the source lines that it concerns."""
     name, written = job.target.name, job.written
     found = parse_output(failed.output, generated, lambda path: path in written or not is_fixed(path))
     reason = ""
     placed = any(one.path for one in found)  # then the output may quote any text of the sources
-    # If g++ cannot write a precompiled header, it reports that at the last line that it has read. The text of that line
-    # itself, as in `#error`, comes from its author.
+    # If g++ cannot write a precompiled header, it reports that at the last line that it has read. Ignore a message if
+    # the text is in that line itself, as in `#error`, because its author wrote it.
     said = [one.message for one in found if not _NO_SPACE.search(one.text or "")] if placed else [failed.output]
     full = _NO_SPACE.search("\n".join(said))
     if full:
@@ -320,7 +320,7 @@ def _explained(job: Build, generated: Generated | None, failed: CommandFailedErr
 
 
 def _labelled(job: Build, error: BuildError) -> BuildError:
-    """The text with the user's names for texts that are files in the cache."""
+    """The error with the user's names for texts that are files in the cache."""
     names = {str(job.folder / name): label for name, label in job.target.labels.items()}
     found = [replace(one, path=names.get(one.path or "", one.path)) for one in error.diagnostics]
     same = BuildError(error.name, diagnostics=found, output=error.output, command=error.command)

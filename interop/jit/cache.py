@@ -1,7 +1,7 @@
 """The cache on disk: folders named by a hash of their inputs, and the locks that guard them.
 
-``KIND/KEY/`` is an entry, ``locks/KIND-KEY`` its lock, and the date of the folder its last use. The least recently used
-entries are removed when the cache grows beyond its limit.
+``KIND/KEY/`` is an entry, ``locks/KIND-KEY`` its lock, and the date of the folder its last use. When the cache grows
+beyond its limit, the least recently used entries are removed.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ LIMIT = 2 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _lock_holders: dict[int, int] = {}
-"""The threads that have opened locks, by the file's handle."""
+"""The threads that have opened locks, by file descriptor."""
 
 
 def root() -> Path:
@@ -41,7 +41,7 @@ def root() -> Path:
 
 
 def prepare(name: str) -> None:
-    """Make the folder if there is none; a CacheError for the module `name` if others could put modules there."""
+    """Make the folder if there is none. Raise CacheError for module `name` if other users could put modules there."""
     try:
         make_cache_dir()
         folder = root()
@@ -54,7 +54,7 @@ def prepare(name: str) -> None:
 
 
 def limit() -> int:
-    """Maximum number of bytes kept: ``$INTEROP_CACHE_LIMIT``, such as ``500M`` or ``4G``; 2 GiB without it."""
+    """Maximum number of bytes kept: ``$INTEROP_CACHE_LIMIT``, such as ``500M`` or ``4G``; 2 GiB by default."""
     text = os.environ.get("INTEROP_CACHE_LIMIT", "")
     if not text:
         return LIMIT
@@ -80,11 +80,11 @@ class Entry:
         return root() / "locks" / f"{self.kind}-{self.key}"
 
     def exclusive(self, wait: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
-        """A context in which nobody else uses the entry."""
+        """A context in which no other thread or process uses the entry."""
         return locked(self._lock, wait=wait)
 
     def shared(self) -> AbstractContextManager[None]:
-        """A context in which nobody removes the entry."""
+        """A context in which no thread or process removes the entry."""
         return locked(self._lock, shared=True)
 
     def use(self) -> None:
@@ -110,10 +110,10 @@ class Entry:
             return 0.0
 
     def remove(self) -> bool:
-        """Remove the entry unless somebody uses it; return whether nobody did."""
+        """Remove the entry unless it is in use; return whether it was free."""
         with try_lock(self._lock) as free:
             if free:
-                # In one step, so that a process that is killed here does not leave half of it under its name.
+                # Rename it first, so that a process that is killed here does not leave half of it under its name.
                 gone = self.folder.with_name(f"removed-{secrets.token_hex(4)}")
                 with contextlib.suppress(OSError):
                     self.folder.rename(gone)
@@ -150,10 +150,10 @@ def _size(path: str) -> int:
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock on the file `path`, alone or shared. `wait` is called once if somebody else holds it.
+    """Hold the lock on the file `path`, exclusive or shared. `wait` is called once if another holder has it.
 
-    The kernel releases the lock when its holder dies.
-    Each call opens the file again, so threads wait for one another as processes do. Do not take a lock twice.
+    The kernel releases the lock when its holder dies. Each call opens the file again, so threads wait for one another
+    as processes do. The lock is not reentrant.
     """
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     while True:
@@ -166,7 +166,7 @@ def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambd
                 wait = lambda: None  # noqa: E731
                 fcntl.flock(handle, kind)
             if not _is_at(path, handle):
-                continue  # it was removed together with what it guards; others lock the new file
+                continue  # it was removed together with its entry; others lock the new file
             yield
             return
         finally:
@@ -175,7 +175,7 @@ def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambd
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock on the file `path` alone if nobody has it; yields whether it is held."""
+    """Take the exclusive lock on the file `path` if it is free; yield whether it is held."""
     handle = _open_lock(path)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -202,7 +202,7 @@ def _close_lock(handle: int) -> None:
 
 
 def _unlock(handle: int) -> None:
-    # A child that was forked in the meantime has the file open too, so closing it here would not be enough.
+    # A child that was forked in the meantime has the file open too, so closing it here would not release the lock.
     fcntl.flock(handle, fcntl.LOCK_UN)
     _close_lock(handle)
 
@@ -215,7 +215,7 @@ def _is_at(path: Path, handle: int) -> bool:
 
 
 def _close_locks_of_others() -> None:
-    """In a child process, the threads that hold these do not exist; and if the parent dies, its locks must be free."""
+    """In a child process, close the locks of other threads, so that they are free if the parent dies."""
     for handle, thread in list(_lock_holders.items()):
         if thread != threading.get_ident():
             _close_lock(handle)

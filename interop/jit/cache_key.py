@@ -56,7 +56,7 @@ class Target:
 
     name: str
     sources: tuple[str, ...]  # absolute paths of files, and names of texts
-    texts: Mapping[str, str] = field(default_factory=dict)  # texts, by the names of the files that they become
+    texts: Mapping[str, str] = field(default_factory=dict)  # texts, by the names of their files
     labels: Mapping[str, str] = field(default_factory=dict)  # the names of these texts in errors
     # The arguments of `interop.build.Extension`, and ``compiler_directives`` and ``annotate``.
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -76,14 +76,14 @@ class Target:
 
 
 def cache_key(*parts: object, uses: Sequence[str] = BUILD) -> str:
-    """A hash of `parts`, of the toolchain, and of those parts of this package that a build `uses`."""
+    """A hash of `parts`, of the toolchain, and of the parts of this package that a build `uses`."""
     text = json.dumps([FORMAT, parts, _toolchain(), _package_digest(tuple(uses))], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def _toolchain() -> list[object]:
     """Versions, the compiler, and the environment variables that it reads."""
-    # The files of the compiler's command, because running it for its version would take longer.
+    # The files of the compiler's command identify it, because running it for its version would take longer.
     compiler = file_states(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
     return [
         (torch.__version__, torch.version.git_version, os.path.dirname(torch.__file__)),
@@ -96,7 +96,7 @@ def _toolchain() -> list[object]:
 
 @functools.cache
 def _package_digest(parts: tuple[str, ...]) -> str:
-    """A hash of our own inputs of a build: declarations, headers, the bootstrap, and the code that builds."""
+    """A hash of our own inputs to a build: declarations, headers, the bootstrap, and the build code."""
     package = os.path.dirname(paths.__file__)
     places = {
         "pxd": paths.get_pxd_dir(),
@@ -112,7 +112,7 @@ def _package_digest(parts: tuple[str, ...]) -> str:
             files += [os.path.join(folder, name) for name in names if name.endswith((".pxd", ".h", ".cuh", ".py"))]
     digest = hashlib.sha256()
     for path in sorted(files):
-        # No buffer, because the whole file is read; and without a GIL, closing a buffer spins on a lock.
+        # Unbuffered, because the whole file is read; and without a GIL, closing a buffered file spins on a lock.
         with open(path, "rb", buffering=0) as file:
             digest.update(path.encode() + file.read())
     return digest.hexdigest()
@@ -128,7 +128,7 @@ def file_digest(path: str | os.PathLike[str]) -> str | None:
 
 
 def file_states(paths: Iterable[str]) -> list[list[object]]:
-    """Files with their sizes and dates, for programs that are too large to read."""
+    """Files with their sizes and modification times, for programs that are too large to read."""
     found: list[list[object]] = []
     for path in paths:
         real = os.path.realpath(path)
@@ -137,17 +137,17 @@ def file_states(paths: Iterable[str]) -> list[list[object]]:
     return found
 
 
-# Only some builds depend on the processor and CUDA, which shows while they run.
+# Only some builds depend on the processor or CUDA. A build finds out while it runs.
 CPU, CUDA = "cpu", "cuda"
 
 
 def machine_environment(names: Iterable[str]) -> dict[str, object]:
-    """The present state of the parts of the environment named `names`, in a form that survives JSON."""
+    """The current state of the parts of the environment in `names`, in a form that survives JSON."""
     return {name: _STATES[name]() for name in names}
 
 
 def is_native(flags: Iterable[str]) -> bool:
-    """Whether a compiler with these flags makes code that only this processor may run."""
+    """Whether a compiler with these flags generates code that may need this processor."""
     return any(flag.endswith("=native") for word in flags for flag in word.split(","))
 
 
@@ -166,7 +166,7 @@ def _cpu() -> list[str]:
 
 
 def _cuda() -> list[object]:
-    """The variables, the nvcc, and, if nvcc compiles for the GPUs of this machine, these GPUs."""
+    """CUDA's variables, nvcc, and the GPUs of this machine if nvcc compiles for them."""
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
     nvcc = shutil.which(os.path.join(home, "bin", "nvcc") if home else "nvcc")
     named = os.environ.get("TORCH_CUDA_ARCH_LIST", "native")
@@ -175,16 +175,16 @@ def _cuda() -> list[object]:
 
 
 def _gpus() -> list[object]:
-    """The models, and which of them are visible.
+    """The models of the GPUs, and which are visible.
 
-    They come from files, because a child process cannot use CUDA after this one has.
+    They come from files, because a child process cannot use CUDA once this process has.
     """
     models = []
     for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         models += [line.partition(":")[2].strip() for line in lines if line.startswith("Model")]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    # Equal ones are interchangeable.
+    # Equal models are interchangeable.
     return [models, visible if len(set(models)) > 1 else visible in ("", "-1")]
 
 

@@ -1,4 +1,4 @@
-"""The C++ compiler: the flags for a module, and how it is run."""
+"""The C++ compiler: its flags for a module, and its commands."""
 
 import errno
 import os
@@ -17,10 +17,10 @@ from interop.processes import ended_with_us
 
 __all__ = ["Compiler", "folders_in"]
 
-# setuptools compiles modules with these too: C's integers wrap, and assertions are off.
+# setuptools compiles modules with these too: signed integers wrap, and assertions are off.
 FLAGS = ("-fPIC", "-DNDEBUG", "-fwrapv", "-pipe")
-# Hide the symbols of a module. Otherwise its inline functions and their static variables, one for each name in a
-# process, would be those of the module that was loaded first: an earlier state of the same source.
+# Hide the symbols of a module. Otherwise its inline functions and their static variables, which are unique by name in a
+# process, would be those of the module that was loaded first: an earlier version of the same source.
 HIDDEN = "-fvisibility=hidden"
 
 
@@ -78,9 +78,9 @@ class Compiler:
         return folders_in([*self.flags, *self.macros, *self.folders])
 
     def run(self, *arguments: str, printed: bool = True) -> str:
-        """Run the compiler; `CommandFailedError` if it fails, and `BuildError` if there is none.
+        """Run the compiler; raise `CommandFailedError` if it fails, and `BuildError` if it cannot start.
 
-        Its output is printed if commands are, unless `printed` is false.
+        If `verbose` is set, the method prints the output, unless `printed` is false.
         """
         words = shlex.split(cpp_extension.get_cxx_compiler())
         # Its messages are parsed, so they must be in English.
@@ -111,14 +111,14 @@ class Compiler:
 
 
 def folders_in(words: Sequence[str]) -> list[str]:
-    """The folders of headers in the flags of a compiler, and those in the environment."""
+    """The include folders in the flags of a compiler, and in the environment."""
     found = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option = next((one for one in ("-I", "-isystem", "-iquote", "-idirafter") if word.startswith(one)), None)
         if option:
             found.append(word.removeprefix(option) or following)
     for variable in ("CPATH", "CPLUS_INCLUDE_PATH"):
-        if variable in os.environ:  # an empty one means the current folder
+        if variable in os.environ:  # an empty entry means the current folder
             found += [folder or os.curdir for folder in os.environ[variable].split(os.pathsep)]
     return found
 

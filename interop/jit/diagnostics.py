@@ -1,4 +1,4 @@
-"""Errors of a module: `BuildError`, and the lines of the sources that a compiler's output is about."""
+"""Errors of a build: `BuildError`, and the lines of the sources that a compiler's output refers to."""
 
 import errno
 import fnmatch
@@ -120,7 +120,7 @@ def fullest_folder() -> str:
 
 
 def _disk(path: Path) -> str:
-    """The disk of a path, and its free space, which is not zero once the file that did not fit is removed."""
+    """Describe the disk of a path and its free space, which is not zero once the file that did not fit is removed."""
     mount = next(filter(os.path.ismount, (path, *path.parents)), Path("/"))
     usage = shutil.disk_usage(mount)
     return f"the disk at {mount} has {usage.free >> 20} of {usage.total >> 20} MiB free"
@@ -130,15 +130,15 @@ def _disk(path: Path) -> str:
 class Generated:
     """C++ that Cython wrote, and its source files.
 
-    It does not use Cython's own ``#line`` directives. The count goes on after a directive, so the second line of a
-    statement's C++ would count as the next line of the .pyx. Cython's comments are exact.
+    Origins come from Cython's comments, which are exact, and not from its ``#line`` directives. Lines are counted from
+    a directive onwards, so the second line of a statement's C++ would count as the next line of the .pyx.
     """
 
     cpp: Path
     sources: Sequence[str]
 
     def origin(self, number: int) -> tuple[str, int] | None:
-        """The origin of line `number`: by the comment before it; for C++ in a .pyx, the same line."""
+        """The origin of line `number`, from the comment before it; for C++ in a .pyx, the line with the same text."""
         lines = self._lines()
         for line in reversed(lines[: min(number, len(lines))]):
             mark = _MARK.match(line)
@@ -157,7 +157,7 @@ class Generated:
         return None
 
     def _file(self, written: str) -> str | None:
-        """The source that a comment names, by its last parts or from the current folder; ? stands for non-ASCII."""
+        """The source that a comment names, by its last parts or from the current folder; ? is non-ASCII."""
         for path in self.sources:
             if fnmatch.fnmatch(path, f"*{os.sep}{written}") or fnmatch.fnmatch(path, os.path.abspath(written)):
                 return path
@@ -232,7 +232,7 @@ def _diagnostic(
 
 
 def _locate(place: tuple[str, int], column: int | None, message: str, hint: str | None = None) -> Diagnostic:
-    """If the compiler's column is no use, the column is that of the first name in the message that is in the line."""
+    """A diagnostic. Without a usable column, it points at the first name of the message that is in the line."""
     path, number = place
     lines = _read(path)
     text = lines[number - 1] if 0 < number <= len(lines) else ""

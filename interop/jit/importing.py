@@ -1,8 +1,8 @@
-"""Import a compiled module from its file, beside others that were built from the same source.
+"""Import a compiled module from its file, beside other builds of the same source.
 
-The bodies of modules run under no lock but Python's own. Each file is imported through Python's import system under a
-unique name. So a thread waits for another thread that imports the same file. Python detects a cycle of threads and
-packages that wait for one another, as for its own modules.
+Module bodies run under no lock but Python's own. Each file is imported through Python's import system under a unique
+name. So a thread waits for another thread that imports the same file. Python detects a cycle of threads and packages
+that wait for one another, as for its own modules.
 """
 
 import enum
@@ -38,7 +38,7 @@ class _Import:
     origin: str | None
     alias: str
     thread: int = field(default_factory=threading.get_ident)  # the thread that runs the body
-    module: ModuleType | None = None  # also while its body runs
+    module: ModuleType | None = None  # also set while its body runs
     done: bool = False
 
 
@@ -47,19 +47,19 @@ class _Name:
     """The record of a module's name in this process."""
 
     origin: str | None  # the file of the module's source; None for a text
-    modules: list[ModuleType] = field(default_factory=list)  # in the order of their starts
+    modules: list[ModuleType] = field(default_factory=list)  # in the order in which their bodies started
     current: ModuleType | None = None
 
     def is_ours(self, module: ModuleType) -> bool:
         return any(module is one for one in self.modules)
 
     def is_superseded(self, module: ModuleType) -> bool:
-        """Whether the operators of a module are no longer registered."""
+        """Whether a later module has replaced the operators that `module` registered."""
         index = next(index for index, one in enumerate(self.modules) if one is module)
         return _registers(module) and any(map(_registers, self.modules[index + 1 :]))
 
 
-# Held for a few statements, never while a body runs. Reentrant, because garbage collection may run code that comes here
+# Held for a few statements, never while a body runs. Reentrant, because garbage collection may run code that takes it
 # again.
 _lock = threading.RLock()
 _numbers = itertools.count()
@@ -69,7 +69,7 @@ _names: dict[str, _Name] = {}
 
 
 def check_name(name: str, origin: str | None) -> None:
-    """Raise ValueError if `name` belongs to a module of others, or to one with another source."""
+    """Raise ValueError if `name` belongs to a module that is not ours, or to one of ours with another source."""
     with _lock:
         before = sys.modules.get(name)
         if before is None:
@@ -90,7 +90,7 @@ class ImportState(enum.IntEnum):
     """Whether a file is imported. Of two equally good files, the higher value wins."""
 
     SUPERSEDED = 0
-    """The module must run again. The same file cannot run again, but a copy of it can."""
+    """The module must run again. The same file cannot run twice, but a copy of it can."""
     NEW = 1
     IMPORTED = 2
 
@@ -98,9 +98,9 @@ class ImportState(enum.IntEnum):
 def import_state(path: Path) -> ImportState:
     """The state of the module in the file `path`.
 
-    A module that registers operators is superseded if another state of it has since registered its own, because each
-    state replaces the operators of the one before. A module whose import another thread had begun when this process was
-    forked is superseded too.
+    A module that registers operators is superseded if a later module of the same name has registered its own, because
+    each one replaces the operators of its predecessor. A module that another thread was importing when this process
+    was forked is superseded too.
     """
     with _lock:
         one = _imports.get(path)
@@ -112,11 +112,11 @@ def import_state(path: Path) -> ImportState:
 
 
 def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
-    """The module `name` in the file `path`; the same object as long as it is the same file.
+    """Import the module `name` from the file `path`; the same file gives the same object.
 
-    It replaces another state of itself in `sys.modules`, but no other module. `origin` is the file of its source. If
-    its body is still running, in this thread or in a thread that waits for this one, the module is not complete, as in
-    any import cycle.
+    The module replaces an earlier one of ours with its name in `sys.modules`, but no other module. `origin` is the
+    file of its source. If its body is still running, in this thread or in a thread that waits for this one, the module
+    is not complete, as in any import cycle.
     """
     with _lock:
         one = _imports.get(path)
@@ -124,7 +124,7 @@ def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
             one = _Import(name, path, origin, f"{PREFIX}{next(_numbers)}")
             _imports[path] = _by_alias[one.alias] = one
     if not one.done:
-        __import__(one.alias)  # not importlib's function, which gives up when it detects a cycle
+        __import__(one.alias)  # not importlib.import_module(), which fails when it detects a cycle
     with _lock:
         module = one.module
         if module is None:
@@ -138,7 +138,7 @@ def import_from(name: str, path: Path, origin: str | None = None) -> ModuleType:
 
 
 class _Finder:
-    """Find the running imports by their names in Python's import system."""
+    """Find our imports for Python's import system, by their unique names."""
 
     @staticmethod
     def find_spec(
@@ -150,12 +150,12 @@ class _Finder:
 
 @dataclass(frozen=True)
 class _Loader(importlib.abc.Loader):
-    """Run the import that a module stands for."""
+    """Run the import behind a unique name."""
 
     one: _Import
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """Python's own is enough."""
+        """Let Python create the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         if not self.one.done:
@@ -197,12 +197,12 @@ def _registers(module: ModuleType) -> bool:
 
 
 def _withdraw(one: _Import) -> None:
-    """Give the name back to its owner before a failed import."""
+    """After a failed import, give the name back to its previous owner."""
     failed, one.module = one.module, None
     if failed is None:
         return
     known = _names[one.name]
-    if not _registers(failed):  # otherwise it has replaced the operators of the one before it
+    if not _registers(failed):  # otherwise it has replaced the operators of its predecessor
         known.modules = [module for module in known.modules if module is not failed]
     if sys.modules.get(one.name) is failed:
         del sys.modules[one.name]
@@ -211,9 +211,10 @@ def _withdraw(one: _Import) -> None:
 
 
 def _explained(one: _Import, error: BaseException) -> BuildError | None:
-    """The meaning of the loader's message about a file; None if the message is about something else.
+    """An error that explains the loader's message about a file; None if the message is about something else.
 
-    The body of a loaded module may raise similar messages about modules that it imports.
+    Call this only for a module that was not loaded: the body of a loaded module may raise similar messages about
+    modules that it imports.
     """
     if not isinstance(error, ImportError):
         return None
@@ -221,7 +222,7 @@ def _explained(one: _Import, error: BaseException) -> BuildError | None:
     library = re.search(r"([^\s(]+): cannot open shared object file", str(error))
     if symbol:
         reason = f"{demangle(symbol[1]) or symbol[1]} is declared and used, but no source and no library defines it"
-    elif library and Path(library[1]).parent != one.path.parent:  # otherwise somebody has removed the module itself
+    elif library and Path(library[1]).parent != one.path.parent:  # otherwise the module itself was removed
         reason = (
             f"its library {library[1]} is not found at import; name the library's folder in library_dirs, "
             "where the module looks for it too, or in the environment variable LD_LIBRARY_PATH before Python starts"
@@ -232,7 +233,7 @@ def _explained(one: _Import, error: BaseException) -> BuildError | None:
 
 
 def _abandon() -> None:
-    """In a child process: nobody will finish the imports of other threads."""
+    """In a child process, drop the imports of other threads, which never finish there."""
     for one in _imports.values():
         if not one.done and one.thread != threading.get_ident():
             _by_alias.pop(one.alias, None)

@@ -26,9 +26,9 @@ __all__ = ["load", "load_inline"]
 
 SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
 MAX_NAME = 200
-"""Maximum number of characters of a name, which is the start of file names in the cache."""
+"""Maximum number of characters of a name, because file names in the cache begin with it."""
 MAX_BUILDS = 4
-"""Maximum number of builds kept of one target, which differ in the included files."""
+"""Maximum number of builds kept of one target. They differ in the included files."""
 
 
 def load(
@@ -54,12 +54,12 @@ def load(
     include_dirs, define_macros, libraries, library_dirs, extra_compile_args, extra_link_args
         As for `interop.build.Extension`.
     compiler_directives
-        Cython's, beside those of `interop.build.DIRECTIVES`.
+        Cython's directives, in addition to `interop.build.DIRECTIVES`.
     annotate
-        Write Cython's report about lines that use Python, an HTML file, beside the module's file.
+        Write Cython's HTML report about lines that use Python, beside the module's file.
     stable, py_limited_api
         As for `interop.build.Extension`: the module is one file, which also runs with other releases of torch and
-        CPython. Loading it here is a test of a build for others.
+        CPython. Loading it here tests a build for other releases.
     free_threaded
         As for `interop.build.Extension`: the module declares that it needs no GIL.
     force
@@ -70,16 +70,16 @@ def load(
     Returns
     -------
     module
-        The module; the same object as before if nothing has changed. An earlier module of that name, from another state
-        of the sources, keeps working where it is in use.
+        The module; the same object as before if nothing has changed. An earlier module of that name, built from other
+        sources, keeps working where it is in use.
 
     Raises
     ------
     BuildError
-        If the module cannot be built. The message shows the wrong lines of the sources.
+        If the module cannot be built. The message shows the lines that are wrong.
     TypeError, ValueError
-        If an argument has a wrong type or an unknown name, a name or a source is not accepted, or the name belongs to
-        the module of another source.
+        If an argument has the wrong type or an unknown name, a name or a source is not accepted, or the name belongs
+        to the module of another source.
     FileNotFoundError
         If a source does not exist.
     """
@@ -124,14 +124,14 @@ def load_inline(
     Returns
     -------
     module
-        As of `load`.
+        As for `load`.
 
     Raises
     ------
     BuildError
-        As `load`; lines are those of ``cython_source`` and ``cpp_source``.
+        As for `load`. Lines are those of ``cython_source`` and ``cpp_source``.
     TypeError, ValueError
-        As `load`. An exception that the module raises during its import is passed on too.
+        As for `load`. An exception that the module raises during its import is passed on too.
     """
     for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
         if not isinstance(text, str) and not (argument == "cpp_source" and text is None):
@@ -144,7 +144,7 @@ def load_inline(
 
 
 def _show_options(function: Any) -> None:
-    """Let help() and editors show each option, and not ``**options``."""
+    """Make help() and editors show each option, and not ``**options``."""
     signature = inspect.signature(function)
     shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     defaults: dict[str, Any] = {"compiler_directives": None, "annotate": False, "free_threaded": False}
@@ -160,7 +160,7 @@ _show_options(load_inline)
 
 
 def _dedented(text: str) -> str:
-    """A text without its common indentation; any other text stays unchanged, including its strings."""
+    """A text without its common indentation; a text without one stays unchanged, including its strings."""
     return textwrap.dedent(text) if text.lstrip("\n")[:1] in (" ", "\t") else text
 
 
@@ -175,7 +175,7 @@ def module_of_text(
     label: str = "cython_source",
     prefix: str = "inline",
 ) -> ModuleType:
-    """The module. Errors call its text `label`. Without a name, its name is PREFIX_HASH."""
+    """Build and import a module. Errors call its text `label`. Without a `name`, its name is PREFIX_HASH."""
     if name is None:
         name = f"{prefix}_{cache_key(cython_source, cpp_source)[:12]}"
     _check_name(name, name, ())
@@ -229,7 +229,7 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
 
 def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
     entry = Entry("modules", f"{target.name}-{target.key()}")
-    check_name(target.name, target.origin)  # before the time for a build is spent
+    check_name(target.name, target.origin)  # before a build takes time
     while True:
         try:
             prepare(target.name)
@@ -249,7 +249,7 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
         except ImportError:
             if path.exists():
                 raise
-            # Another process has freed space in the meantime.
+            # Another process has removed it in the meantime to free space.
 
 
 def _find(entry: Entry) -> Path | None:
@@ -264,16 +264,16 @@ def _find(entry: Entry) -> Path | None:
             if made.is_current() and made.is_whole(folder):
                 return folder / made.module
     except manifest.DamagedError:
-        pass  # which the next build removes, under the lock
+        pass  # the next build removes it, under the lock
     return None
 
 
 def _copy(entry: Entry) -> Path | None:
-    """A module that must run again, in files of its own, because the loader does not load a file twice."""
+    """Copy a module that must run again, because the loader does not load a file twice."""
     with entry.exclusive():
         path = _find(entry)
         if path is None or import_state(path) is not ImportState.SUPERSEDED:
-            return path  # by the previous holder of the lock
+            return path  # changed by the previous holder of the lock
         folder = _new_folder(entry)
         shutil.copytree(path.parent, folder, dirs_exist_ok=True)
         os.utime(folder)
@@ -289,38 +289,38 @@ def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     ):
         path = None if force else _find(entry)
         if path is not None:
-            return path  # by the previous holder of the lock
+            return path  # built by the previous holder of the lock
         folder = _new_folder(entry)
         try:
-            from interop.jit.build import build  # here, because existing builds need no Cython
+            from interop.jit.build import build  # imported here, because existing builds need no Cython
 
             module = build(target, folder, report, verbose, force)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        evict(bound)  # before another process can remove it
+        evict(bound)  # while the lock keeps this build from eviction
         return folder / module
 
 
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[str], None]]:
-    """Show the progress of the build of `name` on a terminal; yields a function to call at each stage with its name."""
+    """Show the progress of the build of `name` on a terminal. Yield a function to call with the name of each stage."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda stage: None
         return
-    from rich.console import Console  # here, because its import takes longer than the rest of a load
+    from rich.console import Console  # imported here, because that takes longer than the rest of a load
 
     with Console(stderr=True, highlight=False).status(f"{name}: building") as status:
         yield lambda stage: status.update(f"{name}: {stage}")
 
 
 def _new_folder(entry: Entry) -> Path:
-    """Never the same twice, because the loader identifies loaded files by their paths."""
+    """Make a folder with a new name, because the loader identifies loaded files by their paths."""
     _remove_old_builds(entry.folder)
     folder = entry.folder / secrets.token_hex(4)
     make_folders(folder)
     with open_folder(folder):
-        return folder  # which nobody else can replace
+        return folder  # no other user can replace it
 
 
 def _remove_old_builds(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""``%load_ext interop`` and ``%%torch_cython``: cells of Cython in IPython and Jupyter."""
+"""``%load_ext interop`` and ``%%torch_cython``: Cython cells in IPython and Jupyter."""
 
 import re
 import shlex
@@ -62,7 +62,7 @@ class TorchCythonMagics(Magics):
             options["annotate"] = True
         if given.stable:
             options |= checked("%%torch_cython", {"stable": given.stable})
-        text = "\n" + cell  # the magic's own line counts too, as in the numbers that a notebook shows
+        text = "\n" + cell  # counts the magic's own line, as the line numbers of a notebook do
         try:
             module = module_of_text(
                 text, None, given.name, options, force=given.force, verbose=given.verbose, label="cell", prefix="cell"
@@ -83,7 +83,7 @@ def _public(module: ModuleType) -> dict[str, object]:
 
 
 def _report(module: ModuleType) -> str:
-    """Cython's report without the frame of an HTML page."""
+    """Cython's report without the HTML page around it."""
     page = Path(str(module.__file__)).with_name(f"{module.__name__}.html").read_text(encoding="utf-8")
     parts = re.findall(r"<style.*?</style>|(?<=<body).*?>(.*)(?=</body>)", page, re.DOTALL)
     style = re.findall(r"<style.*?</style>", page, re.DOTALL)

@@ -1,7 +1,7 @@
 """The manifest of a build: the files that it has read, to decide whether a new build would read the same.
 
-Files that were searched and not found count too: a file that appears earlier in a search path would be read instead of
-the one that was found. The content of the cache is also checked, because a disk may have lost a part of it.
+It also lists files that were searched for and not found: a new file earlier in a search path would be read instead of
+the one that was found. The content of the cache is checked too, because a disk may have lost a part of it.
 """
 
 import dataclasses
@@ -33,15 +33,15 @@ __all__ = [
 
 NAME = "manifest.json"
 MAX_SIZE = 64 << 20
-"""Maximum number of bytes read of a manifest, many times its usual size."""
+"""Maximum number of bytes read from a manifest, many times its usual size."""
 T = TypeVar("T")
 CHANGED = "changed while it was built"
 _LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
-"""Files for the linker, which may be large: the check uses their sizes and dates."""
+"""Files for the linker, which may be large, so the check compares their sizes and dates."""
 
 
 class DamagedError(Error):
-    """The content of the cache is not what was written. `private.warn` reports it after the new build."""
+    """The content of the cache differs from what was written. `private.warn` reports it after the new build."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Manifest:
     """The record of a finished build; a folder without one is not a build."""
 
     module: str  # the file to import, in the folder of the build
-    files: dict[str, str | None]  # hashes of all files that were read, by path; of libraries and objects, their states
+    files: dict[str, str | None]  # hashes of all files that were read, by path; for libraries and objects, their states
     absent: list[str]  # files that were not found, and would be read if they existed
     # Declarations found only through `sys.path`, and the entries that have them.
     on_sys_path: dict[str, str | None]
     made: dict[str, str]  # hashes of the files that were made and will be used, by name
-    environment: dict[str, object]  # the build's part of the `machine_environment`, as it was then
+    environment: dict[str, object]  # the `machine_environment` that the build depends on, as it was then
 
     def is_current(self) -> bool:
         """Whether a build would now read the same."""
@@ -66,27 +66,27 @@ class Manifest:
         )
 
     def is_whole(self, folder: Path) -> bool:
-        """Whether `folder` has all files of the build, unchanged; `DamagedError` if it has something else."""
+        """Whether `folder` has all files of the build. Raise `DamagedError` if their content has changed."""
         try:
             found = _read(folder, self.made, private.digest)
         except FileNotFoundError:
-            return False  # as after a cleaner of old files
+            return False  # for example after a cleaner of old files
         return found == self.made or _damaged(folder)
 
 
 def read(folder: Path) -> Manifest | None:
     """The manifest of the build in `folder`; None if there is none.
 
-    `DamagedError` if the file is something else, belongs to another entry of the cache, or the entry is ours and others
-    could write to it. `NotPrivateError` if the entry belongs to another user, or others could have put the whole entry
-    there.
+    Raise `DamagedError` if the file is not a manifest, belongs to another entry of the cache, or the entry is ours and
+    others could write to it. Raise `NotPrivateError` if the entry belongs to another user, or others could have put
+    the whole entry there.
     """
     try:
-        # Not more than its size, because a read allocates the requested size.
+        # Read no more than its size, because a read allocates the requested size.
         data = _read(folder, [NAME], lambda file: file.read(min(MAX_SIZE, os.fstat(file.fileno()).st_size)))[NAME]
     except FileNotFoundError:
         return None
-    text = private.unseal(_entry(folder), data)  # before any of it is used
+    text = private.unseal(_entry(folder), data)  # before any of the data is used
     return _damaged(folder) if text is None else Manifest(**json.loads(text))
 
 
@@ -100,12 +100,12 @@ def find(folder: Path) -> Manifest | None:
 
 
 def _entry(folder: Path) -> str:
-    """The name of the cache's entry that contains `folder`, or is `folder`."""
+    """The name of the cache entry that is or contains `folder`."""
     return os.path.join(*folder.relative_to(root()).parts[:2])
 
 
 def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]) -> dict[str, T]:
-    """The results of `use` for each of the files `names` in `folder`."""
+    """The result of `use` for each of the files `names` in `folder`, by name."""
     found = {}
     try:
         with private.open_folder(folder) as handle:
@@ -113,7 +113,7 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
                 with private.open_file(handle, folder / name) as file:
                     found[name] = use(file)
     except private.WritableError:
-        with private.open_folder((root() / _entry(folder)).parent):  # raises unless it is the entry alone
+        with private.open_folder((root() / _entry(folder)).parent):  # raises if more than the entry is writable
             _damaged(folder)
     except OSError as error:
         if private.is_damage(error):
@@ -138,20 +138,20 @@ def write(
     on_sys_path: Iterable[str] = (),
     environment: Iterable[str] = (),
 ) -> None:
-    """Turn the content of `folder` into a finished build of `files` that began at the time `started`.
+    """Make the content of `folder` a finished build, which began at the time `started` and read `files`.
 
-    `made` are the names of the files that will be used; without it, all files in the folder.
+    `made` names the files that will be used, by default all files in the folder.
     """
     partial = folder / f"{NAME}.partial"
     for old in (folder / NAME, partial):
         old.unlink(missing_ok=True)
     names = [one.name for one in folder.iterdir() if one.is_file()] if made is None else [*made]
     for name in names:
-        (folder / name).chmod((folder / name).stat().st_mode & 0o755)  # the umask may be such as 002
+        (folder / name).chmod((folder / name).stat().st_mode & 0o755)  # for a umask such as 002
     digests = _read(folder, names, private.digest)
     states = {}
     for path in sorted(files):
-        # If a file was written in the meantime, its state in the module is unknown.
+        # If a file has changed since the start, it is unknown which state the build read.
         states[path] = CHANGED if _changed_since(path, started) else _state(path)
     result = Manifest(module, states, list(absent), _entries(on_sys_path), digests, machine_environment(environment))
     partial.touch(0o600)
@@ -165,11 +165,11 @@ def is_fixed(path: str) -> bool:
 
 
 def absent_shadowing(files: Collection[str], search_path: Iterable[str]) -> list[str]:
-    """Paths which do not exist, and at which a file or folder would be read in place of one of `files`.
+    """Paths that do not exist, and at which a file or folder would be read in place of one of `files`.
 
-    The result assumes that the folders of the `search_path` and of the files were searched in any order. So it has some
-    paths that would not be read; an unnecessary build costs only seconds. It lists no path below a folder that does not
-    exist.
+    The result assumes that the folders of the `search_path` and of the files were searched in any order. So it has
+    some paths that would not be read, which at worst costs the seconds of an unnecessary build. For a folder
+    that does not exist, it has the folder and no path below.
     """
     files = [os.path.abspath(path) for path in files]
     searched = list(dict.fromkeys(map(os.path.abspath, search_path)))
@@ -183,7 +183,7 @@ def absent_shadowing(files: Collection[str], search_path: Iterable[str]) -> list
 
 
 def absent_libraries(names: Iterable[str], folders: Iterable[str], flags: Iterable[str]) -> list[str]:
-    """The same for the libraries that a module is linked with: those by name, and those in the linker's flags."""
+    """The same for the libraries that a module is linked with: those given by name, and those in the linker's flags."""
     words = list(flags)
     names = [*names, *(word[2:] for word in words if word.startswith("-l"))]
     folders = [*folders, *(word[2:] for word in words if word.startswith("-L"))]
@@ -197,7 +197,7 @@ def absent_libraries(names: Iterable[str], folders: Iterable[str], flags: Iterab
 
 
 def found_on_sys_path(files: Iterable[str], search_path: Iterable[str]) -> list[str]:
-    """The names of those .pxd among `files` that Cython has found through `sys.path`, and not in the `search_path`."""
+    """The names of those .pxd among `files` that Cython found through `sys.path`, and not in the `search_path`."""
     before = tuple(os.path.join(os.path.abspath(folder), "") for folder in search_path)
     paths = [path for path in map(os.path.abspath, files) if not is_fixed(path) and not path.startswith(before)]
     bases = {os.path.join(os.path.abspath(entry), "") for entry in sys.path}
@@ -205,7 +205,7 @@ def found_on_sys_path(files: Iterable[str], search_path: Iterable[str]) -> list[
 
 
 def _entries(names: Iterable[str]) -> dict[str, str | None]:
-    """The first entries of `sys.path` in which there is a .pxd of one of these names, in any of its forms."""
+    """For each name of a .pxd, the first entry of `sys.path` that has the file, in any of its forms."""
     entries = list(map(os.path.abspath, sys.path))
     return {
         name: next((e for e in entries if any(os.path.isfile(os.path.join(e, form)) for form in _forms(name))), None)
@@ -214,7 +214,7 @@ def _entries(names: Iterable[str]) -> dict[str, str | None]:
 
 
 def _forms(name: str) -> Iterator[str]:
-    """The names under which Cython looks for a .pxd: of a module, of a package, and with dots."""
+    """The names under which Cython looks for a .pxd: as a module, as a package, and with dots."""
     yield name
     stem, suffix = os.path.splitext(name)
     if suffix == ".pxd":
@@ -233,7 +233,7 @@ def _first_absent(folder: str, name: str) -> str | None:
 
 @functools.cache
 def _fixed_folders(cache: str) -> tuple[str, ...]:
-    """The folders of files that change only with the cache key, with a slash at the end."""
+    """The folders of files that change only with the cache key, each with a slash at the end."""
     cython, torch_headers = versions.folder(), Path(torch.__file__).parent / "include"
     folders: list[str | Path] = [
         *(torch_headers / "torch" / "csrc" / "api" / "include", torch_headers, torch_headers.parent),
@@ -254,9 +254,9 @@ def _state(path: str) -> str | None:
 
 
 def _changed_since(path: str, time: float) -> bool:
-    """Whether a file has changed since `time`, even to one with an older date.
+    """Whether a file has changed since `time`, even if its date is older now.
 
-    The modification time, which anybody can set, says nothing: if it were in the future, the file would look new at
+    The modification time, which anyone can set, is no evidence: a file with a date in the future would look new at
     each load.
     """
     try:

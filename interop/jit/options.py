@@ -38,7 +38,7 @@ _EXAMPLES = {
 
 
 def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
-    """The options of a call of `function`, with absolute folders, and without empty ones, which are the default."""
+    """The options of a call to `function`, with absolute folders, and without empty options, which are the default."""
     for name in options:
         if name not in Options.__annotations__:
             close = difflib.get_close_matches(name, Options.__annotations__, 1)
@@ -63,7 +63,7 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
                     if not isinstance(key, str):
                         raise TypeError(f"the keys of {name} must be strings, such as 'boundscheck', got {key!r}")
             found[name] = value
-    stable_abi(found.get("stable"), found.get("py_limited_api"))  # raises if the name is unknown
+    stable_abi(found.get("stable"), found.get("py_limited_api"))  # raises if either is wrong
     return {name: value for name, value in found.items() if value}
 
 

@@ -46,14 +46,14 @@ STUBS = ("c10", "torch", "torch_cpu", "torch_python")
 HEADER = "precompiled.h"
 OBJECT = "object.o"
 LOW_MEMORY = ("--param", "ggc-min-heapsize=65536", "--param", "ggc-min-expand=30")
-"""Lets g++ collect garbage more often, for an eighth less memory and a twentieth more time."""
+"""Makes g++ collect garbage more often, which takes an eighth less memory and a twentieth more time."""
 
 
 @contextmanager
 def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[str, ...]]:
     """The flags that make g++ read the headers that every module includes from a precompiled header.
 
-    If it does not fit, for example because of a macro, g++ reads the headers instead.
+    If the precompiled header does not match, for example because of a macro, g++ reads the original headers.
     """
     if not is_gcc():
         yield ()
@@ -67,7 +67,7 @@ def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[
         report("precompiling headers, once")
         path.write_text(f'#include "interop/{HEADER}"\n')
         plain = replace(compiler, macros=(), folders=tuple(ours))
-        # First under another name, because the compiler of a killed build may still be writing.
+        # Written under another name, because the compiler of a killed build may still be writing.
         made = entry.folder / f"{secrets.token_hex(4)}.gch"
         plain.run(*plain.flags, *LOW_MEMORY, *plain.folders, "-x", "c++-header", str(path), "-o", str(made))
         made.replace(f"{path}.gch")
@@ -78,7 +78,7 @@ def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[
 
 @contextmanager
 def link_support(compiler: Compiler) -> Iterator[Path]:
-    """A folder with ``bootstrap.o`` and with stub libraries, which have the names of torch's and no content.
+    """A folder with ``bootstrap.o`` and with empty stub libraries, which have the names of torch's.
 
     The linker needs only the names of torch's libraries. Reading their symbols would take longer than everything else.
     """
@@ -119,9 +119,10 @@ def _get_or_make(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
 
 
 def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -> set[str]:
-    """Compile a source of the user's to the file `output`; return the files that it includes.
+    """Compile a user's source to the file `output`; return the files that it includes.
 
-    No edit of the ``.pyx`` changes the object, so it is kept. With `force` it is compiled although nothing has changed.
+    No edit of the ``.pyx`` changes the object, so the object is cached. With `force`, it is compiled even if nothing
+    has changed.
     """
     flags = compiler.flags, compiler.macros, compiler.folders, flags_environment(compiler.flags)
     entry = Entry("objects", cache_key("object", source, file_digest(source), flags))
@@ -156,15 +157,15 @@ def compile_cuda_sources(
     state = cuda()
     if not sources:
         if state.toolkit:
-            compile_cuda(extension, state, folder)  # its headers and libraries
+            compile_cuda(extension, state, folder)  # adds CUDA's headers and libraries
         return set()
     if not state.toolkit:
         raise BuildError(extension.name, f"it has .cu sources, but {state.reason}")
     report("compiling for CUDA")
     known = len(extension.extra_objects)
-    selected = [path for path in extension.include_dirs if Path(path).is_relative_to(root())]  # new with each edit
+    selected = [path for path in extension.include_dirs if Path(path).is_relative_to(root())]  # new after each edit
     extension.include_dirs = [path for path in extension.include_dirs if path not in selected]
-    # nvcc's flags are not in ninja's command, and ninja does not notice a new header that precedes another.
+    # ninja sees neither the flags that nvcc takes from the environment nor a new header that precedes another.
     extra = extension.extra_compile_args
     environment = flags_environment(extra.get("nvcc", ()) if isinstance(extra, dict) else (), CUDA)
     flags = extra, extension.define_macros, extension.include_dirs
@@ -179,7 +180,7 @@ def compile_cuda_sources(
         try:
             compile_cuda(extension, state, entry.folder, verbose, quiet=not verbose)
         except NvccError as error:
-            if before:  # its list of absent files still holds
+            if before:  # its list of absent files is still valid
                 manifest.write(entry.folder, "", (), started, absent=before.absent)
             raise CommandFailedError(("nvcc",), error.output, 1) from None
         entry.use()
@@ -194,7 +195,7 @@ def compile_cuda_sources(
 
 
 def included_files(output: Path) -> set[str]:
-    """The files in the rule for make that the compiler has written beside `output`."""
+    """The files in the make rule that the compiler has written beside `output`."""
     text = Path(f"{output}.d").read_text(encoding="utf-8", errors="surrogateescape")
     words = re.findall(r"(?:\\.|\$\$|[^\s\\])+", text.partition(":")[2].replace("\\\n", " "))
     return {re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in words}

@@ -1,14 +1,14 @@
-# What this torch was built with, and the seed of its generators.
+# The features that torch was built with, and the seed of its generators.
 from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
 
 from interop.exceptions cimport translate_exception
 
 cdef extern from "ATen/Context.h" namespace "at" nogil:
-    # Seeds the CPU's generator and those of all GPUs, as torch.manual_seed() does.
+    # Seeds the generators of the CPU and of all GPUs, as torch.manual_seed() does.
     void manual_seed(uint64_t seed) except +translate_exception
 
-    # What this torch was built with and, for devices, finds.
+    # Whether torch was built with the feature and, for devices, finds one.
     cbool hasCUDA() except +translate_exception
     cbool hasHIP() except +translate_exception
     cbool hasXPU() except +translate_exception

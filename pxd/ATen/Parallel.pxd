@@ -1,6 +1,6 @@
-# Facade over interop/parallel.h: at::parallel_for() takes a lambda of C++, and must not be left by a Python error.
+# Facade over interop/parallel.h: at::parallel_for() takes a C++ lambda, from which no Python error may escape.
 #
-# How many threads ATen's operators use, and loops over these threads.
+# The number of threads that ATen's operators use, and loops that run on those threads.
 #
 #     cdef void halve(int64_t begin, int64_t end, void* data) noexcept nogil:
 #         cdef float* values = <float*> data
@@ -10,9 +10,9 @@
 #
 #     at.parallel_for(0, n, 4096, halve, values)
 #
-# The functions may be `noexcept`, `except *` or neither. What one of them raises, with or without `noexcept`, reaches
-# the caller when all parts have ended. They run without the GIL, on threads that have none of the caller's modes (no
-# NoGradGuard), and a parallel loop in one of them runs on its thread alone.
+# The functions may be `noexcept`, `except *` or neither. An exception that one of them raises reaches the caller when
+# all parts have ended, with or without `noexcept`. The functions run without the GIL, on threads that inherit none of
+# the caller's modes (no NoGradGuard). A parallel loop inside such a function runs on its own thread only.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 
@@ -27,11 +27,13 @@ cdef extern from "ATen/Parallel.h" namespace "at" nogil:
     cbool in_parallel_region() except +translate_exception
 
 cdef extern from "interop/parallel.h" namespace "interop" nogil:
-    # Calls function(b, e, data) for parts b:e of begin:end, on several threads if there are more than `grain` numbers.
+    # Calls function(b, e, data) for parts b:e of begin:end. Uses several threads if the range has more than `grain`
+    # numbers.
     void parallel_for(
         int64_t begin, int64_t end, int64_t grain, Part function, void* data) except +translate_exception
 
-    # combine() of what function(b, e, identity, data) returns for each part, in their order. T is that of `identity`.
+    # Folds the results of function(b, e, identity, data) with combine(), in the order of the parts. T is the type of
+    # `identity`.
     T parallel_reduce[T](
         int64_t begin, int64_t end, int64_t grain, T identity,
         T (*function)(int64_t, int64_t, T, void*) except * nogil, T (*combine)(T, T) except * nogil,

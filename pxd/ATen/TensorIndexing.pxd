@@ -1,6 +1,6 @@
-# Facade over interop/indexing.h, which includes torch's header in a way that does not bring every operator along.
+# Facade over interop/indexing.h, which includes torch's header without the header of every operator.
 #
-# What stands between the brackets of t[...] in Python; indices() puts it together (interop/indexing.pxd).
+# The indices between the brackets of t[...] in Python. indices() collects them (interop/indexing.pxd).
 from libc.stdint cimport int64_t
 
 from interop.exceptions cimport translate_exception
@@ -12,12 +12,12 @@ cdef extern from "interop/indexing.h" namespace "at::indexing" nogil:
     cppclass EllipsisIndexType:
         pass
 
-    # A new axis; in a slice, a part that is left out. (None is a word of Cython.)
+    # As an index, a new axis; in a slice, an omitted part. (None is a keyword in Cython.)
     const nullopt_t None_ "at::indexing::None"
     const EllipsisIndexType Ellipsis
 
-    # start:stop:step. As in C++ and not as in Python, one number is the start. ValueError for a step of 0; a negative
-    # one is refused where the slice is used, as in Python.
+    # start:stop:step. A single number is the start, as in C++ and unlike Python. A step of 0 raises ValueError. A
+    # negative step raises when the slice is used, as in Python.
     cppclass Slice:
         Slice() except +translate_exception
         Slice(int64_t start) except +translate_exception

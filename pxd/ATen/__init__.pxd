@@ -1,5 +1,5 @@
-# `cimport ATen as at`: tensors, every function of ATen, and the types that they take. All of these names C++ has in its
-# namespaces `at` and `at::indexing`. What ATen does not have is in `interop`.
+# `cimport ATen as at`: tensors, every function of ATen, and the types that these functions take. In C++ all of these
+# names are in the namespaces `at` and `at::indexing`. `interop` has the names that ATen lacks.
 from ATen.Context cimport (
     getNumGPUs, hasCUDA, hasHIP, hasHPU, hasLAPACK, hasMAGMA, hasMKL, hasMKLDNN, hasMPS, hasMTIA, hasOpenMP, hasXLA,
     hasXPU, manual_seed,

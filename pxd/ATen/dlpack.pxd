@@ -1,4 +1,4 @@
-# The structs of DLPack, of the version that torch ships.
+# The structs of DLPack, in the version that torch ships.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "ATen/dlpack.h":
@@ -65,7 +65,7 @@ cdef extern from "ATen/dlpack.h":
         int64_t* strides  # in elements
         uint64_t byte_offset
 
-    # Whoever takes one over calls its deleter, which may be NULL, when it is done.
+    # The consumer calls the deleter, which may be NULL, when it is done with the tensor.
     ctypedef struct DLManagedTensor:
         DLTensor dl_tensor
         void* manager_ctx
@@ -82,8 +82,8 @@ cdef extern from "ATen/dlpack.h":
         uint64_t flags
         DLTensor dl_tensor
 
-    # What __dlpack_c_exchange_api__ of a type points to. Functions that return an int return 0, or -1 with a Python
-    # error set; none of them waits for a stream.
+    # The struct behind a type's __dlpack_c_exchange_api__. Functions that return an int return 0, or -1 with a Python
+    # error set. None of them synchronises with a stream.
     ctypedef int (*DLPackManagedTensorAllocator)(
         DLTensor* prototype,
         DLManagedTensorVersioned** out,

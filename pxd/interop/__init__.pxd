@@ -1,7 +1,7 @@
-# What ATen does not have, for loops, kernels and arguments: `from interop cimport elementwise, kernel`.
+# Names that ATen lacks, for loops, kernels and arguments: `from interop cimport elementwise, kernel`.
 #
-# A file has the path of the header that it mirrors, below csrc/include. `interop.build` drops the cimports of which a
-# source names nothing, and with them their headers. What is for a purpose of its own stays in its file:
+# The path of a file is that of the header that it mirrors, below csrc/include. `interop.build` drops cimports that a
+# source does not use, and their headers with them. Declarations for a special purpose stay in their own files:
 # interop.bridges, interop.dlpack, interop.cuda, interop.memview and so on.
 from ATen.core.TensorBody cimport OptionalTensorList
 from interop.accessor cimport (

@@ -1,4 +1,4 @@
-# Elements of a CPU tensor by indices: a[i][j], to read and to assign to, without the GIL.
+# Indexed access to the elements of a CPU tensor: a[i][j], for reading and writing, without the GIL.
 #
 #     cdef const_accessor2[float] a = const_accessor2[float](x.cdata)
 #     cdef accessor2[float] b = accessor2[float](y.cdata, b"y")
@@ -7,21 +7,20 @@
 #             for j in range(a.size(1)):
 #                 b[i][j] = 2 * a[i][j]
 #
-# Making one raises, with the name that was given, unless the tensor is an ordinary one on the CPU with this number of
-# dimensions and this element type. The one that can be assigned to also refuses a tensor that requires grad while
-# graphs are recorded, and counts as one in-place operation.
+# The constructor raises, and names the argument, unless the tensor is an ordinary CPU tensor with this number of
+# dimensions and this element type. A writable accessor also rejects a tensor that requires grad while graphs are
+# recorded, and counts as one in-place operation.
 #
-# An accessor shares the tensor's memory and keeps it alive; only resizing the tensor's storage or moving it to shared
-# memory takes it away. What is left after some of its indices, a[i], borrows the memory from the accessor. Indices
-# count from 0 and are not checked, unless the module is compiled with the macro INTEROP_BOUNDSCHECK; then they raise
-# IndexError.
+# An accessor shares the tensor's memory and keeps it alive. Only resizing the tensor's storage, or moving it to shared
+# memory, invalidates the accessor. A row a[i] borrows the memory from the accessor. Indices count from 0 and are not
+# checked, unless the module is compiled with the macro INTEROP_BOUNDSCHECK; then a wrong index raises IndexError.
 from libc.stdint cimport int64_t
 
 from ATen.core.TensorBody cimport Tensor
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/accessor.h" namespace "interop" nogil:
-    # What is left of an accessor after some of its indices. It borrows the accessor's memory.
+    # The remaining dimensions of an accessor after some indices. A row borrows the accessor's memory.
     cppclass row1 "interop::Row1"[T]:
         T& operator[](int64_t index) except +translate_exception
 
@@ -41,7 +40,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         const_row2[T] operator[](int64_t index) except +translate_exception
 
     cppclass accessor1 "interop::Accessor1"[T]:
-        accessor1() noexcept  # without elements
+        accessor1() noexcept  # empty
         accessor1(const Tensor& tensor) except +translate_exception
         accessor1(const Tensor& tensor, const char* argument) except +translate_exception
         T& operator[](int64_t index) except +translate_exception
@@ -50,7 +49,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         T* data() noexcept
 
     cppclass accessor2 "interop::Accessor2"[T]:
-        accessor2() noexcept  # without elements
+        accessor2() noexcept  # empty
         accessor2(const Tensor& tensor) except +translate_exception
         accessor2(const Tensor& tensor, const char* argument) except +translate_exception
         row1[T] operator[](int64_t index) except +translate_exception
@@ -59,7 +58,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         T* data() noexcept
 
     cppclass accessor3 "interop::Accessor3"[T]:
-        accessor3() noexcept  # without elements
+        accessor3() noexcept  # empty
         accessor3(const Tensor& tensor) except +translate_exception
         accessor3(const Tensor& tensor, const char* argument) except +translate_exception
         row2[T] operator[](int64_t index) except +translate_exception
@@ -68,7 +67,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         T* data() noexcept
 
     cppclass accessor4 "interop::Accessor4"[T]:
-        accessor4() noexcept  # without elements
+        accessor4() noexcept  # empty
         accessor4(const Tensor& tensor) except +translate_exception
         accessor4(const Tensor& tensor, const char* argument) except +translate_exception
         row3[T] operator[](int64_t index) except +translate_exception
@@ -77,7 +76,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         T* data() noexcept
 
     cppclass const_accessor1 "interop::ConstAccessor1"[T]:
-        const_accessor1() noexcept  # without elements
+        const_accessor1() noexcept  # empty
         const_accessor1(const Tensor& tensor) except +translate_exception
         const_accessor1(const Tensor& tensor, const char* argument) except +translate_exception
         T operator[](int64_t index) except +translate_exception
@@ -86,7 +85,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         const T* data() noexcept
 
     cppclass const_accessor2 "interop::ConstAccessor2"[T]:
-        const_accessor2() noexcept  # without elements
+        const_accessor2() noexcept  # empty
         const_accessor2(const Tensor& tensor) except +translate_exception
         const_accessor2(const Tensor& tensor, const char* argument) except +translate_exception
         const_row1[T] operator[](int64_t index) except +translate_exception
@@ -95,7 +94,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         const T* data() noexcept
 
     cppclass const_accessor3 "interop::ConstAccessor3"[T]:
-        const_accessor3() noexcept  # without elements
+        const_accessor3() noexcept  # empty
         const_accessor3(const Tensor& tensor) except +translate_exception
         const_accessor3(const Tensor& tensor, const char* argument) except +translate_exception
         const_row2[T] operator[](int64_t index) except +translate_exception
@@ -104,7 +103,7 @@ cdef extern from "interop/accessor.h" namespace "interop" nogil:
         const T* data() noexcept
 
     cppclass const_accessor4 "interop::ConstAccessor4"[T]:
-        const_accessor4() noexcept  # without elements
+        const_accessor4() noexcept  # empty
         const_accessor4(const Tensor& tensor) except +translate_exception
         const_accessor4(const Tensor& tensor, const char* argument) except +translate_exception
         const_row3[T] operator[](int64_t index) except +translate_exception

@@ -1,4 +1,4 @@
-# std::array of truth values, which ATen takes for what is to be computed.
+# std::array of bool, ATen's mask of the results to compute.
 from libcpp cimport bool as cbool
 
 cdef extern from "<array>" nogil:

@@ -1,6 +1,6 @@
-# The caching allocator of a device: what it holds, and how it gives it back.
+# The caching allocator of a device: its statistics, and functions that return memory to the device.
 #     getDeviceStats(device).allocated_bytes[<size_t>StatType.AGGREGATE].peak
-# Everything raises torch.AcceleratorError where torch finds no device of the type, and NotImplementedError for the CPU,
+# Everything raises torch.AcceleratorError if torch finds no device of the type, and NotImplementedError for the CPU,
 # which has no such allocator.
 from libcpp.pair cimport pair
 
@@ -11,15 +11,15 @@ from c10.core.Stream cimport Stream
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/caching_allocator.h" namespace "interop" nogil:
-    # All 0 where nothing was allocated yet.
+    # All zero if nothing has been allocated yet.
     DeviceStats getDeviceStats(const Device& device) except +translate_exception
-    # Lets `peak` begin at `current`.
+    # Resets `peak` to `current`.
     void resetPeakStats(const Device& device) except +translate_exception
-    # Lets `allocated`, `freed` and the counts begin at 0.
+    # Resets `allocated`, `freed` and the counts to 0.
     void resetAccumulatedStats(const Device& device) except +translate_exception
-    # Gives the memory that no tensor uses back to the devices.
+    # Returns memory that no tensor uses to the devices.
     void emptyCache(DeviceType type) except +translate_exception
-    # Free and total bytes, as the device's driver sees them.
+    # Free and total bytes, as the device's driver reports them.
     pair[size_t, size_t] getMemoryInfo(const Device& device) except +translate_exception
-    # The memory is not given to another tensor before all is done that the stream was given until it is freed.
+    # The memory is not reused for another tensor until all work queued on the stream before its release is done.
     void recordStream(const Storage& storage, const Stream& stream) except +translate_exception

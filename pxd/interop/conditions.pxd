@@ -1,7 +1,7 @@
-# TORCH_CHECK and its like, without the GIL: check(x.dim() == 2, b"x must have 2 dimensions, got ", x.dim()) raises
-# RuntimeError with a message of these parts, unless the condition holds. A part is a literal of bytes, or what C++ can
-# print: a number, a string, sizes, a dtype, a device. Parts are evaluated whether it holds or not; they are printed if
-# it does not. Of a SymBool, n.sym_ge(2), it is torch._check().
+# TORCH_CHECK and its variants, without the GIL: check(x.dim() == 2, b"x must have 2 dimensions, got ", x.dim())
+# raises RuntimeError with a message of these parts if the condition is false. A part is a bytes literal or a value
+# that C++ can print: a number, a string, sizes, a dtype, a device. Parts are always evaluated, and printed only if
+# the condition fails. For a SymBool such as n.sym_ge(2), check() is torch._check().
 from libcpp cimport bool as cbool
 
 from c10.core.SymBool cimport SymBool

@@ -1,4 +1,5 @@
-# torch's global settings, by the names that they have in Python. They hold for all threads.
+# torch's global settings, under their Python names. They apply to all threads, but set_flush_denormal() sets a CPU
+# flag of the calling thread only.
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 
@@ -10,13 +11,13 @@ cdef extern from "interop/context.h" namespace "interop::context" nogil:
     cbool is_deterministic_algorithms_warn_only_enabled() except +translate_exception
     void use_deterministic_algorithms(cbool mode) except +translate_exception
     void use_deterministic_algorithms(cbool mode, cbool warn_only) except +translate_exception
-    # For an operation of one's own that has no deterministic way: raises or warns where the setting asks for that.
+    # Call it in an operation of yours that is not deterministic: raises or warns, as the setting says.
     void alert_not_deterministic(const char* caller) except +translate_exception
 
     string get_float32_matmul_precision() except +translate_exception
     void set_float32_matmul_precision(const string& precision) except +translate_exception
 
-    cbool set_flush_denormal(cbool mode) except +translate_exception  # False where the CPU cannot
+    cbool set_flush_denormal(cbool mode) except +translate_exception  # False if the CPU cannot
 
     ScalarType get_default_dtype() except +translate_exception
     void set_default_dtype(ScalarType dtype) except +translate_exception

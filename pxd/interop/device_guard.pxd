@@ -1,4 +1,4 @@
-# Devices of any type: `from interop.device_guard cimport device_count`. Where torch finds no device of the type,
+# Devices of any type: `from interop.device_guard cimport device_count`. If torch finds no device of the type,
 # device_count() is 0 and everything else raises torch.AcceleratorError.
 from c10.core.Device cimport Device, DeviceIndex, DeviceType
 from interop.exceptions cimport translate_exception
@@ -6,7 +6,7 @@ from interop.exceptions cimport translate_exception
 cdef extern from "interop/device_guard.h" namespace "interop" nogil:
     DeviceIndex device_count(DeviceType type) noexcept
     Device current_device(DeviceType type) except +translate_exception
-    # For good; a DeviceGuard sets it back.
+    # Permanent; a DeviceGuard restores it.
     void set_device(const Device& device) except +translate_exception
-    # Waits until the device has done everything that it was given.
+    # Waits until the device has finished all work it was given.
     void device_synchronize(const Device& device) except +translate_exception

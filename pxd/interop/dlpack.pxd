@@ -1,5 +1,5 @@
-# DLPack in Cython, without the Python objects of tensors. torch's own C functions check neither conj nor neg nor
-# gradients; these do, and raise BufferError. The structs are in `ATen.dlpack`.
+# DLPack for Cython, without Python tensor objects. torch's own C functions do not check conj, neg and gradients;
+# these do, and raise BufferError. The structs are in `ATen.dlpack`.
 from libcpp cimport bool as cbool
 
 from ATen.core.TensorBody cimport Tensor
@@ -8,24 +8,24 @@ from interop.bridges cimport OnReadonly
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/dlpack.h" namespace "interop::dlpack":
-    # The tensor of a capsule, which is used up, or of an object that supports DLPack.
+    # Imports a capsule, which is consumed, or an object that supports DLPack.
     Tensor from_dlpack(object obj) except +translate_exception
     Tensor from_dlpack(object obj, OnReadonly on_readonly) except +translate_exception
-    # Takes over `managed`, and calls its deleter itself if it raises.
+    # Takes ownership of `managed`, and calls its deleter before it raises.
     Tensor from_managed "interop::dlpack::from_dlpack"(DLManagedTensorVersioned* managed) except +translate_exception
     Tensor from_managed "interop::dlpack::from_dlpack"(
         DLManagedTensorVersioned* managed, OnReadonly on_readonly) except +translate_exception
-    # A capsule of DLPack 1 that owns the tensor's memory; nothing waits for a stream.
+    # A DLPack 1 capsule that owns the tensor's memory. No stream is synchronised.
     object to_dlpack(const Tensor& tensor) except +translate_exception
     object to_dlpack(const Tensor& tensor, cbool readonly) except +translate_exception
-    # The same without a capsule. Whoever has it calls its deleter, once, on any thread.
+    # The same without a capsule. The caller must call the deleter once, on any thread.
     DLManagedTensorVersioned* to_managed(const Tensor& tensor) except +translate_exception
     DLManagedTensorVersioned* to_managed(const Tensor& tensor, cbool readonly) except +translate_exception
-    # The table that torch.Tensor has as __dlpack_c_exchange_api__, with the checks.
+    # The table of torch.Tensor's __dlpack_c_exchange_api__, with the checks added.
     const DLPackExchangeAPI* exchange_api() except +translate_exception
 
 cdef extern from "interop/dlpack.h" namespace "interop::dlpack" nogil:
-    # What a tensor is in DLPack's words, for as long as it is neither freed, resized nor transposed in place. It owns
-    # nothing. A tensor that must not be written to is given for reading alone.
+    # Describes a tensor as a DLTensor, which owns nothing. It is valid until the tensor is freed, resized or
+    # transposed in place. A tensor that must not be written to is accepted only with `readonly`.
     DLTensor to_dltensor(const Tensor& tensor) except +translate_exception
     DLTensor to_dltensor(const Tensor& tensor, cbool readonly) except +translate_exception

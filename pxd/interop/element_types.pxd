@@ -1,6 +1,6 @@
-# Types of tensor elements. Fused ones, `cdef void loop(floating* x, int64_t n) noexcept nogil: ...`, are specialised
-# by Cython, and interop/dispatch.pxd chooses among the specialisations. The types of C++, below, are for
-# interop/instantiate.pxd.
+# Types of tensor elements. Cython specialises fused types, as in
+# `cdef void loop(floating* x, int64_t n) noexcept nogil: ...`, and interop/dispatch.pxd selects a specialisation. The
+# C++ types below are for interop/instantiate.pxd.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from c10.util.BFloat16 cimport BFloat16
@@ -10,7 +10,7 @@ ctypedef fused floating:
     float
     double
 
-# The last two are C++ classes: read one with `<float> x`, make one with `<floating_and_reduced> y`.
+# The last two are C++ classes: read an element with `<float> x`, and make one with `<floating_and_reduced> y`.
 ctypedef fused floating_and_reduced:
     float
     double
@@ -37,9 +37,9 @@ ctypedef fused all_types:
     int64_t
     uint8_t
 
-# `any_t* of` is the parameter that says for which type a function is instantiated, and scalar_t is that type. opmath_t
-# is the type that torch computes with, at::opmath_type, and acc_t the one in which it adds up on the CPU, at::acc_type.
-# A constant_t is a number that is known when an instance is compiled.
+# The parameter `any_t* of` identifies the type for which a function is instantiated. scalar_t is that type, opmath_t
+# is the type that torch computes with, at::opmath_type, and acc_t is torch's accumulation type on the CPU,
+# at::acc_type. A constant_t is a number that is known when an instance is compiled.
 cdef extern from "interop/element_types.h" nogil:
     ctypedef struct any_t "auto":
         pass
@@ -48,7 +48,7 @@ cdef extern from "interop/element_types.h" nogil:
     ctypedef double acc_t "::interop::Sum<INTEROP_SCALAR>"
     ctypedef int constant_t "auto"
 
-    # The sets of ATen/Dispatch_v2.h, by its names, and that of AT_DISPATCH_REDUCED_FLOATING_TYPES.
+    # The sets of ATen/Dispatch_v2.h, with its names, and the set of AT_DISPATCH_REDUCED_FLOATING_TYPES.
     ctypedef struct TypeSet:
         pass
     const TypeSet AT_INTEGRAL_TYPES "::interop::type_sets::integral"
@@ -61,8 +61,8 @@ cdef extern from "interop/element_types.h" nogil:
     const TypeSet AT_ALL_TYPES_AND_COMPLEX "::interop::type_sets::all_and_complex"
 
 cdef extern from "interop/element_types.h" namespace "interop" nogil:
-    # std::numeric_limits, for torch's element types too. lower_bound() is -inf where the type has it, else lowest(),
-    # and upper_bound() inf, else max(): what a maximum and a minimum begin with, as in at::numeric_limits.
+    # std::numeric_limits, extended to torch's element types. lower_bound() is -inf if the type has it, else lowest().
+    # upper_bound() is inf, else max(). A maximum and a minimum start from these, as in at::numeric_limits.
     cdef cppclass numeric_limits[T]:
         @staticmethod
         T min() noexcept

@@ -1,23 +1,23 @@
-# Thread-local modes. Each begins where it is assigned and ends with the function, however that ends:
+# Thread-local modes. Each takes effect on assignment and ends when the function returns or raises:
 #     cdef torch.NoGradGuard _guard = torch.NoGradGuard()
-# Only declared, it does nothing: Cython leaves a variable out that is never used. (interop.build refuses that.)
+# Declaring a guard is not enough: Cython drops variables that are never used. (interop.build rejects that.)
 from libcpp cimport bool as cbool
 
 cdef extern from "interop/guards.h" namespace "interop" nogil:
-    # No graph is recorded.
+    # Records no graph.
     cppclass NoGradGuard:
         NoGradGuard() noexcept
 
-    # Graphs are recorded or not. The one without a flag is for the declaration alone and changes nothing.
+    # Enables or disables recording. The default constructor exists for the declaration only and changes nothing.
     cppclass AutoGradMode:
         AutoGradMode() noexcept
         AutoGradMode(cbool enabled) noexcept
 
-    # For kernels of the key Autograd: operators that are called go to the kernels below it, and leave no graph.
+    # For kernels of the key Autograd: operators are dispatched to the kernels below it, and record no graph.
     cppclass AutoDispatchBelowAutograd:
         AutoDispatchBelowAutograd() noexcept
 
-    # Inference mode; with the flag False, out of it again.
+    # Enables inference mode; with the flag False, disables it.
     cppclass InferenceMode:
         InferenceMode() noexcept
         InferenceMode(cbool enabled) noexcept

@@ -1,4 +1,4 @@
-# A function that is written once and compiled for each dtype, by C++: AT_DISPATCH for Cython.
+# Functions that are written once and that C++ compiles for each dtype: AT_DISPATCH for Cython.
 #
 #     cdef void halve(int64_t begin, int64_t end, any_t* of) noexcept nogil:
 #         cdef scalar_t* values = <scalar_t*> of
@@ -8,12 +8,14 @@
 #
 #     at.parallel_for(0, n, 4096, instantiate_part(t.scalar_type(), b"halve", halve, AT_FLOATING_TYPES, at.kHalf), data)
 #
-# The types are those of interop/element_types.pxd. The last parameter is `any_t* of`, by this name: the context that
-# for_each() was given, or the data of parallel_for(). In the function scalar_t is the element type, opmath_t the type
-# that torch computes with and acc_t the one in which it adds up on the CPU: at::opmath_type and at::acc_type. `/`,
-# `//`, `%`, `**` and abs() are Python's and torch's for every one: `/` of integers is a double, `//` rounds down.
+# The types are those of interop/element_types.pxd. The last parameter must be named `any_t* of`. Its value is the
+# context passed to for_each(), or the data passed to parallel_for(). Inside the function, scalar_t is the element
+# type, opmath_t is the type that torch computes with, and acc_t is torch's accumulation type on the CPU:
+# at::opmath_type and at::acc_type. `/`, `//`, `%`, `**` and abs() have Python's and torch's meaning for each type:
+# `/` of integers is a double, `//` rounds down.
 #
-# What follows the function are dtypes and sets of them. For any other dtype: NotImplementedError, as torch words it.
+# The arguments after the function are dtypes and sets of dtypes. Any other dtype raises NotImplementedError, with
+# torch's wording.
 from libc.stdint cimport int64_t
 
 from c10.core.ScalarType cimport ScalarType
@@ -29,9 +31,9 @@ cdef extern from "interop/instantiate.h" nogil:
     Part instantiate_part "INTEROP_INSTANTIATE_PART"(
         ScalarType dtype, const char* name, ...) except +translate_exception
 
-    # For a function with the parameters (..., constant_t which, any_t* of): `which` is a constant of C++, so
-    # `if which == SUM` costs nothing. `choice` is the number that is asked for, from 0 to `choices` - 1; `choices` is a
-    # literal or an enumerator. ValueError if `choice` is out of range.
+    # For a function with the parameters (..., constant_t which, any_t* of). `which` is a C++ constant, so
+    # `if which == SUM` costs nothing. `choice` is its value, from 0 to `choices` - 1, and `choices` is a literal or
+    # an enumerator. A `choice` out of range raises ValueError.
     Loop instantiate_with "INTEROP_INSTANTIATE_LOOP_WITH"(
         int64_t choice, int choices, ScalarType dtype, const char* name, ...) except +translate_exception
     Loop2d instantiate2d_with "INTEROP_INSTANTIATE_LOOP2D_WITH"(

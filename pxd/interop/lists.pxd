@@ -1,5 +1,5 @@
-# Lists for code without the GIL, as arguments: at.zeros(dims(2, 3)), at.cat(tensors(a, b), 1). A tuple of C
-# values does as well, at.zeros((n, m)); these can also be variables.
+# Lists as arguments, for code without the GIL: at.zeros(dims(2, 3)), at.cat(tensors(a, b), 1). A tuple of C values
+# also works, at.zeros((n, m)), but these lists can be variables.
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
@@ -24,7 +24,7 @@ cdef extern from "interop/lists.h" namespace "interop" nogil:
     Dims dims(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g) noexcept
     Dims dims(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g, int64_t h) noexcept
 
-    # A list that owns a reference to each.
+    # A list that owns a reference to each tensor.
     vector[Tensor] tensors() except +translate_exception
     vector[Tensor] tensors(CTensor& a) except +translate_exception
     vector[Tensor] tensors(CTensor& a, CTensor& b) except +translate_exception

@@ -1,4 +1,4 @@
-# The functions that ATen/Functions.h has by hand, for which native_functions.yaml gives no binding.
+# The functions that ATen/Functions.h defines by hand, because native_functions.yaml gives no binding for them.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 

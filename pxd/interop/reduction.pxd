@@ -1,4 +1,4 @@
-# Reductions of tensors out of one scalar function.
+# Tensor reductions built from one scalar function.
 #
 #     cdef inline floating _larger(floating total, floating value) noexcept nogil:
 #         return value if value > total else total
@@ -6,9 +6,9 @@
 #     cdef at.Tensor largest(const at.Tensor& x) except *:
 #         return reduce(b"largest", kernel(_larger[float], _larger[double]), x, -INFINITY, 0)
 #
-# The function folds a value into a total, in any order and grouping: on several threads, and in several totals at once.
-# So it must be associative and commutative, and f(identity, x) must be x. Like elementwise operations, it must be
-# `noexcept`, and Half and BFloat16 are computed with as floats.
+# The function folds a value into a total, in any order and grouping: on several threads, and into several totals at
+# once. So it must be associative and commutative, and f(identity, x) must be x. As in elementwise operations, it must
+# be `noexcept`, and Half and BFloat16 are computed as floats.
 from libcpp cimport bool as cbool
 
 from ATen.core.TensorBody cimport CTensor, Tensor
@@ -16,7 +16,7 @@ from interop.elementwise cimport Kernel
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/reduction.h" namespace "interop" nogil:
-    # Over all dimensions, or over `dims`: a number, a tuple of C numbers, a list, as for at.sum().
+    # Reduces all dimensions, or `dims`: a number, a tuple of C numbers or a list, as for at.sum().
     Tensor reduce[I](
         const char* name, const Kernel& kernel, CTensor& tensor, I identity) except +translate_exception
     Tensor reduce[I, D](

@@ -1,5 +1,5 @@
-# scalar(x) makes an at.Scalar of what x is: a truth value, an integer, a floating-point or complex number of C, or a
-# number of Python. The constructor at.Scalar(x) cannot: C++ sees an int in True, so at.Scalar(True) is the number 1.
+# scalar(x) makes an at.Scalar from a bool, an integer, a C floating-point or complex number, or a Python number, and
+# keeps its kind. The constructor at.Scalar(x) cannot: to C++, True is an int, so at.Scalar(True) is the number 1.
 from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
 
@@ -14,7 +14,7 @@ cdef extern from "interop/scalar.h" nogil:
     Scalar scalar "interop::scalar_of_unsigned"(uint64_t value) noexcept
     Scalar scalar "interop::scalar_of_double"(double value) noexcept
     Scalar scalar "interop::scalar_of_complex"(double complex value) noexcept
-    # Equal numbers; a truth value equals truth values only.
+    # Whether two numbers are equal. A bool equals only bools.
     cbool equal_scalars "interop::equal"(const Scalar& a, const Scalar& b) except +translate_exception
 
 cdef extern from "interop/scalar.h":

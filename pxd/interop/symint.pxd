@@ -1,4 +1,4 @@
-# Python's // and % for sizes that may be symbolic. Both round down, for numbers as for symbols; division by zero raises
+# Python's // and % for sizes that may be symbolic. Both round down, for numbers and symbols. Division by zero raises
 # ValueError.
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,4 @@
-# std::tuple, which ATen returns for several results: r = at.max(x, 1); values = get0(r); indices = get1(r).
+# std::tuple, which ATen returns for multiple results: r = at.max(x, 1); values = get0(r); indices = get1(r).
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/tuple.h" namespace "interop" nogil:
@@ -17,7 +17,8 @@ cdef extern from "interop/tuple.h" namespace "interop" nogil:
     cppclass tuple9 "interop::tuple9"[A, B, C, D, E, F, G, H, I]:
         pass
 
-    # Of tensors, numbers and the like: return make_tuple(a, b). (tuple2[...](a, b) crashes Cython's compiler.)
+    # Makes a tuple of tensors, numbers and so on: return make_tuple(a, b). (tuple2[...](a, b) crashes Cython's
+    # compiler.)
     tuple2[A, B] make_tuple[A, B](const A& a, const B& b) except +translate_exception
     tuple3[A, B, C] make_tuple[A, B, C](const A& a, const B& b, const C& c) except +translate_exception
     tuple4[A, B, C, D] make_tuple[A, B, C, D](
@@ -32,7 +33,7 @@ cdef extern from "interop/tuple.h" namespace "interop" nogil:
         const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h, const I& i,
     ) except +translate_exception
 
-    # Copies of the parts (a tensor's copy shares its memory).
+    # Return copies of the elements (a tensor's copy shares its memory).
     A get0[A, B](const tuple2[A, B]& t) noexcept
     A get0[A, B, C](const tuple3[A, B, C]& t) noexcept
     A get0[A, B, C, D](const tuple4[A, B, C, D]& t) noexcept

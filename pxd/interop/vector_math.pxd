@@ -1,8 +1,9 @@
-# Functions of one float or double for loops that are to be vectorised: no branches, no calls, within 3 ulp.
+# Functions of one float or double, for loops to be vectorised. They have no branches and no calls, and are within 3
+# ulp.
 from c10.util.BFloat16 cimport BFloat16
 
 cdef extern from "interop/vector_math.h" namespace "interop" nogil:
-    # An element as what is calculated with.
+    # An element in the type for computation.
     float widen(float x) noexcept
     double widen(double x) noexcept
     float widen(BFloat16 x) noexcept

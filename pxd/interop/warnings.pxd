@@ -1,7 +1,7 @@
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/warnings.h" namespace "interop":
-    # Collects what TORCH_WARN says on this thread, from the function's beginning; emit() makes Python warnings of it.
+    # Collects this thread's TORCH_WARN messages from the start of the function; emit() turns them into Python warnings.
     cppclass WarningScope:
         WarningScope() except +translate_exception nogil
         void emit() except +translate_exception

@@ -1,6 +1,6 @@
-# `cimport torch`: torch.Tensor as a C type, and the way from it to at::Tensor and back. It stays small, so that after
-# `import torch` a name such as torch.zeros still means Python's function.
-cimport ATen.core.TensorBody as _aten  # with an underscore, or `from torch cimport *` would take the name
+# `cimport torch`: torch.Tensor as a C type, and conversions between it and at::Tensor. The file stays small, so that
+# after `import torch` a name such as torch.zeros still means Python's function.
+cimport ATen.core.TensorBody as _aten  # the underscore keeps `from torch cimport *` from importing it
 
 from interop.exceptions cimport translate_exception
 from interop.guards cimport AutoGradMode, InferenceMode, NoGradGuard
@@ -12,8 +12,8 @@ from torch._types cimport (
 )
 
 cdef extern from "interop/tensor.h" namespace "interop":
-    # The Python object of a tensor, a new reference: the one that it already has, else a new one. None if undefined.
+    # A new reference to the tensor's Python object, created if there is none yet. None for an undefined tensor.
     Tensor wrap(const _aten.Tensor& tensor) except +translate_exception
-    # The tensor of a Python object, owned; TypeError if it is not a torch.Tensor. (A typed argument checks as well, and
-    # its .cdata is borrowed.)
+    # The owned tensor of a Python object. Raises TypeError if it is not a torch.Tensor. (A typed argument is checked
+    # too, and its .cdata is borrowed.)
     _aten.Tensor unpack(object obj) except +translate_exception

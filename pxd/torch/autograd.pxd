@@ -3,7 +3,7 @@
 #     cdef at.Tensor exp_backward(Context& ctx, const at.Tensor& grad) except * nogil: ...
 #     cdef Function[at.Tensor] exp
 #     exp.define("Exp", exp_forward, exp_backward)
-# and exp.apply(x.cdata) is what Exp.apply(x) is in Python.
+# exp.apply(x.cdata) is Python's Exp.apply(x).
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
@@ -13,7 +13,7 @@ from interop.exceptions cimport translate_exception
 from interop.guards cimport AutoDispatchBelowAutograd
 
 cdef extern from "interop/autograd.h" namespace "interop::autograd" nogil:
-    # What forward leaves for backward. Inputs and outputs are kept with save_for_backward and in no other way.
+    # The state that forward saves for backward. Save inputs and outputs only with save_for_backward.
     cppclass Context:
         void save_for_backward(const Tensor& a) except +translate_exception
         void save_for_backward(const Tensor& a, const Tensor& b) except +translate_exception
@@ -27,30 +27,30 @@ cdef extern from "interop/autograd.h" namespace "interop::autograd" nogil:
             const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e, const Tensor& f,
         ) except +translate_exception
         void save_for_backward(const vector[Tensor]& tensors) except +translate_exception
-        # For jvp alone, which otherwise finds what is kept for backward; up to three, or a vector.
+        # For jvp, which without this sees the tensors saved for backward. Takes up to three tensors, or a vector.
         void save_for_forward(const Tensor& a) except +translate_exception
         void save_for_forward(const Tensor& a, const Tensor& b) except +translate_exception
         void save_for_forward(const Tensor& a, const Tensor& b, const Tensor& c) except +translate_exception
         void save_for_forward(const vector[Tensor]& tensors) except +translate_exception
-        # A saved tensor, owned; raises if it was changed in place since, or if the graph was freed.
+        # A saved tensor, owned. Raises if the tensor was changed in place since, or if the graph was freed.
         Tensor saved_tensor(int64_t index) except +translate_exception
-        size_t saved_tensors() except +translate_exception  # how many there are
-        # Whether the gradient of this argument of forward, counted from 0, is wanted.
+        size_t saved_tensors() except +translate_exception  # the number of saved tensors
+        # Whether the gradient of this argument of forward, counted from 0, is needed.
         cbool needs_input_grad(int64_t argument) except +translate_exception
         void mark_dirty(const Tensor& input) except +translate_exception
         void mark_non_differentiable(const Tensor& output) except +translate_exception
-        # With False, gradients that are not there come as undefined tensors and not as zeros.
+        # With False, missing gradients are passed as undefined tensors instead of zeros.
         void set_materialize_grads(cbool value) except +translate_exception
-        # What is no tensor: a struct of yours, zeroed when it is made. Borrowed from the context.
+        # State other than tensors: a struct of yours, zero-initialised. Borrowed from the context.
         T* state[T]() except +translate_exception
 
     # R is at.Tensor, tuple2[at.Tensor, at.Tensor] (up to tuple7), or vector[at.Tensor]. `backward` takes a gradient
-    # for each output and returns one for each argument of forward: at.Tensor() for those that have none.
+    # for each output and returns one for each argument of forward: at.Tensor() for arguments without a gradient.
     cppclass Function[R]:
         Function() noexcept
         void define[F, B](const char* name, F forward, B backward) except +translate_exception  # once
-        # `jvp(Context& ctx, const at.Tensor& tangent, ...)` takes a tangent for each argument of forward, undefined for
-        # those that are no tensors, and returns one for each output.
+        # `jvp(Context& ctx, const at.Tensor& tangent, ...)` takes a tangent for each argument of forward, undefined
+        # for arguments that are not tensors, and returns one for each output.
         void define[F, B, J](const char* name, F forward, B backward, J jvp) except +translate_exception
         R apply() except +translate_exception
         R apply[A](const A& a) except +translate_exception

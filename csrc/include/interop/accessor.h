@@ -1,11 +1,12 @@
-// Elements of a CPU tensor by indices: accessor[i][j].
+// Element access to a CPU tensor by indices: accessor[i][j].
 //
-// As at::TensorAccessor, but checked when it is made (check.h), with the sizes and strides inside, so that resizing the
-// tensor does not pull them away, and with bounds that are checked in modules compiled with INTEROP_BOUNDSCHECK.
+// Like at::TensorAccessor, with three differences. The constructor checks the tensor (check.h). An accessor has its
+// own copy of the sizes and strides, so resizing the tensor does not invalidate them. Modules compiled with
+// INTEROP_BOUNDSCHECK check every index.
 //
-// An accessor shares the tensor's storage, so the memory lives as long as it does, also that of a temporary tensor or
-// of one that is given other memory with set_(). Only what replaces the memory of the storage itself pulls it away:
-// resizing the storage, or moving it to shared memory.
+// An accessor holds a reference to the tensor's storage, so the memory lives as long as the accessor, even if the
+// tensor is a temporary or set_() gives it another storage. Only an operation that replaces the memory of the storage
+// itself invalidates the accessor: resizing the storage, or moving it to shared memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +16,7 @@
 
 #include "interop/check.h"
 
-// Two modules that differ in the macro may be in one process: their classes are not the same class.
+// Modules with and without the macro may share a process, so their classes must have different names.
 #ifdef INTEROP_BOUNDSCHECK
 #define INTEROP_ACCESSORS checked_accessors
 #else
@@ -45,7 +46,7 @@ inline constexpr bool bounds_checked = false;
 template <class T, size_t N>
 class Row;
 
-// The element at `index`, or what is left of N dimensions there.
+// The element at `index` if N is 1, else the Row of the remaining dimensions.
 template <class T, size_t N>
 C10_ALWAYS_INLINE decltype(auto) go(
     T* data,
@@ -65,8 +66,8 @@ C10_ALWAYS_INLINE decltype(auto) go(
   }
 }
 
-// What is left of an accessor, with N dimensions. It borrows the memory, nothing else: Cython may keep it in a variable
-// for longer than the accessor that it came from.
+// The N remaining dimensions of an accessor after indexing. A Row borrows the memory and nothing else, because Cython
+// may keep it in a variable for longer than the accessor that it came from.
 template <class T, size_t N>
 class Row {
  public:
@@ -91,7 +92,7 @@ class Row {
 #ifdef INTEROP_BOUNDSCHECK
     return go<T, N>(data_, sizes_.data(), strides_.data(), dimension_, index);
 #else
-    return go<T, N>(data_, strides_.data(), strides_.data(), 0, index);  // nobody looks at the sizes
+    return go<T, N>(data_, strides_.data(), strides_.data(), 0, index);  // the sizes are not used
 #endif
   }
 
@@ -104,11 +105,11 @@ class Row {
 #endif
 };
 
-// With T const it reads. Otherwise it writes too, which is noted in the tensor once, when the accessor is made.
+// With a const T it only reads. Otherwise the constructor increments the tensor's version, once for all writes.
 template <class T, size_t N>
 class Accessor {
  public:
-  // Has no elements. For Cython, which declares a variable before it assigns to it.
+  // An accessor without elements, for Cython, which declares a variable before it assigns to it.
   Accessor() noexcept = default;
 
   explicit Accessor(const at::Tensor& tensor, const char* argument = "tensor") {
@@ -155,7 +156,7 @@ class Accessor {
   std::array<int64_t, N> strides_{};
 };
 
-// Names that Cython can give a template argument to.
+// Aliases for Cython, which has only types as template arguments.
 template <class T>
 using Accessor1 = Accessor<T, 1>;
 template <class T>

@@ -1,4 +1,5 @@
-// The operators of Cython, and abs(), for the types that C++ instantiates a function for: those of Python and torch.
+// Cython's arithmetic operators and abs(), for the types that C++ instantiates a function for. They behave as in
+// Python and torch.
 #pragma once
 
 #include <c10/util/BFloat16.h>
@@ -26,7 +27,7 @@ auto common(A a, B b) {
   if constexpr (Complex<A>::value || Complex<B>::value) {
     using X = typename Complex<A>::Real;
     using Y = typename Complex<B>::Real;
-    // An integer beside a complex number is of its type: complex<float> + 7.
+    // An integer operand takes the type of the complex one: complex<float> + 7.
     using Real = std::conditional_t<
         std::is_integral_v<X>, Y,
         std::conditional_t<std::is_integral_v<Y>, X, decltype(std::declval<X>() + std::declval<Y>())>>;
@@ -36,7 +37,7 @@ auto common(A a, B b) {
   }
 }
 
-// What a reduced type computes in.
+// The type to compute in: float for a reduced type.
 template <class T>
 using Computed = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
 
@@ -50,7 +51,7 @@ using Result = decltype(detail::common(std::declval<A>(), std::declval<B>()));
 template <class A, class B>
 using Quotient = std::conditional_t<std::is_integral_v<A> && std::is_integral_v<B>, double, Result<A, B>>;
 
-// An integer that is written beside such a type: among integers it is what C++ takes it for, else of the type.
+// An integer literal beside a value of type T. It keeps its C++ type if T is an integer, and becomes a T otherwise.
 template <class T, class Integer>
 constexpr auto literal(Integer value) {
   if constexpr (std::is_integral_v<T>) {
@@ -65,7 +66,7 @@ Quotient<A, B> true_divide(A a, B b) {
   return static_cast<Quotient<A, B>>(a) / static_cast<Quotient<A, B>>(b);
 }
 
-// Rounded down, as torch.floor_divide() and Python do.
+// Rounds down, as torch.floor_divide() and Python do.
 template <class A, class B>
 Result<A, B> floor_divide(A first, B second) {
   using T = Result<A, B>;
@@ -73,7 +74,7 @@ Result<A, B> floor_divide(A first, B second) {
   if constexpr (std::is_integral_v<T>) {
     const T a = first, b = second;
     if constexpr (std::is_signed_v<T>) {
-      if (b == -1) {  // a division of the lowest number by -1 would end the process, and -a overflow
+      if (b == -1) {  // dividing the lowest number by -1 would end the process; -a would overflow
         return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
       }
     }
@@ -97,7 +98,7 @@ Result<A, B> floor_divide(A first, B second) {
   }
 }
 
-// With the sign of the second, as torch.remainder() and Python give it.
+// The result has the sign of the second operand, as in torch.remainder() and Python.
 template <class A, class B>
 Result<A, B> remainder(A first, B second) {
   using T = Result<A, B>;
@@ -119,7 +120,8 @@ Result<A, B> remainder(A first, B second) {
   }
 }
 
-// Of integers, exact modulo 2^bits, as torch.pow() is. An integer to a negative power is the whole part: 0, or 1 or -1.
+// For integers, exact modulo 2^bits, as torch.pow() is. An integer to a negative power is the integral part of the
+// result: 0, 1 or -1.
 template <class A, class B>
 Result<A, B> power(A first, B second) {
   using T = Result<A, B>;
@@ -144,7 +146,7 @@ Result<A, B> power(A first, B second) {
   }
 }
 
-// The lowest integer stays as it is, as in torch.abs(). Of a complex number it is real.
+// The lowest integer is returned unchanged, as by torch.abs(). The result for a complex number is real.
 template <class T>
 constexpr auto absolute(T x) {
   if constexpr (std::is_unsigned_v<T>) {

@@ -1,4 +1,4 @@
-// torch.autograd for functions written in Cython: a Function of a forward and a backward, which share a Context.
+// torch.autograd for functions written in Cython: a Function has a forward and a backward, which share a Context.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -19,7 +19,7 @@
 
 namespace interop::autograd {
 
-// Calls forward functions of any signature with values of any type: which fit is found out in the call.
+// Calls a forward function of any signature with values of any type. The call checks whether the types match.
 template <class F>
 struct Forward {
   static_assert(
@@ -55,8 +55,8 @@ struct Forward<R(Context&, P...)> {
   }
 };
 
-// R is at::Tensor, a std::tuple of tensors, or a std::vector of them. What a C++ function of Cython returns as its own
-// tuple of C values has a type without a name, so for Function it is a std::tuple.
+// R is at::Tensor, a std::tuple of tensors, or a std::vector of them. A Cython function may also return Cython's own
+// tuple of C values. That type has no name, so Function represents it as a std::tuple.
 template <class R>
 class Function {
  public:
@@ -89,7 +89,7 @@ class Function {
         call(context, unwrap_reference(arguments)...);
         return;
       }
-      // Braces, for what is in them is taken in order.
+      // A braced list, because it evaluates its elements in order.
       const std::tuple<decltype(with_others(unwrap_reference(arguments), others))...> given = {
           with_others(unwrap_reference(arguments), others)...};
       std::apply([&](const auto&... one) { call(context, one...); }, given);

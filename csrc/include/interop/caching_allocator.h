@@ -1,5 +1,5 @@
-// The caching allocator of a device: what it holds, and how it gives it back. For devices of any type, through torch's
-// generic interface.
+// The caching allocator of a device: reads its statistics and releases its memory. Works for devices of any type,
+// through torch's generic interface.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -32,14 +32,14 @@ inline c10::DeviceIndex existing_index(const c10::Device& device) {
 
 }  // namespace detail
 
-// Counts and sums, all 0 where nothing was allocated yet.
+// Counts and sums. All are 0 before the first allocation.
 inline c10::CachingDeviceAllocator::DeviceStats getDeviceStats(const c10::Device& device) {
   auto& allocator = detail::caching_allocator(device.type());
   return allocator.initialized() ? allocator.getDeviceStats(detail::existing_index(device))
                                  : c10::CachingDeviceAllocator::DeviceStats();
 }
 
-// Lets `peak` begin at `current`.
+// Resets `peak` to `current`.
 inline void resetPeakStats(const c10::Device& device) {
   auto& allocator = detail::caching_allocator(device.type());
   if (allocator.initialized()) {
@@ -47,7 +47,7 @@ inline void resetPeakStats(const c10::Device& device) {
   }
 }
 
-// Lets `allocated` and `freed`, and the counts, begin at 0.
+// Resets `allocated`, `freed` and the counts to 0.
 inline void resetAccumulatedStats(const c10::Device& device) {
   auto& allocator = detail::caching_allocator(device.type());
   if (allocator.initialized()) {
@@ -55,7 +55,7 @@ inline void resetAccumulatedStats(const c10::Device& device) {
   }
 }
 
-// Gives the memory that no tensor uses back to all devices of the type.
+// Releases cached memory that no tensor uses, on all devices of the type.
 inline void emptyCache(c10::DeviceType type) {
   auto& allocator = detail::caching_allocator(type);
   if (allocator.initialized()) {
@@ -63,12 +63,12 @@ inline void emptyCache(c10::DeviceType type) {
   }
 }
 
-// Free and total bytes of the device, as its driver sees them.
+// Free and total bytes of the device, as its driver reports them.
 inline std::pair<size_t, size_t> getMemoryInfo(const c10::Device& device) {
   return detail::caching_allocator(device.type()).getMemoryInfo(detail::existing_index(device));
 }
 
-// The memory will not be given to another tensor before all is done that the stream was given until it is freed.
+// Once the memory is freed, the allocator reuses it only after all work queued on the stream by then.
 inline void recordStream(const c10::Storage& storage, const Stream& stream) {
   TORCH_CHECK_VALUE(storage, "the storage is undefined; take a tensor's with t.storage()");
   const c10::Stream on = stream;

@@ -1,5 +1,5 @@
-// Functions written in Cython that C++ calls: kernels, loops, gradients. A Python exception that such a function leaves
-// behind becomes a C++ exception, whatever thread it runs on and whether it is `except *`, `except +` or `noexcept`.
+// Calls from C++ to functions written in Cython: kernels, loops, gradients. A Python exception that a function leaves
+// behind becomes a C++ exception, on any thread, and for `except *`, `except +` and `noexcept` alike.
 #pragma once
 
 #include <Python.h>
@@ -16,10 +16,10 @@
 
 namespace interop {
 
-// A Python exception on its way through C++, perhaps to another thread. translate_exception() sets it again.
+// A Python exception that travels through C++, perhaps to another thread. translate_exception() sets it again.
 class Raised : public std::exception {
  public:
-  // Takes over the error that is set, with the GIL.
+  // Takes the error that is set. Needs the GIL.
   Raised() noexcept : exception_(take_error()) {}
   Raised(const Raised& other) noexcept : std::exception(other) {
     const Gil gil;
@@ -35,7 +35,7 @@ class Raised : public std::exception {
     }
   }
 
-  // Makes it the error that is set, with the GIL, once.
+  // Sets the exception as the current error, once. Needs the GIL.
   void restore() noexcept {
     if (exception_) {
       set_error(std::move(exception_));
@@ -50,8 +50,8 @@ class Raised : public std::exception {
   OwnedRef exception_;
 };
 
-// Runs `f` with the GIL. A Python error that it throws is carried on: the GIL's end may end a thread's state, and with
-// it the error that is set.
+// Runs `f` with the GIL. Turns a PythonError into a Raised, because releasing the GIL may delete the thread state
+// together with the error that is set.
 template <class F>
 decltype(auto) in_python(F f) {
   const Gil gil;
@@ -62,7 +62,7 @@ decltype(auto) in_python(F f) {
   }
 }
 
-#ifndef Py_LIMITED_API  // which shows nothing of a thread's state
+#ifndef Py_LIMITED_API  // which hides the fields of a thread state
 // Whether the state of this thread has an error. No other thread sets one there, so this needs no GIL.
 inline bool has_error(const PyThreadState* thread) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -73,7 +73,7 @@ inline bool has_error(const PyThreadState* thread) noexcept {
 }
 #endif
 
-// Adds to the message of an exception where in the source it was raised, with the GIL: the last place of its traceback.
+// Prepends the source location of an exception, the last entry of its traceback, to its message. Needs the GIL.
 inline void add_place(PyObject* exception) noexcept {
   const auto attribute = [](const OwnedRef& object, const char* name) {
     return object ? OwnedRef(PyObject_GetAttrString(object.get(), name)) : OwnedRef();
@@ -86,7 +86,7 @@ inline void add_place(PyObject* exception) noexcept {
   const OwnedRef file = attribute(attribute(attribute(place, "tb_frame"), "f_code"), "co_filename");
   const OwnedRef message(file && line ? PyObject_Str(exception) : nullptr);
   const OwnedRef ours(PyUnicode_FromString(" is symbolic here, "));
-  // Not of another error, which the function has raised instead.
+  // Another error that the function has raised instead stays as it is.
   const bool is_ours = message && ours && PyUnicode_Contains(message.get(), ours.get()) == 1;
   const OwnedRef text(is_ours ? PyUnicode_FromFormat("%S:%S: %U", file.get(), line.get(), message.get()) : nullptr);
   const OwnedRef arguments(text ? PyTuple_Pack(1, text.get()) : nullptr);
@@ -96,8 +96,8 @@ inline void add_place(PyObject* exception) noexcept {
   PyErr_Clear();
 }
 
-// One call of a function written in Cython: made before it, asked by check() after it. It takes the GIL only when there
-// is an error.
+// One call of a function written in Cython. Construct it before the call, and call check() afterwards. It takes the
+// GIL only if there is an error.
 class Callback {
  public:
   Callback() noexcept : thread_(PyGILState_GetThisThreadState()), outer_(innermost_) {
@@ -121,7 +121,7 @@ class Callback {
     return error_is_set() || caught_;
   }
 
-  // Throws what the function raised.
+  // Throws the error that the function raised.
   void check() {
     if (failed()) [[unlikely]] {
       Gil gil;
@@ -129,14 +129,14 @@ class Callback {
     }
   }
 
-  // The error that is about to be raised is to say where in the source that is: torch.compile drops the traceback.
+  // Makes the error that is about to be raised name its source location: torch.compile drops the traceback.
   static void locate() noexcept {
     if (innermost_) {
       innermost_->located_ = true;
     }
   }
 
-  // The error that the function raised, with the GIL.
+  // The error that the function raised. Needs the GIL.
   Raised take() noexcept {
     if (caught_) {
       PyErr_Clear();  // the first error is the cause
@@ -149,7 +149,7 @@ class Callback {
     return Raised();
   }
 
-  // What a function does with an error that it cannot return: see PyErr_WriteUnraisable below.
+  // Handles an error that a function cannot return: see PyErr_WriteUnraisable below.
   static void write_unraisable(PyObject* where) noexcept {
     Callback* call = innermost_;
     if (!call || is_destructor(where)) {
@@ -161,7 +161,7 @@ class Callback {
     }
   }
 
-  // Before it writes, Cython may print the error with its traceback, and then has it still.
+  // Cython may print an error with its traceback before it calls write_unraisable(), and keeps the error.
   static void print(int set_sys_last_vars) noexcept {
     if (innermost_) {
       PyErr_Clear();
@@ -170,9 +170,9 @@ class Callback {
     }
   }
 
-  // A thread of torch's is unknown to Python. `with gil` makes a state for it, and at its end deletes the state
-  // together with the error in it, which then neither we nor the calling function would see. So the first state that is
-  // made during a call lasts as long as the call: see PyGILState_Release below.
+  // Python does not know torch's threads. On such a thread, `with gil` creates a thread state. At its end it deletes
+  // the state together with the error in it, which neither this class nor the calling function would then see. So the
+  // first state that is created during a call lasts as long as the call: see PyGILState_Release below.
   static void release(PyGILState_STATE state) noexcept {
     Callback* call = innermost_;
     if (call && PyErr_Occurred()) {
@@ -188,7 +188,7 @@ class Callback {
   }
 
  private:
-  // An object may end anywhere, and its destructor's error is nobody's whom the function has called.
+  // An object may die anywhere, so its destructor's error is not an error of the function that was called.
   static bool is_destructor(PyObject* where) noexcept {
     if (!where || !PyUnicode_Check(where)) {
       return false;
@@ -199,7 +199,7 @@ class Callback {
   }
 
   bool error_is_set() const noexcept {
-#ifdef Py_LIMITED_API  // what was set without the GIL, release() has noted
+#ifdef Py_LIMITED_API  // without the GIL, only release() has seen an error
     return thread_ && (noted_ || (gil_is_held() && PyErr_Occurred()));
 #else
     return has_error(thread_);
@@ -230,10 +230,10 @@ class Callback {
 
   PyThreadState* thread_;
   Callback* outer_;
-  std::optional<Raised> caught_;   // by write_unraisable
+  std::optional<Raised> caught_;   // set by write_unraisable()
   std::optional<Raised> earlier_;  // was set when the call began
   bool attached_ = false;
-  bool noted_ = false;  // an error at the end of `with gil`
+  bool noted_ = false;  // an error was set at the end of `with gil`
   bool located_ = false;
   PyGILState_STATE state_;
 
@@ -242,18 +242,19 @@ class Callback {
 
 }  // namespace interop
 
-// Cython ends a `noexcept` function that raises with PyErr_WriteUnraisable, which prints "Exception ignored", and the
-// caller gets a result that means nothing. In a call that C++ makes of such a function, the error is raised instead.
+// When a `noexcept` function raises, Cython calls PyErr_WriteUnraisable, which prints "Exception ignored", and the
+// caller gets a meaningless result. If C++ called the function through a Callback, the error is raised instead.
 #define PyErr_WriteUnraisable(where) ::interop::Callback::write_unraisable(where)
 #define PyErr_PrintEx(set_sys_last_vars) ::interop::Callback::print(set_sys_last_vars)
 
-// What `with gil` ends with.
+// `with gil` ends with this call.
 #define PyGILState_Release(state) ::interop::Callback::release(state)
 
 #ifndef Py_LIMITED_API
-// After a call of an `except *` function without the GIL, Cython takes the GIL only to ask whether there is an error,
-// and with another thread busy waits for it for milliseconds. Here that is read from the thread's state. Cython defines
-// its function with the parameter `void`, and calls it with none: so the definition gets another name than the calls.
+// After calling an `except *` function without the GIL, Cython takes the GIL only to check for an error. While
+// another thread is busy, it waits milliseconds for the GIL. This version reads the thread state instead. Cython
+// defines its function with the parameter list `(void)` and calls it with `()`, so the macro gives the definition
+// another name than the calls.
 inline int interop_error_is_set_() noexcept {
   return ::interop::has_error(PyGILState_GetThisThreadState());
 }

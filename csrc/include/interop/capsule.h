@@ -1,5 +1,5 @@
-// Finds what interop's compiled parts give to modules: a pointer in a capsule, under a name that goes up with each
-// change of what it points to.
+// Finds the interfaces that interop's compiled parts export to modules. Each is a pointer in a capsule, whose name
+// has a number that increases with each change of the interface.
 #pragma once
 
 #include <Python.h>
@@ -13,13 +13,13 @@
 
 namespace interop::detail {
 
-// With or without the GIL. `use` is what the caller does with it, for the ImportError of a module that was built with
-// another torch-interop. What goes wrong in importing `module` is raised as it is.
+// Call it with or without the GIL. `use` says what the caller does with the pointer, for the ImportError in a module
+// that was built with another torch-interop. An exception from the import of `module` propagates unchanged.
 inline void* find_capsule(const char* module, const char* attribute, const char* use) {
   const Gil gil;
-  // Not PyCapsule_Import: that imports no submodules.
+  // PyCapsule_Import does not import submodules.
   const OwnedRef found_in(checked(PyImport_ImportModule(module)));
-  // The capsule stays in its module, and what it points to stays for good.
+  // The module keeps the capsule, and the object behind the pointer is never freed.
   const OwnedRef object(PyObject_GetAttrString(found_in.get(), attribute));
   void* found = object ? PyCapsule_GetPointer(object.get(), attribute) : nullptr;
   if (!found) {
@@ -33,8 +33,8 @@ inline void* find_capsule(const char* module, const char* attribute, const char*
   return found;
 }
 
-// The T, found when it is first asked for. To find it is to import its module, which gives up the GIL for a while: no
-// lock is held meanwhile, as that of a static variable's initialisation would be.
+// The T, looked up on first use. The lookup imports a module, which releases the GIL for a while. So no lock may be
+// held during it, such as the one around the initialisation of a static variable.
 template <class T>
 T& find_once(const char* use) {
   static std::atomic<T*> known{nullptr};

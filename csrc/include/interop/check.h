@@ -1,8 +1,8 @@
-// The one place that decides whether a tensor's memory may be touched, and says what is wrong if it may not.
+// The single place that decides whether code may access a tensor's memory, and explains why not.
 //
-// A tensor is more than its bytes: it may be conjugated lazily, lie on another device, be a wrapper without memory, or
-// have lost its memory. Whoever reads a data pointer calls check_data() first; who writes through one calls
-// check_write() too.
+// A tensor is more than its bytes: its conjugation may be pending, it may be on another device, it may be a wrapper
+// without memory, or it may have lost its memory. Call check_data() before reading a data pointer, and check_write()
+// as well before writing through one.
 #pragma once
 
 #include <Python.h>
@@ -28,7 +28,7 @@ PyObject* THPVariable_Wrap(const at::TensorBase& var);
 
 namespace interop {
 
-// What messages call an argument: argument 'x'.
+// An argument as messages print it: argument 'x'.
 struct ArgumentName {
   const char* name;
 };
@@ -37,13 +37,14 @@ inline std::ostream& operator<<(std::ostream& out, const ArgumentName& argument)
   return out << "argument '" << argument.name << "'";
 }
 
-// What the caller of check_data() copes with by itself, so that it is let through. Everything else is refused.
+// Properties of a tensor that the caller of check_data() handles itself, so that check_data() accepts them. It raises
+// for all others.
 enum class Copes : unsigned {
   with_nothing = 0,
   with_conj = 1U << 0,        // the bytes are the conjugate of the values
   with_neg = 1U << 1,         // the bytes are the negative of the values
-  with_any_device = 1U << 2,  // the pointer is not for the CPU
-  with_meta = 1U << 3,        // there is no memory, and none is needed: only sizes, strides and dtype are asked for
+  with_any_device = 1U << 2,  // the CPU does not use the pointer
+  with_meta = 1U << 3,        // there is no memory, and the caller only uses sizes, strides and dtype
 };
 
 constexpr Copes operator|(Copes a, Copes b) noexcept {
@@ -56,12 +57,12 @@ constexpr bool copes(Copes all, Copes one) noexcept {
   return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
 }
 
-// torch.float32, as users know it.
+// The name in Python, such as torch.float32.
 inline std::string dtype_name(c10::ScalarType type) {
   return "torch." + std::string(c10::getDtypeNames(type).first);
 }
 
-// The name of a tensor's Python class. For messages: it takes the GIL.
+// The name of a tensor's Python class, for messages. Takes the GIL.
 inline std::string class_name(const at::TensorBase& tensor) {
   const Gil gil;
   const OwnedRef object(THPVariable_Wrap(tensor));
@@ -72,8 +73,8 @@ inline std::string class_name(const at::TensorBase& tensor) {
   return Py_TYPE(object.get())->tp_name;
 }
 
-// Whether a tensor has sizes, strides and dtype alone, and this is a Meta kernel if it is torch.compile's: a fake
-// tensor is one on the meta device to the kernels that are called for it, with the key Python switched off.
+// Whether the tensor is a meta tensor, which has only sizes, strides and dtype. A fake tensor of torch.compile counts
+// only in a Meta kernel: there the dispatch key Python is excluded, and the tensor is on the meta device.
 inline bool is_meta(const at::TensorBase& tensor) {
   const bool in_python = tensor.key_set().has(c10::DispatchKey::Python) &&
                          !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Python);
@@ -91,7 +92,7 @@ inline size_t bytes_reached(const at::TensorBase& tensor) {
 
 }  // namespace detail
 
-// Raises if torch.compile or torch.export is tracing, with a tensor that stands for one with values.
+// Raises if torch.compile or torch.export is tracing, so that the tensor is a stand-in without values.
 inline void check_not_traced(const at::TensorBase& tensor, const char* operation, const std::string& input) {
   const c10::DispatchKeySet keys = tensor.key_set();
   if (keys.has(c10::DispatchKey::Python) || keys.has(c10::DispatchKey::Functionalize)) [[unlikely]] {
@@ -104,7 +105,7 @@ inline void check_not_traced(const at::TensorBase& tensor, const char* operation
   }
 }
 
-// Raises unless there is memory, laid out by sizes and strides, that holds the tensor's values.
+// Raises unless the tensor has memory, laid out by sizes and strides, that holds its values.
 inline void check_data(const at::TensorBase& tensor, const char* argument, Copes copes = Copes::with_nothing) {
   const ArgumentName name{argument};
   TORCH_CHECK_TYPE(tensor.defined(), name, " must be a tensor, got an undefined one (None)");
@@ -168,7 +169,7 @@ inline void check_dim(const at::TensorBase& tensor, const char* argument, int64_
       ", got ", tensor.dim(), " (sizes ", tensor.sizes(), ")");
 }
 
-// All of it: memory that holds `ndim` dimensions of `wanted`.
+// All three checks: memory, the dtype `wanted`, and `ndim` dimensions.
 inline void check_data(
     const at::TensorBase& tensor,
     const char* argument,
@@ -180,8 +181,8 @@ inline void check_data(
   check_dim(tensor, argument, ndim);
 }
 
-// Raises if autograd watches the tensor, and would not see that it is written to through a pointer, or with `reads`
-// what is computed from what is read. `instead` says what to do.
+// Raises if autograd tracks the tensor, because it does not see a write through a pointer or, with `reads`, a
+// computation on values read through one. `instead` tells the user what to do.
 inline void check_unwatched(
     const at::TensorBase& tensor,
     const char* argument,
@@ -200,12 +201,12 @@ inline void check_unwatched(
               "write to the primal of torch.autograd.forward_ad.unpack_dual()");
 }
 
-// Raises unless a pointer may be written through, and notes the write in the tensor's version, so that autograd finds
-// out if it had saved the old values. Call it after check_data(), once for each time that memory is handed out.
+// Raises unless the caller may write through a pointer. Increments the tensor's version, so that autograd finds out
+// if it has saved the old values. Call it after check_data(), once each time that memory is handed out.
 //
-// torch's own in-place operations allow more: with gradients recorded, they refuse leaves and views of leaves alone,
-// because they record themselves in the graph of any other tensor. A write through a pointer cannot, and gradients
-// would be silently wrong. Tensors with elements that share memory (of expand()) are refused as torch refuses them.
+// torch's own in-place operations allow more: in grad mode they reject only leaves and views of leaves, because they
+// record themselves in the graph of any other tensor. A write through a pointer cannot, so gradients would be
+// silently wrong. Tensors whose elements share memory, such as those of expand(), are rejected as in torch.
 inline void check_write(const at::TensorBase& tensor, const char* argument) {
   check_unwatched(tensor, argument);
   for (int64_t d = 0; d < tensor.dim(); ++d) {
@@ -215,7 +216,7 @@ inline void check_write(const at::TensorBase& tensor, const char* argument) {
         "dimension ",
         d, " of size ", tensor.size(d), "; copy it with .clone()");
   }
-  tensor.unsafeGetTensorImpl()->bump_version();  // refuses inference tensors outside of inference mode
+  tensor.unsafeGetTensorImpl()->bump_version();  // raises for inference tensors outside inference mode
 }
 
 }  // namespace interop

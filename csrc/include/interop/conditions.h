@@ -1,4 +1,4 @@
-// TORCH_CHECK and its like as functions, for Cython, which has no macros.
+// TORCH_CHECK and its variants as functions, because Cython has no macros.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -12,8 +12,8 @@ namespace interop::conditions {
 
 namespace detail {
 
-// Of a symbolic condition, a c10::SymBool, what torch._check() does: it is taken to be true, and checked when what is
-// compiled runs. (Named here, it could not be left out for a module that runs with many releases of torch.)
+// Treats a symbolic condition, a c10::SymBool, as torch._check() does: assumes that it is true, and checks it when
+// the compiled code runs. (The type is not named here, so that stable modules can do without it.)
 template <class C>
 bool holds(const C& condition) {
   if constexpr (requires { condition.expect_true(__FILE__, __LINE__); }) {
@@ -28,7 +28,7 @@ decltype(auto) printed(const A& part) {
   if constexpr (std::is_same_v<A, Device>) {
     return static_cast<c10::Device>(part);
   } else if constexpr (std::is_same_v<A, signed char> || std::is_same_v<A, unsigned char>) {
-    return static_cast<int>(part);  // a number, such as the index of a device, and no character
+    return static_cast<int>(part);  // a number, such as a device index, and not a character
   } else {
     return unwrap_reference(part);
   }
@@ -36,7 +36,7 @@ decltype(auto) printed(const A& part) {
 
 }  // namespace detail
 
-// The text is made when the condition has failed.
+// The message is built only if the condition fails.
 template <class C, class... A>
 void check(const C& condition, const A&... message) {
   TORCH_CHECK(detail::holds(condition), detail::printed(message)...);

@@ -1,4 +1,4 @@
-// torch's global settings as plain functions, by the names that Python has for them.
+// torch's global settings as plain functions, with their names in Python.
 #pragma once
 
 #include <ATen/Context.h>
@@ -30,7 +30,7 @@ inline std::string get_float32_matmul_precision() {
   TORCH_CHECK(false, "float32 matmul precision has a value that this torch does not name");
 }
 
-// torch only warns about a word that it does not know, and goes on.
+// Raises for an unknown word. torch itself only warns and continues.
 inline void set_float32_matmul_precision(const std::string& precision) {
   TORCH_CHECK_VALUE(
       precision == "highest" || precision == "high" || precision == "medium",
@@ -45,7 +45,7 @@ inline bool set_flush_denormal(bool mode) {
 inline c10::ScalarType get_default_dtype() {
   return c10::get_default_dtype_as_scalartype();
 }
-// As in Python, where ATen would take any floating-point type and say so only later.
+// Raises as in Python. ATen accepts any type, and reports an error only later.
 inline void set_default_dtype(c10::ScalarType dtype) {
   TORCH_CHECK_TYPE(
       c10::isFloatingType(dtype), "argument 'dtype' must be a floating-point type, got ", c10::toString(dtype));

@@ -1,8 +1,8 @@
-// What a Cython caller wrote, turned into what a function of ATen takes.
+// Converts a Cython caller's arguments to the parameter types of ATen functions.
 //
-// In Cython's eyes an argument is of any type where ATen takes a list, an optional value or one of several overloads;
-// C++ sees its real type here and decides. A type that cannot be taken fails to compile; a Python object is looked at
-// when the call is made.
+// The declarations for Cython leave the type of an argument open if ATen takes a list, an optional value or one of
+// several overloads. C++ sees the argument's real type here and decides. An unsupported type fails to compile; a
+// Python object is checked at run time.
 #pragma once
 
 #include <c10/util/OptionalArrayRef.h>
@@ -28,14 +28,14 @@ concept Object = std::is_same_v<A, PyObject*> || requires(const A a) { a->ob_bas
 template <class A>
 concept CTuple = requires(const A a) { a.f0; };
 
-// Whole numbers, those of a C enum among them.
+// Integers, including C enums.
 template <class A>
 concept IntegralOrEnum = std::is_integral_v<A> || (std::is_enum_v<A> && std::is_convertible_v<A, int64_t>);
 
 template <class A>
 concept Arithmetic = IntegralOrEnum<A> || std::is_floating_point_v<A>;
 
-// std::complex, c10::complex, by what they have: their headers are long.
+// Recognises std::complex and c10::complex by their members; their headers are long.
 template <class T>
 inline constexpr bool is_complex = requires(const T& number) {
   typename T::value_type;
@@ -43,7 +43,7 @@ inline constexpr bool is_complex = requires(const T& number) {
   number.imag();
 };
 
-// std::min and std::max, whose header is long.
+// Instead of std::min and std::max, whose header is long.
 constexpr int limited(int cost) noexcept {
   return cost < impossible ? cost : impossible;
 }
@@ -55,11 +55,11 @@ constexpr int highest(std::initializer_list<int> costs) noexcept {
   return found;
 }
 
-// How an argument becomes a parameter of type P.
+// Converts an argument to a parameter of type P.
 //
-// `of<A>` is what an argument of the C++ type A costs: 0 for the type itself, 1 and more for conversions, `impossible`
-// for what cannot be taken. `of_object` is the same for a Python object, without an error. `from` and `from_object`
-// convert. What they return may borrow from the argument. The two for objects need the GIL.
+// `of<A>` is the cost of an argument of the C++ type A: 0 for the type itself, 1 or more for a conversion,
+// `impossible` if there is none. `of_object` is the cost of a Python object; it does not raise. `from` and
+// `from_object` convert. Their results may borrow from the argument. The two functions for objects need the GIL.
 template <class P>
 struct Convert {
   template <class A>
@@ -70,7 +70,7 @@ struct Convert {
   static const A& from(const A& a, Argument) {
     return a;
   }
-  // What is general here has no Python side.
+  // Other types have no Python equivalent.
   static int of_object(PyObject*) noexcept {
     return impossible;
   }
@@ -124,7 +124,7 @@ struct Convert<at::Scalar> {
   }
 };
 
-// A whole number can stand for a truth value, because that is how Cython passes True on, but anything else comes first.
+// An integer can stand for a bool, because Cython passes True as an int. Any other overload takes precedence.
 template <>
 struct Convert<bool> {
   template <class A>
@@ -182,7 +182,7 @@ struct Convert<double> {
   }
 };
 
-// A kind of object that torch has in C++ and in Python, P: `is` tells Python's, and `to` converts them or refuses.
+// A type P that torch has in both C++ and Python: `is` recognises the Python object, and `to` converts it or raises.
 template <class P, auto is, auto to>
 struct ConvertKind {
   template <class A>
@@ -218,7 +218,7 @@ struct Convert<at::TensorOptions> : ConvertKind<at::TensorOptions, python::is_op
 
 namespace detail {
 
-// A list that this call made, and what it is passed as. It lives until the call is over.
+// A list that the conversion makes, and its conversion to ArrayRef. It lives until the call returns.
 template <class T, class Values>
 struct OwnedList {
   Values values;
@@ -227,7 +227,7 @@ struct OwnedList {
   }
 };
 
-// The same where none is possible. It must not convert to ArrayRef, which both kinds of optional would prefer.
+// The same for a parameter that may be None. It must not convert to ArrayRef: both kinds of optional would prefer it.
 template <class T, class Values>
 struct OptionalOwnedList {
   std::optional<OwnedList<T, Values>> list;
@@ -294,7 +294,7 @@ inline constexpr const char* sequence_of<at::Tensor> = "a sequence of torch.Tens
 
 }  // namespace detail
 
-// Lists. Of numbers, a single one is a list of one, as in torch.sum(x, 0).
+// Lists. A single number stands for a list of one, as in torch.sum(x, 0).
 template <class T>
 struct Convert<at::ArrayRef<T>> {
  private:
@@ -307,9 +307,9 @@ struct Convert<at::ArrayRef<T>> {
     } else if constexpr (Arithmetic<A>) {
       return of_numbers ? limited(Convert<T>::template of<A> + 2) : impossible;
     } else if constexpr (Object<A>) {
-      return impossible;  // for objects there is the other function
+      return impossible;  // of_object() handles objects
     } else if constexpr (std::is_convertible_v<const A&, T>) {
-      return impossible;  // an ArrayRef to one value would be to a temporary one
+      return impossible;  // an ArrayRef to one value would refer to a temporary
     } else if constexpr (std::is_convertible_v<const A&, at::ArrayRef<T>>) {
       return 0;
     } else if constexpr (of_numbers && requires(const A a) {
@@ -395,7 +395,7 @@ struct Convert<std::array<bool, N>> {
 
 namespace detail {
 
-// X or None. A value costs one more than for a plain X, so that of two overloads the one that insists on it wins.
+// X or None. A value costs one more than for a plain X, so that an overload that requires X wins.
 template <class Optional, class X>
 struct ConvertOptional {
   template <class A>
@@ -454,7 +454,7 @@ constexpr int cost(const A& a) {
   }
 }
 
-// Whether an argument of type A could be a P; a Python object always could.
+// Whether an argument of type A could be a P. A Python object always could.
 template <class P, class A>
 inline constexpr bool possible = [] {
   if constexpr (Object<A>) {
@@ -479,7 +479,7 @@ decltype(auto) as(const A& a, const char* function, const char* name) {
   }
 }
 
-// The overload with the lowest cost, the first of equals; -1 if there is none.
+// The index of the overload with the lowest cost, the first of equals; -1 if none fits.
 inline constexpr int choose(std::initializer_list<int> costs) noexcept {
   int best = -1;
   int lowest = impossible;
@@ -496,7 +496,7 @@ inline constexpr int choose(std::initializer_list<int> costs) noexcept {
 
 namespace detail {
 
-// What an argument is called in a message. Needs the GIL.
+// The name of an argument's type in messages. Needs the GIL.
 template <class A>
 std::string name_of(const A& a) {
   if constexpr (Object<A>) {
@@ -514,7 +514,7 @@ std::string name_of(const A& a) {
 
 }  // namespace detail
 
-// For when no overload was chosen, which only a Python object can bring about: the others fail to compile.
+// Raises if no overload fits. Only Python objects can cause this at run time; other types fail to compile.
 template <bool any_possible, class... A>
 [[noreturn]] void no_overload(const char* function, const char* accepted, const A&... given) {
   static_assert(any_possible, "no overload of this function takes arguments of these types");

@@ -1,4 +1,4 @@
-// The names of C++ types as they are written in Cython, for messages.
+// Spells the names of C++ types as in Cython, for messages.
 #pragma once
 
 #include <c10/util/Type.h>
@@ -18,7 +18,7 @@ inline void replace_all(std::string& text, const std::string& old, const std::st
   }
 }
 
-// Of __pyx_t_7package_6module_Struct: what stands before the name has its length in front.
+// Turns __pyx_t_7package_6module_Struct into Struct. Each part in front of the name begins with its length.
 inline void unmangle(std::string& text) {
   const std::string prefix = "__pyx_t_";
   for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {

@@ -1,4 +1,4 @@
-// c10::Device with a default, so that Cython can hold one in a local variable.
+// c10::Device with a default constructor, so that Cython can hold one in a local variable.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -1,5 +1,5 @@
-// Devices of any type, and which of them is current. It needs no header and no library of a backend: torch's generic
-// interface for devices, in libc10, finds what the running torch has. So what includes this compiles, links and imports
+// Devices of any type, and the current device. Needs no header and no library of a backend: torch's generic interface
+// for devices, in libc10, finds what the running torch has. So code that includes this compiles, links and imports
 // with every build of torch.
 #pragma once
 
@@ -26,23 +26,23 @@ constexpr int no_device = 100;
   throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, code, message);
 }
 
-// The CPU and what has no memory: one device without an index, whose only stream is done when a call returns.
+// The CPU and the meta device: one device without an index, whose only stream has finished when a call returns.
 inline bool is_host(c10::DeviceType type) noexcept {
   return type == c10::kCPU || type == c10::kMeta;
 }
 
-// torch's interface for devices of a type; null where there are none.
+// torch's interface for devices of a type; null if there are none.
 inline const c10::impl::DeviceGuardImplInterface* find_devices(c10::DeviceType type) noexcept {
   const auto* found = c10::impl::device_guard_impl_registry[static_cast<size_t>(type)].load();
   if (found == nullptr || is_host(type)) {
     return found;
   }
-  // Where a torch with CUDA finds no device, FakeTensorMode leaves behind an interface that claims to have eight.
+  // If a torch with CUDA finds no device, FakeTensorMode leaves behind an interface that claims to have eight.
   const bool fake = typeid(*found) == typeid(c10::impl::FakeGuardImpl<c10::kCUDA>);
   return fake || found->deviceCount() == 0 ? nullptr : found;
 }
 
-// The same; raises where there are none. `what` says what is not possible then.
+// The same, but raises if there are none. `what` says what is then not possible.
 inline const c10::impl::DeviceGuardImplInterface& devices(c10::DeviceType type, const char* what) {
   const auto* found = find_devices(type);
   if (found == nullptr) {
@@ -60,7 +60,7 @@ inline const c10::impl::DeviceGuardImplInterface& devices(c10::DeviceType type, 
   return *found;
 }
 
-// Up to torch 2.11 the constructor asserts what is wrong with an index, and asks to report a bug.
+// Up to torch 2.11, the constructor of c10::Device fails an assertion for a wrong index, and asks to report a bug.
 inline c10::Device make_device(c10::DeviceType type, c10::DeviceIndex index) {
   TORCH_CHECK_VALUE(
       index >= -1, "there is no device ", c10::DeviceTypeName(type, true), ":", static_cast<int>(index),
@@ -68,7 +68,7 @@ inline c10::Device make_device(c10::DeviceType type, c10::DeviceIndex index) {
   return {type, index};
 }
 
-// The device with its index, which is the current one's where it has none. Raises where there is no such device.
+// The device with its index. A device without an index stands for the current one. Raises if there is no such device.
 inline c10::Device existing(const c10::impl::DeviceGuardImplInterface& devices, const c10::Device& device) {
   if (is_host(device.type())) {
     return device;
@@ -84,7 +84,7 @@ inline c10::Device existing(const c10::impl::DeviceGuardImplInterface& devices, 
 
 }  // namespace detail
 
-// How many devices of a type torch can use. As with torch's own function, what is wrong with them is no error here.
+// The number of devices of a type that torch can use. A problem with them is no error, as in torch's own function.
 inline c10::DeviceIndex device_count(c10::DeviceType type) noexcept {
   const auto* found = detail::find_devices(type);
   return found == nullptr ? c10::DeviceIndex{0} : found->deviceCount();
@@ -95,13 +95,13 @@ inline c10::Device current_device(c10::DeviceType type) {
   return detail::devices(type, "there is no current device").getDevice();
 }
 
-// Makes a device the calling thread's current one, for good. A DeviceGuard sets it back.
+// Makes a device the calling thread's current one, permanently. To restore the previous device, use a DeviceGuard.
 inline void set_device(const c10::Device& device) {
   const auto& devices = detail::devices(device.type(), "a device cannot be made current");
   devices.setDevice(detail::existing(devices, device));
 }
 
-// Waits until the device has done everything that it was given. On the CPU it already has.
+// Waits until the device has finished all its work. The CPU always has.
 inline void device_synchronize(const c10::Device& device) {
   const auto& devices = detail::devices(device.type(), "a device cannot be waited for");
   if (!detail::is_host(device.type())) {
@@ -109,12 +109,12 @@ inline void device_synchronize(const c10::Device& device) {
   }
 }
 
-// Makes a device current for as long as it lives:
+// Makes a device current for the guard's lifetime:
 //
 //   cdef DeviceGuard _guard = DeviceGuard(x.device())
 //
-// As with all scoped objects of ours, it begins with the assignment, because Cython default-constructs a C++ local. It
-// must end on the thread that began it.
+// Like all our scoped objects, the guard begins with the assignment, because Cython default-constructs a C++ local.
+// It must end on the thread that began it.
 class DeviceGuard {
  public:
   DeviceGuard() = default;
@@ -122,7 +122,7 @@ class DeviceGuard {
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard(DeviceGuard&&) = delete;
 
-  // What is wrong with the device is raised here: Cython keeps what a constructor makes in a temporary.
+  // The assignment raises errors, not the constructor, whose result Cython keeps in a temporary.
   DeviceGuard& operator=(DeviceGuard&& request) {
     reset();
     if (request.requested_) {
@@ -131,7 +131,7 @@ class DeviceGuard {
     return *this;
   }
 
-  // Another device than the one that it was begun with; begins if it has not begun.
+  // Switches to another device. Begins the guard if it has not begun.
   void reset_device(const c10::Device& device) {
     reset();
     const auto& devices = detail::devices(device.type(), "a device cannot be made current");
@@ -141,16 +141,16 @@ class DeviceGuard {
     reset_device(detail::make_device(current_device().type(), index));
   }
 
-  // Ends before the function does.
+  // Ends the guard before the function ends.
   void reset() noexcept {
     guard_.reset();
   }
 
-  // What was current before it began, and will be again.
+  // The device that was current before, and will be again.
   c10::Device original_device() const {
     return begun().original_device();
   }
-  // What it has made current.
+  // The device that the guard makes current.
   c10::Device current_device() const {
     return begun().current_device();
   }

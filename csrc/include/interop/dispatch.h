@@ -1,4 +1,4 @@
-// Which specialisation of a fused function is for a dtype that is known only at run time: AT_DISPATCH for Cython.
+// Selects the specialisation of a fused function for a dtype that is known only at run time: AT_DISPATCH for Cython.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -15,7 +15,7 @@ namespace interop {
 
 namespace detail {
 
-// As torch words it, and what there is instead.
+// Raises torch's message, plus the implemented dtypes.
 [[noreturn]] inline void not_implemented(
     const char* name, c10::ScalarType dtype, c10::ArrayRef<c10::ScalarType> implemented) {
   std::string names;
@@ -26,7 +26,7 @@ namespace detail {
       false, "\"", name, "\" not implemented for '", c10::toString(dtype), "', only for ", names);
 }
 
-// A function whose last parameter points to the element type that the function is for.
+// A function whose last parameter is a pointer to its element type.
 template <auto function, class Pointer = decltype(function)>
 struct Specialisation;
 
@@ -38,7 +38,7 @@ struct Specialisation<function, R (*)(Parameters...)> {
   static_assert(std::is_pointer_v<Last>, "the last parameter must be a pointer to the element type, as in floating* _");
   static constexpr c10::ScalarType dtype = scalar_type_of<std::remove_pointer_t<Last>>();
 
-  // The same with void* for the last parameter, so that all specialisations have one type.
+  // The same function with void* as its last parameter, so that all specialisations have one type.
   template <class Others = std::make_index_sequence<last>>
   struct Erased;
   template <size_t... other>
@@ -65,6 +65,6 @@ auto dispatch(c10::ScalarType dtype, const char* name) {
 
 }  // namespace interop
 
-// A macro, because a C++ template sees of a function that Cython hands it no more than its type, and what Cython writes
-// for `f[float]` is the name of the specialisation.
+// A macro, because Cython would pass only the type of the functions on to a C++ template. In the macro's arguments,
+// `f[float]` becomes the name of the specialisation, which is a valid template argument.
 #define INTEROP_DISPATCH(dtype, name, ...) ::interop::dispatch<__VA_ARGS__>(dtype, name)

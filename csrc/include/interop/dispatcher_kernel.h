@@ -1,4 +1,4 @@
-// A kernel written in Cython, as the dispatcher wants it: with the types of its own, and errors as C++ exceptions.
+// Adapts a kernel written in Cython to the dispatcher: with the dispatcher's types, and errors as C++ exceptions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,8 @@
 
 namespace interop::dispatcher {
 
-// How a value of type T comes from the dispatcher: as a `Dispatched`, of which make() makes what lasts as long as the
-// call.
+// How the dispatcher passes a value of type T: as a `Dispatched`. make() turns that into a value that lasts as long
+// as the call.
 template <class T>
 struct FromDispatcher {
   using Dispatched = T;
@@ -50,7 +50,7 @@ struct FromDispatcher<std::optional<at::Tensor>> : Borrowed<std::optional<at::Te
 template <>
 struct FromDispatcher<at::Scalar> : Borrowed<at::Scalar> {};
 
-// Copied into what Cython knows.
+// Copied into types that Cython knows.
 template <class T>
 struct FromDispatcher<std::vector<T>> {
   using Dispatched = c10::ArrayRef<T>;
@@ -60,7 +60,7 @@ struct FromDispatcher<std::vector<T>> {
 };
 template <class T>
 struct FromDispatcher<std::optional<std::vector<T>>> {
-  // What the dispatcher has a type for.
+  // The types that the dispatcher supports.
   using Dispatched = std::conditional_t<
       std::is_same_v<T, int64_t> || std::is_same_v<T, c10::SymInt>,
       c10::OptionalArrayRef<T>,
@@ -70,7 +70,7 @@ struct FromDispatcher<std::optional<std::vector<T>>> {
   }
 };
 
-// Lists of what lies in no array: an optional tensor is None there, and a vector of bool has bits.
+// These stay lists, as no array has their elements: a missing optional tensor is None, and a vector of bool has bits.
 template <class T>
 struct FromList {
   using Dispatched = c10::List<T>;
@@ -93,7 +93,7 @@ struct FromDispatcher<std::optional<std::vector<T>>> {
   }
 };
 
-// Classes of ours for torch's.
+// Our classes in place of torch's.
 template <class Ours, class Theirs>
 struct Converted {
   using Dispatched = Theirs;
@@ -112,7 +112,7 @@ template <>
 struct FromDispatcher<Device> : Converted<Device, c10::Device> {};
 template <>
 struct FromDispatcher<std::optional<Device>> : Converted<std::optional<Device>, std::optional<c10::Device>> {};
-// None is one that is undefined; torch has no other type for it.
+// None becomes an undefined generator; torch has no other type for it.
 template <class G>
   requires std::is_base_of_v<at::Generator, G>
 struct FromDispatcher<G> {
@@ -130,10 +130,10 @@ template <>
 struct FromDispatcher<std::optional<std::string>>
     : Converted<std::optional<std::string>, std::optional<std::string_view>> {};
 
-// What a parameter declared as P in Cython is to the dispatcher: `Dispatched`. A Parameter<P> is made of that and keeps
-// what has to live as long as the call; get() is the argument.
+// `Dispatched` is the dispatcher's type for a parameter that Cython declares as P. A Parameter<P> is constructed from
+// it, and owns what must live as long as the call. get() returns the argument.
 //
-// `whole` is what a C int stands for, int64_t or bool: Cython's bint is an int as well, so the schema has to say.
+// `Whole` is what a C int stands for, int64_t or bool. Cython's bint is an int as well, so the schema decides.
 template <class P, class Whole>
 class Parameter {
   static_assert(!std::is_pointer_v<P>, "a kernel takes no pointers and no Python objects");
@@ -153,7 +153,7 @@ class Parameter {
   decltype(From::make(std::declval<Dispatched>())) value_;
 };
 
-// A handle of its own: a kernel that assigns another tensor to its parameter leaves the caller's alone.
+// The kernel gets a handle of its own: assigning another tensor to it does not change the caller's.
 template <class Whole>
 class Parameter<at::Tensor&, Whole> {
  public:
@@ -206,7 +206,7 @@ class Parameter<P, Whole> {
   P value_;
 };
 
-// What a kernel returns. Cython's tuple of C values becomes a std::tuple.
+// Converts a kernel's result. Cython's tuple of C values becomes a std::tuple.
 template <class R, class Whole>
 struct Result {
   using Dispatched = std::conditional_t<
@@ -276,12 +276,12 @@ class KernelFunctor<R(P...), Whole> final : public c10::OperatorKernel {
 
   explicit KernelFunctor(R (*function)(P...)) : function_(function) {}
 
-  // Of each argument, whether it is an at.Tensor&, which the kernel changes.
+  // For each argument: whether it is an at.Tensor&, which the kernel changes.
   static std::vector<bool> changes() {
     return {std::is_same_v<P, at::Tensor&>...};
   }
 
-  // Whether it is registered for a key below autograd.
+  // Whether the kernel is registered for a key below autograd.
   bool below_autograd = false;
 
   Dispatched operator()(typename Parameter<P, Whole>::Dispatched... arguments) {
@@ -301,10 +301,10 @@ class KernelFunctor<R(P...), Whole> final : public c10::OperatorKernel {
   R (*function_)(P...);
 };
 
-// A kernel and what it takes, to be compared with the schema.
+// A kernel and its signature, to be compared with the schema.
 struct Candidate {
   c10::KernelFunction function;
-  bool* below_autograd;       // in the function
+  bool* below_autograd;       // in `function`
   std::vector<bool> changes;  // see KernelFunctor
   c10::impl::CppSignature signature;
   std::unique_ptr<c10::FunctionSchema> schema;
@@ -334,7 +334,7 @@ struct HasInt<R(P...)> : std::bool_constant<HasInt<R>::value || (std::is_same_v<
 template <class F>
 inline constexpr bool has_int = HasInt<F>::value;
 
-// The ways in which `function` can be a kernel; the schema decides.
+// The ways in which `function` can be a kernel. The schema selects one.
 template <class F>
 std::vector<Candidate> candidates(F* function) {
   std::vector<Candidate> result;

@@ -11,17 +11,18 @@
 
 #include "interop/arithmetic.h"
 
-// The type that a function is instantiated for. Cython has one name for a type, so the parameter, which must be of type
-// `auto`, cannot give the name: its own name does, as Cython writes it. callback_functions.py checks that it is `of`.
+// The type that a function is instantiated for. Cython has one name for it, so the parameter's type, which must be
+// `auto`, cannot supply the type. The parameter's name does, as Cython mangles it. callback_functions.py checks that
+// this name is `of`.
 #define INTEROP_SCALAR ::std::remove_cvref_t<decltype(*__pyx_v_of)>
 
 namespace interop {
 
-// The types of ATen/OpMathType.h and, for the CPU, of ATen/AccumulateType.h, without what those headers bring. Torch
+// The types of ATen/OpMathType.h and, for the CPU, of ATen/AccumulateType.h, without the cost of those headers. torch
 // has none for uint16, uint32 and uint64.
 template <class T>
 struct Accumulators {
-  static constexpr bool reduced = std::is_class_v<T>;  // all that are no complex numbers
+  static constexpr bool reduced = std::is_class_v<T>;  // every class but c10::complex
   using OpMath = std::conditional_t<reduced, float, T>;
   using Sum = std::conditional_t<
       reduced,
@@ -53,7 +54,7 @@ constexpr TypeSet<a..., b...> operator+(TypeSet<a...>, TypeSet<b...>) {
   return {};
 }
 
-// The sets of ATen/Dispatch_v2.h, and AT_REDUCED_FLOATING_TYPES for those of AT_DISPATCH_REDUCED_FLOATING_TYPES.
+// The sets of ATen/Dispatch_v2.h. AT_REDUCED_FLOATING_TYPES has the types of AT_DISPATCH_REDUCED_FLOATING_TYPES.
 namespace type_sets {
 inline constexpr TypeSet<c10::kByte, c10::kChar, c10::kInt, c10::kLong, c10::kShort> integral{};
 inline constexpr TypeSet<c10::kUInt16, c10::kUInt32, c10::kUInt64> barebones_unsigned{};
@@ -65,7 +66,7 @@ inline constexpr auto all = integral + floating;
 inline constexpr auto all_and_complex = all + complex;
 }  // namespace type_sets
 
-// As at::numeric_limits, which is in a header for CUDA.
+// Like at::numeric_limits, which is in a CUDA header.
 template <class T>
 struct numeric_limits : std::numeric_limits<T> {
   using std::numeric_limits<T>::has_infinity;

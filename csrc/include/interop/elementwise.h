@@ -1,7 +1,7 @@
-// An operation on tensors out of one scalar function written in Cython: elementwise, or a reduction.
+// Elementwise operations on tensors from scalar functions written in Cython, one function for each element type.
 //
-// The function comes as a template argument, so the compiler inlines it into the loops here and vectorises them, for
-// each of the instruction sets that it can use; torch's iterator does the rest: broadcasting, promotion, threads.
+// The functions are template arguments, so the compiler inlines them into the loops of vectorised.h, which it
+// vectorises for each usable instruction set. torch's iterator does the rest: broadcasting, promotion, threads.
 #pragma once
 
 #include <ATen/WrapDimUtilsMulti.h>
@@ -48,7 +48,7 @@ struct Signature<R (*)(First, Rest...)> {
   static constexpr c10::ScalarType dtype = scalar_type_of<First>();
 };
 
-// What an operation is called, and what its functions compute with.
+// An operation's name, and the dtypes that its functions compute with.
 struct Description {
   const char* name;
   const c10::ScalarType* dtypes;
@@ -59,13 +59,13 @@ struct Description {
     return std::find(dtypes, dtypes + count, dtype) != dtypes + count;
   }
 
-  // As sin() of torch, an operation on floating-point numbers alone takes integers as such.
+  // An operation that has only floating-point functions converts integers to floating point, as torch.sin() does.
   bool makes_floats() const {
     return std::all_of(
         dtypes, dtypes + count, [](c10::ScalarType t) { return c10::isFloatingType(t) || c10::isComplexType(t); });
   }
 
-  // The dtype that the iterator's common dtype will be, and the one to compute with.
+  // The iterator's common dtype, and the dtype to compute with.
   std::pair<c10::ScalarType, c10::ScalarType> choose(c10::ScalarType promoted) const {
     if (makes_floats() && c10::isIntegralType(promoted, true)) {
       promoted = c10::typeMetaToScalarType(c10::get_default_dtype());
@@ -81,7 +81,7 @@ struct Description {
 
 }  // namespace detail
 
-// One scalar function for each element type that is computed with.
+// One scalar function for each element type to compute with.
 template <auto... functions>
 struct ScalarFunctions {
   static constexpr std::array<c10::ScalarType, sizeof...(functions)> dtypes{
@@ -130,11 +130,11 @@ inline void check_operand(const Description& operation, const at::Tensor& tensor
   }
 }
 
-// What an operation is about to do.
+// How to compute one call of an operation.
 struct Plan {
-  c10::ScalarType common, computed;  // the dtype that inputs are promoted to, and the one to compute with
+  c10::ScalarType common, computed;  // the dtype to promote the inputs to, and the dtype to compute with
   bool is_meta = false;              // there are no values: this is a Meta kernel
-  bool is_symbolic = false;          // and the sizes are no numbers
+  bool is_symbolic = false;          // the sizes are not numbers
 
   Plan(const Description& operation, const at::Tensor* inputs, size_t count) {
     at::native::ResultTypeState state;
@@ -175,7 +175,7 @@ inline at::TensorIterator make_iterator(
   return config.build();
 }
 
-// torch's iterator takes numbers for sizes; its operators know what to do. Of these no one cares for the values.
+// torch's iterator takes sizes as numbers only, but torch's operators take symbols. The results' values are not used.
 inline at::Tensor symbolic_result(const Plan& plan, bool is_predicate, const at::Tensor* inputs, size_t count) {
   const at::AutoDispatchBelowADInplaceOrView below;
   at::Tensor result = at::_ops::mul_Scalar::call(inputs[0], 1);
@@ -200,7 +200,7 @@ void run(at::TensorIterator& iterator) {
       [loop](char** data, const int64_t* strides, int64_t n, int64_t m) { call_cython(loop, data, strides, n, m); });
 }
 
-// Runs the function for the dtype. Numbers of 16 bits are computed with as floats.
+// Runs the function if it is for this dtype. Half and BFloat16 use the one for float.
 template <auto function>
 bool run_if(c10::ScalarType computed, at::TensorIterator& iterator) {
   using Element = typename Signature<decltype(function)>::Element;
@@ -247,7 +247,7 @@ at::Tensor elementwise(const char* name, ScalarFunctions<functions...>, const Ar
   return detail::elementwise<functions...>(name, at::Tensor(), arguments...);
 }
 
-// Into `out`, which is resized if need be, and returned.
+// Writes to `out`, which is resized if necessary, and returns it.
 template <auto... functions, class... Arguments>
 at::Tensor elementwise_out(
     const char* name, const at::Tensor& out, ScalarFunctions<functions...> kernel, const Arguments&... arguments) {
@@ -264,13 +264,13 @@ at::Tensor elementwise_out(
   return detail::elementwise<functions...>(name, out, arguments...);
 }
 
-// The gradient of an input: summed over what broadcasting had repeated, with the input's dtype.
+// The gradient of an input: summed over the dimensions that were broadcast, with the input's dtype.
 inline at::Tensor unbroadcast(const at::Tensor& gradient, const at::Tensor& input) {
   return gradient.sum_to_size_symint(input.sym_sizes()).to(input.scalar_type());
 }
 
 }  // namespace interop
 
-// A macro, because a C++ template sees of a function that Cython hands it no more than its type, and what Cython writes
-// for `f[float]` is the name of the specialisation.
+// A macro, because a C++ template sees only the type of a function that Cython passes to it. Here, Cython writes the
+// name of the specialisation for `f[float]`.
 #define INTEROP_KERNEL(...) (::interop::ScalarFunctions<__VA_ARGS__>{})

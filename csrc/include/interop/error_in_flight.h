@@ -1,4 +1,4 @@
-// The Python error that is set, put aside and set again. Nothing else fetches or restores errors.
+// Saves and restores the current Python error. No other code fetches or restores errors.
 #pragma once
 
 #include <Python.h>
@@ -7,7 +7,7 @@
 
 #include "interop/owned_ref.h"
 
-// CPython 3.12 has functions for the exception itself; so has the Limited API from there on.
+// CPython and its Limited API have functions for the exception itself from 3.12 on.
 #ifdef Py_LIMITED_API
 #define INTEROP_RAISED_EXCEPTION (Py_LIMITED_API + 0 >= 0x030C0000)
 #else
@@ -16,7 +16,7 @@
 
 namespace interop {
 
-// Clears the error that is set and returns the exception, with its traceback; null if none is set. Needs the GIL.
+// Clears the current error and returns the exception with its traceback, or null if there is none. Needs the GIL.
 inline OwnedRef take_error() noexcept {
 #if INTEROP_RAISED_EXCEPTION
   return OwnedRef(PyErr_GetRaisedException());
@@ -32,7 +32,7 @@ inline OwnedRef take_error() noexcept {
 #endif
 }
 
-// Sets an exception that was taken, in place of the one that is set. Needs the GIL.
+// Sets an exception from take_error(), in place of the current error. Needs the GIL.
 inline void set_error(OwnedRef exception) noexcept {
 #if INTEROP_RAISED_EXCEPTION
   PyErr_SetRaisedException(exception.release());
@@ -42,7 +42,7 @@ inline void set_error(OwnedRef exception) noexcept {
 #endif
 }
 
-// Keeps the error that is set, if any, from the Python code in its scope. Needs the GIL.
+// Hides the current error, if any, from Python code in its scope, and restores it at the end. Needs the GIL.
 class ErrorInFlight {
  public:
   ErrorInFlight() noexcept : exception_(PyErr_Occurred() ? take_error() : OwnedRef()) {}

@@ -14,18 +14,18 @@
 
 namespace interop {
 
-// A mark in a stream, for others to wait for. What it is made of is made when it is first recorded, so one of any type
-// of device can be made with every build of torch, and one that names no type takes that of the stream.
+// A mark in a stream that other streams can wait for. The first record() makes the event itself. So an object for any
+// type of device can be made with every build of torch, and an object without a type takes that of the stream.
 //
-// On the CPU, where a call returns when its work is done, it has happened as soon as it is recorded. It has no time
-// there.
+// On the CPU, where a call returns when its work is done, an event is complete as soon as it is recorded. It has no
+// time there.
 class Event {
  public:
   Event() noexcept = default;
   explicit Event(c10::DeviceType type, c10::EventFlag flag = c10::EventFlag::PYTORCH_DEFAULT) noexcept
       : type_(type), flag_(flag) {}
 
-  // Marks what the stream was given so far. Recorded again, it forgets the first time.
+  // Marks the work that is queued on the stream so far. Another call replaces the mark.
   void record(const Stream& stream) {
     const c10::Stream on = stream;
     detail::devices_of(on, "an event cannot be recorded");
@@ -50,7 +50,7 @@ class Event {
     }
   }
 
-  // What is given to the stream from now on waits for the event. Does not wait for one that was never recorded.
+  // Work queued on the stream from now on waits for the event. It does not wait if the event was never recorded.
   void block(const Stream& stream) const {
     const c10::Stream on = stream;
     if (recorded_) {
@@ -63,7 +63,7 @@ class Event {
     }
   }
 
-  // Whether what it marks is done; so is one that was never recorded.
+  // Whether the marked work is done. True if the event was never recorded.
   bool query() const {
     return !event_ || event_->query();
   }
@@ -84,7 +84,7 @@ class Event {
     return event_->elapsedTime(*other.event_);
   }
 
-  // The one of the stream that it was recorded on; without an index before.
+  // The stream's device; without an index before the first record().
   c10::Device device() const {
     return event_ ? event_->device() : c10::Device(device_type());
   }
@@ -101,7 +101,7 @@ class Event {
   bool was_marked_for_recording() const noexcept {
     return recorded_;
   }
-  // The event as its backend knows it: a cudaEvent_t for CUDA. Null before it is recorded.
+  // The backend's handle of the event: a cudaEvent_t for CUDA. Null before the first record().
   void* eventId() const noexcept {
     return event_ ? event_->eventId() : nullptr;
   }
@@ -110,7 +110,7 @@ class Event {
   std::optional<c10::DeviceType> type_;
   c10::EventFlag flag_ = c10::EventFlag::PYTORCH_DEFAULT;
   bool recorded_ = false;
-  // g++ 12 warns of an uninitialised value where an optional one is moved.
+  // Not a std::optional: g++ 12 warns of an uninitialised value when one is moved.
   std::unique_ptr<c10::Event> event_;
 };
 

@@ -1,4 +1,4 @@
-// The one exception handler: what C++ threw becomes the Python exception that torch itself would raise.
+// The only exception handler: turns a C++ exception into the Python exception that torch itself would raise.
 #pragma once
 
 #include <Python.h>
@@ -15,7 +15,7 @@
 #include "interop/owned_ref.h"
 #include "interop/python_error.h"
 
-// Exported by libtorch_python. Its header (torch/csrc/Exceptions.h) costs 4.6 s of g++.
+// Exported by libtorch_python. Its header (torch/csrc/Exceptions.h) takes g++ 4.6 s.
 namespace torch {
 void translate_exception_to_python(const std::exception_ptr& exception);
 }
@@ -24,10 +24,10 @@ namespace interop {
 
 namespace detail {
 
-// Cuts the message of the pending exception after its first line. The dispatcher's messages go on for fifty more, with
-// every backend that has the kernel.
+// Cuts the message of the current exception after its first line. The dispatcher's messages have fifty more lines,
+// which list every backend that has the kernel.
 inline void keep_first_line() noexcept {
-  const ErrorInFlight error;  // sets it again in place of that of a failed attempt to shorten it
+  const ErrorInFlight error;  // restores it, even over the error of a failed attempt to shorten it
   PyObject* args = error.get() ? reinterpret_cast<PyBaseExceptionObject*>(error.get())->args : nullptr;
   if (args && PyTuple_GET_SIZE(args) == 1 && PyUnicode_Check(PyTuple_GET_ITEM(args, 0))) {
     PyObject* message = PyTuple_GET_ITEM(args, 0);
@@ -42,8 +42,8 @@ inline void keep_first_line() noexcept {
 
 }  // namespace detail
 
-// Call it in a catch block, with the GIL: `except +translate_exception` in Cython, `catch (...)` in C++. Leaves exactly
-// one Python error set. One that was set before survives: it is the cause.
+// Call it in a catch block, with the GIL: `except +translate_exception` in Cython, `catch (...)` in C++. Leaves
+// exactly one Python error set. An earlier error survives, because it is the cause.
 inline void translate_exception() noexcept {
   if (PyErr_Occurred()) {
     return;

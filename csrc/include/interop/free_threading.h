@@ -1,4 +1,4 @@
-// What guards data in a Python without a GIL. In one with a GIL, which guards it, all of this is nothing.
+// Locks for data in free-threaded Python. They do nothing in a build with the GIL, which protects the data itself.
 #pragma once
 
 #include <Python.h>
@@ -11,8 +11,8 @@ namespace interop {
 
 inline constexpr bool free_threaded = true;
 
-// Who waits for it gives up its thread state meanwhile, so nobody who stops all threads waits for it in turn. Hold it
-// for a few statements, and not while Python code can run: that may come here again.
+// A thread that waits for the mutex detaches its thread state, so it does not block a thread that stops the world.
+// Hold the mutex for a few statements only, and never while Python code can run, because that code may lock it again.
 class Mutex {
  public:
   void lock() noexcept {
@@ -26,8 +26,8 @@ class Mutex {
   PyMutex mutex_{};
 };
 
-// As Py_BEGIN_CRITICAL_SECTION, for a scope of C++: Python's own functions that change `object` wait for its end. It is
-// given up while this thread waits for another lock, or gives up its thread state.
+// Py_BEGIN_CRITICAL_SECTION for a C++ scope: CPython's own functions that change `object` wait for its end. The
+// section is suspended while this thread waits for another lock or detaches its thread state.
 class CriticalSection {
  public:
   explicit CriticalSection(PyObject* object) noexcept {
@@ -43,13 +43,13 @@ class CriticalSection {
   PyCriticalSection section_;
 };
 
-// A reference out of something that another thread may change: owned.
+// A reference read from an object that another thread may change: owned.
 using SharedRef = OwnedRef;
 
 inline SharedRef shared_ref(PyObject* borrowed) noexcept {
   return SharedRef(Py_XNewRef(borrowed));
 }
-// These three are null, and set no error, where there is no such thing.
+// These three return null, without an error, if there is no such item.
 inline SharedRef type_attribute(PyTypeObject* type, PyObject* name) noexcept {
   return SharedRef(_PyType_LookupRef(type, name));
 }
@@ -79,10 +79,10 @@ struct Mutex {
 
 struct CriticalSection {
   explicit CriticalSection(PyObject*) noexcept {}
-  ~CriticalSection() {}  // or it would be an unused variable
+  ~CriticalSection() {}  // avoids a warning for an unused variable
 };
 
-// A reference out of something that another thread may change: borrowed, and valid until Python code can run.
+// A reference read from an object that another thread may change: borrowed, and valid until Python code can run.
 class SharedRef {
  public:
   explicit SharedRef(PyObject* object) noexcept : object_(object) {}
@@ -115,7 +115,7 @@ inline SharedRef dict_item(PyObject* dict, const char* key) noexcept {
 
 #endif
 
-// Holds a Mutex for as long as it lives.
+// Holds a Mutex for its own lifetime.
 class Lock {
  public:
   explicit Lock(Mutex& mutex) noexcept : mutex_(mutex) {

@@ -1,4 +1,4 @@
-// Python objects read as the values that ATen's functions take: for arguments whose type Cython leaves open.
+// Converts Python objects to the values that ATen's functions take, for arguments whose type Cython leaves open.
 #pragma once
 
 #include <Python.h>
@@ -22,13 +22,13 @@
 
 namespace interop {
 
-// Which argument of which function a message is about.
+// The function and the argument that a message is about.
 struct Argument {
   const char* function;
   const char* name;
 };
 
-// The cost of what cannot be taken at all; a sum with it stays above every other.
+// The cost of an impossible conversion. A sum that includes it exceeds every other cost.
 inline constexpr int impossible = 1000;
 
 namespace python {
@@ -45,17 +45,17 @@ inline void require(bool fits, PyObject* obj, Argument argument, const char* acc
   }
 }
 
-// A number of NumPy's is an index or a float to Python, but its truth values are neither.
+// Python takes NumPy's numbers as indices or floats, but NumPy's bools as neither.
 inline bool is_truth_value(PyObject* obj) noexcept {
   return PyBool_Check(obj) || type_name(obj) == "numpy.bool";
 }
 
-// numpy.float32 and numpy.complex64 are no subclasses of Python's types.
+// numpy.float32 and numpy.complex64 are not subclasses of Python's types.
 inline bool is_numpy_number(PyObject* obj) noexcept {
   return !PySequence_Check(obj) && PyNumber_Check(obj) && type_name(obj).starts_with("numpy.");
 }
 
-// Not every object with __float__: torch refuses a Decimal, too, which would lose digits.
+// Not every object with __float__: torch also rejects a Decimal, which would lose digits.
 inline bool is_number(PyObject* obj) noexcept {
   return PyFloat_Check(obj) || PyLong_Check(obj) || PyComplex_Check(obj) || is_truth_value(obj) ||
          is_numpy_number(obj) || (PyIndex_Check(obj) && !is_tensor(obj) && !PySequence_Check(obj));
@@ -77,7 +77,7 @@ inline bool to_bool(PyObject* obj, Argument argument) {
   return PyObject_IsTrue(obj) == 1;
 }
 
-// torch takes a tensor for a number only where nothing is lost by it.
+// torch takes a tensor as a number only if nothing is lost.
 inline bool is_number_in_a_tensor(PyObject* obj) {
   if (!is_tensor(obj)) {
     return false;
@@ -129,7 +129,7 @@ inline bool is_dtype_like(PyObject* obj) noexcept {
          obj == reinterpret_cast<PyObject*>(&PyComplex_Type);
 }
 
-// A torch.dtype, or Python's own type for one as in torch.zeros(2, dtype=float).
+// A torch.dtype, or a Python type that stands for one, as in torch.zeros(2, dtype=float).
 inline at::ScalarType to_dtype(PyObject* obj, Argument argument) {
   if (is_dtype(obj)) {
     return dtype_of(obj);
@@ -200,13 +200,13 @@ inline at::TensorOptions to_options(PyObject* obj, Argument argument) {
   return at::TensorOptions(to_device(obj, argument));
 }
 
-// Whether obj is a sequence of something, as torch means it: no text, and no tensor.
+// Whether torch would take obj as a sequence: not if it is text or a tensor.
 inline bool is_list(PyObject* obj) noexcept {
   return PyTuple_Check(obj) || PyList_Check(obj) ||
          (PySequence_Check(obj) && !is_text(obj) && !PyByteArray_Check(obj) && !is_tensor(obj));
 }
 
-// The first element; null if there is none, or obj is neither list nor tuple.
+// The first element; null if obj is empty, or is neither a list nor a tuple.
 inline SharedRef first_of(PyObject* obj) noexcept {
   if (PyList_Check(obj)) {
     return list_item(obj, 0);
@@ -214,11 +214,11 @@ inline SharedRef first_of(PyObject* obj) noexcept {
   return shared_ref(PyTuple_Check(obj) && PyTuple_Size(obj) > 0 ? PyTuple_GetItem(obj, 0) : nullptr);
 }
 
-// The elements of obj, each read by `read(element, argument)`.
+// The elements of obj, each converted by `read(element, argument)`.
 template <class T, class Read>
 c10::SmallVector<T, 6> to_list(PyObject* obj, Argument argument, const char* accepted, Read read) {
   require(is_list(obj), obj, argument, accepted);
-  const OwnedRef items(checked(PySequence_Tuple(obj)));  // what `read` calls, and other threads, could change a list
+  const OwnedRef items(checked(PySequence_Tuple(obj)));  // code called by `read`, or another thread, may change a list
   c10::SmallVector<T, 6> values;
   for (Py_ssize_t i = 0; i < PyTuple_Size(items.get()); ++i) {
     values.push_back(read(PyTuple_GetItem(items.get(), i), argument));

@@ -11,9 +11,10 @@
 
 namespace interop {
 
-// A default-constructed one has no state. ATen's functions take it for the device's own generator.
+// A default-constructed one has no state. ATen's functions take it for the device's default generator.
 //
-// torch's generators are not thread-safe. Each method here locks, as ATen's operators do while they draw.
+// torch's generators are not thread-safe. Each method that uses the state locks it, as ATen's operators do while they
+// draw, except random() and random64().
 class Generator : public at::Generator {
  public:
   Generator() = default;
@@ -26,7 +27,7 @@ class Generator : public at::Generator {
   void set_current_seed(uint64_t seed) {
     locked()->set_current_seed(seed);
   }
-  // Seeds from the system's randomness and returns that seed.
+  // Seeds from the system's randomness and returns the seed.
   uint64_t seed() {
     return locked()->seed();
   }
@@ -47,7 +48,7 @@ class Generator : public at::Generator {
     check();
     return at::Generator::device();
   }
-  // For a kernel that draws by itself on the CPU: lock() once, then random() as often as it likes, then unlock().
+  // For a kernel that draws numbers itself on the CPU: call lock() once, random() any number of times, then unlock().
   void lock() {
     check();
     at::Generator::mutex().lock();
@@ -64,7 +65,7 @@ class Generator : public at::Generator {
   }
 
  private:
-  // The implementation, locked for as long as this lives.
+  // The implementation, locked for the lifetime of this object.
   class Locked {
    public:
     explicit Locked(c10::GeneratorImpl* implementation)
@@ -96,7 +97,7 @@ class Generator : public at::Generator {
   }
 };
 
-// The CPU's own, which torch.manual_seed() seeds.
+// The CPU's default generator, which torch.manual_seed() seeds.
 inline Generator default_generator() {
   return at::detail::getDefaultCPUGenerator();
 }

@@ -1,4 +1,4 @@
-// The GIL, for a scope of C++ that may run without it, and the other way round.
+// Scopes that take the GIL if it is not held, or release it if it is.
 #pragma once
 
 #include <Python.h>
@@ -10,11 +10,11 @@
 
 namespace interop {
 
-// Where the GIL is held already, this costs a few nanoseconds.
+// Costs a few nanoseconds if the thread already holds the GIL.
 //
-// When the interpreter has ended, Python up to 3.13 ends a thread that asks for the GIL, by unwinding its stack: code
-// that is noexcept, or that catches everything as Cython's does, turns that into an abort of the process. Such a thread
-// waits here for the end of the process instead, as it does in Python 3.14.
+// After the interpreter has ended, Python up to 3.13 ends a thread that requests the GIL, by unwinding its stack.
+// Code that is noexcept, or that catches everything as Cython's does, turns that into an abort of the process. Here
+// such a thread waits for the end of the process instead, as it does in Python 3.14.
 class Gil {
  public:
   Gil() noexcept : state_(ensure()) {}
@@ -38,7 +38,7 @@ class Gil {
   PyGILState_STATE state_;
 };
 
-// Without waiting for it. The Limited API leaves the function out, and every CPython has it.
+// Does not wait for the GIL. The Limited API omits PyGILState_Check(), but every CPython has it.
 inline bool gil_is_held() noexcept {
 #ifdef Py_LIMITED_API
   static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
@@ -48,7 +48,7 @@ inline bool gil_is_held() noexcept {
 #endif
 }
 
-// Gives up the GIL where it is held. Whoever waits for other threads that may want it must not keep it.
+// Releases the GIL if it is held. A thread must release it before it waits for threads that may request it.
 class NoGil {
  public:
   NoGil() noexcept : state_(gil_is_held() ? PyEval_SaveThread() : nullptr) {}

@@ -1,5 +1,5 @@
-// Does autograd record here? What a loop computes it does not see, so where it records, results would silently be
-// constants to it.
+// Tells whether autograd records here. Autograd does not see what a loop computes. So if it records, it would
+// silently treat the results as constants.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +12,9 @@
 
 namespace interop {
 
-// While it lasts, this thread is in the kernel of an operator below autograd, or in a part of a loop that was begun in
-// one. torch's own modes do not say so where the operator has no gradient: it lets the call through as it is, and warns
-// in backward.
+// Notes for its lifetime whether this thread runs the kernel of an operator below autograd, or a part of a loop that
+// began in one. torch's own modes do not show this if the operator has no gradient: torch then passes the call
+// through unchanged, and warns in backward.
 class BelowAutograd {
  public:
   explicit BelowAutograd(bool below) noexcept : before_(std::exchange(here_, below)) {}
@@ -33,13 +33,13 @@ class BelowAutograd {
   static inline thread_local bool here_ = false;
 };
 
-// Whether an operation of ATen on tensors that require grad would be recorded.
+// Whether autograd would record an ATen operation on tensors that require grad.
 inline bool records_graph() {
   return c10::GradMode::is_enabled() && !BelowAutograd::here() &&
          !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU);
 }
 
-// Raises if autograd would have to know what becomes of this tensor.
+// Raises if autograd would have to track this tensor.
 inline void check_no_graph(const at::TensorBase& tensor, const char* operation, const std::string& input) {
   TORCH_CHECK(
       !tensor.requires_grad() || !records_graph(), operation, ": ", input,

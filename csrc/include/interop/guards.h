@@ -1,8 +1,8 @@
 // torch's scoped modes in a form that Cython can hold in a local variable.
 //
-// Cython declares a C++ local at the top of the function, default-constructed, and assigns to it where it is assigned.
-// (A variable that is never assigned or read it leaves out.) So here a mode begins with the assignment, not with the
-// constructor, and ends with the function:
+// Cython default-constructs a C++ local at the top of the function, and assigns to it where the source does. (It
+// omits a variable that is never assigned or read.) So a mode begins with the assignment, not with the constructor,
+// and ends with the function:
 //
 //   cdef torch.NoGradGuard _guard = torch.NoGradGuard()
 //
@@ -17,7 +17,8 @@
 
 namespace interop {
 
-// Holds a guard of c10 that takes a flag. Objects carry the flag; the one that is assigned to begins the mode.
+// Holds a c10 guard that takes a flag. A constructed object only carries the flag; assigning it to another one begins
+// the mode there.
 template <class Guard>
 class ScopedMode {
  public:
@@ -39,7 +40,7 @@ class ScopedMode {
   std::optional<Guard> guard_;
 };
 
-// Records graphs, or does not. Without a flag it changes nothing.
+// Switches the recording of graphs on or off. Without a flag it changes nothing.
 using AutoGradMode = ScopedMode<c10::AutoGradMode>;
 
 // Records no graphs.
@@ -48,7 +49,7 @@ class NoGradGuard : public AutoGradMode {
   NoGradGuard() noexcept : AutoGradMode(false) {}
 };
 
-// Inference mode; with the flag false, out of it again.
+// Enters inference mode, or leaves it if the flag is false.
 class InferenceMode : public ScopedMode<c10::InferenceMode> {
  public:
   InferenceMode() noexcept : ScopedMode(true) {}
@@ -71,7 +72,7 @@ class DispatchBelowAutograd {
 
 }  // namespace detail
 
-// For kernels of Autograd keys: operators that are called go to the kernels below, and leave no graph.
+// For kernels of Autograd keys: the operators that they call run the kernels below autograd and record no graph.
 class AutoDispatchBelowAutograd : public ScopedMode<detail::DispatchBelowAutograd> {
  public:
   AutoDispatchBelowAutograd() noexcept : ScopedMode(true) {}

@@ -1,7 +1,7 @@
-// Indices as Python writes them between brackets, from arguments of any types.
+// Makes the indices that Python writes between brackets, from arguments of any type.
 #pragma once
 
-// Without this macro ATen/TensorIndexing.h includes every operator twice, for four that it calls: 2.5 s instead of 1 s.
+// Without this macro, ATen/TensorIndexing.h includes every operator twice to call four of them: 2.5 s, not 1 s.
 #ifndef AT_PER_OPERATOR_HEADERS
 #define AT_PER_OPERATOR_HEADERS
 #include <ATen/TensorIndexing.h>
@@ -35,7 +35,7 @@ inline at::indexing::TensorIndex index_of_scalar(const c10::Scalar& value) {
   return value.isBoolean() ? at::indexing::TensorIndex(value.toBool()) : at::indexing::TensorIndex(value.toLong());
 }
 
-// One end of a slice. Like Python, it takes what is out of the range of int64 for its end.
+// One part of a slice. As in Python, values beyond the range of int64 become its limits.
 inline std::optional<c10::SymInt> slice_part(PyObject* part) {
   if (part == Py_None) {
     return std::nullopt;
@@ -44,7 +44,7 @@ inline std::optional<c10::SymInt> slice_part(PyObject* part) {
     raise_error(PyExc_TypeError, "slice indices must be integers or None, got %.200s", Py_TYPE(part)->tp_name);
   }
   const Py_ssize_t value = checked(PyNumber_AsSsize_t(part, nullptr));
-  return c10::SymInt(std::max<int64_t>(value, at::indexing::INDEX_MIN));  // below, a SymInt would count as symbolic
+  return c10::SymInt(std::max<int64_t>(value, at::indexing::INDEX_MIN));  // a SymInt below that counts as symbolic
 }
 
 // An index that is a Python object. Needs the GIL.
@@ -75,8 +75,8 @@ inline at::indexing::TensorIndex index_of_object(PyObject* object) {
       Py_TYPE(object)->tp_name);
 }
 
-// One index. The type decides: Cython writes its own type of the argument, indices<long>(1), which is all that tells
-// True, an int of value 1, from the number 1, a long. A variable of type int cannot be told from a truth value.
+// Converts one index, by its type. Cython writes its own type of the argument, as in indices<long>(1). Only this type
+// tells True, an int of value 1, from the number 1, a long. A variable of type int cannot be told from a bool.
 template <class T>
 at::indexing::TensorIndex index_of(const T& value) {
   if constexpr (std::is_same_v<T, at::Tensor>) {
@@ -111,7 +111,7 @@ at::indexing::TensorIndex index_of(const T& value) {
 
 }  // namespace detail
 
-// indices(Slice(0, 3), 1, mask) is what stands between the brackets of t[0:3, 1, mask].
+// indices(Slice(0, 3), 1, mask) makes the indices of t[0:3, 1, mask].
 template <class... T>
 std::vector<at::indexing::TensorIndex> indices(const T&... values) {
   std::vector<at::indexing::TensorIndex> all;
@@ -120,7 +120,7 @@ std::vector<at::indexing::TensorIndex> indices(const T&... values) {
   return all;
 }
 
-// For indices whose number is not known beforehand.
+// For indices whose number is known only at run time.
 template <class T>
 void add_index(std::vector<at::indexing::TensorIndex>& all, const T& value) {
   all.push_back(detail::index_of<unwrap_reference_t<T>>(unwrap_reference(value)));

@@ -1,6 +1,6 @@
-// INTEROP_INSTANTIATE_...: functions of Cython that C++ instantiates for each dtype. A fused function is written out by
-// Cython once for each of its types; these are written once, and are templates, because C++ reads a parameter of type
-// `auto` as one.
+// INTEROP_INSTANTIATE_...: Cython functions that C++ instantiates for each dtype. Cython generates a fused function
+// once for each of its types. It generates these functions only once, as templates, because an `auto` parameter
+// makes a function a template.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -17,7 +17,7 @@
 
 namespace interop {
 
-// The parameters of what instantiate() returns, but for the last one, which is a void*.
+// The parameters of instantiate()'s result, without the last one, which is a void*.
 namespace signatures {
 using Loop = void(char**, const int64_t*, int64_t);
 using Loop2d = void(char**, const int64_t*, int64_t, int64_t);
@@ -26,7 +26,7 @@ using Part = void(int64_t, int64_t);
 
 namespace detail {
 
-// One argument of instantiate(): a dtype or a set.
+// The set for an argument of instantiate(), a dtype or a set.
 template <auto types>
 constexpr auto set_of() {
   if constexpr (std::is_same_v<decltype(types), c10::ScalarType>) {
@@ -65,7 +65,7 @@ using Element = typename decltype(element_of<type>(
     std::type_identity<c10::complex<double>>{},
     std::type_identity<c10::complex<c10::Half>>{}))::type;
 
-// The instance for a type and for constants, with void* for the pointer to the type, so that all have one type.
+// The instance for a type and constants. Its pointer to the type is a void*, so that all instances have one type.
 template <class Signature, class Function, class T, class... Constants>
 struct Instance;
 template <class... Parameters, class Function, class T, class... Constants>
@@ -93,13 +93,13 @@ auto instance(c10::ScalarType dtype, const char* name, Function, TypeSet<types..
 
 }  // namespace detail
 
-// The instance of `function` for a dtype, which is one of `types`: dtypes and sets of them.
+// The instance of `function` for a dtype among `types`, which are dtypes and sets of them.
 template <class Signature, auto... types, class Function>
 auto instantiate(c10::ScalarType dtype, const char* name, Function function) {
   return detail::instance<Signature>(dtype, name, function, (TypeSet<>{} + ... + detail::set_of<types>()));
 }
 
-// The same for a function whose parameter before the last one is a constant, 0 to `choices` - 1, when it is compiled.
+// The same for a function whose last parameter but one is a compile-time constant from 0 to `choices` - 1.
 template <class Signature, int choices, auto... types, class Function>
 auto instantiate_with(int64_t choice, c10::ScalarType dtype, const char* name, Function function) {
   TORCH_CHECK_VALUE(
@@ -117,7 +117,7 @@ auto instantiate_with(int64_t choice, c10::ScalarType dtype, const char* name, F
 
 }  // namespace interop
 
-// Macros, because the name of a template is no value: a lambda makes one of it.
+// Macros, because the name of a template is not a value. A lambda turns it into one.
 #define INTEROP_INSTANTIATE(Signature, dtype, name, function, ...) \
   ::interop::instantiate<Signature, __VA_ARGS__>(dtype, name, [](auto... a) { function(a...); })
 #define INTEROP_INSTANTIATE_WITH(Signature, choice, choices, dtype, name, function, ...) \

@@ -1,11 +1,11 @@
-// Runs a loop with the widest vectors that this CPU has, as ATen does, out of a module compiled for the oldest CPU.
+// Runs a loop with the widest vectors of this CPU, as ATen does, from a module that is compiled for the oldest CPU.
 //
-// g++ vectorises loops itself; what it needs to be told is that it may use AVX. So the loop is compiled three times, in
-// functions that differ in their `target`, and the CPU decides which of them runs. ATen's own choice is taken, so the
-// environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) holds here too.
+// g++ vectorises loops itself, but must be told that it may use AVX. So the loop is compiled three times, in
+// functions that differ in their `target`, and the CPU decides which of them runs. The choice is ATen's own, so the
+// environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) applies here too.
 //
-// Compile with -O3 -fno-trapping-math: at -O2, g++ leaves most loops as they are, and it must not take a comparison for
-// an effect. Elsewhere than on x86 with g++ or clang, the loop is compiled once.
+// Compile with -O3 -fno-trapping-math: at -O2, g++ leaves most loops as they are, and with trapping math it treats a
+// comparison as a side effect. Except on x86 with g++ or clang, the loop is compiled once.
 #pragma once
 
 #include <ATen/Version.h>
@@ -18,7 +18,7 @@ inline InstructionSet instruction_set() {
   static const InstructionSet chosen = [] {
     const auto capability = at::get_cpu_capability();
 #if defined(__x86_64__) && defined(__GNUC__)
-    // Half is converted with it; ATen does not ask, because every CPU with AVX2 has it. A virtual machine may hide it.
+    // F16C converts Half. ATen does not check for it: every CPU with AVX2 has it. But a virtual machine may hide it.
     if (!__builtin_cpu_supports("f16c")) {
       return InstructionSet::baseline;
     }
@@ -32,8 +32,8 @@ inline InstructionSet instruction_set() {
 
 namespace detail {
 
-// flatten: all that is called inside becomes part of this function, and with it of its target. The features are those
-// that ATen asks for before it chooses the same set.
+// flatten inlines every call into this function, so the called code is compiled for the function's target. The
+// features are those that ATen checks before it selects the same set.
 #if defined(__x86_64__) && defined(__GNUC__)
 template <class F>
 __attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))) void
@@ -71,7 +71,7 @@ void vectorized(const F& f) {
 
 }  // namespace detail
 
-// T* that no other pointer of the same function writes behind, so that g++ need not compare addresses first.
+// A T* whose elements no other pointer of the function writes, so that g++ need not compare addresses first.
 template <class T>
 using restricted = T* __restrict__;
 template <class T>
@@ -79,5 +79,5 @@ using const_restricted = const T* __restrict__;
 
 }  // namespace interop
 
-// A macro, because the function has to be named where it is called: called through a pointer it could not be inlined.
+// A macro, because the call must name the function: a call through a pointer could not be inlined.
 #define INTEROP_VECTORIZED(function, ...) interop::detail::vectorized([&] { (function)(__VA_ARGS__); })

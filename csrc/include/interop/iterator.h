@@ -1,8 +1,8 @@
-// at::TensorIterator for Cython: the loops of elementwise operations and of reductions, in functions written in Cython.
+// at::TensorIterator for Cython: runs elementwise operations and reductions with loops written in Cython.
 //
-// torch's own iterator trusts its caller: it may borrow tensors that are gone, takes any device, and hands out pointers
-// into whatever a tensor is. Here an iterator owns its tensors, and build() refuses what has no values in the memory of
-// the CPU (check.h), before any pointer is read.
+// torch's own iterator trusts its caller: it may borrow tensors that no longer exist, accepts any device, and hands
+// out data pointers of any kind of tensor. This iterator owns its tensors, and build() raises for a tensor without
+// values in CPU memory (check.h) before any pointer is read.
 #pragma once
 
 #include <ATen/TensorIterator.h>
@@ -23,7 +23,7 @@
 
 namespace interop {
 
-// data: a pointer to the first element of each tensor, outputs first. strides: bytes to the next, in the same order.
+// data: a pointer to the first element of each tensor, outputs first. strides: in bytes, in the same order.
 using Loop = void (*)(char** data, const int64_t* strides, int64_t n, void* context);
 // n elements along the first dimension, m along the second, whose strides follow those of the first.
 using Loop2d = void (*)(char** data, const int64_t* strides, int64_t n, int64_t m, void* context);
@@ -32,7 +32,7 @@ inline constexpr int64_t default_grain = at::internal::GRAIN_SIZE;
 
 namespace detail {
 
-// What ATen wants for a two-dimensional loop. An error ends it early.
+// Wraps a loop as the two-dimensional loop that ATen needs. An error ends it early.
 inline auto two_dimensional(Loop loop, void* context, int tensors) {
   return [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
     Callback call;
@@ -43,7 +43,7 @@ inline auto two_dimensional(Loop loop, void* context, int tensors) {
           row[i] += strides[tensors + i];
         }
       }
-      // The loop may move the pointers that it is given.
+      // A copy, because the loop may move its pointers.
       c10::SmallVector<char*, 4> given(row);
       loop(given.data(), strides, n, context);
     }
@@ -61,10 +61,10 @@ inline auto two_dimensional(Loop2d loop, void* context, int) {
 
 class TensorIterator;
 
-// What to iterate over, and how. Options are those of torch's TensorIteratorConfig and have its defaults.
+// The tensors to iterate over, and the options, which are those of torch's TensorIteratorConfig with its defaults.
 class TensorIteratorConfig {
  public:
-  // An undefined tensor is made by build().
+  // build() makes an undefined output.
   TensorIteratorConfig& add_output(const at::TensorBase& tensor) {
     TORCH_CHECK_VALUE(inputs_.empty(), "outputs must be added before inputs");
     outputs_.emplace_back(tensor);
@@ -106,12 +106,12 @@ class TensorIteratorConfig {
     reduction_ = value;
     return *this;
   }
-  // Of outputs that build() makes.
+  // The dtype of outputs that build() makes.
   TensorIteratorConfig& declare_static_dtype(c10::ScalarType dtype) {
     dtype_ = dtype;
     return *this;
   }
-  // Nothing is broadcast then: all tensors that there are must have this shape.
+  // Disables broadcasting: all defined tensors must have this shape.
   TensorIteratorConfig& declare_static_shape(at::IntArrayRef shape) {
     shape_ = shape.vec();
     return *this;
@@ -120,7 +120,7 @@ class TensorIteratorConfig {
   TensorIterator build() const;
 
  private:
-  // Whether there is an output that could have a gradient: of numbers, not of truth values or whole numbers.
+  // Whether an output could have a gradient: one of floating-point or complex numbers, not bools or integers.
   bool has_gradient() const {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const at::TensorBase& output) {
       const auto dtype = output.defined() ? output.scalar_type() : dtype_.value_or(at::kFloat);
@@ -131,7 +131,7 @@ class TensorIteratorConfig {
   void check(const at::TensorBase& tensor, const char* kind, size_t index) const {
     const std::string name = kind + (" " + std::to_string(index));
     check_data(tensor, name.c_str());
-    // torch takes the strides of such a tensor for strides of this shape, unseen.
+    // torch uses the tensor's strides for this shape without a check.
     TORCH_CHECK_VALUE(
         !shape_ || tensor.sizes() == *shape_, ArgumentName{name.c_str()}, " must have the static shape ",
         at::IntArrayRef(shape_.value_or(std::vector<int64_t>())), ", got ", tensor.sizes());
@@ -145,16 +145,16 @@ class TensorIteratorConfig {
   std::optional<std::vector<int64_t>> shape_;
 };
 
-// Copies are the same iterator.
+// Copies share one iterator.
 class TensorIterator {
  public:
   TensorIterator() = default;  // for Cython, which declares a variable before it assigns to it
 
-  // `part`: of another one, which casts the outputs that they share.
+  // `part`: it is part of another iterator, which casts their shared outputs.
   explicit TensorIterator(at::TensorIterator&& built, bool part = false)
       : state_(std::make_shared<State>(std::move(built), part)) {}
 
-  // The kinds of operations that torch has itself. An output that is undefined is made, and found in output(0).
+  // torch's own kinds of operations. They make an undefined output, and output(0) returns it.
   static TensorIterator nullary_op(const at::TensorBase& out) {
     return TensorIteratorConfig().check_all_same_dtype(false).resize_outputs(false).add_output(out).build();
   }
@@ -170,7 +170,7 @@ class TensorIterator {
   static TensorIterator binary_float_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
     return promoting(true, out, {a, b});
   }
-  // The loop writes truth values.
+  // The loop writes bools.
   static TensorIterator comparison_op(const at::TensorBase& out, const at::TensorBase& a, const at::TensorBase& b) {
     TORCH_CHECK_TYPE(
         !out.defined() || out.scalar_type() == at::kBool, "argument 'output 0' must have dtype torch.bool, got ",
@@ -179,7 +179,7 @@ class TensorIterator {
     config.promote_inputs_to_common_dtype(true).declare_static_dtype(at::kBool);
     return config.add_output(out).add_input(a).add_input(b).build();
   }
-  // The output has size 1 in each dimension that is reduced, and holds what the reduction begins with.
+  // The output has size 1 in each reduced dimension, and holds the initial value of the reduction.
   static TensorIterator reduce_op(const at::TensorBase& out, const at::TensorBase& a) {
     TensorIteratorConfig config;
     config.is_reduction(true).resize_outputs(false).promote_inputs_to_common_dtype(true);
@@ -218,29 +218,29 @@ class TensorIterator {
     return it().strides(checked(tensor, ntensors(), "tensor"));
   }
   c10::ScalarType common_dtype() const {
-    // torch >= 2.13 has a function that asks first.
+    // torch >= 2.13 has a function to check this first.
     try {
       return it().common_dtype();
     } catch (const c10::Error&) {
       TORCH_CHECK_VALUE(false, "this TensorIterator has no common dtype; build it with promote_inputs_to_common_dtype");
     }
   }
-  // Of the elements that the loop sees.
+  // The dtype of the elements that the loop gets.
   c10::ScalarType dtype(int64_t tensor) const {
     return it().dtype(checked(tensor, ntensors(), "tensor"));
   }
-  // As the caller of the operation sees it: when the loop has run, also where its elements have been cast.
+  // The output for the operation's caller. It is complete when the loop has run, even if its elements are cast.
   at::Tensor output(int64_t output) const {
     const at::OperandInfo& operand = it().operand(static_cast<int>(checked(output, noutputs(), "output")));
     return operand.original_tensor_base().defined() ? operand.original_tensor() : operand.tensor();
   }
-  // With the elements that the loop sees, so perhaps a converted copy.
+  // The tensor that the loop reads, perhaps a converted copy.
   at::Tensor input(int64_t input) const {
     return it().input(checked(input, ninputs(), "input"));
   }
 
-  // Calls the loop for all elements, in parts of about `grain` and more, on several threads; then casts the outputs. A
-  // reduction runs on one thread, because its parts share outputs.
+  // Calls the loop for all elements on several threads, in parts of about `grain` elements or more, then casts the
+  // outputs. A reduction runs on one thread, because its parts share outputs.
   template <class F>
   void for_each(F* loop, void* context, int64_t grain = default_grain) {
     detail::check_grain(grain);
@@ -254,8 +254,8 @@ class TensorIterator {
     });
   }
 
-  // The loop folds the input into the output. It may be given parts of the input with outputs of their own that begin
-  // as copies of the output, and then these as input.
+  // The loop folds the input into the output. It may get parts of the input with separate outputs, which start as
+  // copies of the output, and then get these outputs as input.
   template <class F>
   void parallel_reduce(F* loop, void* context) {
     TORCH_CHECK_VALUE(
@@ -274,7 +274,7 @@ class TensorIterator {
     });
   }
 
-  // Calls function(part, context) with an iterator for each element of the output, on several threads.
+  // Calls function(part, context) on several threads, with an iterator for each element of the output.
   void foreach_reduced_elt(void (*function)(TensorIterator&, void*), void* context) {
     run(function, [&](at::TensorIteratorBase& it) {
       it.foreach_reduced_elt([=, below = !records_graph()](at::TensorIteratorBase& part) {
@@ -319,9 +319,9 @@ class TensorIterator {
   void run(F* loop, const Run& body) {
     at::TensorIterator& iterator = it();
     detail::check_function(loop);
-    // Casting gave the copies back that the iterator's pointers are about.
+    // Casting has released the copies that the iterator's pointers point into.
     TORCH_CHECK(!state_->cast, "this TensorIterator has run and has cast its outputs; build another one");
-    const auto keep = state_;  // the loop may assign to the variable that this is
+    const auto keep = state_;  // the loop may assign to *this
     const NoGil no_gil;
     body(iterator);
     if (keep->part) {
@@ -343,10 +343,10 @@ inline TensorIterator TensorIteratorConfig::build() const {
       promote_ || !to_float_, "promote_integer_inputs_to_float needs promote_inputs_to_common_dtype as well");
   at::TensorIteratorConfig config;
   config.set_check_mem_overlap(true);
-  // torch refuses what a static dtype or shape makes pointless.
+  // torch rejects options that a static dtype or shape makes pointless.
   config.resize_outputs(resize_ && !shape_).is_reduction(reduction_).enforce_safe_casting_to_output(safe_);
   config.check_all_same_dtype(same_dtype_ && !promote_ && !cast_ && !dtype_).enforce_linear_iteration(linear_);
-  // In this order: torch's setters look at each other.
+  // The order matters: torch's setters check each other.
   if (promote_) {
     config.promote_inputs_to_common_dtype(true).promote_integer_inputs_to_float(to_float_);
   }
@@ -377,7 +377,7 @@ inline TensorIterator TensorIteratorConfig::build() const {
       check_no_graph(inputs_[i], "at.TensorIterator", "input " + std::to_string(i));
     }
     config.add_owned_const_input(inputs_[i]);
-    // What the elements of an output are to be made of, torch asserts that it knows.
+    // torch only asserts that it knows the dtype of the outputs, so check it here.
     TORCH_CHECK_TYPE(
         promote_ || !(cast_ || safe_ || (makes_output && !dtype_)) ||
             inputs_[i].scalar_type() == inputs_[0].scalar_type(),

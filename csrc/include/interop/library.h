@@ -11,7 +11,7 @@
 
 namespace interop {
 
-// What a module registers, with the GIL. Cython code reaches it as `interop_library`.
+// Registers a module's operators, kernels and gradients. Needs the GIL. Cython code uses it as `interop_library`.
 class Library {
  public:
   Library(const char* name, PyObject* module) : module_{name, module} {}
@@ -55,5 +55,5 @@ class Library {
 
 }  // namespace interop
 
-// Cython defines these, the dotted name of the module and its object, after it has included its headers.
+// Cython defines these two, the module's dotted name and its object, after the headers that it includes.
 #define interop_library ::interop::Library(__Pyx_MODULE_NAME, __pyx_m)

@@ -1,4 +1,4 @@
-// Lists that a Cython caller writes without a vector of their own: dims(2, 3), tensors(a, b).
+// Lists that a Cython caller writes without declaring a vector: dims(2, 3), tensors(a, b).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace interop {
 
-// A few sizes, held by value: no allocation, and nothing that could dangle.
+// A few sizes, held by value: they need no allocation and cannot dangle.
 class Dims {
  public:
   Dims() noexcept = default;

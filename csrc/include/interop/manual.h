@@ -1,4 +1,4 @@
-// The functions of ATen/Functions.h that are written by hand there; including that header would cost seconds.
+// The functions that ATen/Functions.h defines by hand. Including that header would cost seconds.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,8 @@
-// The axes of a typed memoryview in another order, without a copy: from interop.memview cimport permute.
+// Reorders the axes of a typed memoryview, without a copy: from interop.memview cimport permute.
 //
-// Each module has a struct of its own for memoryviews, which Cython defines after what the module includes. So the
-// struct is a template parameter here, `View`, and the function that counts its owners is found when a template is
-// instantiated. Cython names the type of the elements in each call: `permute<float>(view, 1, 0)`.
+// Each module has its own struct for memoryviews, which Cython defines after the headers that the module includes. So
+// the struct is a template parameter here, `View`, and the function that counts its owners is looked up when a
+// template is instantiated. Cython names the type of the elements in each call: `permute<float>(view, 1, 0)`.
 #pragma once
 
 #include <Python.h>
@@ -42,7 +42,7 @@ inline std::string text_of(std::initializer_list<Py_ssize_t> axes) {
   TORCH_CHECK_VALUE(false, function, ": argument 'axes' must name each axis once, got ", text_of(axes));
 }
 
-// An axis as it is counted from the first one.
+// The axis, counted from the first one.
 inline size_t axis_of(const char* function, const char* argument, Py_ssize_t axis, size_t ndim) {
   const size_t counted = static_cast<size_t>(axis < 0 ? axis + static_cast<Py_ssize_t>(ndim) : axis);
   if (counted >= ndim) [[unlikely]] {
@@ -51,7 +51,7 @@ inline size_t axis_of(const char* function, const char* argument, Py_ssize_t axi
   return counted;
 }
 
-// A member of a cdef class is no memoryview before it is assigned, and any may be None.
+// A memoryview in a cdef class is null before its first assignment, and any memoryview may be None.
 template <class View>
 void check_view(const char* function, const View& view) {
   if (view.memview == nullptr || reinterpret_cast<PyObject*>(view.memview) == Py_None) [[unlikely]] {
@@ -59,17 +59,17 @@ void check_view(const char* function, const View& view) {
   }
 }
 
-// A view with its axes in that order, which becomes one when it is assigned; until then it borrows the view.
+// A view with its axes in that order. It converts to a View when it is assigned; until then it borrows the view.
 //
-// Functions that may throw must not return a View. Where g++ inlines one, it takes the variable that Cython assigns the
-// result to for the result itself, and for written to even if the function throws. Cython then gives up an owner that
-// was never counted.
+// Functions that may throw must not return a View. If g++ inlines such a function, it builds the result in the
+// variable that Cython assigns it to, and treats that variable as written even if the function throws. Cython then
+// releases an owner that was never counted.
 template <class View, size_t ndim>
 struct Reordered {
   const View& view;
   std::array<size_t, ndim> order;
 
-  // It owns the memory together with the view. Owners are counted without the GIL, which only the first would need.
+  // The result is another owner of the memory. Counting it needs no GIL: only the first owner would take it.
   operator View() const noexcept {
     View result = view;
     for (size_t d = 0; d < ndim; ++d) {
@@ -82,7 +82,7 @@ struct Reordered {
   }
 };
 
-// Moves what is at `from` to `to`, and what is between by one.
+// Moves the entry at `from` to `to`, and the entries between by one.
 template <size_t N>
 void move(std::array<size_t, N>& order, size_t from, size_t to) noexcept {
   const size_t moved = order[from];
@@ -122,10 +122,10 @@ detail::Reordered<View, sizeof...(Axes)> permute(const View& view, Axes... axes)
   return {view, order};
 }
 
-// Of views of `ndim` dimensions, which their struct does not say.
+// For views of `ndim` dimensions, a number that their struct does not contain.
 template <size_t ndim>
 struct Rank {
-  // Two axes exchanged.
+  // Exchanges two axes.
   template <class Element, class View>
   static detail::Reordered<View, ndim> transpose(const View& view, Py_ssize_t axis0, Py_ssize_t axis1) {
     auto order = detail::in_order<ndim>();
@@ -136,7 +136,7 @@ struct Rank {
     return {view, order};
   }
 
-  // One axis moved to where `destination` is, the others in their order.
+  // Moves one axis to the position `destination`; the others keep their order.
   template <class Element, class View>
   static detail::Reordered<View, ndim> movedim(const View& view, Py_ssize_t source, Py_ssize_t destination) {
     auto order = detail::in_order<ndim>();

@@ -1,8 +1,8 @@
-// Methods of at::Tensor that are functions of ours.
+// Methods of at::Tensor that call our functions.
 //
-// Cython writes `t.NAME(arguments)` for a method, whatever NAME it was given. Given `getIntrusivePtr()->*method::view`,
-// it writes `t.getIntrusivePtr()->*method::view(arguments)`, so that C++ calls our view, which knows the arguments, and
-// hands it the tensor.
+// For a method, Cython writes `t.NAME(arguments)` with any NAME that the declaration gives. With the name
+// `getIntrusivePtr()->*method::view`, it writes `t.getIntrusivePtr()->*method::view(arguments)`. So C++ calls our
+// view with the arguments, and operator->* passes the tensor to the result.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +26,7 @@ using TensorPointer = std::remove_cvref_t<decltype(std::declval<const at::Tensor
 
 template <class F>
 decltype(auto) operator->*(const TensorPointer& pointer, const Method<F>& method) {
-  // The pointer is the only member of a tensor, and so is at its address; the tensor need not be copied.
+  // The pointer is the tensor's only member, and so has its address; the tensor need not be copied.
   static_assert(std::is_standard_layout_v<at::Tensor> && sizeof(at::Tensor) == sizeof(TensorPointer));
   return method.call(reinterpret_cast<const at::Tensor&>(pointer));
 }

@@ -23,7 +23,7 @@ namespace interop {
 
 namespace detail {
 
-// Of a Python object: None, a tensor, a number, a text.
+// Converts a Python object: None, a tensor, a number or a string.
 inline c10::IValue object_to_ivalue(PyObject* object) {
   const Gil gil;
   if (object == Py_None) {
@@ -71,7 +71,7 @@ c10::IValue to_ivalue(const A& argument) {
 
 template <class R>
 R from_ivalue(c10::IValue& value, const std::string& name) {
-  if constexpr (std::is_same_v<R, std::vector<c10::SymInt>>) {  // if none of them is symbolic, a list of ints
+  if constexpr (std::is_same_v<R, std::vector<c10::SymInt>>) {  // a list of ints if no element is symbolic
     if (value.isList()) {
       R sizes;
       for (const c10::IValue& one : value.toListRef()) {
@@ -80,7 +80,7 @@ R from_ivalue(c10::IValue& value, const std::string& name) {
       return sizes;
     }
   }
-  // The type of a tensor has its sizes and strides: dear, and an undefined one has none.
+  // A tensor's type includes its sizes and strides: it is expensive, and an undefined tensor has none.
   constexpr bool wants_tensor = std::is_same_v<R, at::Tensor> || std::is_same_v<R, std::optional<at::Tensor>>;
   // A size that is not symbolic is an int.
   const bool is_size = std::is_same_v<R, c10::SymInt> && value.isInt();
@@ -112,12 +112,12 @@ R from_stack(std::vector<c10::IValue>& stack, const std::string& name) {
 
 }  // namespace detail
 
-// R is what the operator returns: a tensor, a number, a std::vector, or a std::tuple of them.
+// R is the operator's result: a tensor, a number, a std::vector, or a std::tuple of them.
 template <class R>
 class Operator {
  public:
   Operator() = default;
-  // Looked up in each call: the module that defines it may be loaded later, or anew.
+  // Each call looks up the operator, because the module that defines it may be loaded later, or again.
   explicit Operator(std::string name) : name_(std::move(name)) {}
 
   template <class... A>

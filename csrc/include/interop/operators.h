@@ -1,9 +1,9 @@
-// The operators of tensors, each meaning what it means in Python.
+// The operators of tensors, with the meaning that they have in Python.
 //
-// ATen has them in ATen/TensorOperators.h, which costs 1.5 s of g++ for a function that two of them call, and those two
-// are wrong: they fill a tensor like the other operand with the number on the left, so that 1.5 - t of an integer
-// tensor is 1 - t, and 1 / t of one fails. These are in the global namespace, where Cython's code is. Where ATen's are
-// there too, these win only with a number, which they take without converting it.
+// ATen defines them in ATen/TensorOperators.h. That header costs 1.5 s of g++, for a function that only two of the
+// operators call. Those two are wrong: they fill a tensor like the other operand with the number on the left, so for
+// an integer tensor 1.5 - t is 1 - t, and 1 / t fails. The operators here are in the global namespace, where Cython's
+// code is. If ATen's are visible as well, these win only with a number, which they take without converting it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -49,7 +49,7 @@ at::Scalar to_scalar(N value) {
 
 }  // namespace interop
 
-// Templates, so that ATen's own, which are none, come before them where both fit alike.
+// Templates, so that ATen's own, which are not templates, take precedence if both match equally well.
 #define INTEROP_OPERATOR(OP, NAME, ...)                                                                           \
   template <interop::Operand T, interop::Operand U>                                                               \
   at::Tensor operator OP(const T& a, const U& b) {                                                                \
@@ -97,7 +97,7 @@ at::Tensor operator/(N value, const T& tensor) {
       at::_ops::reciprocal::call(interop::unwrap_reference(tensor)), interop::to_scalar(value));
 }
 
-// Of a tensor itself these are members.
+// For at::Tensor itself, these are members.
 template <interop::Operand T>
   requires interop::CythonReference<T>
 at::Tensor operator-(const T& tensor) {

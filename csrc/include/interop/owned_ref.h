@@ -1,4 +1,4 @@
-// The owning reference to a Python object.
+// An owned reference to a Python object.
 #pragma once
 
 #include <Python.h>
@@ -7,11 +7,11 @@
 
 namespace interop {
 
-// Drops its reference unless that is given away; null is fine. Needs the GIL where there is something to drop.
+// Drops its reference unless release() has given it away. It may be null. Needs the GIL to drop a reference.
 class OwnedRef {
  public:
   OwnedRef() noexcept = default;
-  // Takes over a new reference.
+  // Steals a reference.
   explicit OwnedRef(PyObject* object) noexcept : object_(object) {}
   OwnedRef(OwnedRef&& other) noexcept : object_(other.release()) {}
   OwnedRef& operator=(OwnedRef&& other) noexcept {

@@ -1,7 +1,7 @@
-// Loops over torch's own threads, with a body written in Cython.
+// Loops on torch's own threads, with a body written in Cython.
 //
-// at::parallel_for() is a template, which runs on one thread in a source that is compiled without -fopenmp, and says
-// nothing about it; clang's -fopenmp would bring threads of its own. So these are the loops that torch has compiled.
+// at::parallel_for() is a template. In a source that is compiled without -fopenmp, it silently runs on one thread;
+// clang's -fopenmp would bring threads of its own. So the functions here call the loop that is compiled into torch.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -35,7 +35,7 @@ inline void check_grain(int64_t grain) {
       grain >= 0, "argument 'grain' must be 0 or the least number of iterations worth a thread, got ", grain);
 }
 
-// Calls a function of Cython's, on whatever thread this is, and throws what it raised.
+// Calls a function written in Cython, on any thread, and throws the error that it raised.
 template <class F, class... Arguments>
 auto call_cython(F* function, Arguments... arguments) {
   Callback call;
@@ -49,8 +49,8 @@ auto call_cython(F* function, Arguments... arguments) {
   }
 }
 
-// Calls f(b, e) for parts b:e of begin:end on torch's threads, without the GIL: a part that takes it would wait for the
-// caller, who waits for it. What the first of them throws is thrown here, when all have ended.
+// Calls f(b, e) for parts b:e of begin:end on torch's threads, without the GIL. Otherwise a part that takes the GIL
+// would wait for the caller, which waits for the part. After all parts have ended, throws the first error.
 template <class F>
 void for_parts(int64_t begin, int64_t end, int64_t grain, const F& f) {
   struct Loop {
@@ -83,15 +83,15 @@ void for_parts(int64_t begin, int64_t end, int64_t grain, const F& f) {
 
 }  // namespace detail
 
-// Calls function(b, e, data) for parts b:e of begin:end, each part on a thread of its own: one part for each `grain`
-// numbers begun, but no more than there are threads. What the first of them raises is thrown here, when all have ended.
+// Calls function(b, e, data) for parts b:e of begin:end, each part on its own thread. There is one part for each
+// `grain` numbers, rounded up, but no more parts than threads. After all have ended, throws the first error.
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part function, void* data) {
   detail::check_function(function);
   detail::check_grain(grain);
   detail::for_parts(begin, end, grain, [=](int64_t b, int64_t e) { detail::call_cython(function, b, e, data); });
 }
 
-// What combine() makes of the results of function(b, e, identity, data) for all parts, in their order.
+// Combines the results of function(b, e, identity, data) for all parts, in order, with combine().
 template <class T>
 T parallel_reduce(
     int64_t begin,

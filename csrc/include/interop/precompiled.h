@@ -1,13 +1,13 @@
-// What nearly every module over `cimport torch` and `cimport ATen` includes, for a precompiled header.
+// The headers that nearly every module over `cimport torch` and `cimport ATen` includes, to be precompiled.
 //
-// Only what such a module includes anyway stands here, so a module compiles to the same with it and without it.
+// Such a module includes all of them anyway, so it compiles to the same code with and without this header.
 #pragma once
 
 #ifndef PY_SSIZE_T_CLEAN
 #define PY_SSIZE_T_CLEAN  // as Cython does before it includes Python.h
 #endif
 #include <Python.h>
-// Python.h comes first, and brings no order with it.
+// Python.h must come first; the order of the others is free.
 #include <compile.h>
 #include <frameobject.h>
 #include <pythread.h>

@@ -1,4 +1,4 @@
-// Errors of Python on their way through C++ code of ours.
+// Python errors that travel through our C++ code.
 #pragma once
 
 #include <Python.h>
@@ -18,7 +18,7 @@ struct PythonError : std::exception {
   }
 };
 
-// What a function of Python's has returned. Null, and -1 if it stands for one, throws the error that is set.
+// Returns the result of a Python C API function. Throws PythonError if it is null, or if it is -1 with an error set.
 template <class T>
 T* checked(T* result) {
   if (result == nullptr) [[unlikely]] {
@@ -42,7 +42,7 @@ template <class... A>
   throw PythonError();
 }
 
-// The name of an object's type, with its module but for Python's own: numpy.bool.
+// The name of an object's type, with its module unless it is a builtin: numpy.bool.
 inline std::string type_name(PyObject* object) {
 #ifdef Py_LIMITED_API
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));

@@ -1,9 +1,8 @@
-// The Python objects that stand for dtypes, devices, layouts, memory formats, sizes, generators and streams: what is
-// inside them, and the way back.
+// Wraps and unwraps the Python objects for dtypes, devices, layouts, memory formats, sizes, generators and streams.
 //
-// Unlike python_variable.h, torch's headers of these objects are light. They are included, so the structs are those of
-// the torch that we are compiled for. Only Size.h is heavy, and the one name that is needed of it is declared here;
-// csrc/layout.cpp compares.
+// Unlike python_variable.h, torch's headers of these objects are light. We include them, so the structs are those of
+// the torch that we compile for. Only Size.h is heavy. The one name that we need from it is declared here, and
+// csrc/layout.cpp checks the declaration.
 #pragma once
 
 #include <Python.h>
@@ -30,13 +29,13 @@
 #include "interop/exceptions.h"
 #include "interop/owned_ref.h"
 
-// Exported by libtorch_python: torch.Size. Nothing else of its header is.
+// torch.Size, the only name of its header that libtorch_python exports.
 extern PyTypeObject THPSizeType;
 
 namespace interop {
 
 // torch's struct, with our Device in place of c10's, so that Cython code can compare the field with an at.Device.
-// Between the two kinds, == is ambiguous.
+// Between the two classes, == is ambiguous.
 struct THPDevice {
   PyObject_HEAD
   Device device;
@@ -45,8 +44,8 @@ static_assert(sizeof(THPDevice) == sizeof(::THPDevice) && alignof(THPDevice) == 
 static_assert(sizeof(Device) == sizeof(c10::Device));
 static_assert(offsetof(THPDevice, device) == offsetof(::THPDevice, device));
 
-// Whether obj really is one of torch's objects, in C. As for tensors, isinstance() is no proof, and it can raise;
-// torch's own check for generators and streams uses it. They need the GIL, as all that follows does.
+// Whether obj really is one of torch's objects in C. As for tensors, isinstance() is no proof, and it can raise;
+// torch's own checks for generators and streams use it. These functions need the GIL, as do all below.
 
 inline bool is_dtype(PyObject* obj) noexcept {
   return THPDtype_Check(obj);  // the type itself: it cannot be subclassed
@@ -71,7 +70,7 @@ inline bool is_stream(PyObject* obj) noexcept {
   return THPStreamClass != nullptr && PyObject_TypeCheck(obj, THPStreamClass);
 }
 
-// What is inside, for an object that has passed the check above.
+// The value in an object that has passed the check above.
 
 inline at::ScalarType dtype_of(PyObject* obj) noexcept {
   return reinterpret_cast<THPDtype*>(obj)->scalar_type;
@@ -85,7 +84,7 @@ inline at::Layout layout_of(PyObject* obj) noexcept {
 inline at::MemoryFormat memory_format_of(PyObject* obj) noexcept {
   return reinterpret_cast<THPMemoryFormat*>(obj)->memory_format;
 }
-// Owned: the generator lives on when its Python object is gone.
+// Owned: the generator outlives its Python object.
 inline at::Generator generator_of(PyObject* obj) noexcept {
   return reinterpret_cast<THPGenerator*>(obj)->cdata;
 }
@@ -98,8 +97,8 @@ inline c10::Stream stream_of(PyObject* obj) noexcept {
 
 namespace detail {
 
-// torch keeps its objects in arrays and indexes them with the enum, unchecked. A number that is none of its values can
-// come from Python, since Cython converts an int to an enum class unchecked as well.
+// torch keeps its objects in arrays, and indexes them with the enum unchecked. An invalid number can come from
+// Python, because Cython converts an int to an enum class unchecked as well.
 template <class Enum>
 inline void check_enum(Enum value, const char* name) {
   const auto number = static_cast<int>(value);
@@ -110,8 +109,8 @@ inline void check_enum(Enum value, const char* name) {
 
 }  // namespace detail
 
-// The way back, always a new reference. There is one object of each dtype, layout and memory format, and that is the
-// one returned; ValueError for a number that stands for none.
+// Wraps a value. The result is always a new reference. Each dtype, layout and memory format has one object, which is
+// returned; an invalid number raises ValueError.
 
 inline PyObject* wrap_dtype(at::ScalarType value) {
   detail::check_enum(value, "ScalarType");
@@ -134,9 +133,9 @@ inline PyObject* wrap_device(const at::Device& device) {
   return checked(THPDevice_New(device));
 }
 
-// A torch.Size of plain numbers, a copy.
+// A torch.Size with a copy of the numbers.
 inline PyObject* wrap_size(at::IntArrayRef sizes) {
-  // As torch does it: a tuple's memory, of the subclass's type. Its constructor would copy a tuple that we made first.
+  // Allocates a tuple of the subclass's type, as torch does. Calling that type would copy a tuple that we made first.
   OwnedRef size(checked(THPSizeType.tp_alloc(&THPSizeType, static_cast<Py_ssize_t>(sizes.size()))));
   for (size_t i = 0; i < sizes.size(); ++i) {
     PyTuple_SET_ITEM(size.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(sizes[i])));
@@ -144,15 +143,15 @@ inline PyObject* wrap_size(at::IntArrayRef sizes) {
   return size.release();
 }
 
-// A Python object with this generator inside: the one that was made from C++ last, if it is still there, else a new
-// one; None if undefined. Identity is not kept as for tensors. torch tells the C++ side neither of
-// torch.default_generator nor of what torch.Generator() makes, so those objects are not found again; and when one of
-// several objects of a generator dies, the note of the others goes with it.
+// A Python object for this generator: the last one made from C++ if it still exists, otherwise a new one; None if
+// undefined. Identity is not kept as it is for tensors. torch does not tell the C++ side of torch.default_generator
+// or of objects that torch.Generator() makes, so those objects are not found again. When one of several objects of a
+// generator dies, the record of the others is lost with it.
 inline PyObject* wrap_generator(const at::Generator& generator) {
   return checked(THPGenerator_Wrap(generator));
 }
 
-// A new torch.Stream each time, also for what was a torch.cuda.Stream: compare streams with ==.
+// A new torch.Stream each time, even if the stream came from a torch.cuda.Stream: compare streams with ==.
 inline PyObject* wrap_stream(const c10::Stream& stream) {
   return checked(THPStream_Wrap(stream));
 }

@@ -1,4 +1,4 @@
-// A reduction of a tensor out of one scalar function written in Cython that folds a value into a total.
+// Makes a reduction of a tensor from one scalar function, written in Cython, that folds a value into a total.
 #pragma once
 
 #include <bitset>
@@ -11,8 +11,8 @@ namespace interop {
 
 namespace detail {
 
-// Folds the input into the output. Where that is one element, lanes of their own do not wait for one another, and are
-// folded at last.
+// Folds the input into the output. If the output is one element, independent lanes do not wait for one another; they
+// are folded at the end.
 template <auto function, class T = typename Signature<decltype(function)>::Element>
 struct Fold {
   static constexpr int64_t lanes = 64 / sizeof(T) < 8 ? 8 : 64 / sizeof(T);
@@ -66,7 +66,7 @@ bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::
   return true;
 }
 
-// The result without values, in a Meta kernel.
+// The result of a Meta kernel, without values.
 inline at::Tensor reduced_meta(
     const at::Tensor& tensor, const std::bitset<64>& reduced, bool keepdim, c10::ScalarType dtype) {
   const at::AutoDispatchBelowADInplaceOrView below;
@@ -120,7 +120,7 @@ at::Tensor reduce(
 }  // namespace detail
 
 // function(...function(function(identity, x0), x1)..., xn) over the dimensions `dims`, or over all, in any order and
-// grouping. Half and BFloat16 are converted to floats first, and the result is converted back.
+// grouping. Half and BFloat16 become float first, unless a function takes them, and the result is converted back.
 template <class Identity, class Dims, auto... functions>
 at::Tensor reduce(
     const char* name,

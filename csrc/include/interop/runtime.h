@@ -1,5 +1,5 @@
-// The compiled half of registration and autograd. It lies in interop._core once, so that what a module itself compiles
-// stays light, and all modules of a process share one register.
+// The compiled half of registration and autograd. interop._core has the only copy, so modules stay quick to compile,
+// and all modules of a process share one register.
 #pragma once
 
 #include <Python.h>
@@ -37,11 +37,11 @@ struct SetupContext;
 using Tensors = c10::SmallVector<at::Tensor, 4>;
 }  // namespace autograd
 
-// Changes of anything below change the name, and the attribute: what a module inlines it must not share with a module
-// that was built with another version.
+// Any change below must change the namespace's name and the attribute: a module must not share inline functions with
+// a module that was built with another version.
 inline namespace runtime_5 {
 
-// Who registers. A module that is executed again, perhaps from another file, has the same name and another object.
+// The module that registers. When executed again, perhaps from another file, it has the same name but another object.
 struct Module {
   const char* name;
   PyObject* object;  // borrowed
@@ -49,7 +49,7 @@ struct Module {
 
 class Runtime {
  public:
-  // Where a capsule points to it.
+  // The capsule that points to the object.
   static constexpr const char* module = "interop._core";
   static constexpr const char* attribute = "_runtime_6";
 
@@ -60,7 +60,7 @@ class Runtime {
       const std::string& name,
       const std::string& key,
       std::vector<dispatcher::Candidate> ways) = 0;
-  // `jvp` may be empty; `ways` is empty if backward needs nothing.
+  // `jvp` may be empty. `ways` is empty if there is no setup_context.
   virtual void register_autograd(
       const Module& module,
       const std::string& name,
@@ -69,12 +69,12 @@ class Runtime {
       std::vector<autograd::SetupContext> ways) = 0;
   virtual void register_autocast(
       const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) = 0;
-  // The stack has the arguments, those left out at the end that have defaults; then it has the results.
+  // The stack holds the arguments; trailing ones with defaults may be missing. After the call it holds the results.
   virtual void call(const std::string& name, std::vector<c10::IValue>& stack) = 0;
-  // The error that is set, with the GIL, as torch's python_error. Its header costs 4.6 s of g++.
+  // Takes the error that is set, as torch's python_error, whose header costs 4.6 s of g++. Needs the GIL.
   virtual std::exception_ptr take_python_error() = 0;
-  // Calls `forward`, which adds to `outputs`, and makes the outputs part of the graph. `forward` takes the tensors of
-  // all inputs from where its second argument points to, unless that is null.
+  // Calls `forward`, which appends to `outputs`, and adds the outputs to the graph. If the second argument of
+  // `forward` is not null, it points to tensors that replace those of all inputs.
   virtual void apply(
       const std::shared_ptr<const autograd::Definition>& definition,
       c10::ArrayRef<autograd::Input> inputs,
@@ -85,14 +85,14 @@ class Runtime {
   ~Runtime() = default;
 };
 
-// With or without the GIL.
+// Works with or without the GIL.
 inline Runtime& runtime() {
   return interop::detail::find_once<Runtime>("registers operators or gradients");
 }
 
 }  // namespace runtime_5
 
-// Throws the error of `call`, if there is one, as torch's python_error, which torch hands on to its caller in Python.
+// Throws the error of `call`, if there is one, as torch's python_error. torch passes it on to its caller in Python.
 inline void raise_if_failed(Callback& call) {
   if (call.failed()) [[unlikely]] {
     Gil gil;

@@ -1,4 +1,4 @@
-// at::Scalar from what Cython has: each type by a function of its own name, because C++ would take True for the int 1.
+// at::Scalar from Cython's types, with one function for each type, because C++ would take True for the int 1.
 #pragma once
 
 #include <Python.h>
@@ -31,8 +31,8 @@ c10::Scalar scalar_of_complex(const T& value) noexcept {
   return complex_scalar(value.real(), value.imag());
 }
 
-// A Python number, in the order in which torch looks: True is a truth value and not an int, though it is one in Python.
-// Integers of NumPy count too. Needs the GIL.
+// Converts a Python number, with the checks in torch's order: True is a boolean and not an int, though bool is a
+// subclass of int. NumPy's integers are accepted too. Needs the GIL.
 inline c10::Scalar scalar_of_object(PyObject* value) {
   if (PyBool_Check(value)) {
     return value == Py_True;
@@ -43,7 +43,7 @@ inline c10::Scalar scalar_of_object(PyObject* value) {
   if (PyComplex_Check(value)) {
     return complex_scalar(PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value));
   }
-  // A tensor and an array have __index__ as well, which would read them out silently.
+  // Tensors and arrays have __index__ as well, which would silently read them out.
   if (PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value))) {
     const OwnedRef number(checked(PyNumber_Index(value)));
     int overflow = 0;

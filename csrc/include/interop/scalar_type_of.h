@@ -9,8 +9,8 @@
 
 namespace interop {
 
-// The element type of a C++ type: c10's own types by their names, integers by size and sign, so that `long` and
-// `long long` both are int64, and std::complex, which is what Cython's complex numbers are.
+// Finds c10's own types by name, and integers by size and sign, so that `long` and `long long` are both int64. It
+// also takes std::complex, the type of Cython's complex numbers.
 template <class T>
 constexpr c10::ScalarType scalar_type_of() noexcept {
   using U = std::remove_const_t<T>;

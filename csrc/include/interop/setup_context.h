@@ -1,4 +1,4 @@
-// What an operator's gradient is registered with, without the types of the functions.
+// The setup_context function of an operator's gradient, without the types of its parameters.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,13 @@
 
 namespace interop::autograd {
 
-// A setup_context function: it is called with the operator's arguments and results, and keeps what backward needs.
+// A setup_context function. It is called with the operator's arguments and results, and saves the values that
+// backward needs.
 struct SetupContext {
   void (*function)() = nullptr;
   void (*call)(void (*function)(), Context&, c10::IValue* values) = nullptr;
   std::unique_ptr<c10::FunctionSchema> schema;  // its parameters after the Context, as arguments
-  // The arguments that may be symbolic sizes by the operator's schema, and that it takes as numbers.
+  // The arguments that the operator's schema declares as symbolic sizes and the function takes as numbers.
   std::vector<size_t> numbers = {};
 };
 
@@ -59,7 +60,7 @@ struct Setup<void(Context&, P...), Whole> {
 
 }  // namespace detail
 
-// The ways in which `function` can be called; the schema decides. See dispatcher::candidates.
+// The possible signatures of `function`; the schema selects one. See dispatcher::candidates.
 template <class F>
 std::vector<SetupContext> setups(F* function) {
   std::vector<SetupContext> result;

@@ -1,8 +1,8 @@
 // Sizes as numbers, for callers in Cython.
 //
-// While torch.compile or torch.export traces with dynamic shapes, a size may be a symbol. ATen's own size(dim) makes it
-// the number that it has just then, in silence, and what is compiled is compiled anew for each size; its sizes() and
-// numel() raise without a cure. These raise, and say what to write.
+// While torch.compile or torch.export traces with dynamic shapes, a size may be symbolic. ATen's own size(dim)
+// silently turns it into its current number, and the compiled code is recompiled for each size. ATen's sizes() and
+// numel() raise, but name no remedy. The functions here raise and say what to write.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@
 
 namespace interop::sizes {
 
-// `what` is the call, such as size(0), for which `symbolic`, sym_size(0), gives `symbol`.
+// `what` is the call, such as size(0), and `symbol` the result of sym_size(0).
 template <class Symbol>
 [[noreturn]] void refuse(const std::string& what, const Symbol& symbol) {
   Callback::locate();
@@ -31,7 +31,7 @@ inline bool may_be_symbolic(const at::TensorBase& tensor) {
   return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-// One of the numbers, or the error.
+// The number, or the error if the value is symbolic.
 inline int64_t number(const c10::SymInt& value, const std::string& what) {
   if (const auto known = value.maybe_as_int()) {
     return *known;

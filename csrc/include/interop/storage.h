@@ -9,7 +9,7 @@
 
 namespace interop {
 
-// The memory behind one or more tensors. A default-constructed one has none.
+// The memory behind one or more tensors. A default-constructed Storage has none.
 class Storage : public c10::Storage {
  public:
   Storage() = default;

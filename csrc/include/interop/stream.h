@@ -1,5 +1,5 @@
-// c10::Stream in a form that Cython can hold in a local variable, and where streams come from. For devices of any type,
-// through torch's generic interface.
+// c10::Stream in a form that Cython can hold in a local variable, and the functions that return streams. Works for
+// devices of any type, through torch's generic interface.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ namespace interop {
 
 namespace detail {
 
-// The devices among which the stream's is; raises where it is not.
+// The interface for the stream's type of device. Raises if there is no such device.
 inline const c10::impl::DeviceGuardImplInterface& devices_of(const c10::Stream& stream, const char* what) {
   const auto& found = devices(stream.device_type(), what);
   TORCH_CHECK_VALUE(
@@ -28,7 +28,7 @@ inline const c10::impl::DeviceGuardImplInterface& devices_of(const c10::Stream& 
   return found;
 }
 
-// The stream as its backend knows it: a cudaStream_t for CUDA.
+// The backend's handle of the stream: a cudaStream_t for CUDA.
 inline void* native_handle(
     [[maybe_unused]] const c10::impl::DeviceGuardImplInterface& devices, const c10::Stream& stream) {
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -45,8 +45,8 @@ inline void* native_handle(
 
 }  // namespace detail
 
-// Converts to and from c10::Stream, which has no default. A default-constructed one is none, and raises when used: it
-// would be wrong to wait for another one in its place.
+// Converts to and from c10::Stream, which has no default constructor. A default-constructed Stream is undefined and
+// raises when used, because waiting for another stream in its place would be wrong.
 class Stream {
  public:
   Stream() noexcept = default;
@@ -81,19 +81,19 @@ class Stream {
   void* native_handle() const {
     return detail::native_handle(devices(), get());
   }
-  // Whether all that was given to it is done.
+  // Whether all work queued on it is done.
   bool query() const {
     return devices().queryStream(get());
   }
   void synchronize() const {
     devices().synchronizeStream(get());
   }
-  // What is given to it from now on waits for an event. Does not wait for one that was never recorded.
+  // Work queued on it from now on waits for the event. It does not wait if the event was never recorded.
   template <class Event>
   void wait(const Event& event) const {
     event.block(*this);
   }
-  // Whether a graph captures it.
+  // Whether a graph is capturing it.
   bool is_capturing() const {
     const auto& devices = this->devices();
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 12
@@ -125,14 +125,14 @@ class Stream {
   std::optional<c10::Stream> stream_;
 };
 
-// The stream of a device on which the calling thread's operations run. The CPU has one stream, all of these functions
-// return it.
+// The stream of a device on which the calling thread's operations run. The CPU has one stream, which all of these
+// functions return.
 inline Stream current_stream(const c10::Device& device) {
   const auto& devices = detail::devices(device.type(), "there is no current stream");
   return devices.getStream(detail::existing(devices, device));
 }
 
-// The stream of a device that is current where nobody changed it.
+// The stream of a device that is current by default.
 inline Stream default_stream(const c10::Device& device) {
   if (detail::is_host(device.type())) {
     return current_stream(device);
@@ -141,7 +141,7 @@ inline Stream default_stream(const c10::Device& device) {
   return devices.getDefaultStream(detail::existing(devices, device));
 }
 
-// A stream beside the default one. There is a limited number of them, which torch gives out in turn.
+// A stream other than the default one. There is a limited number of them, which torch hands out in turn.
 inline Stream stream_from_pool(const c10::Device& device, bool high_priority = false) {
   if (detail::is_host(device.type())) {
     return current_stream(device);
@@ -150,13 +150,13 @@ inline Stream stream_from_pool(const c10::Device& device, bool high_priority = f
   return devices.getStreamFromGlobalPool(detail::existing(devices, device), high_priority);
 }
 
-// Makes a stream the calling thread's current one of its device, for good, and leaves the current device as it is. A
-// StreamGuard sets it back.
+// Makes a stream the calling thread's current one on its device, for good, and leaves the current device unchanged.
+// To restore the previous stream automatically, use a StreamGuard.
 inline void set_current_stream(const Stream& stream) {
   detail::devices_of(stream, "a stream cannot be made current").exchangeStream(stream);
 }
 
-// The tensor's memory will not be given to another one before all is done that the stream was given until it is freed.
+// Once the tensor's memory is freed, the allocator reuses it only after all work queued on the stream by then.
 inline void record_stream(const at::TensorBase& tensor, const Stream& stream) {
   TORCH_CHECK_TYPE(tensor.defined(), "argument 'tensor' must be a tensor, got an undefined one (None)");
   at::Tensor recorded(tensor);

@@ -1,4 +1,4 @@
-// The current stream of a device, for a while.
+// Changes the current stream of a device within a scope.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,11 +12,11 @@
 
 namespace interop {
 
-// Makes a stream's device current, and the stream current there, for as long as it lives:
+// Makes a stream's device current, and the stream current on that device, for its own lifetime:
 //
 //   cdef StreamGuard _guard = StreamGuard(stream_from_pool(x.device(), False))
 //
-// As with all scoped objects of ours, it begins with the assignment. It must end on the thread that began it.
+// Like all our scoped objects, it takes effect on assignment. It must end on the thread that began it.
 class StreamGuard {
  public:
   StreamGuard() = default;
@@ -24,7 +24,7 @@ class StreamGuard {
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard(StreamGuard&&) = delete;
 
-  // What is wrong with the stream is raised here: Cython keeps what a constructor makes in a temporary.
+  // Errors with the stream are raised here, because Cython keeps the result of a throwing constructor in a temporary.
   StreamGuard& operator=(StreamGuard&& request) {
     reset();
     if (request.requested_) {
@@ -33,23 +33,23 @@ class StreamGuard {
     return *this;
   }
 
-  // Another stream than the one that it was begun with; begins if it has not begun.
+  // Switches to another stream. Begins the guard if it has not begun.
   void reset_stream(const Stream& stream) {
     reset();
     detail::devices_of(stream, "a stream cannot be made current");
     guard_.emplace(stream);
   }
 
-  // Ends before the function does.
+  // Ends the guard early.
   void reset() noexcept {
     guard_.reset();
   }
 
-  // What was current before it began: the stream of the device that was current then.
+  // The stream that was current on the original device before the guard began.
   Stream original_stream() const {
     return begun().original_stream();
   }
-  // What it has made current.
+  // The stream that it has made current.
   Stream current_stream() const {
     return begun().current_stream();
   }

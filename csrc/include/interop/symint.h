@@ -1,4 +1,4 @@
-// Sizes that may be symbolic, as arguments of ATen's functions that take them: see convert.h.
+// Arithmetic for sizes that may be symbolic, and their conversion to arguments of ATen's functions: see convert.h.
 #pragma once
 
 #include <c10/core/SymInt.h>
@@ -10,7 +10,7 @@ namespace interop {
 
 namespace symint {
 
-// Python's // and %, for numbers as for symbols: c10's own operators round numbers towards zero, and trap for 0.
+// Python's // and %, for numbers and symbols: c10's own operators round numbers towards zero, and trap for 0.
 inline c10::SymInt floordiv(const c10::SymInt& a, const c10::SymInt& b) {
   const auto divisor = b.maybe_as_int(), dividend = a.maybe_as_int();
   TORCH_CHECK_VALUE(divisor != 0, "floordiv: division of ", a, " by zero");

@@ -1,8 +1,8 @@
-// The Python object behind a torch.Tensor, its at::Tensor, and the way back.
+// Gets the at::Tensor of a Python torch.Tensor, and the torch.Tensor of an at::Tensor.
 //
-// This mirrors the little of torch/csrc/autograd/python_variable.h that we use, because that header pulls in pybind11:
-// it costs 8 to 9 s of g++ where ATen/core/Tensor.h costs 1 s. csrc/layout.cpp includes both and asserts that they
-// agree.
+// This repeats the few declarations of torch/csrc/autograd/python_variable.h that we use, because that header pulls
+// in pybind11: it costs 8 to 9 s of g++, and ATen/core/Tensor.h costs 1 s. csrc/layout.cpp includes both and asserts
+// that they agree.
 #pragma once
 
 #include <Python.h>
@@ -33,7 +33,7 @@ inline bool is_tensor(PyObject* obj) noexcept {
   return THPVariableClass != nullptr && PyObject_TypeCheck(obj, reinterpret_cast<PyTypeObject*>(THPVariableClass));
 }
 
-// The at::Tensor of an object that is_tensor(), borrowed.
+// The at::Tensor of an object that has passed is_tensor(), borrowed.
 inline const at::Tensor& tensor_of(PyObject* obj) noexcept {
   return reinterpret_cast<const THPVariable*>(obj)->cdata;
 }
@@ -43,7 +43,7 @@ inline at::Scalar number_in(const at::Tensor& tensor) {
   return tensor.item();
 }
 
-// The at::Tensor of a Python tensor, owned. Raises TypeError for everything else, None too.
+// The at::Tensor of a Python tensor, owned. Raises TypeError for everything else, including None.
 inline at::Tensor unpack(PyObject* obj) {
   if (!is_tensor(obj)) {
     raise_error(
@@ -53,13 +53,13 @@ inline at::Tensor unpack(PyObject* obj) {
   return reinterpret_cast<THPVariable*>(obj)->cdata;
 }
 
-// A new reference to the torch.Tensor of an at::Tensor: the object that it already has (a Parameter, a subclass), or a
-// new one. An undefined tensor is None. Needs the GIL.
+// A new reference to the torch.Tensor of an at::Tensor: the object that it already has (a Parameter, a subclass), or
+// a new one. None for an undefined tensor. Needs the GIL.
 inline PyObject* wrap(const at::TensorBase& tensor) {
   return checked(THPVariable_Wrap(tensor));
 }
 
-// The same for a tensor that is not needed any more: nothing is counted up and down again.
+// The same for a tensor that is not needed any more, without incrementing and decrementing its reference count.
 inline PyObject* wrap(at::Tensor&& tensor) {
   return checked(THPVariable_Wrap(std::move(tensor)));
 }

@@ -1,5 +1,5 @@
-// Lists of tensors for the few functions that take an ITensorListRef. Apart from convert.h, because the header of that
-// type costs 1 s of g++.
+// Lists of tensors for the few functions that take an ITensorListRef. Separate from convert.h, because that type's
+// header takes g++ 1 s.
 #pragma once
 
 #include <ATen/core/IListRef.h>

@@ -1,4 +1,4 @@
-// Making a std::tuple and reaching its parts from Cython, which cannot write std::get<0>(t).
+// Makes a std::tuple and returns its elements, for Cython, which cannot write std::get<0>(t).
 #pragma once
 
 #include <tuple>

@@ -1,5 +1,5 @@
-// Cython's references. What a function returns by reference, `t.add_(1)`, Cython keeps in an object of its own, a
-// pointer with a conversion; a template sees that object's type and not the tensor's.
+// Unwraps Cython's references. Cython keeps the result of a function that returns a reference, such as `t.add_(1)`,
+// in a wrapper: a pointer with a conversion. A template sees the type of the wrapper and not the tensor's.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +13,7 @@ concept CythonReference = requires(A& a) {
   *a.operator&();
 };
 
-// What stands for a tensor where it lies, without being one.
+// A stand-in for a tensor at its place in memory.
 template <class A>
 concept TensorPlace = requires(const A& a) { a.as_tensor(); } && !std::is_copy_constructible_v<A>;
 
@@ -36,8 +36,7 @@ struct UnwrapReference<A> {
 
 }  // namespace detail
 
-// What A stands for: A, or what it refers to. Cython before 3.2 writes `const A` for what is passed by a reference to
-// const.
+// A, or the type that it refers to. Cython before 3.2 writes `const A` for an argument passed by const reference.
 template <class A>
 using unwrap_reference_t = typename detail::UnwrapReference<std::remove_cv_t<A>>::type;
 

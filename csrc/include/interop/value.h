@@ -1,4 +1,4 @@
-// An argument of any type, on its way to a parameter that may be of another one.
+// An argument of any type, to be converted to the type of a parameter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,7 +33,7 @@ class Value {
     }
   }
 
-  // As an argument for the parameter type P, the one numbered `index` of `function`.
+  // Converts to the parameter type P. Error messages name parameter `index` of `function`.
   template <class P>
   decltype(auto) as(const char* function, size_t index) const {
     using D = std::remove_cvref_t<P>;
@@ -47,7 +47,7 @@ class Value {
              : *type_ == typeid(std::nullopt_t) ? D()
                                                 : refuse<D>(function, index, "an optional tensor");
     } else {
-      // Vectors and structs of the caller's, and tensors: none of them is made from anything else.
+      // The caller's vectors and structs, and tensors: no other type converts to them.
       static_assert(
           !std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>> ||
               std::is_same_v<D, at::Tensor>,
@@ -75,7 +75,7 @@ class Value {
     if (!fits) {
       refuse<int>(function, index, wanted);
     }
-    return number_->to<T>();  // raises where it does not fit
+    return number_->to<T>();  // raises if it does not fit
   }
 
   template <class R>

@@ -1,7 +1,7 @@
-// exp and its kin for one float or double, without branches, so that g++ vectorises the loops that call them.
+// exp and related functions for one float or double, without branches, so that g++ vectorises loops that call them.
 //
-// Within 3 units in the last place of the exact value (tests/operators/test_vector_math.py), and what torch gives for
-// infinities, nan and values out of range. See instruction_sets.h for how to compile and call such a loop.
+// Results are within 3 units in the last place of the exact value (tests/operators/test_vector_math.py), and those of
+// torch for infinities, nan and values out of range. See instruction_sets.h for how to compile and call such a loop.
 #pragma once
 
 #include <ATen/OpMathType.h>
@@ -22,7 +22,7 @@ template <>
 struct Float<float> {
   using Bits = uint32_t;
   static constexpr int exponent_bias = 127;
-  static constexpr float round = 0x1.8p23F;  // added, it leaves the nearest integer in the last bits
+  static constexpr float round = 0x1.8p23F;  // adding it leaves the nearest integer in the last bits
   static constexpr float ln2_high = 0x1.62e4p-1F, ln2_low = 0x1.7f7d1cp-20F;
   static constexpr float zero_below = -104, minus_one_below = -18, infinite_above = 88.9F;
 };
@@ -42,7 +42,7 @@ inline constexpr int mantissa_bits = std::numeric_limits<T>::digits - 1;
 template <class T>
 using Bits = typename Float<T>::Bits;
 
-// 2^n for an n that `round` was added to. Of nan it is some number.
+// 2^n, given n with `round` added. The result for nan is some number.
 template <class T>
 [[gnu::always_inline]] inline T power_of_two(T rounded) noexcept {
   return std::bit_cast<T>((std::bit_cast<Bits<T>>(rounded) + Float<T>::exponent_bias) << mantissa_bits<T>);
@@ -80,7 +80,7 @@ template <class T>
 
 }  // namespace detail
 
-// An element as the number that ATen's kernels calculate with: of a BFloat16 or Half, its float.
+// An element in the type that ATen's kernels compute with: float for BFloat16 and Half.
 template <class T>
 [[gnu::always_inline]] inline at::opmath_type<T> widen(T x) noexcept {
   return x;
@@ -91,7 +91,7 @@ template <class T>
   using F = detail::Float<T>;
   T r;
   const T rounded = detail::range_reduce(detail::clamp(x, F::zero_below, F::infinite_above), r);
-  // In two steps, because 2^n is out of range before the result is.
+  // Scales in two steps, because 2^n is out of range before the result is.
   const T half = (rounded - F::round) * T(0.5) + F::round;
   const T rest = rounded - (half - F::round);
   const T p = detail::expm1_series(r);
@@ -99,7 +99,7 @@ template <class T>
   return (scale + scale * p) * detail::power_of_two(rest);
 }
 
-// exp(x) - 1, also next to 0.
+// exp(x) - 1, accurate near 0 as well.
 template <class T>
 [[gnu::always_inline]] inline T expm1(T x) noexcept {
   using F = detail::Float<T>;
@@ -128,7 +128,7 @@ template <class T>
   return (x < 0 ? e : -e) / (e + 2);
 }
 
-// x where it is positive, exp(x) - 1 elsewhere.
+// x if it is positive, exp(x) - 1 otherwise.
 template <class T>
 [[gnu::always_inline]] inline T elu(T x) noexcept {
   const T e = expm1(x > 0 ? T(0) : x);

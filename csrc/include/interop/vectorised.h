@@ -1,4 +1,4 @@
-// The inner loops of an elementwise operation, compiled for each instruction set that this machine may have.
+// The inner loops of an elementwise operation, compiled for each instruction set that the machine may have.
 #pragma once
 
 #include <c10/macros/Macros.h>
@@ -29,11 +29,11 @@ C10_ALWAYS_INLINE T& at_byte(char* data, int64_t offset) {
   return *reinterpret_cast<T*>(data + offset);
 }
 
-// How a value is kept: as it is, or, of Half and BFloat16, in fewer bits.
+// Reads a stored value, which has fewer bits than T for Half and BFloat16.
 template <class Storage, class T>
 C10_ALWAYS_INLINE T load(const Storage& stored) {
   if constexpr (std::is_same_v<Storage, bool>) {
-    return reinterpret_cast<const unsigned char&>(stored) != 0;  // a byte of a tensor may be any
+    return reinterpret_cast<const unsigned char&>(stored) != 0;  // a byte of a tensor may have any value
   } else {
     return static_cast<T>(stored);
   }
@@ -46,7 +46,7 @@ C10_ALWAYS_INLINE void widen(const c10::BFloat16* stored, float* values, int64_t
   }
 }
 
-// To the nearest, of two to the even one, as c10 does, but without its branch.
+// Rounds to nearest even as c10 does, but without its branch.
 C10_ALWAYS_INLINE void narrow(const float* values, c10::BFloat16* stored, int64_t n) {
 #pragma omp simd
   for (int64_t k = 0; k < n; ++k) {
@@ -84,7 +84,7 @@ inline void narrow_one_by_one(const float* values, c10::Half* stored, int64_t n)
 }
 #endif
 
-// Instructions for Half are nothing that g++ finds in a loop.
+// g++ does not vectorise loops with Half instructions.
 inline void widen(const c10::Half* stored, float* values, int64_t n) {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (instruction_set() != InstructionSet::baseline) {
@@ -114,7 +114,7 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
   using Result = std::conditional_t<std::is_same_v<R, T>, Storage, R>;
   using Index = std::make_index_sequence<inputs>;
 
-  // Half and BFloat16, which are converted a block at a time: what converts single ones, g++ does not vectorise.
+  // For Half and BFloat16. Converts a block at a time, because g++ does not vectorise conversions of single values.
   template <size_t constant, size_t... i>
   C10_ALWAYS_INLINE static void packed_small(char** data, int64_t n, std::index_sequence<i...>) {
     constexpr int64_t block = 256;
@@ -142,7 +142,7 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
     }
   }
 
-  // n elements that lie side by side; one that has stride 0, `constant`, is read once.
+  // n adjacent elements. The input `constant`, which has stride 0, is read once.
   template <size_t constant, size_t... i>
   C10_ALWAYS_INLINE static void packed(char** data, int64_t n, std::index_sequence<i...>) {
     Result* out = reinterpret_cast<Result*>(data[0]);
@@ -163,7 +163,7 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
     }
   }
 
-  // Whether all strides are those of packed elements, but for one input with stride 0, or none (`inputs`).
+  // Whether all elements are packed, except those of input `constant`, which has stride 0 (`inputs` for none).
   template <size_t... i>
   C10_ALWAYS_INLINE static bool is_packed(const int64_t* strides, size_t constant, std::index_sequence<i...>) {
     return strides[0] == sizeof(Result) &&
@@ -182,7 +182,7 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
 
   template <size_t... constant>
   C10_ALWAYS_INLINE static void row(char** data, const int64_t* strides, int64_t n, std::index_sequence<constant...>) {
-    // Two elements that have stride 0 are seldom worth a loop of their own.
+    // Two inputs with stride 0 are seldom worth a loop of their own.
     if (!((is_packed(strides, constant, Index()) && run<constant>(data, n)) || ...)) {
       strided(data, strides, n, Index());
     }
@@ -198,7 +198,7 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
     }
   }
 
-  // flatten: a function that is not inlined cannot be vectorised.
+  // flatten, because a call that is not inlined cannot be vectorised.
   [[gnu::flatten]] static void baseline(char** data, const int64_t* strides, int64_t n, int64_t m) {
     rows(data, strides, n, m);
   }

@@ -1,8 +1,9 @@
 // TORCH_WARN inside a call becomes a Python warning.
 //
-// torch prints a warning to stderr unless a handler is set on the thread, and its own handler for Python throws from
-// the destructor, which Cython cannot catch. WarningScope splits that in two: it collects (without the GIL), and emit()
-// hands over (with the GIL) and reports as any function does when a warnings filter turns a warning into an exception.
+// torch prints a warning to stderr unless a handler is set on the thread. Its own handler for Python throws from the
+// destructor, which Cython cannot catch. WarningScope splits the work in two: the scope collects warnings without the
+// GIL, and emit() passes them to Python with the GIL. If a warnings filter turns a warning into an exception, emit()
+// reports it as any function does.
 #pragma once
 
 #include <Python.h>
@@ -22,7 +23,7 @@ namespace interop {
 
 namespace detail {
 
-// Holds warnings back. Once closed, it passes them on to the handler before it.
+// Holds warnings back. After close(), it passes them on to the previous handler.
 class WarningBuffer : public c10::WarningHandler {
  public:
   explicit WarningBuffer(c10::WarningHandler* handler) noexcept : previous(handler) {}
@@ -46,7 +47,8 @@ class WarningBuffer : public c10::WarningHandler {
   std::atomic<bool> closed_{false};
 };
 
-// One warning to Python's warnings module, located as torch locates it. False if it became an exception, which is set.
+// Passes a warning to Python's warnings module, with the location that torch gives. False if it became an exception,
+// which is set.
 inline bool emit_warning(const c10::Warning& warning) {
   PyObject* category = std::holds_alternative<c10::Warning::DeprecationWarning>(warning.type())
                            ? PyExc_DeprecationWarning
@@ -65,7 +67,7 @@ inline bool emit_warning(const c10::Warning& warning) {
 
 }  // namespace detail
 
-// Collects the warnings of this thread for as long as it lives. Scopes nest.
+// Collects this thread's warnings for its lifetime. Scopes nest.
 class WarningScope {
  public:
   WarningScope() : buffer_(std::make_unique<detail::WarningBuffer>(c10::WarningUtils::get_warning_handler())) {
@@ -74,14 +76,14 @@ class WarningScope {
   WarningScope(const WarningScope&) = delete;
   WarningScope& operator=(const WarningScope&) = delete;
 
-  // What was not emitted, because an exception ended the function first or emit() was forgotten, goes where it would
-  // have gone without a scope. It cannot become a Python warning here: a filter could make that an exception, beside
-  // the one that is in flight or behind a function that has already returned its value.
+  // Warnings remain here if an exception ended the function first, or if emit() was forgotten. They go to the handler
+  // that would have received them without a scope. They cannot become Python warnings: a filter could turn one into
+  // an exception, beside the one in flight or after the function has already returned its value.
   ~WarningScope() {
     std::vector<c10::Warning> left;
     left.swap(buffer_->warnings);
     if (!unlink()) {
-      // Another thread's handlers, or one that is not ours, still lead here, so the buffer must stay.
+      // Another thread's handlers, or one that is not ours, still refer to the buffer, so it must stay.
       buffer_->close();
       static_cast<void>(buffer_.release());
     }
@@ -93,7 +95,7 @@ class WarningScope {
     }
   }
 
-  // Emits what has been collected as Python warnings, in order. Needs the GIL. Throws PythonError where a filter says
+  // Emits the collected warnings as Python warnings, in order. Needs the GIL. Throws PythonError if a filter says
   // "error"; the warnings after that one are dropped, as in Python.
   void emit() {
     std::vector<c10::Warning> warnings;
@@ -106,8 +108,8 @@ class WarningScope {
   }
 
  private:
-  // Takes the buffer out of this thread's handlers: from the top, or from under a scope that began later and lives on,
-  // as when generators hold scopes. False if it is not among them.
+  // Removes the buffer from this thread's handlers: from the top, or from under a scope that began later and still
+  // exists, as when generators hold scopes. False if it is not among them.
   bool unlink() noexcept {
     c10::WarningHandler* handler = c10::WarningUtils::get_warning_handler();
     if (handler == buffer_.get()) {

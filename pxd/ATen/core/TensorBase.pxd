@@ -1,7 +1,7 @@
-# Facade over interop/sizes.h: where a size is symbolic, it is refused as a number. All else is torch's own.
+# Facade over interop/sizes.h: its methods raise if a size requested as a number is symbolic. All else is torch's.
 #
-# The part of a tensor that is written by hand in torch: metadata, storage, raw data. The metadata of an ordinary tensor
-# is a field read. It can still throw: a nested tensor has no sizes, a tensor with symbolic sizes no numbers.
+# The part of a tensor that torch writes by hand: metadata, storage, raw data. For an ordinary tensor, reading
+# metadata is a field read. It can still throw: a nested tensor has no sizes, and symbolic sizes are not numbers.
 from libc.stdint cimport int64_t, uint32_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
@@ -38,7 +38,7 @@ cdef extern from "interop/sizes.h" namespace "at" nogil:
         IntArrayRef sizes "getIntrusivePtr()->*interop::sizes::sizes"() except +translate_exception
         IntArrayRef strides "getIntrusivePtr()->*interop::sizes::strides"() except +translate_exception
         size_t nbytes "getIntrusivePtr()->*interop::sizes::nbytes"() except +translate_exception
-        # The same where they may be symbolic; sym_sizes and sym_strides are borrowed likewise.
+        # The same for sizes that may be symbolic. sym_sizes and sym_strides are borrowed in the same way.
         SymInt sym_numel() except +translate_exception
         SymInt sym_size(int64_t dim) except +translate_exception
         SymInt sym_stride(int64_t dim) except +translate_exception
@@ -80,9 +80,8 @@ cdef extern from "interop/sizes.h" namespace "at" nogil:
         cbool has_storage() noexcept
         Storage storage() except +translate_exception
         cbool is_alias_of(const TensorBase& other) except +translate_exception
-        # Borrowed from the storage. Nothing is converted: conj and neg bits, strides and the device are the caller's to
-        # look at first.
-        # (The templates first: Cython takes t.data_ptr[float] for an index where it sees another overload before.)
+        # Borrowed from the storage, without any conversion: the caller must check conj and neg bits, strides and the
+        # device. (The templates come first: after another overload, Cython parses t.data_ptr[float] as an index.)
         T* data_ptr[T]() except +translate_exception
         void* data_ptr() except +translate_exception
         T* mutable_data_ptr[T]() except +translate_exception

@@ -1,13 +1,13 @@
-# Facade over interop/cuda/context.h: torch's header compiles only where CUDA's own headers are.
+# Facade over interop/cuda/context.h: torch's header compiles only if CUDA's own headers are installed.
 #
-# What a CUDA device is like.
+# The properties of a CUDA device.
 from libcpp cimport bool as cbool
 
 from c10.core.Device cimport DeviceIndex
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/cuda/context.h" namespace "interop::cuda" nogil:
-    # CUDA's own struct; these are the fields that all releases since 12 have.
+    # CUDA's own struct, with the fields that all releases since 12 have.
     cppclass cudaDeviceProp:
         const char* name
         size_t totalGlobalMem
@@ -43,12 +43,12 @@ cdef extern from "interop/cuda/context.h" namespace "interop::cuda" nogil:
         int pciDeviceID
         int pciDomainID
 
-    # False where torch finds no device, also if it is built without CUDA.
+    # False if torch finds no device or is built without CUDA.
     cbool is_available() noexcept
-    # torch's, read once a process.
+    # torch's copy, read once per process.
     const cudaDeviceProp* getCurrentDeviceProperties() except +translate_exception
     const cudaDeviceProp* getDeviceProperties(DeviceIndex device) except +translate_exception
-    # The threads of a warp on the current device.
+    # The number of threads in a warp on the current device.
     int warp_size() except +translate_exception
     # Whether one device can read the memory of another.
     cbool canDeviceAccessPeer(DeviceIndex device, DeviceIndex peer_device) except +translate_exception

@@ -1,5 +1,5 @@
-# `from ATen.cuda cimport ...`: what at::cuda has for streams, events, guards and devices. Compiles with every build of
-# torch; where the running one finds no CUDA device, all but is_available() and device_count() raises
+# `from ATen.cuda cimport ...`: the streams, events, guards and devices of at::cuda. It compiles with every build of
+# torch. If the running torch finds no CUDA device, everything except is_available() and device_count() raises
 # torch.AcceleratorError.
 from ATen.cuda.CUDAContext cimport (
     canDeviceAccessPeer, cudaDeviceProp, getCurrentDeviceProperties, getDeviceProperties, is_available, warp_size,

@@ -1,4 +1,4 @@
-# What the caching allocator of a device holds: interop/caching_allocator.pxd asks it.
+# Statistics of a device's caching allocator. interop/caching_allocator.pxd reads them.
 from libc.stdint cimport int64_t
 
 cdef extern from "c10/core/CachingDeviceAllocator.h" nogil:

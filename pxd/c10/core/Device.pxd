@@ -1,6 +1,6 @@
-# Facade over interop/device.h: c10::Device has no default, which a variable of Cython must have.
+# Facade over interop/device.h: c10::Device has no default constructor, which a Cython variable needs.
 #
-# A device type and an index. A CPU device by default.
+# A device type and an index. The default is the CPU.
 from libc.stdint cimport int8_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string

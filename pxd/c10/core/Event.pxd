@@ -1,7 +1,7 @@
-# Facade over interop/event.h: c10::Event cannot be assigned, and has neither a default nor events of the CPU.
+# Facade over interop/event.h: c10::Event cannot be assigned, and has no default constructor and no CPU events.
 #
-# A mark in a stream, for other streams and the CPU to wait for. The one that is only declared is usable. On the CPU it
-# has happened when it is recorded, and has no time.
+# A mark in a stream, for which other streams and the CPU can wait. A declared variable is a usable event. On the CPU
+# an event has happened as soon as it is recorded, and has no time.
 from libcpp cimport bool as cbool
 
 from c10.core.Device cimport Device, DeviceIndex, DeviceType
@@ -10,28 +10,28 @@ from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/event.h" namespace "interop" nogil:
     enum class EventFlag "c10::EventFlag":
-        PYTORCH_DEFAULT  # without a time
-        BACKEND_DEFAULT  # with one
+        PYTORCH_DEFAULT  # no timing
+        BACKEND_DEFAULT  # with timing
 
     cppclass Event:
         Event() noexcept
         Event(DeviceType type) noexcept
         Event(DeviceType type, EventFlag flag) noexcept
         void record(const Stream& stream) except +translate_exception
-        # Does nothing if it was recorded.
+        # Does nothing if the event is already recorded.
         void recordOnce(const Stream& stream) except +translate_exception
-        # Lets what the stream is given from now on wait for it.
+        # Makes all later work of the stream wait for the event.
         void block(const Stream& stream) except +translate_exception
-        # Whether it has happened; so has one that was never recorded.
+        # Whether the event has happened. True for an event that was never recorded.
         cbool query() except +translate_exception
-        # Waits for it.
+        # Waits for the event.
         void synchronize() except +translate_exception
-        # Milliseconds from this event to the other one. Both must have a time, and have happened.
+        # Milliseconds from this event to the other one. Both must have timing enabled, and must have happened.
         double elapsedTime(const Event& other) except +translate_exception
         Device device() except +translate_exception
         DeviceType device_type() except +translate_exception
         DeviceIndex device_index() noexcept
         EventFlag flag() noexcept
         cbool was_marked_for_recording() noexcept
-        # The event as its backend knows it, a cudaEvent_t for CUDA.
+        # The backend's own event, such as a cudaEvent_t for CUDA.
         void* eventId() noexcept

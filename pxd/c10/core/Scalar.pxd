@@ -1,4 +1,4 @@
-# A number of any element type: a Python number on its way into ATen. See interop/scalar.pxd for at.Scalar(True).
+# A number of any element type, as ATen takes it. For at.Scalar(True) see interop/scalar.pxd.
 from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as cbool
 
@@ -25,7 +25,7 @@ cdef extern from "c10/core/Scalar.h" namespace "c10" nogil:
         uint64_t toUInt64() except +translate_exception
         int toInt() except +translate_exception
         cbool toBool() except +translate_exception
-        # c10::complex turns into C++'s own, which is Cython's, only when asked.
+        # c10::complex converts to std::complex, Cython's complex type, only explicitly.
         double complex toComplexDouble "toComplexDouble().operator std::complex<double>"() except +translate_exception
         T to[T]() except +translate_exception
         ScalarType type() except +translate_exception

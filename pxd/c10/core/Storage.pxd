@@ -1,7 +1,7 @@
 # Facade over interop/storage.h: the methods of an undefined c10::Storage would read a null pointer.
 #
-# The memory behind one or more tensors, reference-counted: t.storage(). A default-constructed one has none; asked for
-# anything but that, it raises ValueError.
+# The reference-counted memory of one or more tensors: t.storage(). A default-constructed Storage has no memory: apart
+# from use_count() and its conversion to bool, everything raises ValueError.
 from libcpp cimport bool as cbool
 
 from c10.core.Device cimport Device

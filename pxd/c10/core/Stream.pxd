@@ -1,9 +1,9 @@
-# Facade over interop/stream.h: c10::Stream has no default, which a variable of Cython must have.
+# Facade over interop/stream.h: c10::Stream has no default constructor, which a Cython variable needs.
 #
-# A stream of a device of any type. One that is only declared is none, and raises ValueError when it is used.
+# A stream of a device of any type. A variable that is only declared holds no stream; using it raises ValueError.
 #
-# Of a torch.Stream s it is Stream.unpack3(s.stream_id, s.device_index, <DeviceType><int>s.device_type), and
-# torch.wrap_stream(stream.id(), stream.device()) is a torch.Stream again.
+# Stream.unpack3(s.stream_id, s.device_index, <DeviceType><int>s.device_type) converts a torch.Stream s, and
+# torch.wrap_stream(stream.id(), stream.device()) converts back.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 
@@ -24,15 +24,15 @@ cdef extern from "interop/stream.h" namespace "interop" nogil:
         DeviceType device_type() except +translate_exception
         DeviceIndex device_index() except +translate_exception
         StreamId id() except +translate_exception
-        # The stream as its backend knows it, a cudaStream_t for CUDA. NULL is CUDA's default stream.
+        # The backend's own stream, such as a cudaStream_t for CUDA. NULL is CUDA's default stream.
         void* native_handle() except +translate_exception
-        # Whether everything that was given to it is done.
+        # Whether all work queued on the stream is done.
         cbool query() except +translate_exception
-        # Waits for that.
+        # Waits for that work.
         void synchronize() except +translate_exception
-        # Lets what it is given from now on wait for an Event.
+        # Makes all later work of this stream wait for an Event.
         void wait[E](const E& event) except +translate_exception
-        # Whether a graph captures it. torch 2.12.
+        # Whether a graph captures the stream. Needs torch 2.12.
         cbool is_capturing() except +translate_exception
         cbool operator==(const Stream& other) noexcept
         cbool operator!=(const Stream& other) noexcept

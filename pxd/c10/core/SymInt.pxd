@@ -1,8 +1,9 @@
-# A size that may be symbolic: while torch.compile or torch.export traces with dynamic shapes, x.sym_size(0) stands for
-# any size. Elsewhere it is a number. Arithmetic keeps the symbol; a comparison that gives a truth value makes a guard.
+# A size that may be symbolic. While torch.compile or torch.export traces with dynamic shapes, x.sym_size(0) stands
+# for any size; at other times it is a number. Arithmetic keeps the symbol. A comparison that returns a bool adds a
+# guard.
 #
-# C++'s own / and % are not declared: they round numbers towards zero and symbols down, and a division by the number 0
-# ends the process. `floordiv` and `mod` of interop are Python's // and %.
+# C++'s own / and % are not declared: they round numbers towards zero and symbols down, and division by the number 0
+# terminates the process. Use `floordiv` and `mod` from interop, which are Python's // and %.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
@@ -18,15 +19,15 @@ cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
         SymInt& operator=(int64_t value) noexcept
         SymInt& operator=(const SymInt& other) noexcept
         cbool is_symbolic() noexcept
-        optional[int64_t] maybe_as_int() except +translate_exception  # none where it is symbolic
-        # The number. What is compiled is then for this size, and is compiled anew for each other one.
+        optional[int64_t] maybe_as_int() except +translate_exception  # empty if symbolic
+        # The number. Specialises the compiled code to this size; each other size causes a recompilation.
         int64_t guard_int(const char* file, int64_t line) except +translate_exception
-        int64_t expect_int() except +translate_exception  # raises where it is symbolic
+        int64_t expect_int() except +translate_exception  # raises if symbolic
         SymInt min(const SymInt& other) except +translate_exception
         SymInt min(int64_t other) except +translate_exception
         SymInt max(const SymInt& other) except +translate_exception
         SymInt max(int64_t other) except +translate_exception
-        # Compared without a guard: for check() of interop, which is torch._check().
+        # Comparisons without a guard, for interop's check(), which is torch._check().
         SymBool sym_eq(const SymInt& other) except +translate_exception
         SymBool sym_eq(int64_t other) except +translate_exception
         SymBool sym_ne(const SymInt& other) except +translate_exception
@@ -57,7 +58,7 @@ cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
         cbool operator>(int64_t other) except +translate_exception
         cbool operator>=(const SymInt& other) except +translate_exception
         cbool operator>=(int64_t other) except +translate_exception
-        # With the number on the left, they are no members in C++, but Cython finds them here.
+        # With the number on the left, these are not members in C++, but Cython looks them up here.
         SymInt operator+(int64_t value, const SymInt& other) except +translate_exception
         SymInt operator-(int64_t value, const SymInt& other) except +translate_exception
         SymInt operator*(int64_t value, const SymInt& other) except +translate_exception

@@ -1,4 +1,4 @@
-# Sizes that may be symbolic: what x.sym_sizes() borrows from the tensor. Its vec() is a copy, to be kept.
+# Sizes that may be symbolic. x.sym_sizes() borrows them from the tensor; vec() makes a copy to keep.
 from c10.core.SymInt cimport SymInt
 from c10.util.ArrayRef cimport ArrayRef
 

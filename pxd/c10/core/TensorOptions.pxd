@@ -1,4 +1,4 @@
-# dtype, layout, device and flags of a tensor to be made: t.options().dtype(at.kInt).
+# dtype, layout, device and flags for a new tensor: t.options().dtype(at.kInt).
 from libcpp cimport bool as cbool
 
 from c10.core.Device cimport Device, DeviceType
@@ -8,7 +8,7 @@ from c10.core.ScalarType cimport ScalarType
 from interop.exceptions cimport translate_exception
 
 cdef extern from "c10/core/TensorOptions.h" nogil:
-    # caffe2::TypeMeta, what t.dtype() returns; t.scalar_type() is the enum.
+    # caffe2::TypeMeta, the type that t.dtype() returns. t.scalar_type() returns the enum.
     cppclass TypeMeta "caffe2::TypeMeta":
         TypeMeta() noexcept
         ScalarType toScalarType() except +translate_exception

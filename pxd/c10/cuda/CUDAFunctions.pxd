@@ -1,22 +1,22 @@
-# Facade over interop/cuda/functions.h: torch's header compiles only where CUDA's own headers are.
+# Facade over interop/cuda/functions.h: torch's header compiles only if CUDA's own headers are installed.
 #
-# CUDA devices by their index.
+# CUDA devices, by index.
 from libcpp cimport bool as cbool
 
 from c10.core.Device cimport DeviceIndex
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/cuda/functions.h" namespace "interop::cuda" nogil:
-    # 0 where torch finds no device, also if it is built without CUDA.
+    # 0 if torch finds no device or is built without CUDA.
     DeviceIndex device_count() noexcept
-    # Raises there.
+    # Raises in that case.
     DeviceIndex device_count_ensure_non_zero() except +translate_exception
     DeviceIndex current_device() except +translate_exception
-    # For good; a CUDAGuard sets it back.
+    # Permanent; a CUDAGuard restores it.
     void set_device(DeviceIndex device) except +translate_exception
-    # The same, and returns the one before.
+    # The same, and returns the previous device.
     DeviceIndex ExchangeDevice(DeviceIndex device) except +translate_exception
-    # Waits until the current device has done everything that it was given.
+    # Waits until the current device has finished all work it was given.
     void device_synchronize() except +translate_exception
     # Whether this process has used the device.
     cbool hasPrimaryContext(DeviceIndex device) except +translate_exception

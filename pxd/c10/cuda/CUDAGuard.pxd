@@ -1,8 +1,8 @@
-# Facade over interop/cuda/guard.h: torch's header compiles only where CUDA's own headers are.
+# Facade over interop/cuda/guard.h: torch's header compiles only if CUDA's own headers are installed.
 #
-# Guards for CUDA. Each begins where it is assigned and ends with the function, however that ends:
+# Guards for CUDA. A guard takes effect on assignment and ends when the function returns or raises:
 #     cdef CUDAGuard _guard = CUDAGuard(x.get_device())
-# The optional ones are the same here: Cython needs a guard that has not begun.
+# The optional guards are the same classes here, because Cython needs a guard that can be inactive.
 from c10.core.Device cimport Device, DeviceIndex
 from c10.core.Stream cimport Stream
 from c10.cuda.CUDAStream cimport CUDAStream
@@ -13,13 +13,13 @@ cdef extern from "interop/cuda/guard.h" namespace "interop::cuda" nogil:
         CUDAGuard() noexcept
         CUDAGuard(DeviceIndex index) noexcept
         CUDAGuard(const Device& device) noexcept
-        # Begins.
+        # Takes effect here.
         CUDAGuard& operator=(const CUDAGuard& request) except +translate_exception
-        # Another device than before; each begins if it has not begun.
+        # Switch to another device. Each starts the guard if it is not active.
         void reset_device(const Device& device) except +translate_exception
         void set_device(const Device& device) except +translate_exception
         void set_index(DeviceIndex index) except +translate_exception
-        # Ends before the function does.
+        # Ends the guard before the function returns.
         void reset() noexcept
         Device original_device() except +translate_exception
         Device current_device() except +translate_exception
@@ -28,13 +28,13 @@ cdef extern from "interop/cuda/guard.h" namespace "interop::cuda" nogil:
     cppclass CUDAStreamGuard:
         CUDAStreamGuard() noexcept
         CUDAStreamGuard(const Stream& stream) noexcept
-        # Begins.
+        # Takes effect here.
         CUDAStreamGuard& operator=(const CUDAStreamGuard& request) except +translate_exception
-        # Another stream than before; begins if it has not begun.
+        # Switches to another stream. Starts the guard if it is not active.
         void reset_stream(const Stream& stream) except +translate_exception
-        # Ends before the function does.
+        # Ends the guard before the function returns.
         void reset() noexcept
-        # The stream that was current, of the device that was current.
+        # The previously current stream of the previously current device.
         CUDAStream original_stream() except +translate_exception
         CUDAStream current_stream() except +translate_exception
         Device original_device() except +translate_exception

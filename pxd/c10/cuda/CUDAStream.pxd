@@ -1,6 +1,6 @@
-# Facade over interop/cuda/stream.h: torch's header compiles only where CUDA's own headers are.
+# Facade over interop/cuda/stream.h: torch's header compiles only if CUDA's own headers are installed.
 #
-# A stream of a CUDA device. One that is only declared is none, and raises ValueError when it is used.
+# A stream of a CUDA device. A variable that is only declared holds no stream; using it raises ValueError.
 from libcpp cimport bool as cbool
 from libcpp.pair cimport pair
 
@@ -13,22 +13,22 @@ cdef extern from "interop/cuda/stream.h" nogil:
     ctypedef CUstream_st* cudaStream_t "interop::cuda::cudaStream_t"
 
 cdef extern from "interop/cuda/stream.h" namespace "interop::cuda" nogil:
-    # All that a Stream has, and:
+    # Everything that Stream has, and:
     cppclass CUDAStream(Stream):
         CUDAStream() noexcept
         CUDAStream(const CUDAStream& other) noexcept
-        # ValueError if it is not CUDA's.
+        # ValueError for other devices' streams.
         CUDAStream(const Stream& stream) except +translate_exception
         cudaStream_t stream() except +translate_exception
         Stream unwrap() noexcept
-        # Lower numbers go first.
+        # Lower numbers have higher priority.
         int priority() except +translate_exception
 
-        # The lowest priority and the highest.
+        # The lowest and the highest priority.
         @staticmethod
         pair[int, int] priority_range() except +translate_exception
 
-    # Of the current device where no index is given.
+    # Without an index, these use the current device.
     CUDAStream getCurrentCUDAStream() except +translate_exception
     CUDAStream getCurrentCUDAStream(DeviceIndex device) except +translate_exception
     CUDAStream getDefaultCUDAStream() except +translate_exception
@@ -36,7 +36,7 @@ cdef extern from "interop/cuda/stream.h" namespace "interop::cuda" nogil:
     CUDAStream getStreamFromPool() except +translate_exception
     CUDAStream getStreamFromPool(cbool isHighPriority) except +translate_exception
     CUDAStream getStreamFromPool(cbool isHighPriority, DeviceIndex device) except +translate_exception
-    # A stream of another library, which stays that library's.
+    # A stream of another library, which keeps ownership.
     CUDAStream getStreamFromExternal(cudaStream_t stream, DeviceIndex device) except +translate_exception
-    # For good; a CUDAStreamGuard sets it back.
+    # Permanent; a CUDAStreamGuard restores it.
     void setCurrentCUDAStream(const CUDAStream& stream) except +translate_exception

@@ -1,7 +1,7 @@
-# `from c10.cuda cimport ...`: CUDA's streams, events, guards and devices. Compiles with every build of torch; where the
-# running one finds no CUDA device, everything but device_count() raises torch.AcceleratorError.
+# `from c10.cuda cimport ...`: CUDA's streams, events, guards and devices. It compiles with every build of torch. If
+# the running torch finds no CUDA device, everything except device_count() raises torch.AcceleratorError.
 #
-# The caching allocator is a module of its own: `from c10.cuda cimport CUDACachingAllocator`.
+# The caching allocator is a separate module: `from c10.cuda cimport CUDACachingAllocator`.
 from c10.cuda.CUDAEvent cimport CUDAEvent, cudaEvent_t, cudaEventDefault, cudaEventDisableTiming
 from c10.cuda.CUDAFunctions cimport (
     ExchangeDevice, current_device, device_count, device_count_ensure_non_zero, device_synchronize, hasPrimaryContext,

@@ -1,7 +1,7 @@
-# c10::ArrayRef, borrowed memory: it must not outlive what it was made from.
+# c10::ArrayRef, a view of borrowed memory. It must not outlive the object that it was made from.
 #
-# There is no constructor from a vector: Cython would make that of a list in a temporary, which it uses again for the
-# next one. A vector or a list can be passed as it is wherever an IntArrayRef is wanted.
+# There is no constructor from a vector, because Cython would convert a list into a temporary vector and reuse that
+# temporary for the next list. Pass a vector or a list directly wherever an IntArrayRef is expected.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
@@ -20,8 +20,8 @@ cdef extern from "c10/util/ArrayRef.h" namespace "c10" nogil:
         cbool equals(ArrayRef[T] other) noexcept
         vector[T] vec() except +translate_exception
 
-    # To Cython this is a kind of vector, so that one declaration `const vector[int64_t]&` takes a list or tuple of
-    # Python, a vector and an IntArrayRef. To C++, where the parameter is an IntArrayRef, each of these converts.
+    # To Cython this is a subclass of vector, so that one declaration `const vector[int64_t]&` takes a Python list or
+    # tuple, a vector and an IntArrayRef. In C++, each of these converts to the parameter's type IntArrayRef.
     cppclass IntArrayRef(vector[int64_t]):
         IntArrayRef() noexcept
         IntArrayRef(const int64_t* data, size_t length) noexcept

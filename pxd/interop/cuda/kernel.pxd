@@ -1,4 +1,4 @@
-# Launches kernels that interop.cuda.compile() has made, without the GIL.
+# Launches kernels compiled by interop.cuda.compile(), without the GIL.
 #
 #     cdef class Saxpy:
 #         cdef Kernel kernel
@@ -9,20 +9,20 @@
 #             self.kernel.launch((n + 255) // 256, 256)(y, x, a, n)
 #             return 0
 #
-# It runs on the device of the tensors, else on the current one, and on the stream that is current there. It waits for
-# nothing and allocates nothing on the GPU, so a CUDA graph can capture it, once it has run before.
+# The kernel runs on the device of the tensors, else on the current device, and on the stream that is current there. A
+# launch does not synchronise and allocates no GPU memory, so a CUDA graph can capture it after the kernel has run once.
 #
-# Arguments are tensors, C numbers, pointers and plain C structs. They are passed with the C type that they have, and
-# compared with what the kernel takes: a double for a float is not converted, but a TypeError. The literal 2.0 is a
-# double, 2 an int, and a bint an int. A tensor is passed as its data pointer: strides are up to the caller. One that
-# the kernel takes as a pointer that is not const counts as written to: its version is bumped, and it must not require
-# grad.
+# Arguments are tensors, C numbers, pointers and plain C structs. They are passed with their C type, which must match
+# the kernel's parameter: a double for a float is not converted but raises TypeError. The literal 2.0 is a double, 2
+# is an int, and a bint is an int. A tensor is passed as its data pointer: the caller must take care of strides. If
+# the parameter is a pointer to non-const, the tensor counts as written to: its version is incremented, and it must
+# not require grad.
 from libc.stdint cimport int64_t
 
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/cuda/kernel.h" namespace "interop::cuda":
-    # How many blocks or threads. A number or a tuple of C numbers, (32, 8), does as well.
+    # The number of blocks or threads. A number or a tuple of C numbers, such as (32, 8), also works.
     cppclass Dim3:
         int64_t x
         int64_t y
@@ -32,19 +32,19 @@ cdef extern from "interop/cuda/kernel.h" namespace "interop::cuda":
         Dim3(int64_t x, int64_t y) noexcept nogil
         Dim3(int64_t x, int64_t y, int64_t z) noexcept nogil
 
-    # Keeps the kernel's code loaded. Copies share it, and several threads may launch it at the same time.
+    # Keeps the kernel's code loaded. Copies share it, and several threads may launch it concurrently.
     cppclass Kernel:
         Kernel() noexcept nogil
-        # Of an interop.cuda.Kernel, which it does not keep. Raises torch.AcceleratorError where the driver does not
-        # load the code.
+        # Made from an interop.cuda.Kernel, to which it keeps no reference. Raises torch.AcceleratorError if the
+        # driver cannot load the code.
         Kernel(object handle) except +translate_exception
-        # kernel.launch(grid, block, shared_bytes)(arguments), as kernel<<<grid, block, shared_bytes>>>(arguments). With
-        # an empty grid, nothing is launched.
+        # kernel.launch(grid, block, shared_bytes)(arguments) is kernel<<<grid, block, shared_bytes>>>(arguments). An
+        # empty grid launches nothing.
         Launcher launch[G, B](const G& grid, const B& block) noexcept nogil
         Launcher launch[G, B](const G& grid, const B& block, size_t shared_bytes) noexcept nogil
 
-    # What launch() returns, to be called where it stands. Raises TypeError and ValueError for arguments that do not
-    # fit, and torch.AcceleratorError for what the driver says.
+    # The result of launch(); call it in the same expression. Raises TypeError and ValueError for arguments that do
+    # not fit, and torch.AcceleratorError for errors of the driver.
     cppclass Launcher:
         Launcher() noexcept nogil
         void operator()() except +translate_exception nogil

@@ -1,4 +1,4 @@
-// at::Scalar of a complex number, by its parts.
+// A complex at::Scalar from its parts, and back.
 #pragma once
 
 #include "c10/core/Scalar.h"
@@ -9,7 +9,7 @@ inline c10::Scalar complex_scalar(double real, double imaginary) noexcept {
   return c10::Scalar::of_complex(real, imaginary);
 }
 
-// The number as something with real() and imag().
+// The number as an object with real() and imag().
 inline auto complex_parts(const c10::Scalar& value) {
   struct Parts {
     double re, im;

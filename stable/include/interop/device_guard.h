@@ -9,7 +9,7 @@
 
 namespace interop {
 
-// Begins where it is assigned, and ends with the function. For the CPU, and devices without an index, it does nothing.
+// Takes effect on assignment, and ends with the function. Does nothing for the CPU and for devices without an index.
 class DeviceGuard {
  public:
   DeviceGuard() noexcept = default;

@@ -1,4 +1,4 @@
-// The one exception handler of a module for many releases: see stable/errors.h for what is thrown.
+// The exception handler of a module for many releases of torch. stable/errors.h defines the exceptions.
 #pragma once
 
 #include <Python.h>
@@ -16,7 +16,7 @@ namespace interop {
 
 namespace detail {
 
-// torch's C interface hands on an error's text and not its class. These texts torch raises with one class only.
+// torch's C interface reports an error's text but not its class. torch raises each of these texts with one class only.
 __attribute__((cold)) inline PyObject* class_of_text(const char* text, const char* end) {
   const auto has = [&](const char* part) {
     const char* found = std::strstr(text, part);
@@ -65,7 +65,8 @@ __attribute__((cold)) inline PyObject* class_of(stable::Kind kind) {
 
 }  // namespace detail
 
-// Call it in a catch block, with the GIL. Leaves exactly one Python error set. One that was set before survives.
+// Call it in a catch block, with the GIL held. On return one Python error is set; an error that was already set is
+// kept.
 __attribute__((noinline, cold)) inline void translate_exception() noexcept {
   if (PyErr_Occurred()) {
     return;
@@ -78,7 +79,7 @@ __attribute__((noinline, cold)) inline void translate_exception() noexcept {
     PyErr_SetString(detail::class_of(error.kind()), error.what());
   } catch (const stable::ShimError& error) {
     const char* text = error.what();
-    const char* end = text + std::strcspn(text, "\n");  // the dispatcher's go on with fifty more lines
+    const char* end = text + std::strcspn(text, "\n");  // the dispatcher's messages have fifty more lines
     const OwnedRef line(PyUnicode_DecodeUTF8(text, end - text, "replace"));
     if (line) {
       PyErr_SetObject(detail::class_of_text(text, end), line.get());

@@ -1,5 +1,5 @@
-// Whether graphs are recorded, in a form that Cython can hold in a local variable: a mode begins with the assignment of
-// an object that carries it, and ends with the function. It is thread-local and needs no GIL.
+// Whether graphs are recorded, as a class that Cython can hold in a local variable. The mode takes effect when an
+// object that carries it is assigned, and ends with the function. It is thread-local and does not need the GIL.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace interop {
 
-// Records graphs, or does not. Without a flag it changes nothing.
+// Enables or disables recording. Without a flag it changes nothing.
 class AutoGradMode {
  public:
   AutoGradMode() noexcept = default;
@@ -39,7 +39,7 @@ class AutoGradMode {
   std::optional<bool> before_;
 };
 
-// Records no graphs.
+// Disables recording.
 class NoGradGuard : public AutoGradMode {
  public:
   NoGradGuard() noexcept : AutoGradMode(false) {}

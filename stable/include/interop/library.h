@@ -24,9 +24,9 @@
 
 namespace interop::stable {
 
-// ---- What the types of a kernel are to the dispatcher.
+// ---- Mapping of a kernel's types to the dispatcher's.
 
-// The type of a schema that a C++ type stands for, as torch prints it.
+// The schema type of a C++ type, as torch prints it.
 template <class T>
 inline constexpr const char* schema_type = nullptr;
 template <>
@@ -40,7 +40,7 @@ inline constexpr const char* schema_type<bool> = "bool";
 template <>
 inline constexpr const char* schema_type<std::string> = "str";
 template <>
-inline constexpr const char* schema_type<at::ScalarType> = "int";  // so torch prints it
+inline constexpr const char* schema_type<at::ScalarType> = "int";  // torch prints it as int
 template <>
 inline constexpr const char* schema_type<at::Layout> = "int";
 template <>
@@ -48,7 +48,7 @@ inline constexpr const char* schema_type<at::MemoryFormat> = "int";
 template <>
 inline constexpr const char* schema_type<c10::Device> = "Device";
 
-// What Cython declares, as what the dispatcher passes for it: a C int stands for int or bool, as the schema says.
+// The type that the dispatcher passes for a type declared in Cython. A C int is int or bool, depending on the schema.
 template <class T>
 struct Dispatched {
   using type = T;
@@ -115,7 +115,8 @@ struct SchemaType<std::vector<T>> {
 template <>
 struct SchemaType<at::IntArrayRef> : SchemaType<std::vector<int64_t>> {};
 
-// A value of the dispatcher's as a kernel's parameter; smaller integers are checked. What is a view, views `value`.
+// Converts a dispatcher value to a kernel's parameter. Smaller integers are range-checked. A view parameter views
+// `value`.
 template <class T>
 struct Narrow {
   static T make(dispatched_t<T>& value) {
@@ -153,7 +154,7 @@ struct Narrow<std::vector<T>> {
   }
 };
 
-// The other way: what a kernel returns, as the dispatcher's value.
+// The opposite direction: converts a kernel's result to a dispatcher value.
 template <class T>
 dispatched_t<T> widened(T&& value) {
   if constexpr (std::is_same_v<T, dispatched_t<T>>) {
@@ -170,7 +171,7 @@ dispatched_t<T> widened(T&& value) {
   }
 }
 
-// One result as a word. A C int stands for int or bool, of which torch reads one byte.
+// Converts one result to a word. A C int is int or bool in the schema; of a bool torch reads one byte.
 template <class T>
 StableIValue give_result(T&& value, bool is_bool) {
   if constexpr (std::is_same_v<T, int>) {
@@ -199,7 +200,8 @@ struct KernelResult<R> {
     });
   }
   static bool fits(const std::vector<std::string>& types) {
-    // Its fields are known to with_fields() alone, which calls a function: of types, this one is never run.
+    // Only with_fields() knows the field types, and it passes them to a function. This one is used for its type and
+    // never runs.
     using Fits = decltype(interop::detail::with_fields(
         std::declval<const R&>(), []<class... F>(const F&...) { return std::type_identity<std::tuple<F...>>(); }));
     return KernelResult<typename Fits::type>::fits(types);
@@ -221,8 +223,9 @@ struct KernelResult<std::tuple<F...>> {
   }
 };
 
-// ---- Errors that leave a kernel. torch calls it in C++, and knows the classes of the standard library alone: of
-// those, these become ValueError, IndexError and MemoryError in Python, and all others RuntimeError.
+// ---- Exceptions that leave a kernel. torch calls the kernel from C++ and knows only the standard library's classes.
+// std::invalid_argument, std::out_of_range and std::bad_alloc become ValueError, IndexError and MemoryError in
+// Python. All others become RuntimeError.
 [[noreturn]] inline void throw_to_torch() {
   try {
     throw;
@@ -253,14 +256,14 @@ struct KernelResult<std::tuple<F...>> {
   }
 }
 
-// A function written in Cython, as the dispatcher calls it.
+// A function written in Cython, in the form that the dispatcher calls.
 template <auto function, class F = decltype(function)>
 struct Kernel;
 template <auto function, class R, class... P>
 struct Kernel<function, R (*)(P...)> {
   static void call(StableIValue* stack, uint64_t, uint64_t) {
     try {
-      // All words first, because they are ours, and what follows may throw; in braces, in the order of the stack.
+      // Take all words first, because we own them and the code below may throw. Braces evaluate in stack order.
       size_t next = 0;
       std::tuple<dispatched_t<P>...> values{Word<dispatched_t<P>>::take(stack[next++])...};
       [&]<size_t... i>(std::index_sequence<i...>) {
@@ -303,7 +306,7 @@ struct Kernel<function, R (*)(P...)> {
   }
 
  private:
-  inline static std::vector<bool> is_bool;  // of each result, by the schema
+  inline static std::vector<bool> is_bool;  // for each result, from the schema
 
   template <class T>
   static void check_one(const std::string& name, size_t i, const std::string& type) {
@@ -320,10 +323,10 @@ struct Kernel<function, R (*)(P...)> {
   }
 };
 
-// What has been registered, by module, for as long as the process lives, or until that module is executed again.
+// The register: each module's entries. They live until the process ends or the module is executed again.
 class Registrations {
  public:
-  // A namespace and a name, of "namespace::name".
+  // Splits "namespace::name" into its two parts.
   static std::pair<std::string, std::string> split(const std::string& name) {
     const size_t colons = name.find("::");
     if (colons == std::string::npos || colons == 0 || colons + 2 == name.size()) {
@@ -332,7 +335,7 @@ class Registrations {
     return {name.substr(0, colons), name.substr(colons + 2)};
   }
 
-  // Ends what this module registered when it was executed before.
+  // Removes the entry that this module registered when it was executed before.
   static void end(const std::string& entry, const std::string& name) {
     if (!PyDict_GetItemString(all(), entry.c_str())) {
       return;
@@ -350,13 +353,13 @@ class Registrations {
   static void keep(const std::string& entry, PyObject* object) {
     checked(PyDict_SetItemString(all(), entry.c_str(), object));
   }
-  // torch keeps the pointer to a text that it is given.
+  // torch keeps the pointer to the text, so the copy is never freed.
   static const char* kept(const std::string& text) {
     return (new std::string(text))->c_str();
   }
 
  private:
-  // Of the process, so that a module that was built anew finds it.
+  // Stored in the interpreter state, so that a rebuilt module finds it.
   static PyObject* all() {
     PyObject* state = checked(PyInterpreterState_GetDict(PyInterpreterState_Get()));
     constexpr const char* key = "torch-interop 0.1: operators of stable modules";
@@ -372,7 +375,7 @@ inline void define(const std::string& module, const std::string& name, const std
   const auto [space, operator_name] = Registrations::split(name);
   const std::string text = operator_name + schema, entry = module + " defines " + name;
   const OwnedRef c_module(torch_attribute("_C"));
-  // What is wrong with it is said before the older one is gone.
+  // Parse first: a malformed schema raises before the old definition is gone.
   const OwnedRef parsed(
       checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", (space + "::" + text).c_str())));
   Registrations::end(entry, name);
@@ -382,7 +385,7 @@ inline void define(const std::string& module, const std::string& name, const std
   INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
 }
 
-// The names of torch's dispatch keys for the names that Python has for devices.
+// Maps Python's device names to torch's dispatch keys.
 inline std::string dispatch_key(const std::string& key) {
   if (key == "default") {
     return "CompositeExplicitAutograd";
@@ -431,7 +434,7 @@ void impl(const std::string& module, const std::string& name, const std::string&
   INTEROP_CALL(torch_library_impl, handle, operator_name.c_str(), &Kernel<function>::call, target_version);
 }
 
-// torch.library.register_autograd: both are Python functions.
+// torch.library.register_autograd. Both arguments are Python functions.
 inline void register_autograd(const std::string& name, PyObject* backward, PyObject* setup_context) {
   const OwnedRef library(torch_attribute("library"));
   const OwnedRef function(checked(PyObject_GetAttrString(library.get(), "register_autograd")));
@@ -442,7 +445,7 @@ inline void register_autograd(const std::string& name, PyObject* backward, PyObj
 
 }  // namespace interop::stable
 
-// Macros, because a template sees of a function that Cython hands it no more than its type, and for the name of the
-// module, which Cython defines after it has included its headers.
+// Macros, because a template that receives a Cython function sees only its type, and because Cython defines the
+// module's name after it includes the headers.
 #define INTEROP_STABLE_DEFINE(name, schema) ::interop::stable::define(__Pyx_MODULE_NAME, name, schema)
 #define INTEROP_STABLE_IMPL(name, key, kernel) ::interop::stable::impl<kernel>(__Pyx_MODULE_NAME, name, key)

@@ -1,4 +1,4 @@
-// The operators of tensors, each meaning what it means in Python.
+// The operators of tensors, with their Python meaning.
 #pragma once
 
 #include <concepts>
@@ -9,11 +9,11 @@
 
 namespace interop {
 
-// A C enum is a number, too.
+// A C enum counts as a number.
 template <class T>
 concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>);
 
-// A tensor, what lies behind a Python tensor's head, or Cython's reference to one.
+// A tensor, the field behind a Python tensor's object header, or Cython's reference to a tensor.
 template <class T>
 concept Operand = std::same_as<unwrap_reference_t<T>, at::Tensor> || std::same_as<T, stable::TensorField>;
 
@@ -89,7 +89,7 @@ at::Tensor operator+(N value, const T& tensor) {
   return tensor + value;
 }
 
-// Through Python, since the number comes first.
+// Goes through Python, because the number comes first.
 template <interop::Number N, interop::Operand T>
 at::Tensor operator-(N value, const T& tensor) {
   static constinit interop::stable::PythonOperator callee(
@@ -102,7 +102,7 @@ at::Tensor operator*(N value, const T& tensor) {
   return tensor * value;
 }
 
-// The same two steps as torch.Tensor.__rtruediv__, so that the results are the same to the last bit.
+// The same two steps as torch.Tensor.__rtruediv__, so that the results agree to the last bit.
 template <interop::Number N, interop::Operand T>
 at::Tensor operator/(N value, const T& tensor) {
   static constinit interop::stable::Operator callee("aten::reciprocal", "", "reciprocal(Tensor self) -> Tensor");

@@ -1,5 +1,5 @@
-// Loops over torch's own threads, with a body written in Cython. They are torch's compiled ones, so that no flag of the
-// compiler decides how many threads there are.
+// Loops on torch's own threads, with a body written in Cython. torch's compiled loop runs them, so that the number of
+// threads depends on no compiler flag.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct Loop {
   std::atomic<bool> failed = false;
   std::exception_ptr error;
 
-  // Nothing may be thrown into torch's C interface.
+  // No exception may escape into torch's C interface.
   static void run(int64_t begin, int64_t end, void* context) noexcept {
     auto* loop = static_cast<Loop*>(context);
     try {
@@ -40,8 +40,9 @@ struct Loop {
 
 }  // namespace detail
 
-// Calls function(b, e, data) for parts b:e of begin:end, each part on a thread of its own: one part for each `grain`
-// numbers begun, but no more than there are threads. What the first of them raises is thrown here, when all have ended.
+// Calls function(b, e, data) for parts b:e of begin:end, each on a thread of its own. There is one part for each
+// `grain` numbers or fraction thereof, but no more parts than threads. When all parts have ended, the first exception
+// is rethrown.
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part function, void* data) {
   if (!function) {
     stable::raise(stable::Kind::value, "the function to call must not be NULL");
@@ -53,7 +54,7 @@ inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part functio
   }
   detail::Loop loop{function, data};
   {
-    const NoGil no_gil;  // a part that takes the GIL would wait for the caller, who waits for it
+    const NoGil no_gil;  // if the caller kept the GIL, a part that takes it would deadlock
     INTEROP_CALL(torch_parallel_for, begin, end, grain, &detail::Loop::run, &loop);
   }
   if (loop.error) {

@@ -1,5 +1,5 @@
-// The Python objects that stand for dtypes, devices, layouts and memory formats: by their classes and names, since what
-// is inside them is torch's own business. All of it needs the GIL.
+// The Python objects of dtypes, devices, layouts and memory formats. They are identified by class and name, because
+// their structs are private to torch. Everything here needs the GIL.
 #pragma once
 
 #include <Python.h>
@@ -20,7 +20,7 @@ inline bool is_of(PyObject* object, const char* type) noexcept {
   return found && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(found.get()));
 }
 
-// The value of an enum, from `first` on, that to_python() makes this object of.
+// The enum value below `end` that to_python() converts to this object.
 template <class Enum>
 Enum value_of(PyObject* object, int end) {
   for (int i = 0; i < end; ++i) {
@@ -64,7 +64,7 @@ inline at::Generator generator_of(PyObject* object) noexcept {
   return at::Generator(object);
 }
 
-// The way back: new references.
+// The opposite direction: new references.
 inline PyObject* wrap_dtype(at::ScalarType value) {
   return stable::to_python(value);
 }

@@ -1,4 +1,4 @@
-// The ScalarType of a C++ type, as the header of this name that is for one release of torch.
+// The ScalarType of a C++ type, like the header of this name for one release of torch.
 #pragma once
 
 #include <type_traits>
@@ -28,10 +28,10 @@ constexpr c10::ScalarType scalar_type_of() noexcept {
   } else if constexpr (requires(const U& number) {
                          typename U::value_type;
                          number.imag();
-                       }) {  // std::complex, which is what Cython's complex numbers are, and c10's
+                       }) {  // std::complex, Cython's complex type, and c10::complex
     return sizeof(U) == 4 ? c10::kComplexHalf : sizeof(U) == 8 ? c10::kComplexFloat : c10::kComplexDouble;
   } else {
-    return c10::CppTypeToScalarType<U>::value;  // of torch/headeronly/core/ScalarType.h
+    return c10::CppTypeToScalarType<U>::value;  // from torch/headeronly/core/ScalarType.h
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace interop {
 
-// The stream of a device that torch's operators use on this thread, as its backend knows it: a cudaStream_t for CUDA.
-// Null for the CPU, and for CUDA's default stream.
+// The stream that torch's operators use for a device on this thread, as the backend's own object: a cudaStream_t for
+// CUDA. Null for the CPU, and for CUDA's default stream.
 inline void* current_native_stream(const Device& device) {
   if (device.is_cpu() || device.is_meta()) {
     return nullptr;

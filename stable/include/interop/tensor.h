@@ -1,4 +1,4 @@
-// The Python object behind a tensor, and the way back: as the header of this name that is for one release of torch.
+// A tensor's Python object, and the tensor of a Python object, like the header of this name for one release of torch.
 #pragma once
 
 #include "c10/core/Scalar.h"
@@ -8,7 +8,7 @@
 
 namespace interop {
 
-// The tensor of an object that is_tensor(), borrowed where that can be.
+// The tensor of an object that passed is_tensor(), borrowed if possible.
 inline at::Tensor tensor_of(PyObject* object) {
   if (stable::borrows) {
     return at::Tensor(reinterpret_cast<interop_THPVariable*>(object)->cdata);

@@ -1,5 +1,5 @@
-# `cimport ATen as at` in a module that runs under many releases of torch: tensors, the functions of ATen, and the types
-# that they take.
+# `cimport ATen as at` in a module for many releases of torch: tensors, the functions of ATen, and the types that
+# these functions take.
 from ATen.core.Generator cimport Generator
 from ATen.core.TensorBase cimport TensorBase
 from ATen.core.TensorBody cimport Tensor

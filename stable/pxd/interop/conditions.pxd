@@ -1,6 +1,6 @@
-# TORCH_CHECK and its like, without the GIL: check(x.dim() == 2, b"x must have 2 dimensions, got ", x.dim()) raises
-# RuntimeError with a message of these parts, unless the condition holds. A part is a literal of bytes, or what C++ can
-# print: a number, a string, sizes, a dtype, a device.
+# TORCH_CHECK and its variants, without the GIL: check(x.dim() == 2, b"x must have 2 dimensions, got ", x.dim())
+# raises RuntimeError with a message of these parts if the condition is false. A part is a bytes literal or a value
+# that C++ can print: a number, a string, sizes, a dtype, a device.
 from libcpp cimport bool as cbool
 
 from interop.exceptions cimport translate_exception

@@ -1,13 +1,13 @@
-# Thread-local modes. Each begins where it is assigned and ends with the function, however that ends:
+# Thread-local modes. Each takes effect on assignment and ends when the function returns or raises:
 #     cdef torch.NoGradGuard _guard = torch.NoGradGuard()
 from libcpp cimport bool as cbool
 
 cdef extern from "interop/guards.h" namespace "interop" nogil:
-    # No graph is recorded.
+    # Records no graph.
     cppclass NoGradGuard:
         NoGradGuard() noexcept
 
-    # Graphs are recorded or not. The one without a flag is for the declaration alone and changes nothing.
+    # Enables or disables recording. The default constructor exists for the declaration only and changes nothing.
     cppclass AutoGradMode:
         AutoGradMode() noexcept
         AutoGradMode(cbool enabled) noexcept

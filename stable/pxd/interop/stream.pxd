@@ -3,5 +3,5 @@ from c10.core.Device cimport Device
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/stream.h" namespace "interop" nogil:
-    # As its backend knows it: a cudaStream_t for CUDA. NULL for the CPU, and for CUDA's default stream.
+    # The backend's own stream: a cudaStream_t for CUDA. NULL for the CPU, and for CUDA's default stream.
     void* current_native_stream(const Device& device) except +translate_exception

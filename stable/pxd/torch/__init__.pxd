@@ -1,5 +1,5 @@
-# `cimport torch` in a module that runs under many releases of torch.
-cimport ATen.core.TensorBody as _aten  # with an underscore, or `from torch cimport *` would take the name
+# `cimport torch` in a module for many releases of torch.
+cimport ATen.core.TensorBody as _aten  # the underscore keeps `from torch cimport *` from importing it
 
 from c10.core.Device cimport Device
 from c10.core.Layout cimport Layout
@@ -10,13 +10,13 @@ from interop.guards cimport AutoGradMode, NoGradGuard
 from torch._tensor cimport Tensor
 
 cdef extern from "interop/tensor.h" namespace "interop":
-    # The Python object of a tensor, a new reference: the one that it already has, else a new one. None if undefined.
+    # A new reference to the tensor's Python object, created if there is none yet. None for an undefined tensor.
     Tensor wrap(const _aten.Tensor& tensor) except +translate_exception
-    # The tensor of a Python object, owned; TypeError if it is not a torch.Tensor.
+    # The owned tensor of a Python object. Raises TypeError if it is not a torch.Tensor.
     _aten.Tensor unpack(object obj) except +translate_exception
 
 cdef extern from "interop/python_types.h" namespace "interop":
-    # New references to torch's objects for these values, and back; TypeError for other objects.
+    # New references to torch's Python objects for these values.
     object wrap_dtype(ScalarType value) except +translate_exception
     object wrap_layout(Layout value) except +translate_exception
     object wrap_memory_format(MemoryFormat value) except +translate_exception

@@ -1,6 +1,7 @@
-# `cimport torch.stable as st`: tensors in a module that is compiled once, for many releases of torch, because it is
-# built with Extension(..., stable="2.11"). There, `cimport torch` and `cimport ATen as at` name the same things as in a
-# module for one release. Here are those of both, with st.Tensor for torch.Tensor and st.Handle for at.Tensor.
+# `cimport torch.stable as st`: tensors in a module that is compiled once for many releases of torch, because it is
+# built with Extension(..., stable="2.11"). In such a module, `cimport torch` and `cimport ATen as at` provide the
+# same names as in a module for one release. This file provides the names of both, with st.Tensor for torch.Tensor and
+# st.Handle for at.Tensor.
 from ATen.core.TensorBody cimport IntList, Tensor as Handle
 from ATen.Functions cimport *
 from ATen.Parallel cimport get_num_threads, get_thread_num, parallel_for
@@ -28,8 +29,8 @@ from torch cimport Tensor, unpack, wrap, wrap_device, wrap_dtype, wrap_layout, w
 cdef extern from "interop/stable/from_blob.h" namespace "interop::stable" nogil:
     ctypedef void (*Deleter)(void* data, void* context) noexcept nogil
 
-    # A tensor over memory of yours, contiguous and on the CPU unless told otherwise. The deleter is called once, when
-    # no tensor has the memory any more, on whatever thread that is. Without one, the memory must outlive all tensors.
+    # A tensor over memory of yours, by default contiguous and on the CPU. The deleter is called once, when no tensor
+    # uses the memory any more, on any thread. Without a deleter, the memory must outlive all tensors.
     Handle from_blob(void* data, IntList sizes, ScalarType dtype) except +translate_exception
     Handle from_blob(
         void* data, IntList sizes, ScalarType dtype, Deleter deleter, void* context) except +translate_exception

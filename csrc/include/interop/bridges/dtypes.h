@@ -1,4 +1,4 @@
-// The element types that torch shares with NumPy, the buffer protocol, DLPack and ml_dtypes: the one table of them.
+// The only table of the element types that torch shares with NumPy, the buffer protocol, DLPack and ml_dtypes.
 #pragma once
 
 #include <ATen/dlpack.h>
@@ -11,15 +11,15 @@ namespace interop::bridges {
 
 struct Dtype {
   c10::ScalarType type;
-  char kind;            // as NumPy has it: b, i, u, f, c; V for what has a size and a name only
+  char kind;            // NumPy's: b, i, u, f, c; V for a type that has only a size and a name
   uint8_t size;         // bytes
-  uint8_t alignment;    // bytes; for complex numbers that of a part
-  const char* format;   // as the buffer protocol has it, or null
-  const char* ml_name;  // of the type in ml_dtypes, or null
-  uint8_t dl_code;      // as DLPack has it
+  uint8_t alignment;    // bytes; for a complex number, that of its parts
+  const char* format;   // the buffer protocol's, or null
+  const char* ml_name;  // the type's name in ml_dtypes, or null
+  uint8_t dl_code;      // DLPack's
 };
 
-// long and long long are the same to a reader, and NumPy writes the first that fits.
+// Readers treat long and long long alike, and NumPy writes the first that fits.
 inline constexpr const char* signed_64 = sizeof(long) == 8 ? "l" : "q";
 inline constexpr const char* unsigned_64 = sizeof(long) == 8 ? "L" : "Q";
 
@@ -38,7 +38,7 @@ inline constexpr std::array dtypes = {
     Dtype{c10::ScalarType::Double, 'f', 8, alignof(double), "d", nullptr, kDLFloat},
     Dtype{c10::ScalarType::ComplexFloat, 'c', 8, 4, "Zf", nullptr, kDLComplex},
     Dtype{c10::ScalarType::ComplexDouble, 'c', 16, alignof(double), "Zd", nullptr, kDLComplex},
-    // NumPy and the buffer protocol have no such complex numbers.
+    // NumPy and the buffer protocol have no complex type of this size.
     Dtype{c10::ScalarType::ComplexHalf, 'V', 4, 2, nullptr, nullptr, kDLComplex},
     Dtype{c10::ScalarType::BFloat16, 'V', 2, 2, nullptr, "bfloat16", kDLBfloat},
     Dtype{c10::ScalarType::Float8_e5m2, 'V', 1, 1, nullptr, "float8_e5m2", kDLFloat8_e5m2},
@@ -46,7 +46,7 @@ inline constexpr std::array dtypes = {
     Dtype{c10::ScalarType::Float8_e5m2fnuz, 'V', 1, 1, nullptr, "float8_e5m2fnuz", kDLFloat8_e5m2fnuz},
     Dtype{c10::ScalarType::Float8_e4m3fnuz, 'V', 1, 1, nullptr, "float8_e4m3fnuz", kDLFloat8_e4m3fnuz},
     Dtype{c10::ScalarType::Float8_e8m0fnu, 'V', 1, 1, nullptr, "float8_e8m0fnu", kDLFloat8_e8m0fnu},
-    // Two numbers in a byte, which to torch are one element.
+    // Two numbers in a byte, which torch treats as one element.
     Dtype{c10::ScalarType::Float4_e2m1fn_x2, 'V', 1, 1, nullptr, nullptr, kDLFloat4_e2m1fn},
 };
 
@@ -55,7 +55,7 @@ namespace detail {
 inline constexpr size_t types = static_cast<size_t>(c10::ScalarType::NumOptions);
 inline constexpr uint8_t none = 0xFF;
 
-// Rows of the table by the number of the ScalarType.
+// Rows of the table, indexed by ScalarType.
 inline constexpr auto rows_by_type = [] {
   std::array<uint8_t, types> rows{};
   rows.fill(none);
@@ -65,7 +65,7 @@ inline constexpr auto rows_by_type = [] {
   return rows;
 }();
 
-// Where kind and size lead to. Sizes are powers of two up to 16.
+// The index for a kind and a size. Sizes are powers of two up to 16.
 constexpr size_t slot(char kind, unsigned log_size) noexcept {
   return (static_cast<size_t>(kind) & 0x1F) * 5 + log_size;
 }
@@ -94,7 +94,8 @@ constexpr const Dtype* find_dtype(c10::ScalarType type) noexcept {
   return row == detail::none ? nullptr : &dtypes[row];
 }
 
-// The row of a kind and a size in bytes, or null. Not by numbers of types: long and long long have two, and are one.
+// The row of a kind and a size in bytes, or null. Type numbers cannot be the key: long and long long are one type
+// with two numbers.
 constexpr const Dtype* find_dtype(char kind, size_t size) noexcept {
   if (size == 0 || size > 16 || (size & (size - 1)) != 0) {
     return nullptr;
@@ -110,7 +111,7 @@ constexpr DLDataType to_dl(const Dtype& dtype) noexcept {
   return {dtype.dl_code, static_cast<uint8_t>(dtype.size * 8), 1};
 }
 
-// The row of a type of DLPack's, or null: lanes other than one are no numbers of torch's.
+// The row of a DLPack type, or null. Only Float4_e2m1fn_x2 has more than one lane.
 constexpr const Dtype* find_dtype(const DLDataType& wanted) noexcept {
   for (const Dtype& dtype : dtypes) {
     const DLDataType has = to_dl(dtype);

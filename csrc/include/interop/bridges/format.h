@@ -1,4 +1,4 @@
-// The format strings of the buffer protocol (PEP 3118, and the struct module that it extends): what their elements are.
+// Parses format strings of the buffer protocol (PEP 3118, which extends the struct module) into element types.
 #pragma once
 
 #include <c10/util/SmallVector.h>
@@ -11,13 +11,13 @@
 
 namespace interop::bridges {
 
-// What a format says. Either `dtype` is set, or `reason`.
+// The meaning of a format. Either `dtype` or `reason` is set.
 struct Format {
   const Dtype* dtype = nullptr;
-  c10::SmallVector<int64_t, 4> sizes;  // of a subarray in each item: (2,3)f has 2 and 3, 4f has 4
-  int64_t itemsize = 0;                // bytes; of a whole subarray
+  c10::SmallVector<int64_t, 4> sizes;  // sizes of the subarray in each item: (2,3)f has 2 and 3, 4f has 4
+  int64_t itemsize = 0;                // in bytes, of the whole subarray
   const char* reason = nullptr;        // why there is no dtype
-  bool pointers = false;               // its bytes are addresses, and no view may show them as something else
+  bool pointers = false;               // its bytes are addresses, which no view may show as another type
 };
 
 namespace detail {
@@ -78,7 +78,7 @@ class FormatReader {
     return value;
   }
 
-  // Up to the end, or to the brace that ends a struct.
+  // Reads up to the end, or to the brace that closes a struct.
   void fields(int depth) {
     if (depth > deepest) {
       give_up("it is nested too deeply");
@@ -155,7 +155,7 @@ class FormatReader {
     }
   }
 
-  // Of what is not read, any letter of pointers counts.
+  // Stops reading. A pointer code anywhere in the format then counts.
   void give_up(const char* reason) noexcept {
     fail(reason);
     format_.pointers |= whole_.find_first_of("OPX&") != std::string_view::npos;
@@ -166,7 +166,7 @@ class FormatReader {
     give_up("it cannot be parsed");
   }
 
-  // A code that stands for the same number everywhere. F and D are struct's, since Python 3.14.
+  // A code whose type is the same on every platform. F and D are codes of struct since Python 3.14.
   struct Number {
     char code, kind;
     size_t size;
@@ -213,7 +213,7 @@ class FormatReader {
         return pointer("its elements are pointers");
       case '&': {
         char target;
-        do {  // and no call of itself, of which there could be as many as characters
+        do {  // a loop, because recursion could go as deep as the text is long
           order();
           target = next();
         } while (target == '&');
@@ -274,9 +274,9 @@ class FormatReader {
 
 }  // namespace detail
 
-// Reads a format; null is that of bytes. Whoever made it is not trusted.
+// Parses a format; null means bytes. The text is untrusted input.
 inline Format read_format(const char* text) {
-  // What almost all exporters say.
+  // Fast path for almost all exporters.
   if (text && text[0] != '\0' && text[1] == '\0') {
     for (const Dtype& dtype : dtypes) {
       if (dtype.format && dtype.format[0] == text[0] && dtype.format[1] == '\0') {

@@ -1,4 +1,4 @@
-// CUDA's caching allocator by the index of a device: c10/cuda/CUDACachingAllocator.h.
+// The functions of c10/cuda/CUDACachingAllocator.h, which identify a device by its index.
 #pragma once
 
 #include <c10/core/Device.h>

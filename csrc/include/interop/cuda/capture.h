@@ -1,5 +1,5 @@
-// Whether a CUDA graph captures what is done now: c10/cuda/CUDAGraphsC10Utils.h and ATen/cuda/CUDAGraphsUtils.cuh,
-// whose headers need cuBLAS's and others.
+// Whether a CUDA graph is capturing: c10/cuda/CUDAGraphsC10Utils.h and ATen/cuda/CUDAGraphsUtils.cuh. ATen's header
+// needs those of cuBLAS and others.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -17,10 +17,10 @@
 
 namespace interop::cuda {
 
-// torch's, with a name for `None` that Cython can write: it takes no other name for a value of an enum class.
+// torch's enum, with a name for `None` that Cython accepts. Cython cannot rename the values of an enum class.
 enum class CaptureStatus : int { None_ = 0, Active = 1, Invalidated = 2 };
 
-// Of the current stream of the current device. It makes a context on the device if there is none.
+// The status of the current stream of the current device. Creates a context on the device if there is none.
 inline CaptureStatus currentStreamCaptureStatusMayInitCtx() {
 #ifdef INTEROP_WITH_CUDA
   detail::existing(-1, "nothing can be captured");
@@ -30,7 +30,7 @@ inline CaptureStatus currentStreamCaptureStatusMayInitCtx() {
 #endif
 }
 
-// The same, without making a context.
+// The same, but creates no context.
 inline CaptureStatus currentStreamCaptureStatus() {
 #ifdef INTEROP_WITH_CUDA
   const c10::Device current = detail::existing(-1, "nothing can be captured");
@@ -40,7 +40,7 @@ inline CaptureStatus currentStreamCaptureStatus() {
 #endif
 }
 
-// Raises during a capture. `attempt` says what cannot be captured.
+// Raises during a capture. `attempt` names the operation that cannot be captured.
 inline void assertNotCapturing(const std::string& attempt) {
   const CaptureStatus status = currentStreamCaptureStatus();
   TORCH_CHECK(

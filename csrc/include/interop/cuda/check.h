@@ -1,7 +1,7 @@
-// What a CUDA kernel asks of its arguments, and what is said where they differ. Needs no CUDA header.
+// Checks of a CUDA kernel's arguments, with their error messages. Needs no CUDA header.
 //
-// These checks come before check_data(), so that they can be tried with fake tensors, which say of themselves that they
-// are on a GPU and have no memory.
+// These checks run before check_data(), so that tests can try them with fake tensors, which claim to be on a GPU and
+// have no memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -53,12 +53,12 @@ inline void check_dtype(
 
 }  // namespace detail
 
-// Raises unless the tensor's elements are of a floating-point type that CUDA computes with.
+// Raises unless the tensor has a floating-point dtype that CUDA computes with.
 inline void check_floating(const at::TensorBase& tensor, const char* argument) {
   detail::check_dtype(tensor, argument, {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16});
 }
 
-// check_data() for a tensor whose memory is a CUDA device's.
+// check_data() for a tensor in the memory of a CUDA device.
 inline void check_data(const at::TensorBase& tensor, const char* argument) {
   check_device(tensor, argument);
   interop::check_data(tensor, argument, Copes::with_any_device);

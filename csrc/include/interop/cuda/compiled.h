@@ -1,9 +1,9 @@
-// What a module can do for CUDA only if it was compiled for a torch with CUDA: then interop.build defines
-// INTEROP_WITH_CUDA, adds the folder of CUDA's headers, and links c10_cuda, torch_cuda and cudart.
+// Helpers for functions that only a module compiled for a torch with CUDA has. For such a module, interop.build
+// defines INTEROP_WITH_CUDA, adds the folder of CUDA's headers, and links c10_cuda, torch_cuda and cudart.
 //
-// All else goes through torch's generic interface for devices, in libc10. It is the same code with every build of
-// torch, it can be tried with devices that are not there, and it is as exact: behind it stands what is called directly
-// otherwise.
+// All other functions use torch's generic interface for devices, in libc10. Their code is the same for every build of
+// torch, and can be tried with devices that do not exist. It is as exact as direct calls, because the interface makes
+// the same calls.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,7 +15,7 @@
 
 namespace interop::cuda::detail {
 
-// Raises what is wrong with CUDA in the running torch; and if nothing is, that this module was compiled without it.
+// Raises what is wrong with CUDA in the running torch. If nothing is, says that this module was compiled without it.
 [[noreturn]] inline void not_compiled(const char* what) {
   interop::detail::devices(c10::kCUDA, what);
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -27,7 +27,7 @@ inline c10::Device make_device(c10::DeviceIndex index) {
   return interop::detail::make_device(c10::kCUDA, index);
 }
 
-// The device with its index; raises where there is none.
+// The device, with its index. Raises if it does not exist.
 inline c10::Device existing(c10::DeviceIndex index, const char* what) {
   return interop::detail::existing(interop::detail::devices(c10::kCUDA, what), make_device(index));
 }

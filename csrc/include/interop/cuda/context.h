@@ -1,5 +1,5 @@
-// What a CUDA device is like: ATen/cuda/CUDAContext.h, which needs the headers of cuBLAS, cuSPARSE and cuSOLVER. Of
-// CUDA these functions need the runtime's only, so they are declared here.
+// The properties of CUDA devices: ATen/cuda/CUDAContext.h, which needs the headers of cuBLAS, cuSPARSE and cuSOLVER.
+// These functions need only the header of the CUDA runtime, so they are declared here.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -26,7 +26,7 @@ namespace interop::cuda {
 #ifdef INTEROP_WITH_CUDA
 using cudaDeviceProp = ::cudaDeviceProp;
 #else
-// The fields that are declared to Cython, so that what reads them compiles. There is no object of it.
+// The fields that are declared to Cython, so that code that uses them compiles. No object of this type exists.
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem, sharedMemPerBlock, totalConstMem, sharedMemPerMultiprocessor, sharedMemPerBlockOptin;
@@ -39,12 +39,12 @@ struct cudaDeviceProp {
 };
 #endif
 
-// Whether torch finds a device; what is wrong with them is no error.
+// Whether torch finds a device. A problem with the devices is not an error.
 inline bool is_available() noexcept {
   return interop::device_count(c10::kCUDA) > 0;
 }
 
-// torch's own record of the device, read once a process.
+// torch's own record of the device, which it reads once per process.
 inline const cudaDeviceProp* getDeviceProperties([[maybe_unused]] c10::DeviceIndex device) {
 #ifdef INTEROP_WITH_CUDA
   return at::cuda::getDeviceProperties(detail::existing(device, "there are no properties").index());
@@ -56,7 +56,7 @@ inline const cudaDeviceProp* getCurrentDeviceProperties() {
   return getDeviceProperties(-1);
 }
 
-// The threads of a warp on the current device.
+// The number of threads in a warp on the current device.
 inline int warp_size() {
   return getCurrentDeviceProperties()->warpSize;
 }

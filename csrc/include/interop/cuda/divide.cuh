@@ -1,4 +1,4 @@
-// Division in kernels, by numbers that are known when they are launched.
+// Division in kernels, by divisors that are known at launch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,8 +7,8 @@
 
 namespace interop::cuda {
 
-// 32-bit division costs some 20 instructions on a GPU, this one a multiplication, an addition and a shift. Granlund and
-// Montgomery, "Division by invariant integers using multiplication", 1994. For numbers below 2^31.
+// A 32-bit division takes some 20 instructions on a GPU. This one takes a multiplication, an addition and a shift:
+// Granlund and Montgomery, "Division by invariant integers using multiplication", 1994. For numbers below 2^31.
 struct Divisor {
   uint32_t value, multiplier, shift;
 
@@ -26,7 +26,7 @@ struct Divisor {
   }
 };
 
-// The same for offsets that need 64 bits; rare, and so plain.
+// The same for offsets that need 64 bits. Plain, because they are rare.
 struct WideDivisor {
   int64_t value;
 

@@ -1,5 +1,5 @@
-// The CUDA driver, as far as kernels that were compiled at run time need it. No CUDA header and no CUDA library at link
-// time: the driver is looked for when it is first needed, so what includes this builds and imports everywhere.
+// The part of the CUDA driver API that kernels compiled at run time use. Requires no CUDA header, and no CUDA library
+// at link time: the driver is loaded at its first use. So code that includes this builds and imports everywhere.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -11,15 +11,14 @@
 
 namespace interop::cuda {
 
-// The part of cuda.h that is used: its types, and its functions without the leading `cu`. Enumerations are ints in its
-// ABI.
+// The types of cuda.h that are used, and its functions without the leading `cu`. Enumerations are ints in its ABI.
 struct Driver {
   using CUlibrary = void*;
   using CUkernel = void*;
   using CUcontext = void*;
   using CUstream = void*;
 
-  // Of CUresult and the enumerations beside it.
+  // Values of CUresult and of other enumerations.
   static constexpr int success = 0;
   static constexpr int invalid_value = 1;
   static constexpr int jit_error_log_buffer = 5;
@@ -63,7 +62,7 @@ struct Driver {
       void** extra);
   int (*StreamIsCapturing)(CUstream stream, int* status);
   int (*ThreadExchangeStreamCaptureMode)(int* mode);
-  // From CUDA 12.4 on, else null.
+  // Null before CUDA 12.4.
   int (*KernelGetParamInfo)(CUkernel kernel, size_t index, size_t* offset, size_t* size);
 
   // "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS, 700)"
@@ -100,7 +99,7 @@ inline Driver find_driver() {
               name);
     }
   };
-  // Without a suffix these are the ones for the legacy default stream, torch's. `_v2` is what cuda.h makes of the name.
+  // Names without a suffix use the legacy default stream, as torch does. cuda.h maps the plain name to the `_v2` one.
   need("cuInit", driver.Init);
   need("cuGetErrorName", driver.GetErrorName);
   need("cuGetErrorString", driver.GetErrorString);
@@ -126,7 +125,7 @@ inline Driver find_driver() {
 
 }  // namespace detail
 
-// Raises torch.AcceleratorError where there is no driver, in each call anew: it may be missing for good reasons.
+// Each call raises torch.AcceleratorError if there is no driver: it may be missing for good reasons.
 inline const Driver& driver() {
   static const Driver found = detail::find_driver();
   return found;

@@ -1,4 +1,4 @@
-// An elementwise kernel out of a functor for single values:
+// Makes an elementwise kernel from a functor for single values:
 //
 //   struct Swish {
 //     float beta;
@@ -8,8 +8,8 @@
 //     return interop::cuda::elementwise(interop::cuda::Floating(), arguments, Swish{beta}, stream);
 //   }
 //
-// The functor takes a value of each input and returns that of the output. float16 and bfloat16 come to it as float. The
-// host side, interop/cuda/elementwise.h, broadcasts, promotes and allocates.
+// The functor takes a value of each input and returns the value of the output. It gets float16 and bfloat16 as float.
+// The host side, interop/cuda/elementwise.h, broadcasts, promotes and allocates.
 #pragma once
 
 #include <type_traits>
@@ -23,7 +23,7 @@ namespace interop::cuda {
 
 namespace detail {
 
-// Where each operand has the element with a given number.
+// The offset of an element in each operand, from the element's number.
 template <class Index, class Divider, int operands>
 struct Offsets {
   int dims;
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(threads_per_block) elementwise_strided(
 template <class T, int inputs, class F>
 int elementwise(const ElementwiseArguments& arguments, const F& function, void* stream) {
   if (arguments.count == 0) {
-    return cudaSuccess;  // a size of 0 has no divisor
+    return cudaSuccess;  // there is no Divisor of size 0
   }
   Pointers<T, inputs> data;
   bool vectors = arguments.contiguous && aligned(arguments.data[0]);
@@ -143,7 +143,7 @@ int elementwise(const ElementwiseArguments& arguments, const F& function, void* 
                                : strided(std::type_identity<int64_t>(), std::type_identity<WideDivisor>());
 }
 
-// How many values a functor takes: the fewest that it can be called with.
+// The number of values that a functor takes: the fewest that it can be called with.
 template <class F, class T, int inputs = 1>
 constexpr int arity() {
   static_assert(
@@ -162,7 +162,7 @@ constexpr int arity() {
 
 }  // namespace detail
 
-// Launches the functor on all elements, if the dtype is one of `types`. Returns the error for Launch::check().
+// Launches the functor on all elements if the dtype is one of `types`. Returns the error for Launch::check().
 template <class... T, class F>
 int elementwise(Types<T...> types, const ElementwiseArguments& arguments, const F& function, void* stream) {
   if (arguments.operands == 0) {

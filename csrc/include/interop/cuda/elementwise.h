@@ -1,5 +1,5 @@
-// The host side of an elementwise CUDA kernel: broadcasting, promotion, the output, and what the kernel is told of
-// them. Needs no CUDA header.
+// The host side of an elementwise CUDA kernel: broadcasting, promotion, the output, and the kernel's arguments. Needs
+// no CUDA header.
 #pragma once
 
 #include <ATen/TensorIterator.h>
@@ -24,12 +24,12 @@ namespace interop::cuda {
 
 namespace detail {
 
-// A tensor of the CPU without dimensions, which counts as a number.
+// A CPU tensor without dimensions, which counts as a number.
 inline bool is_cpu_scalar(const at::Tensor& input) {
   return input.defined() && input.is_cpu() && input.dim() == 0;
 }
 
-// The first input that is no number; the first if all are.
+// The index of the first input that is not a number; 0 if all are numbers.
 template <size_t count>
 size_t find_reference(const std::array<at::Tensor, count>& inputs) {
   for (size_t i = 0; i < count; ++i) {
@@ -40,7 +40,8 @@ size_t find_reference(const std::array<at::Tensor, count>& inputs) {
   return 0;
 }
 
-// The devices of all first: fake tensors have them, and no memory. Meta tensors need none: they have an output, too.
+// Checks all devices before any memory: fake tensors have a device, but no memory. Meta tensors need no check,
+// because they have an output, too.
 template <size_t count>
 void check_places(const std::array<at::Tensor, count>& inputs) {
   std::array<std::string, count> names;
@@ -65,10 +66,10 @@ void check_places(const std::array<at::Tensor, count>& inputs) {
   }
 }
 
-// What becomes of integers and truth values.
+// How integers and booleans are promoted.
 enum class Integers { to_floating, as_they_are };
 
-// Inputs as a kernel takes them: of one dtype, on one device, with no conjugation pending.
+// Converts the inputs to one dtype on one device, without a pending conjugation, as a kernel takes them.
 template <size_t count>
 void unify(std::array<at::Tensor, count>& inputs, Integers integers) {
   at::native::ResultTypeState state;
@@ -82,7 +83,7 @@ void unify(std::array<at::Tensor, count>& inputs, Integers integers) {
   const c10::Device device = inputs[find_reference(inputs)].device();
   for (at::Tensor& input : inputs) {
     if (is_cpu_scalar(input) && !device.is_cpu()) {
-      // It is filled in on the device: a copy would synchronize.
+      // The device fills it in: a copy would synchronize.
       input = at::_ops::full::call({}, input.item(), common, at::kStrided, device, false);
     } else if (input.scalar_type() != common) {
       input = input.to(common);
@@ -122,26 +123,25 @@ inline ElementwiseArguments describe(const at::TensorIteratorBase& iterator) {
 
 }  // namespace detail
 
-// An elementwise operation about to be launched. It holds its operands, and becomes the arguments of a launcher.
+// An elementwise operation about to be launched. It owns its operands, and converts to the arguments of a launcher.
 class Elementwise {
  public:
   Elementwise() = default;
 
-  // Broadcasts the inputs, promotes them as torch does (integers to the default dtype), and
-  // allocates the output.
+  // Broadcasts the inputs, promotes them as torch does (integers to the default dtype), and allocates the output.
   template <class... Tensors>
   explicit Elementwise(const at::Tensor& first, const Tensors&... rest) {
     prepare(at::Tensor(), RequiredDevice::cuda, Integers::to_floating, first, rest...);
   }
 
-  // The same into `output`, which must have the dtype and the sizes of the result.
+  // The same, but writes to `output`, which must have the dtype and the sizes of the result.
   template <class... Tensors>
   static Elementwise into(const at::Tensor& output, const Tensors&... inputs) {
     check_data(output, "out");
     return prepared(output, RequiredDevice::cuda, Integers::to_floating, inputs...);
   }
 
-  // The same for a functor that takes integers as they are.
+  // The same, for a functor that takes integers as they are.
   template <class... Tensors>
   static Elementwise with_integers(const Tensors&... inputs) {
     return prepared(at::Tensor(), RequiredDevice::cuda, Integers::as_they_are, inputs...);
@@ -153,7 +153,8 @@ class Elementwise {
     return output_;
   }
 
-  // Without operands they count as none, which the launcher notices: this is called where nobody catches.
+  // A default-constructed object has 0 operands, which the launcher reports. This must not throw, because Cython
+  // catches nothing here.
   // NOLINTNEXTLINE(google-explicit-constructor): what a launcher takes
   operator const ElementwiseArguments&() const noexcept {
     return arguments_;
@@ -208,7 +209,7 @@ class Elementwise {
   }
 
   at::Tensor output_;
-  std::vector<at::Tensor> inputs_;  // the kernel reads them after the caller may have dropped its own
+  std::vector<at::Tensor> inputs_;  // owned: the caller may drop its own before the kernel reads them
   ElementwiseArguments arguments_{};
 };
 

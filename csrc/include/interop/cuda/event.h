@@ -1,4 +1,4 @@
-// at::cuda::CUDAEvent in a form that does not need its header: up to torch 2.10 that needs cuBLAS's and cuSPARSE's.
+// at::cuda::CUDAEvent without its header, which up to torch 2.10 needs the headers of cuBLAS and cuSPARSE.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,10 +13,10 @@ struct CUevent_st;
 
 namespace interop::cuda {
 
-// What CUDA's own headers call it, too.
+// CUDA's own headers define the same type.
 using cudaEvent_t = CUevent_st*;
 
-// The flags that torch's generic events have. In CUDA's headers these are macros.
+// The flags that torch's generic events support. CUDA's headers have macros for them.
 constexpr unsigned int event_default = 0;
 constexpr unsigned int event_disable_timing = 2;
 
@@ -26,7 +26,7 @@ class CUDAEvent : public Event {
   explicit CUDAEvent(unsigned int flags) : CUDAEvent(flag_of(flags)) {}
 
   using Event::record;
-  // On the current stream of the current device.
+  // Records on the current stream of the current device.
   void record() {
     record(getCurrentCUDAStream());
   }
@@ -36,7 +36,7 @@ class CUDAEvent : public Event {
   bool isCreated() const noexcept {
     return eventId() != nullptr;
   }
-  // Null before it is recorded.
+  // Null before the first record().
   cudaEvent_t event() const noexcept {
     return static_cast<cudaEvent_t>(eventId());
   }

@@ -1,4 +1,4 @@
-// CUDA devices by their index: c10/cuda/CUDAFunctions.h.
+// CUDA devices by index: c10/cuda/CUDAFunctions.h.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,7 +12,7 @@
 
 namespace interop::cuda {
 
-// 0 where torch finds no device, also if it is built without CUDA: that is no error.
+// 0 if torch finds no device or is built without CUDA. Neither is an error.
 inline c10::DeviceIndex device_count() noexcept {
   return interop::device_count(c10::kCUDA);
 }
@@ -29,24 +29,24 @@ inline void set_device(c10::DeviceIndex device) {
   interop::set_device(detail::make_device(device));
 }
 
-// Makes a device current, and returns the one that was.
+// Makes a device current and returns the previous one.
 inline c10::DeviceIndex ExchangeDevice(c10::DeviceIndex device) {
   const auto& devices = interop::detail::devices(c10::kCUDA, "a device cannot be made current");
   return devices.exchangeDevice(interop::detail::existing(devices, detail::make_device(device))).index();
 }
 
-// Waits for the current device.
+// Synchronises with the current device.
 inline void device_synchronize() {
 #ifdef INTEROP_WITH_CUDA
   detail::existing(-1, "a device cannot be waited for");
-  // Unlike the generic one, it heeds torch.cuda.set_sync_debug_mode().
+  // Unlike the generic function, it obeys torch.cuda.set_sync_debug_mode().
   c10::cuda::device_synchronize();
 #else
   interop::device_synchronize(c10::kCUDA);
 #endif
 }
 
-// Whether this process has used the device: then it has a context there, which takes some 100 MB.
+// Whether this process has used the device, and so has a context there, which takes some 100 MB.
 inline bool hasPrimaryContext([[maybe_unused]] c10::DeviceIndex device) {
 #ifdef INTEROP_WITH_CUDA
   return c10::cuda::hasPrimaryContext(detail::existing(device, "there is no context").index());

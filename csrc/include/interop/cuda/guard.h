@@ -1,5 +1,5 @@
-// The guards of interop/device_guard.h and interop/stream_guard.h for CUDA: they take the index of a device, and refuse
-// devices of other types. Where they begin and end is said there.
+// The guards of interop/device_guard.h and interop/stream_guard.h for CUDA. They take the index of a device, and
+// reject devices of other types. Those headers say where a guard begins and ends.
 #pragma once
 
 #include <c10/core/Device.h>

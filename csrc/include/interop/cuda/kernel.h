@@ -1,4 +1,4 @@
-// A kernel that was compiled at run time (interop.cuda.compile), launched from C++ or Cython without the GIL.
+// Launches a kernel that was compiled at run time (interop.cuda.compile), from C++ or Cython, without the GIL.
 #pragma once
 
 #include <Python.h>
@@ -26,7 +26,7 @@
 
 namespace interop::cuda {
 
-// How many blocks a grid has, or threads a block.
+// The number of blocks in a grid, or of threads in a block.
 struct Dim3 {
   int64_t x = 1, y = 1, z = 1;
 
@@ -40,7 +40,7 @@ struct Dim3 {
 
 namespace detail {
 
-// A number, a tuple of up to three, or a Dim3.
+// From a number, a tuple of up to three numbers, or a Dim3.
 template <class A>
 Dim3 to_dim3(const A& size) noexcept {
   if constexpr (CTuple<A>) {
@@ -57,10 +57,10 @@ Dim3 to_dim3(const A& size) noexcept {
   }
 }
 
-// What is known of a kernel. Shared by all copies of it, on all threads.
+// The state of a kernel, shared by all its copies on all threads.
 class KernelState {
  public:
-  // `handle` is an interop.cuda.Kernel. With the GIL.
+  // `handle` is an interop.cuda.Kernel. Needs the GIL.
   explicit KernelState(PyObject* handle) {
     const OwnedRef module = attribute(handle, "module"), parameters = attribute(handle, "parameters");
     name_ = text(attribute(handle, "name").get());
@@ -81,7 +81,7 @@ class KernelState {
 
   static constexpr int max_arguments = 32;
 
-  // Launches it. `arguments` has room for one pointer each in `pointers` and in `values`.
+  // Launches the kernel. `pointers` and `values` have room for one pointer for each of `arguments`.
   void launch(
       const Dim3& grid,
       const Dim3& block,
@@ -99,7 +99,7 @@ class KernelState {
     make_context_current(cuda);
     check_bytes(cuda, arguments, count);
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) {
-      return;  // as for a tensor without elements: CUDA calls it an error
+      return;  // as for a tensor without elements; CUDA returns an error
     }
     for (size_t i = 0; i < count; ++i) {
       if (arguments[i].tensor) {
@@ -150,7 +150,7 @@ class KernelState {
     for (size_t i = 0; i < count; ++i) {
       const ParameterType& parameter = (*parameters_)[i];
       if (arguments[i].tensor && !arguments[i].tensor->defined()) {
-        continue;  // check_tensors() says so
+        continue;  // check_tensors() raises for it
       }
       TORCH_CHECK_TYPE(
           parameter.takes(arguments[i]), "argument ", i + 1, " of kernel ", declaration(), " must be ",
@@ -159,7 +159,7 @@ class KernelState {
     }
   }
 
-  // Returns the first tensor, on whose device all are.
+  // Returns the first tensor. All others are on its device.
   const at::TensorBase* check_tensors(const LaunchArgument* arguments, size_t count) const {
     const at::TensorBase* first = nullptr;
     const char* first_name = nullptr;
@@ -198,8 +198,8 @@ class KernelState {
         ", got ", static_cast<int64_t>(shared_bytes));
   }
 
-  // A thread that has not used CUDA's runtime yet has no context, and torch's guard, where the device is current
-  // already, does not give it one.
+  // A thread that has not used the CUDA runtime yet has no context, and torch's guard does not give it one if the
+  // device is already current.
   static void make_context_current(const Driver& cuda) {
     Driver::CUcontext context = nullptr;
     if (cuda.CtxGetCurrent(&context) == Driver::success && context) {
@@ -213,14 +213,14 @@ class KernelState {
     }
     if (error == Driver::success) {
       error = cuda.CtxSetCurrent(context);
-      cuda.DevicePrimaryCtxRelease(device);  // torch holds it as well, for as long as it uses the device
+      cuda.DevicePrimaryCtxRelease(device);  // torch retains it too, for as long as it uses the device
     }
     if (error != Driver::success) {
       fail(error, "device cuda:" + std::to_string(ordinal) + " cannot be used: " + cuda.describe(error));
     }
   }
 
-  // Compares with what the code itself says. Of kernels whose C++ name says nothing it is all that is known.
+  // Compares the sizes with those in the compiled code. If the kernel's C++ name has no types, this is the only check.
   void check_bytes(const Driver& cuda, const LaunchArgument* arguments, size_t count) {
     std::call_once(sizes_once_, [&] {
       if (!cuda.KernelGetParamInfo) {
@@ -231,7 +231,7 @@ class KernelState {
         size_t offset, size;
         const int error = cuda.KernelGetParamInfo(kernel_, sizes.size(), &offset, &size);
         if (error == Driver::invalid_value) {
-          sizes_ = std::move(sizes);  // that was one more than there are
+          sizes_ = std::move(sizes);  // the index is past the last parameter
         }
         if (error != Driver::success) {
           return;
@@ -277,16 +277,16 @@ class KernelState {
   std::string name_;
   std::string arch_;
   std::array<std::string, max_arguments> argument_names_;
-  std::optional<std::vector<ParameterType>> parameters_;  // nothing if the kernel's name does not tell
+  std::optional<std::vector<ParameterType>> parameters_;  // empty if the kernel's name has no types
   std::shared_ptr<LoadedModule> module_;
   Driver::CUkernel kernel_ = nullptr;
   std::once_flag sizes_once_;
-  std::optional<std::vector<size_t>> sizes_;  // in bytes; nothing if the driver does not tell
+  std::optional<std::vector<size_t>> sizes_;  // in bytes; empty if the driver does not report them
 };
 
 }  // namespace detail
 
-// A kernel and how it is to be launched. It borrows the kernel: call it where it is made.
+// A kernel with its launch configuration. It borrows the kernel: call it in the expression that makes it.
 class Launcher {
  public:
   Launcher() = default;
@@ -310,12 +310,13 @@ class Launcher {
   size_t shared_bytes_ = 0;
 };
 
-// Keeps the code loaded. Copies are cheap and share everything; several threads may launch it at the same time.
+// A compiled kernel, which keeps its code loaded. Copies are cheap and share everything; several threads may launch
+// it at the same time.
 class Kernel {
  public:
   Kernel() = default;
 
-  // Of an interop.cuda.Kernel. Loads its module, the first time. With the GIL.
+  // From an interop.cuda.Kernel, whose module it loads on first use. Needs the GIL.
   explicit Kernel(PyObject* handle) {
     const OwnedRef module(checked(PyImport_ImportModule("interop.cuda")));
     const OwnedRef type = detail::attribute(module.get(), "Kernel");
@@ -326,8 +327,8 @@ class Kernel {
     state_ = std::make_shared<detail::KernelState>(handle);
   }
 
-  // kernel.launch(grid, block)(arguments): as kernel<<<grid, block>>>(arguments), on the device of the tensors among
-  // the arguments, else the current one, and the stream that is current there.
+  // kernel.launch(grid, block)(arguments) is kernel<<<grid, block>>>(arguments). It runs on the device of the tensor
+  // arguments, or on the current one if there are none, and on the current stream of that device.
   template <class G, class B>
   Launcher launch(const G& grid, const B& block, size_t shared_bytes = 0) const noexcept {
     return {state_.get(), detail::to_dim3(grid), detail::to_dim3(block), shared_bytes};

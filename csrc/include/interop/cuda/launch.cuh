@@ -1,7 +1,7 @@
-// Launching a kernel from a .cu file, which includes no header of torch: those cost nvcc 10 to 50 s.
+// Launches kernels from a .cu file. It includes none of torch's headers: those cost nvcc 10 to 50 s.
 //
-// A launcher is a C function: it takes pointers, numbers and the stream, and returns what launch() does. The host side,
-// interop/cuda/launch.h, chooses device and stream and turns the error into a Python exception.
+// A launcher is a C function. It takes pointers, numbers and the stream, and returns the result of launch(). The host
+// side, interop/cuda/launch.h, selects the device and the stream, and turns the error into a Python exception.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,8 +21,8 @@ __attribute__((weak)) const char* interop_cuda_error_text(int code) {
 
 namespace interop::cuda {
 
-// Runs `kernel` on `blocks` blocks (none is no error, as for an empty tensor) of `threads` threads, and returns the
-// cudaError_t. The arguments become the kernel's parameters as in a call.
+// Runs `kernel` on `blocks` blocks of `threads` threads, and returns the cudaError_t. Zero blocks, as for an empty
+// tensor, are no error. The arguments become the kernel's parameters as in a call.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), int64_t blocks, int threads, void* stream, const Arguments&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the kernel takes another number of arguments");
@@ -40,13 +40,12 @@ int launch(void (*kernel)(Parameters...), int64_t blocks, int threads, void* str
   };
   const cudaError_t error = call(arguments...);
   if (error != cudaSuccess) {
-    cudaGetLastError();  // it is reported here; torch's next check shall not find it again
+    cudaGetLastError();  // clears the error, so that torch's next check does not report it again
   }
   return error;
 }
 
-// Where this thread is among all threads of the grid, and how many elements in front of it are others' if each takes
-// `width`.
+// The number of the first element of this thread, if each thread of the grid takes `width` consecutive elements.
 __device__ inline int64_t first_element(int width) {
   return (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * width;
 }

@@ -1,6 +1,6 @@
-// Where a CUDA kernel runs, seen from the host: the device of a tensor, and the stream that is current there. Needs no
-// CUDA header and links to no CUDA library: torch's generic interface for devices, in libc10, finds what the running
-// torch has. So what includes this compiles, links and imports with a torch without CUDA too.
+// The host side of a kernel launch: selects the device of a tensor and its current stream. Needs no CUDA header and
+// links to no CUDA library, because torch's generic interface for devices, in libc10, finds the running torch's
+// devices. So code that includes this header compiles, links and imports with a torch without CUDA too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,8 +17,8 @@
 #include "interop/device_guard.h"
 #include "interop/stream.h"
 
-// Of the CUDA runtime that the module's kernels are linked to: interop/cuda/launch.cuh defines them in each .cu file. A
-// module without kernels of its own has none.
+// From the CUDA runtime that the module's kernels link to: interop/cuda/launch.cuh defines them in each .cu file. A
+// module without kernels of its own lacks them.
 extern "C" {
 __attribute__((weak)) const char* interop_cuda_error_name(int code);
 __attribute__((weak)) const char* interop_cuda_error_text(int code);
@@ -28,26 +28,26 @@ namespace interop::cuda {
 
 using interop::detail::no_device;
 
-// What to say of an error that need not be the fault of the launch that reports it.
+// A hint for errors that the reported launch may not have caused.
 constexpr const char* perhaps_an_earlier_kernel =
     ". Kernels run after their launch has returned, so an earlier one may have caused it; CUDA_LAUNCH_BLOCKING=1 shows "
     "which";
 
-// cudaErrorIllegalAddress: from here on, the errors of cudaError_t come from kernels that run.
+// cudaErrorIllegalAddress: from this value on, the errors of cudaError_t come from running kernels.
 constexpr int first_of_running_kernels = 700;
 
-// Raises torch.AcceleratorError, which has the code as its `error_code`.
+// Raises torch.AcceleratorError with `code` as its `error_code`.
 [[noreturn]] inline void fail(int code, const std::string& message) {
   interop::detail::raise_accelerator_error(code, message);
 }
 
-// Makes a device current for as long as it lives, and gives the stream that is current there.
+// Makes a device current for the lifetime of the object, and provides the device's current stream.
 //
 //   cdef Launch launch = Launch(x)
 //   launch.check(my_kernel(..., launch.stream()), b"my_kernel")
 //
-// As with all scoped objects of ours, it begins with the assignment, because Cython default-constructs a C++ local. It
-// never synchronizes and allocates nothing, so a CUDA graph can capture what is launched with it.
+// Like all our scoped objects, it takes effect on assignment, because Cython default-constructs a C++ local. It never
+// synchronises and allocates nothing, so a CUDA graph can capture the launch.
 class Launch {
  public:
   Launch() = default;
@@ -58,7 +58,7 @@ class Launch {
   Launch(const Launch&) = delete;
   Launch(Launch&&) = delete;
 
-  // What is wrong with the device is raised here: Cython keeps what a constructor that throws has made in a temporary.
+  // Errors with the device are raised here, because Cython keeps the result of a throwing constructor in a temporary.
   Launch& operator=(Launch&& request) {
     guard_.reset();
     device_ = request.device_;
@@ -68,19 +68,19 @@ class Launch {
           "; check_device(tensor, \"name\") before says which argument it is");
       const auto& devices = interop::detail::devices(c10::kCUDA, "a CUDA kernel cannot be launched");
       guard_.emplace(*device_);
-      // The guard has given a device without an index the current one.
+      // The guard has resolved a device without an index to the current one.
       stream_ = interop::detail::native_handle(devices, devices.getStream(guard_->current_device()));
     }
     return *this;
   }
 
-  // The cudaStream_t. NULL is a stream as well, CUDA's default one.
+  // The cudaStream_t. NULL is valid: it is CUDA's default stream.
   void* stream() const {
     TORCH_CHECK(guard_, "a Launch must be assigned to a variable before its stream is used");
     return stream_;
   }
 
-  // Raises for an error that a launcher returned: a cudaError_t, 0 for none, or unsupported_dtype.
+  // Raises for an error of a launcher: a cudaError_t other than 0, or a code of host_device.h.
   void check(int error, const char* kernel) const {
     if (error == 0) {
       return;

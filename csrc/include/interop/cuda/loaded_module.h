@@ -1,4 +1,4 @@
-// A compiled module in the driver: loaded once for all devices, unloaded when nobody can launch its kernels any more.
+// A compiled module in the driver: loaded once for all devices, and unloaded when its last owner is gone.
 #pragma once
 
 #include <Python.h>
@@ -20,7 +20,7 @@ namespace interop::cuda {
 
 namespace detail {
 
-// For a scope in which the driver is asked for what another thread's capture of a CUDA graph would forbid.
+// Allows calls of the driver, within a scope, that another thread's capture of a CUDA graph would forbid.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const Driver& driver) noexcept : driver_(driver) {
@@ -41,7 +41,7 @@ class RelaxedCapture {
 
 class LoadedModule {
  public:
-  // `code` is a cubin, or PTX that ends with a zero; the driver copies it.
+  // `code` is a cubin, or PTX with a terminating zero; the driver copies it.
   LoadedModule(const char* code, const std::string& name, const std::string& arch) : arch_(arch) {
     const Driver& cuda = driver();
     const detail::RelaxedCapture relaxed(cuda);
@@ -51,7 +51,7 @@ class LoadedModule {
     const int error = cuda.LibraryLoadData(&library_, code, options, values, 2, nullptr, nullptr, 0);
     if (error != Driver::success) {
       log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
-      // Exceptions keep their first line only.
+      // Exceptions keep only their first line.
       for (char& character : log) {
         character = character == '\n' ? ' ' : character;
       }
@@ -66,20 +66,21 @@ class LoadedModule {
   LoadedModule(const LoadedModule&) = delete;
   LoadedModule& operator=(const LoadedModule&) = delete;
 
-  // On any thread, with the GIL or without.
+  // Runs on any thread, with or without the GIL.
   ~LoadedModule() {
-    // When Python has ended, the process does soon, and the driver frees all by itself: it may have begun.
+    // When Python has ended, the process soon ends too. The driver frees everything then, and may have begun.
     if (kept_ || !Py_IsInitialized()) {
       return;
     }
-    const NoGil no_gil;  // it may wait for work on the GPU, which may wait for a function of Python's
+    const NoGil no_gil;  // unloading may wait for work on the GPU, which may wait for Python code
     const Driver& cuda = driver();
     const detail::RelaxedCapture relaxed(cuda);
     cuda.LibraryUnload(library_);
   }
 
-  // More than 48 KB a block must be asked for, once for a kernel and a device. Here from the first byte on, since the
-  // memory that the kernel declares counts as well. The driver's setting is the kernel's, whoever launches it.
+  // A kernel must request more than 48 KB of shared memory per block, once for each device. This function does so
+  // from the first byte on, because the memory that the kernel declares counts as well. The driver's setting applies
+  // to the kernel, whichever caller launches it.
   int allow_shared(Driver::CUkernel kernel, size_t bytes) {
     const Driver& cuda = driver();
     int device = 0;
@@ -98,7 +99,7 @@ class LoadedModule {
     return Driver::success;
   }
 
-  // Never to be unloaded: a CUDA graph has captured a launch, and nobody says when the graph is gone.
+  // Keeps the module loaded for good: a CUDA graph has captured a launch, and nothing reports the end of the graph.
   void keep() noexcept {
     kept_ = true;
   }
@@ -122,7 +123,7 @@ class LoadedModule {
 
 namespace detail {
 
-// With the GIL; raises what Python raised.
+// Needs the GIL. Python's exception propagates.
 inline OwnedRef attribute(PyObject* object, const char* name) {
   return OwnedRef(checked(PyObject_GetAttrString(object, name)));
 }
@@ -133,11 +134,11 @@ inline std::string text(PyObject* object) {
   return {characters, static_cast<size_t>(size)};
 }
 
-// Under this name an interop.cuda.Module keeps its LoadedModule, for all that take kernels from it.
-// Changes of LoadedModule change the name: modules that were built with another version then load one of their own.
+// The attribute in which an interop.cuda.Module keeps its LoadedModule, for all kernels taken from it. Each change of
+// LoadedModule changes the name, so that modules built with another version load one of their own.
 constexpr const char* loaded_module_attribute = "_loaded_module_1";
 
-// Nothing if the module has none yet.
+// Null if the module has none yet.
 inline std::shared_ptr<LoadedModule> find_loaded_module(PyObject* module) {
   const OwnedRef dict = attribute(module, "__dict__");
   const SharedRef capsule = dict_item(dict.get(), loaded_module_attribute);
@@ -148,7 +149,7 @@ inline std::shared_ptr<LoadedModule> find_loaded_module(PyObject* module) {
       checked(PyCapsule_GetPointer(capsule.get(), loaded_module_attribute)));
 }
 
-// The LoadedModule of an interop.cuda.Module, loaded now if need be. With the GIL, which is given up meanwhile.
+// The LoadedModule of an interop.cuda.Module, loaded now if necessary. Needs the GIL; releases it while loading.
 inline std::shared_ptr<LoadedModule> loaded_module_of(PyObject* module) {
   if (auto found = find_loaded_module(module)) {
     return found;

@@ -1,5 +1,5 @@
-// What a kernel takes, read from the types in its C++ name, and whether an argument of a launch fits. CUDA's driver
-// copies bytes and asks no questions: an int for a float, a float64 tensor for a float*, would be wrong numbers.
+// Reads the parameter types of a kernel from its C++ name, and checks whether the arguments of a launch fit. The CUDA
+// driver copies bytes unchecked: an int for a float, or a float64 tensor for a float*, would give wrong numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@
 
 namespace interop::cuda {
 
-// The element types of kernels, by their names in C++. `char` is signed on the platforms of CUDA.
+// The element type with a C++ name. `char` is signed on the platforms of CUDA.
 inline std::optional<c10::ScalarType> scalar_type_named(std::string_view name) {
   static constexpr std::pair<std::string_view, c10::ScalarType> known[] = {
       {"float", at::kFloat},      {"double", at::kDouble},
@@ -37,19 +37,19 @@ inline std::optional<c10::ScalarType> scalar_type_named(std::string_view name) {
   return std::nullopt;
 }
 
-// Whether the bytes of one mean the same as those of the other, whole numbers with and without a sign taken for one.
+// Whether the bytes of both types have the same meaning; signed and unsigned integers of one size count as the same.
 inline bool interchangeable(c10::ScalarType a, c10::ScalarType b) {
   return a == b ||
          (c10::isIntegralType(a, true) && c10::isIntegralType(b, true) && c10::elementSize(a) == c10::elementSize(b));
 }
 
-// An argument of one launch: the bytes that the kernel gets, and what they are.
+// An argument of one launch: the bytes that the kernel gets, and their type.
 struct LaunchArgument {
   const void* bytes = nullptr;
   size_t size = 0;
-  const at::TensorBase* tensor = nullptr;  // whose data pointer is to be found, if it is one
+  const at::TensorBase* tensor = nullptr;  // if it is one, the kernel gets its data pointer
   bool pointer = false;
-  std::optional<c10::ScalarType> number;  // of a number
+  std::optional<c10::ScalarType> number;  // its type, if it is a number
 
   template <class A>
   static LaunchArgument of(const A& argument) noexcept {
@@ -97,12 +97,12 @@ struct LaunchArgument {
   }
 };
 
-// A parameter of a kernel, as its name has it: "float const*", "long".
+// A parameter of a kernel, as written in the kernel's name: "float const*", "long".
 class ParameterType {
  public:
   explicit ParameterType(std::string type) : type_(std::move(type)) {
     std::string_view rest = type_;
-    pointer_ = take(rest, "*") || rest.find("(*)") != rest.npos;  // of a function or an array
+    pointer_ = take(rest, "*") || rest.find("(*)") != rest.npos;  // to a function or an array
     while (take(rest, " const") || take(rest, " volatile")) {
       constant_ = constant_ || std::string_view(type_).substr(rest.size()).starts_with(" const");
     }
@@ -112,12 +112,12 @@ class ParameterType {
   const std::string& type() const noexcept {
     return type_;
   }
-  // Whether the kernel may write to what an argument points to.
+  // Whether the kernel may write through the pointer.
   bool writes() const noexcept {
     return pointer_ && !constant_;
   }
 
-  // False only for what is wrong for certain: of structs and the like, the driver knows the size.
+  // False only if the argument is certainly wrong: for structs and the like, the driver knows the size.
   bool takes(const LaunchArgument& argument) const {
     if (pointer_) {
       return argument.tensor ? !element_ || interchangeable(*element_, argument.tensor->scalar_type())
@@ -141,7 +141,7 @@ class ParameterType {
   std::string type_;
   bool pointer_ = false;
   bool constant_ = false;
-  std::optional<c10::ScalarType> element_;  // of a number, or of what it points to; nothing if that is none of ours
+  std::optional<c10::ScalarType> element_;  // of the number or the pointer's target; empty if it is not in our list
 };
 
 }  // namespace interop::cuda

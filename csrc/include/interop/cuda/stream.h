@@ -1,4 +1,4 @@
-// c10::cuda::CUDAStream in a form that Cython can hold in a local variable, and where it comes from.
+// c10::cuda::CUDAStream in a form that Cython can hold in a local variable, and the functions that return streams.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,7 +20,7 @@ struct CUstream_st;
 
 namespace interop::cuda {
 
-// What CUDA's own headers call it, too.
+// The same name as in CUDA's own headers.
 using cudaStream_t = CUstream_st*;
 
 // A stream of a CUDA device.
@@ -49,7 +49,7 @@ class CUDAStream : public Stream {
   Stream unwrap() const {
     return *this;
   }
-  // Lower numbers go first.
+  // A lower number is a higher priority.
   int priority() const {
     [[maybe_unused]] const c10::DeviceIndex index = device_index();
 #ifdef INTEROP_WITH_CUDA
@@ -71,7 +71,7 @@ class CUDAStream : public Stream {
   }
 };
 
-// Of the current device, unless the index of another is given.
+// For the current device, unless the index of another one is given.
 inline CUDAStream getCurrentCUDAStream(c10::DeviceIndex device = -1) {
   return CUDAStream(current_stream(detail::make_device(device)));
 }
@@ -82,7 +82,7 @@ inline CUDAStream getStreamFromPool(bool is_high_priority = false, c10::DeviceIn
   return CUDAStream(stream_from_pool(detail::make_device(device), is_high_priority));
 }
 
-// A stream that another library made. It stays that library's, and must live as long as it is used.
+// A stream that another library created. That library owns it, and must keep it alive as long as it is used.
 inline CUDAStream getStreamFromExternal(
     [[maybe_unused]] cudaStream_t stream, [[maybe_unused]] c10::DeviceIndex device) {
 #ifdef INTEROP_WITH_CUDA

@@ -1,4 +1,4 @@
-// Element types in kernels: what one computes with, lists of them, the choice of one at run time, and vectors.
+// Element types in kernels: the types to compute with, type lists, dispatch at run time, and vectors.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,7 +12,7 @@
 
 namespace interop::cuda {
 
-// c10::ScalarType, which is serialized with every saved tensor and so keeps its numbers.
+// T's number in c10::ScalarType. The numbers never change, because saved tensors contain them.
 template <class T>
 inline constexpr int8_t dtype_of = -1;
 template <>
@@ -40,7 +40,7 @@ struct Types {};
 using Floating = Types<float, double, __half, __nv_bfloat16>;
 using AllTypes = Types<float, double, __half, __nv_bfloat16, uint8_t, int8_t, int16_t, int32_t, int64_t>;
 
-// Calls `function.template operator()<T>()` with the T that has the number `dtype`; it returns the launch's error.
+// Calls `function.template operator()<T>()` for the T of number `dtype`. Returns its error, or unsupported_dtype.
 template <class... T, class F>
 int dispatch(Types<T...>, int8_t dtype, F&& function) {
   int error = unsupported_dtype;
@@ -48,7 +48,7 @@ int dispatch(Types<T...>, int8_t dtype, F&& function) {
   return error;
 }
 
-// What is computed with: float for the two of 16 bits.
+// The type to compute with: float for the two 16-bit types.
 template <class T>
 using compute_t =
     std::conditional_t<std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, float, std::remove_const_t<T>>;
@@ -64,7 +64,7 @@ __host__ __device__ compute_t<T> widen(T value) {
   }
 }
 
-// Rounded to the nearest. (With torch's build flags, a cast to __half does not compile.)
+// Rounds to nearest. (With torch's build flags, a cast to __half does not compile.)
 template <class T>
 __host__ __device__ T narrow(compute_t<T> value) {
   if constexpr (std::is_same_v<T, __half>) {
@@ -76,7 +76,7 @@ __host__ __device__ T narrow(compute_t<T> value) {
   }
 }
 
-// `width` elements that lie next to one another, read and written in one instruction of up to 16 bytes.
+// `width` adjacent elements, read and written by one instruction of up to 16 bytes.
 template <class T, int width>
 struct alignas(sizeof(T) * width) Vector {
   T values[width];
@@ -86,7 +86,7 @@ struct alignas(sizeof(T) * width) Vector {
   }
   __device__ void store(T* to) const {
 #ifdef __CUDA_ARCH__
-    // Up to sm_90, nvcc splits a plain assignment into stores of 2 or 4 bytes, where the values were computed.
+    // Up to sm_90, nvcc splits a plain assignment of computed values into stores of 2 or 4 bytes.
     if constexpr (sizeof(Vector) == sizeof(uint4)) {
       uint4 bits;
       memcpy(&bits, values, sizeof(bits));
@@ -98,11 +98,11 @@ struct alignas(sizeof(T) * width) Vector {
   }
 };
 
-// The widest vectors of T.
+// Elements of T's widest vector.
 template <class T>
 constexpr int vector_width = 16 / sizeof(T);
 
-// Whether vectors may be read from all these pointers.
+// Whether all these pointers are aligned for vectors.
 template <class... Pointers>
 bool aligned(Pointers... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);

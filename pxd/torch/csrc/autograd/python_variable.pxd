@@ -1,4 +1,4 @@
-# The exact mirror: it includes the real header, and with it pybind11. `cimport torch` compiles several times faster.
+# The exact mirror: it includes torch's header, and with it pybind11. `cimport torch` compiles several times faster.
 cimport ATen as at
 from cpython.object cimport PyObject, PyTypeObject
 from libcpp cimport bool as cbool
@@ -6,7 +6,7 @@ from libcpp cimport bool as cbool
 from interop.exceptions cimport translate_exception
 
 cdef extern from "torch/csrc/autograd/python_variable.h":
-    # The object struct of torch.Tensor; allocated by torch alone.
+    # The object struct of torch.Tensor. Only torch allocates it.
     ctypedef struct THPVariable:
         at.Tensor cdata
         PyObject* backward_hooks
@@ -15,7 +15,7 @@ cdef extern from "torch/csrc/autograd/python_variable.h":
     PyObject* THPVariableClass  # borrowed: torch.Tensor
     PyObject* ParameterClass  # borrowed: torch.nn.Parameter
 
-    # isinstance() semantics, so a class that lies about itself passes; torch.unpack() looks at the real type.
+    # Has isinstance() semantics, so a class that lies about itself passes. torch.unpack() checks the real type.
     cbool THPVariable_Check(object obj) except +translate_exception
     cbool THPVariable_CheckExact(object obj) noexcept
     cbool THPVariable_CheckTypeExact(PyTypeObject* type) noexcept

@@ -1,4 +1,5 @@
-// A random number generator, as its Python object: torch's C interface has no way from the one to the other.
+// A random number generator, represented by its Python object, because torch's C interface cannot convert between the
+// two.
 #pragma once
 
 #include <Python.h>
@@ -13,7 +14,7 @@ namespace interop::stable {
 class Generator {
  public:
   Generator() noexcept = default;
-  // Borrows the object and takes a reference to it, with the GIL.
+  // Takes a new reference to the object. Needs the GIL.
   explicit Generator(PyObject* object) noexcept : object_(Py_NewRef(object)) {}
   Generator(const Generator& other) : object_(other.new_reference()) {}
   Generator(Generator&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}

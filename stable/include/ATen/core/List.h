@@ -1,4 +1,4 @@
-// A list of values that torch holds as IValues; here they wait in a vector until they are passed.
+// A list of values that torch stores as IValues. Here a vector holds them until they are passed.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// How a loss is reduced: the numbers that ATen's functions take.
+// The reduction of a loss, as the numbers that ATen's functions take.
 #pragma once
 
 namespace at::Reduction {

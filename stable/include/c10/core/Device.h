@@ -22,7 +22,7 @@ class Device final {
           static_cast<int>(index));
     }
   }
-  // As torch reads it: "cpu", "cuda:1".
+  // Parses the text as torch does: "cpu", "cuda:1".
   explicit Device(const std::string& text) {
     uint32_t type = 0;
     int32_t index = 0;

@@ -20,7 +20,7 @@ class Scalar {
     requires(!std::same_as<T, bool>)
   Scalar(T value) noexcept : type_(kLong), integer_(static_cast<int64_t>(value)) {
     if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t)) {
-      // As in torch, an unsigned number that int64 holds is one.
+      // As in torch, an unsigned number that fits into int64 becomes one.
       type_ = std::in_range<int64_t>(value) ? kLong : kUInt64;
     }
   }
@@ -55,7 +55,7 @@ class Scalar {
     return type_ == kLong || type_ == kUInt64 || (include_bool && isBoolean());
   }
 
-  // As a number of type T; a RuntimeError where it does not fit, as in torch.
+  // Converts to a number of type T. Raises RuntimeError if it does not fit, as in torch.
   template <class T>
   T to() const {
     if constexpr (std::is_same_v<T, bool>) {
@@ -90,7 +90,7 @@ class Scalar {
   T toComplexDouble() const {
     return to<T>();
   }
-  // The parts of any number.
+  // Real and imaginary parts.
   double real() const {
     return isComplex() ? real_ : number<double>();
   }

@@ -1,4 +1,4 @@
-// Element types. Their enum is only declared unless a source names it: see interop/stable/enumerators.h.
+// Element types. Their enum is only declared, unless a source names it: see interop/stable/enumerators.h.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace interop::stable {
 
-// Of each number the names in C++ and in Python, and the bytes.
+// The C++ name, the Python name and the size in bytes of an element type.
 struct ElementType {
   const char* name;
   const char* python;
@@ -21,7 +21,7 @@ inline constexpr ElementType element_types[] = {
     INTEROP_ELEMENT_TYPES(INTEROP_ELEMENT)
 #undef INTEROP_ELEMENT
 };
-// Null for what is none of them.
+// Null for an unknown number.
 inline const ElementType* element_type(c10::ScalarType type) noexcept {
   const auto number = static_cast<size_t>(type);
   return number < numbers::element_types ? &element_types[number] : nullptr;
@@ -85,7 +85,7 @@ constexpr bool isIntegralType(c10::ScalarType type, bool include_bool) noexcept 
   }
 }
 
-// What Python calls the dtype, and an older name or "": as in torch's own headers.
+// The dtype's Python name, and an older name or "", as in torch's own headers.
 inline std::pair<std::string, std::string> getDtypeNames(c10::ScalarType type) {
   const ElementType* found = element_type(type);
   return {found ? found->python : names::toString(type), ""};

@@ -1,4 +1,4 @@
-// dtype, layout, device and flags of a tensor to be made.
+// dtype, layout, device and flags for a new tensor.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace caffe2 {
 
-// What t.dtype() returns in torch's C++: an element type.
+// The type that t.dtype() returns in torch's C++: an element type.
 class TypeMeta {
  public:
   TypeMeta() noexcept = default;
@@ -38,7 +38,7 @@ class TensorOptions {
   TensorOptions(Layout layout) noexcept : layout_(layout) {}
   TensorOptions(DeviceType device) : device_(Device(device)) {}
   TensorOptions(Device device) noexcept : device_(device) {}
-  // Of interop::Device, which Cython's variables are: C++ would not convert twice by itself.
+  // From interop::Device, the type of Cython's variables, because C++ does not chain two conversions implicitly.
   template <class D>
     requires requires(const D& device) { device.operator Device(); }
   TensorOptions(const D& device) noexcept : TensorOptions(device.operator Device()) {}

@@ -1,4 +1,4 @@
-// Borrowed memory, as torch's class of this name.
+// A view of borrowed memory, like torch's class of this name.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class ArrayRef {
   constexpr ArrayRef(const T& value) noexcept : data_(&value), size_(1) {}
   constexpr ArrayRef(const T* data, size_t size) noexcept : data_(data), size_(size) {}
   constexpr ArrayRef(const T* begin, const T* end) noexcept : data_(begin), size_(static_cast<size_t>(end - begin)) {}
-  // A vector, an array, and whatever else has elements of this type in a row.
+  // From a vector, an array, or any other class with contiguous elements of this type.
   template <class Values>
     requires requires(const Values& values) {
       { values.data() } -> std::convertible_to<const T*>;
@@ -33,7 +33,7 @@ class ArrayRef {
   template <size_t N>
   constexpr ArrayRef(const T (&values)[N]) noexcept : data_(values), size_(N) {}
   constexpr ArrayRef(const std::initializer_list<T>& values) noexcept : data_(values.begin()), size_(values.size()) {}
-  // What is made of a temporary list would outlive it.
+  // An ArrayRef assigned from a temporary would outlive it.
   template <std::same_as<T> U>
   ArrayRef& operator=(U&& value) = delete;
   template <std::same_as<T> U>

@@ -1,5 +1,5 @@
-// The checks of torch's header of this name, with errors that are known to this module alone. A message is made of what
-// C++ can print.
+// The checks of torch's header of this name. Their errors are known only to this module. A message consists of values
+// that C++ can print.
 #pragma once
 
 #include <torch/headeronly/core/ScalarType.h>

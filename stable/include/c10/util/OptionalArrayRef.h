@@ -1,4 +1,4 @@
-// A list or nothing, which converts from both, as torch's.
+// A list or nothing. Converts from both, like torch's class.
 #pragma once
 
 #include <concepts>

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 namespace c10 {
-// Of a few elements; the heap is used at once.
+// For a few elements, but always on the heap.
 template <class T, unsigned>
 using SmallVector = std::vector<T>;
 }  // namespace c10

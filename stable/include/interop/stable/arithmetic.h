@@ -1,9 +1,9 @@
 // Sums, products and comparisons with numbers.
 //
-// Their schemas have a number of any type (Scalar), which torch's C interface does not carry. Where a tensor of no
-// dimensions means the same as the number, that is passed instead; where it does not, the call goes through Python.
-// Only the element type of the result could differ: a number never makes it a wider one of its own kind, nor does such
-// a tensor beside one that has dimensions; and a kind that is not above that of the other operand changes nothing.
+// Their schemas take a Scalar, which torch's C interface cannot pass. If a zero-dimensional tensor means the same as
+// the number, the call passes that tensor; otherwise it goes through Python. Only the dtype of the result could
+// differ. Beside a tensor with dimensions, neither a number nor a zero-dimensional tensor selects a wider dtype of
+// the same kind. A kind that is not above the other operand's kind has no effect.
 #pragma once
 
 #include "c10/core/Scalar.h"
@@ -14,13 +14,13 @@ namespace interop::stable {
 
 namespace detail {
 
-// Truth values, integers, real and complex numbers, in torch's order of promotion.
+// Booleans, integers, real and complex numbers, in torch's order of promotion.
 inline int kind_of(at::ScalarType type) {
   return type == at::kBool ? 0 : c10::isIntegralType(type, false) ? 1 : c10::isComplexType(type) ? 3 : 2;
 }
 
 inline bool can_stand_for(const at::Scalar& number, const Tensor& other) {
-  // The C interface takes a complex number as a class of C++.
+  // The C interface takes a complex number as a C++ class.
   return other.dim() > 0 && !number.isComplex() && kind_of(number.type()) <= kind_of(other.scalar_type()) &&
          number.type() != at::kUInt64 && !other.is_quantized();
 }
@@ -37,15 +37,16 @@ inline Tensor of_no_dimensions(const at::Scalar& number) {
   return Tensor(handle);
 }
 
-// self - factor * other, where that is exact: the C interface has no sum, and takes the factor as a double.
+// self - factor * other, for cases in which that is exact: the C interface has no add, and takes the factor as a
+// double.
 inline Tensor subtract(const Tensor& self, const Tensor& other, double factor) {
   AtenTensorHandle handle = nullptr;
   INTEROP_CALL(aoti_torch_aten_subtract_Tensor, self.get(), other.get(), factor, &handle);
   return Tensor(handle);
 }
 
-// Whether a factor that is a double is taken for the operands' sum, and changes nothing but its value. Truth values are
-// not subtracted.
+// Whether the operands' sum accepts a double as factor, and the double affects only the value of the result. Booleans
+// cannot be subtracted.
 inline bool takes_real_factor(const Tensor& self, const Tensor& other, const at::Scalar& factor) {
   const int kinds[] = {kind_of(self.scalar_type()), kind_of(other.scalar_type())};
   const bool plain =

@@ -1,8 +1,8 @@
 // The functions of torch's C interface that these headers call, declared as torch declares them.
 //
-// torch's own header (torch/csrc/stable/c/shim.h) brings <iostream>, <complex>, <functional> and <unordered_map>, which
-// would be most of what a small module compiles. In C, a declaration has no more to it than is here, and a compiler
-// that sees both headers rejects a difference: tests/stable/test_headers.py has it look.
+// torch's own header (torch/csrc/stable/c/shim.h) includes <iostream>, <complex>, <functional> and <unordered_map>,
+// which would dominate the compilation of a small module. In C, a declaration is no more than this, and a compiler
+// that sees both headers rejects any difference: tests/stable/test_headers.py compiles both.
 #pragma once
 
 #include <cstddef>

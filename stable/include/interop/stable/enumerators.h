@@ -1,5 +1,6 @@
-// torch's headers of what interop/stable/enums.h only declares. In a build that translates Cython, a file of this name
-// that lies before this one includes those alone that the source needs: see interop/cython/declarations.py.
+// torch's headers for the names that interop/stable/enums.h only declares. In a build that translates Cython, a file
+// of this name earlier in the include path includes only the headers that the source needs: see
+// interop/cython/declarations.py.
 #pragma once
 
 // [ScalarType isSignedType promoteTypes] torch/headeronly/core/ScalarType.h

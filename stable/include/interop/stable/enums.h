@@ -1,6 +1,6 @@
-// torch's enums and element types, declared and not defined: the headers that define them (torch/headeronly) bring half
-// of C++'s library. They can be included as well, before or after this one; what is here then gives way to what torch
-// has by the same names. tests/stable/test_headers.py compares the numbers.
+// torch's enums and element types, declared but not defined: the headers that define them (torch/headeronly) include
+// half of the C++ standard library. They may also be included, before or after this one; torch's names then replace
+// the names here. tests/stable/test_headers.py compares the numbers.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct CppTypeToScalarType;
 
 }  // namespace c10
 
-// X(name in C++, name in Python, bytes): the element types, in the order of their numbers.
+// X(C++ name, Python name, bytes): the element types, in the order of their numbers.
 #define INTEROP_ELEMENT_TYPES(X)           \
   X(Byte, uint8, 1)                        \
   X(Char, int8, 1)                         \
@@ -73,7 +73,7 @@ struct CppTypeToScalarType;
   X(Float4_e2m1fn_x2, float4_e2m1fn_x2, 1) \
   X(BComplex32, bcomplex32, 4)
 
-// X(name in C++, name in Python, number), of those that have a device of their own.
+// X(C++ name, Python name, number), for the types with a device of their own.
 #define INTEROP_DEVICE_TYPES(X) \
   X(CPU, cpu, 0)                \
   X(CUDA, cuda, 1)              \
@@ -86,7 +86,7 @@ struct CppTypeToScalarType;
   X(MTIA, mtia, 19)             \
   X(PrivateUse1, privateuseone, 20)
 
-// X(name in C++, name in Python), in the order of their numbers.
+// X(C++ name, Python name), in the order of their numbers.
 #define INTEROP_LAYOUTS(X) \
   X(Strided, strided)      \
   X(Sparse, sparse_coo)    \
@@ -112,7 +112,7 @@ enum MemoryFormat { INTEROP_MEMORY_FORMATS(INTEROP_NUMBER) memory_formats };
 #undef INTEROP_NUMBER
 }  // namespace numbers
 
-// The constants of torch's headers, kFloat, kCPU and kStrided, and such for memory formats.
+// The constants of torch's headers, kFloat, kCPU and kStrided, and similar ones for memory formats.
 namespace names {
 #define INTEROP_CONSTANT(name, ...) \
   inline constexpr auto k##name = static_cast<c10::ScalarType>(numbers::ElementType::name);
@@ -132,7 +132,7 @@ INTEROP_DEVICE_TYPES(INTEROP_CONSTANT)
 
 }  // namespace interop::stable
 
-// A name that torch's headers declare in the namespace itself hides the one that is only used there.
+// A name that torch's headers declare in the namespace itself hides one that a using directive brings in.
 namespace c10 {
 using namespace interop::stable::names;
 }

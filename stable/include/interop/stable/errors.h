@@ -1,4 +1,4 @@
-// Errors of this module's own C++, each of a kind that Python has a class for.
+// Errors of this module's own C++. Each kind has a Python class.
 #pragma once
 
 #include <cstdio>
@@ -12,7 +12,8 @@ namespace interop::stable {
 
 enum class Kind { runtime, type, value, index, not_implemented };
 
-// Its text is in the class of the standard library, whose code is there already: a std::string would be compiled anew.
+// std::runtime_error stores the text, because its code is already in the standard library; a std::string would be
+// compiled again.
 class Error : public std::runtime_error {
  public:
   Error(Kind kind, const char* text) : std::runtime_error(text), kind_(kind) {}
@@ -24,7 +25,7 @@ class Error : public std::runtime_error {
   Kind kind_;
 };
 
-// A part of a message: a text, which is borrowed, or a whole number.
+// A part of a message: borrowed text, or an integer.
 class Part {
  public:
   Part(const char* text) : text_(text) {}
@@ -52,7 +53,7 @@ class Part {
   std::string_view text_;
 };
 
-// The parts as one text.
+// Joins the parts into one text.
 class Joined {
  public:
   __attribute__((cold)) Joined(const Part* parts, size_t count) {

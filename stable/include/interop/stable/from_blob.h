@@ -1,4 +1,4 @@
-// A tensor over memory of the caller's.
+// A tensor over the caller's memory.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@ namespace interop::stable {
 
 using Deleter = void (*)(void* data, void* context);
 
-// `sizes` in elements of `dtype`. `deleter` is called once, when no tensor has the memory any more, on whatever thread
-// that is and without the GIL; null if the memory outlives all tensors. Contiguous, unless there are strides.
+// `sizes` counts elements of `dtype`. `deleter` is called once, when no tensor uses the memory any more, on any
+// thread and without the GIL. It is null if the memory outlives all tensors. The tensor is contiguous unless strides
+// are passed.
 inline Tensor from_blob(
     void* data,
     at::IntArrayRef sizes,

@@ -1,5 +1,5 @@
-// Values on the stack of torch's dispatcher: each is a word of 64 bits, which for a tensor, a list, a text and an
-// optional value is a handle that whoever takes the word owns.
+// Values on the stack of torch's dispatcher. Each is a 64-bit word. For a tensor, a list, a string and an optional,
+// the word is a handle, owned by the side that takes the word.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace interop::stable {
 
-// A value of type T as a word, and back: specialised for each kind of type.
+// Converts a value of type T to a word and back. Specialised for each kind of type.
 template <class T>
 struct Word;
 
@@ -41,7 +41,7 @@ struct Word<T> {
     return value;
   }
 };
-// torch's enums, whose numbers are those of the C interface.
+// torch's enums. The C interface uses the same numbers.
 template <class T>
   requires std::is_enum_v<T>
 struct Word<T> {
@@ -57,7 +57,7 @@ template <>
 struct Word<Tensor> {
   static StableIValue give(const Tensor& tensor) {
     AtenTensorHandle handle = tensor.new_handle();
-    if (!handle) {  // to torch, an undefined tensor is one, too
+    if (!handle) {  // torch passes an undefined tensor as a tensor, too
       INTEROP_CALL(aoti_torch_new_uninitialized_tensor, &handle);
     }
     return reinterpret_cast<StableIValue>(handle);
@@ -100,7 +100,7 @@ struct Word<std::string> : Word<std::string_view> {
   }
 };
 
-// A list that is not handed over yet.
+// A list that has not been passed on yet.
 class List {
  public:
   explicit List(size_t size) {
@@ -179,14 +179,14 @@ struct Word<std::array<bool, N>> {
   }
 };
 
-// A word on the heap, or null. torch and we free each other's, with the operator of the one C++ library in the process:
-// torch's own headers do so as well, up to the functions for it that 2.13 has.
+// A word on the heap, or null. Each side frees the other's, with the operator of the one C++ library in the process.
+// torch's own headers do the same before 2.13, which has functions for it.
 template <class T>
 struct Word<std::optional<T>> {
   static StableIValue give(const std::optional<T>& value) {
     if constexpr (std::is_same_v<T, Tensor>) {
       if (value && value->is_null()) {
-        return 0;  // as ATen does, who wants a tensor or none
+        return 0;  // as in ATen, which expects a tensor or none
       }
     }
     return value ? reinterpret_cast<StableIValue>(new StableIValue(Word<T>::give(*value))) : 0;
@@ -208,7 +208,7 @@ struct Word<at::OptionalArrayRef<T>> {
   }
 };
 
-// What a call leaves on the stack.
+// The results that a call leaves on the stack.
 template <class R>
 struct Results {
   static constexpr size_t count = 1;
@@ -231,16 +231,16 @@ struct Results<std::tuple<R...>> {
   }
 };
 
-// An operator of torch, called by its name: a `static constinit` one at each place that calls it.
+// A torch operator, called by name. Each call site has its own `static constinit` object.
 //
-// The dispatcher reads as many words from the stack as its schema has arguments. So before the first call the schema
-// that the caller was compiled for is compared with that of the torch that runs.
+// The dispatcher reads as many words from the stack as its schema has arguments. So before the first call, the schema
+// that the caller was compiled for is compared with that of the running torch.
 class Operator {
  public:
   constexpr Operator(const char* name, const char* overload, const char* schema) noexcept
       : name_(name), overload_(overload), schema_(schema) {}
 
-  // The arguments are all of the schema, in order.
+  // Pass all arguments of the schema, in order.
   template <class R, class... A>
   R call(const A&... arguments) {
     if (!checked_.load(std::memory_order_acquire)) [[unlikely]] {
@@ -271,7 +271,7 @@ class Operator {
 
 namespace detail {
 
-// The types of a schema's arguments and results as a list of texts.
+// The types of a schema's arguments and results as a list of strings.
 __attribute__((cold)) inline OwnedRef types_of(PyObject* schema) {
   OwnedRef types(checked(PyList_New(0)));
   for (const char* part : {"arguments", "returns"}) {
@@ -283,7 +283,7 @@ __attribute__((cold)) inline OwnedRef types_of(PyObject* schema) {
       const OwnedRef text(checked(PyObject_Str(type.get())));
       checked(PyList_Append(types.get(), text.get()));
     }
-    checked(PyList_Append(types.get(), Py_None));  // so that no argument is taken for a result
+    checked(PyList_Append(types.get(), Py_None));  // separates arguments from results
   }
   return types;
 }

@@ -1,5 +1,5 @@
-// Operators that take or give a number of any type (Scalar), or a generator: torch's C interface carries neither. They
-// are called through Python: torch.ops.aten.NAME.OVERLOAD, with the GIL.
+// Operators that take or return a number of any type (Scalar), or a generator. torch's C interface can pass neither,
+// so they are called through Python, torch.ops.aten.NAME.OVERLOAD, with the GIL.
 #pragma once
 
 #include <Python.h>
@@ -19,7 +19,7 @@
 
 namespace interop::stable {
 
-// A value as a new Python object, and back. All of it with the GIL.
+// Conversions of a value to a new Python object, and back. All need the GIL.
 inline PyObject* to_python(const Tensor& value) {
   return wrap(value);
 }
@@ -163,7 +163,7 @@ struct FromPython<at::Scalar> {
 };
 template <>
 struct FromPython<at::ScalarType> {
-  // A torch.dtype, or its number.
+  // Accepts a torch.dtype, or its number.
   static at::ScalarType take(PyObject* object) {
     return PyLong_Check(object) ? static_cast<at::ScalarType>(checked(PyLong_AsLong(object))) : dtype_of(object);
   }
@@ -184,7 +184,7 @@ template <class... R>
 struct FromPython<std::tuple<R...>> {
   static std::tuple<R...> take(PyObject* object) {
     return [&]<size_t... i>(std::index_sequence<i...>) {
-      // In braces, so that they are taken in order.
+      // Braces evaluate the elements in order.
       return std::tuple<R...>{FromPython<R>::take(OwnedRef(checked(PySequence_GetItem(object, i))).get())...};
     }(std::index_sequence_for<R...>());
   }
@@ -195,13 +195,13 @@ PyObject* to_python(const c10::List<T>& values) {
   return to_python_list(values);
 }
 
-// An operator as a Python function, which is looked up once for each place that calls it.
+// An operator as a Python function, which each call site looks up once.
 class PythonOperator {
  public:
   constexpr PythonOperator(const char* name, const char* overload, const char* schema) noexcept
       : operator_(name, overload, schema) {}
 
-  // Calls it with all arguments of its schema in order, of which the last have the `names` of keywords.
+  // Calls it with all arguments of its schema, in order. The last ones are keyword arguments with these `names`.
   template <class R, class... A>
   R call(std::initializer_list<const char*> names, const A&... arguments) {
     return in_python([&] {
@@ -211,7 +211,7 @@ class PythonOperator {
   }
 
  private:
-  // One for all operators, so that a module has the code once.
+  // Shared by all operators, so that a module contains the code once.
   __attribute__((noinline, cold)) OwnedRef
   call_with(std::initializer_list<const char*> names, OwnedRef* objects, size_t count) {
     const size_t by_position = count - names.size();
@@ -224,7 +224,7 @@ class PythonOperator {
     for (const char* name : names) {
       checked(PyDict_SetItemString(keywords.get(), name, objects[next++].get()));
     }
-    // ATen's own functions ask no __torch_function__.
+    // ATen's own functions do not dispatch to __torch_function__.
     const OwnedRef c_module(torch_attribute("_C"));
     const OwnedRef disabled(checked(PyObject_CallMethod(c_module.get(), "DisableTorchFunction", nullptr)));
     const OwnedRef entered(checked(PyObject_CallMethod(disabled.get(), "__enter__", nullptr)));
@@ -252,10 +252,10 @@ class PythonOperator {
   }
 
   Operator operator_;
-  std::atomic<PyObject*> function_ = nullptr;  // owned, as long as the process lives; threads may look it up at once
+  std::atomic<PyObject*> function_ = nullptr;  // owned until the process ends; threads may look it up concurrently
 };
 
-// Of any element type, as tensor.item() of Python gives it. It takes the GIL.
+// A number of any element type, like Python's tensor.item(). Acquires the GIL.
 inline at::Scalar number_in(const Tensor& tensor) {
   return in_python([&] {
     const OwnedRef object(wrap(tensor));

@@ -1,8 +1,8 @@
-// torch's stable C interface, found in the running process.
+// torch's stable C interface, looked up in the running process.
 //
-// A module of this kind is linked to no library of torch: linked, it could not be loaded before torch is imported, and
-// below its floor the loader would name a symbol and no version. It asks for torch when it is imported, compares
-// versions, and takes the addresses of the functions from there.
+// A stable module is not linked to any library of torch. If it were, it could not be loaded before torch is imported,
+// and with a torch below its floor the loader would report a symbol but no version. Instead, the module imports torch
+// when it is imported, compares versions, and takes the addresses of the functions from there.
 #pragma once
 
 #include <Python.h>
@@ -25,7 +25,8 @@
 #error "torch.stable is for modules that are built with stable='X.Y': Extension(..., stable='2.11')"
 #endif
 
-// What every torch from the floor on has. X(name) for each function of the C interface that the headers call.
+// The functions that every torch from the floor on has: X(name) for each function of the C interface that the headers
+// call.
 #define INTEROP_SHIM(X)                  \
   X(aoti_torch_aten_subtract_Tensor)     \
   X(aoti_torch_create_device_guard)      \
@@ -77,16 +78,16 @@
   X(torch_string_c_str)                  \
   X(torch_string_length)
 
-// What a newer torch has, and an older one may do without: X(name, type). By the types, because the headers of the
-// floor do not declare them.
+// Functions that newer releases have, and that older ones can do without: X(name, type). The types are given because
+// the floor's headers do not declare these functions.
 #define INTEROP_SHIM_NEWER(X)                                                            \
   X(torch_exception_get_what_without_backtrace, const char* (*)())                       \
   X(torch_stream_native_handle, AOTITorchError (*)(StreamHandle stream, void** ret))     \
   X(torch_tensor_from_pyobject, AOTITorchError (*)(void* object, AtenTensorHandle* ret)) \
   X(torch_tensor_to_pyobject, AOTITorchError (*)(AtenTensorHandle self, void* type, void** ret))
 
-// Weak, so that the loader leaves null what it does not find. The references stay in the file for tools that read from
-// them which torch it needs.
+// Weak, so that the loader sets missing functions to null. The references stay in the binary, for tools that derive
+// the required torch from them.
 #define INTEROP_WEAK(name) extern "C" __attribute__((weak)) decltype(name) name;
 INTEROP_SHIM(INTEROP_WEAK)
 #undef INTEROP_WEAK
@@ -104,11 +105,11 @@ struct Shim {
 
 inline Shim shim;
 
-// Whether the word behind a Python tensor's head is its at::Tensor, so that .cdata needs no copy: found out at import.
-// INTEROP_BORROW=0 in the environment says no, for tests of the other way.
+// Whether the word behind a Python tensor's object header is its at::Tensor, so that .cdata needs no copy. Determined
+// at import. INTEROP_BORROW=0 in the environment disables it, to test the other path.
 inline bool borrows = false;
 
-// torch._C._aoti's two functions, for releases without torch_tensor_from_pyobject and torch_tensor_to_pyobject.
+// The two functions of torch._C._aoti, for releases without torch_tensor_from_pyobject and torch_tensor_to_pyobject.
 inline PyObject* alloc_handle = nullptr;
 inline PyObject* steal_handle = nullptr;
 
@@ -117,7 +118,7 @@ inline PyObject* torch_module = nullptr;
 
 inline constexpr uint64_t target_version = TORCH_TARGET_VERSION;
 
-// In the file for tools that ask what a module needs.
+// Stays in the binary, for tools that read a module's requirements.
 extern const char requirement[];
 #ifdef INTEROP_LIMITED_API
 #define INTEROP_PYTHON ", " INTEROP_LIMITED_API
@@ -127,7 +128,7 @@ extern const char requirement[];
 __attribute__((used)) inline const char requirement[] =
     "torch-interop stable abi: torch>=" INTEROP_STABLE INTEROP_PYTHON;
 
-// What a function of torch's C interface could not do, in torch's words.
+// The failure of a function of torch's C interface, in torch's words.
 class ShimError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -158,16 +159,16 @@ inline constexpr const char* names[] = {
 #undef INTEROP_NAME
 };
 #define INTEROP_ONE(name) +1
-inline constexpr size_t required = 0 INTEROP_SHIM(INTEROP_ONE);  // so many of the names must be found
+inline constexpr size_t required = 0 INTEROP_SHIM(INTEROP_ONE);  // the number of names that must be found
 #undef INTEROP_ONE
 static_assert(sizeof(Shim) == sizeof(names));
 
-// Sets from the library what the loader has not. The name of a required function that it does not have, the last one;
-// null if it has all.
+// Looks up in the library the functions that the loader left null. Returns the name of the last required function
+// that is missing, or null if none is.
 __attribute__((cold)) inline const char* find_functions(void* library) {
   const char* missing = nullptr;
   for (size_t i = 0; i < std::size(names); ++i) {
-    // Each is a pointer to a function, whatever its type.
+    // Each field is a function pointer, whatever its type.
     char* place = reinterpret_cast<char*>(&shim) + i * sizeof(void*);
     void* address = nullptr;
     std::memcpy(&address, place, sizeof(address));
@@ -182,7 +183,7 @@ __attribute__((cold)) inline const char* find_functions(void* library) {
   return missing;
 }
 
-// "2.13.0+cpu" as {2, 13}; {0, 0} for what is no version.
+// "2.13.0+cpu" as {2, 13}; {0, 0} for text that is not a version.
 __attribute__((cold)) inline std::pair<int, int> parse_version(const char* text) {
   std::pair<int, int> version{};
   return std::sscanf(text, "%d.%d", &version.first, &version.second) == 2 ? version : std::pair{0, 0};
@@ -199,7 +200,8 @@ __attribute__((cold)) inline std::string text_of(PyObject* object) {
 
 bool find_layout();  // in interop/stable/tensor.h
 
-// Imports torch and fills `shim`: true, or false with an ImportError set. Needs the GIL. A second call does nothing.
+// Imports torch and fills `shim`. On failure, returns false with an error set. Needs the GIL. A second call does
+// nothing.
 __attribute__((cold)) inline bool initialize() {
   if (torch_module) {
     return true;
@@ -219,7 +221,7 @@ __attribute__((cold)) inline bool initialize() {
     void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
     missing = detail::find_functions(library);
     if (library) {
-      dlclose(library);  // torch keeps it
+      dlclose(library);  // torch keeps it open
     }
   } else {
     missing = "";
@@ -238,7 +240,7 @@ __attribute__((cold)) inline bool initialize() {
     steal_handle = PyObject_GetAttrString(aoti.get(), "alloc_tensor_by_stealing_from_void_ptr");
   }
   if (!tensor_type || ((!alloc_handle || !steal_handle) && !shim.torch_tensor_to_pyobject)) {
-    return false;  // with the error of the attribute that is missing
+    return false;  // the missing attribute's error is set
   }
   PyErr_Clear();
   torch_module = Py_NewRef(torch.get());
@@ -249,8 +251,8 @@ __attribute__((cold)) inline bool initialize() {
   return true;
 }
 
-// What Cython's PyInit_ function ends with. Cython refuses a second interpreter as well, but only after torch, whose
-// import hangs there, or is refused by CPython.
+// The last call in Cython's PyInit_ function. Cython also rejects a second interpreter, but only after the import of
+// torch, which hangs there or is rejected by CPython.
 __attribute__((cold)) inline PyObject* init_module(PyModuleDef* definition) {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
     PyErr_SetString(
@@ -263,5 +265,5 @@ __attribute__((cold)) inline PyObject* init_module(PyModuleDef* definition) {
 
 }  // namespace interop::stable
 
-// So that torch is there before a line of the module runs.
+// Makes torch available before the module's own code runs.
 #define PyModuleDef_Init(definition) ::interop::stable::init_module(definition)

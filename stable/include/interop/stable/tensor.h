@@ -1,4 +1,4 @@
-// at::Tensor over a handle of torch's C interface, the Python object behind it, and the way back.
+// at::Tensor as a handle of torch's C interface, and conversions between it and its Python object.
 #pragma once
 
 #include <Python.h>
@@ -31,7 +31,7 @@ namespace interop::stable {
 
 class Tensor;
 
-// What the C interface says of a tensor, for whoever has a handle. All of it is as in ATen.
+// The metadata that the C interface reports for a tensor, for classes that have a handle. The semantics are ATen's.
 template <class Self>
 class Metadata {
  public:
@@ -136,19 +136,19 @@ class Metadata {
     return c10::isQIntType(scalar_type());
   }
 
-  // The tensor itself if its memory is in order already, else a copy.
+  // The tensor itself if its memory is already in this order, else a copy.
   Tensor contiguous(at::MemoryFormat memory_format = at::kContiguous) const;
 
-  // t[i]: a view of one index in the first dimension, or a copy of those that a tensor lists.
+  // t[i]: a view at one index of the first dimension, or a copy of the rows that an index tensor lists.
   Tensor operator[](int64_t index) const;
   Tensor operator[](const Tensor& index) const;
 
-  // The value of a tensor of one element. It waits for the device.
+  // The value of a one-element tensor. Synchronises with the device.
   template <class T>
   T item() const;
   c10::Scalar item() const;
 
-  // Borrowed from the storage; nothing is converted.
+  // Borrowed from the storage, without conversion.
   const void* const_data_ptr() const {
     const void* result;
     INTEROP_CALL(torch_get_const_data_ptr, tensor().get(), &result);
@@ -162,7 +162,7 @@ class Metadata {
   void* data_ptr() const {
     return mutable_data_ptr();
   }
-  // A RuntimeError for another element type than that of the tensor, as in torch.
+  // Raises RuntimeError if T is not the tensor's element type, as in torch.
   template <class T>
   const T* const_data_ptr() const {
     check_element<T>();
@@ -179,7 +179,7 @@ class Metadata {
   }
 
  private:
-  // The tensor itself, or what borrows it for the expression that asks.
+  // The tensor itself, or a temporary Tensor that lasts for the calling expression.
   decltype(auto) tensor() const {
     return static_cast<const Self*>(this)->as_tensor();
   }
@@ -197,11 +197,12 @@ void Metadata<Self>::check_element() const {
   }
 }
 
-// A tensor, owned; null by default, which is an undefined one and costs nothing. A move leaves null.
+// A tensor, usually owned. Null by default: an undefined tensor, which costs nothing. A move leaves an owned tensor
+// null.
 class Tensor : public Metadata<Tensor> {
  public:
   Tensor() noexcept = default;
-  // Takes the handle over, or borrows it for as long as its owner keeps it.
+  // Takes ownership of the handle, or borrows it for as long as its owner keeps it.
   explicit Tensor(AtenTensorHandle handle, bool owned = true) noexcept : handle_(handle), owned_(owned) {}
   Tensor(const Tensor& other) : handle_(other.new_handle()) {}
   Tensor(Tensor&& other) : handle_(other.owned_ ? std::exchange(other.handle_, nullptr) : other.new_handle()) {}
@@ -209,7 +210,7 @@ class Tensor : public Metadata<Tensor> {
     return *this = Tensor(other);
   }
   Tensor& operator=(Tensor&& other) {
-    Tensor taken(std::move(other));  // one that is borrowed becomes owned
+    Tensor taken(std::move(other));  // a borrowed tensor becomes owned
     std::swap(handle_, taken.handle_);
     std::swap(owned_, taken.owned_);
     return *this;
@@ -220,7 +221,7 @@ class Tensor : public Metadata<Tensor> {
     }
   }
 
-  // For a function of the C interface that needs a tensor.
+  // The handle, for a function of the C interface that requires a tensor.
   AtenTensorHandle get() const {
     if (!handle_) [[unlikely]] {
       raise(Kind::type, "the tensor is undefined (None)");
@@ -243,7 +244,7 @@ class Tensor : public Metadata<Tensor> {
   void reset() {
     *this = Tensor();
   }
-  // Another reference to the same tensor, for who takes it over. Null stays null.
+  // A new reference to the same tensor, which the caller owns. Null stays null.
   AtenTensorHandle new_handle() const {
     AtenTensorHandle result = nullptr;
     if (handle_) {
@@ -279,13 +280,13 @@ inline Tensor::Pointer Tensor::getIntrusivePtr() const {
   return {borrowed()};
 }
 
-// ---- From Python and back. All of it needs the GIL, and takes it where it is not held.
+// ---- Conversions from and to Python. All need the GIL. official(), requires_grad() and is_same() acquire it.
 
 inline bool is_tensor(PyObject* object) noexcept {
   return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor_type));
 }
 
-// A handle of the tensor by torch._C._aoti, in releases that have nothing better.
+// Gets a handle through torch._C._aoti, in releases without a better function.
 __attribute__((noinline, cold)) inline Tensor by_capsule(PyObject* object) {
   const OwnedRef arguments(PyTuple_Pack(1, object));
   const OwnedRef capsule(arguments ? PyObject_Call(alloc_handle, arguments.get(), nullptr) : nullptr);
@@ -297,8 +298,8 @@ __attribute__((noinline, cold)) inline Tensor by_capsule(PyObject* object) {
   return Tensor(handle);
 }
 
-// The tensor of an object that is_tensor(), by torch's own functions: owned. They trust isinstance(), which objects can
-// lie to; so no other object may come here.
+// The owned tensor of an object that passed is_tensor(), from torch's own functions. Those trust isinstance(), to
+// which an object can lie, so no other object may be passed.
 inline Tensor official(PyObject* object) {
   const Gil gil;
   if (!shim.torch_tensor_from_pyobject) {
@@ -309,14 +310,15 @@ inline Tensor official(PyObject* object) {
   return Tensor(handle);
 }
 
-// x.cdata: the place behind the head of a torch.Tensor, so that to Cython it is a field. Where the import has found
-// that the tensor itself lies there, its address is the handle, and nothing is copied. Otherwise each use asks torch.
+// x.cdata: the memory behind the object header of a torch.Tensor, which Cython sees as a field. If the import found
+// the at::Tensor itself there, its address is the handle, and nothing is copied. Otherwise each use asks torch for a
+// handle.
 class TensorField : public Metadata<TensorField> {
  public:
-  TensorField(const TensorField&) = delete;  // its address is what it means
+  TensorField(const TensorField&) = delete;  // only its address has a meaning
   TensorField& operator=(const TensorField&) = delete;
 
-  // Borrowed for an argument; a variable that it is assigned to owns a reference.
+  // Borrowed in an argument. A variable that it is assigned to owns a reference.
   operator Tensor() const {
     return borrows ? Tensor(address(), false) : official(object());
   }
@@ -347,7 +349,7 @@ class TensorField : public Metadata<TensorField> {
   }
 };
 
-// By torch._C._aoti as well. Whatever its name says, the function copies what the handle refers to, and leaves the
+// Also through torch._C._aoti. Despite its name, the function copies the tensor behind the handle and leaves the
 // handle to us.
 __attribute__((noinline, cold)) inline PyObject* wrapped_by_capsule(const Tensor& tensor) {
   const OwnedRef capsule(PyCapsule_New(tensor.get(), nullptr, nullptr));
@@ -360,7 +362,7 @@ __attribute__((noinline, cold)) inline PyObject* wrapped_by_capsule(const Tensor
   return result;
 }
 
-// A new reference to the torch.Tensor of a tensor: the object that it already has, else a new one; None if undefined.
+// A new reference to the tensor's torch.Tensor, created if there is none yet. None if undefined.
 inline PyObject* wrap(const Tensor& tensor) {
   if (!tensor.defined()) {
     return Py_NewRef(Py_None);
@@ -373,7 +375,7 @@ inline PyObject* wrap(const Tensor& tensor) {
   return wrapped_by_capsule(tensor);
 }
 
-// The tensor of any object; a TypeError for what is not a torch.Tensor.
+// The tensor of any object. Raises TypeError if the object is not a torch.Tensor.
 inline Tensor unpack(PyObject* object) {
   if (!is_tensor(object)) [[unlikely]] {
     const OwnedRef name(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__")));
@@ -395,19 +397,20 @@ inline bool Tensor::requires_grad() const {
   });
 }
 
-// There is one Python object of each tensor.
+// Each tensor has one Python object.
 inline bool Tensor::is_same(const Tensor& other) const {
   const Gil gil;
   const OwnedRef mine(wrap(*this)), others(wrap(other));
   return mine.get() == others.get();
 }
 
-// Whether two handles are to one tensor, by the word that they point to. Only for find_layout().
+// Whether two handles refer to one tensor, judged by the word that they point to. Only for find_layout().
 inline bool same_word(const void* a, const void* b) noexcept {
   return std::memcmp(a, b, sizeof(void*)) == 0;
 }
 
-// Finds out, with two live tensors, whether what lies behind an object's head is what torch's own handle points to.
+// Checks with two live tensors whether the word behind an object's header equals the one that torch's own handle
+// points to.
 __attribute__((cold)) inline bool find_layout() {
   const char* wish = std::getenv("INTEROP_BORROW");
   if (wish && std::string_view(wish) == "0") {
@@ -420,7 +423,7 @@ __attribute__((cold)) inline bool find_layout() {
       if (!tensor) {
         return false;
       }
-      // A tensor is larger than a head and two words, so the place may be read.
+      // A tensor object is larger than a header and two words, so this memory may be read.
       const char* behind_head = reinterpret_cast<const char*>(tensor.get()) + sizeof(PyObject);
       found = found && same_word(official(tensor.get()).get(), behind_head);
     }
@@ -454,7 +457,7 @@ using stable::wrap;
 
 }  // namespace interop
 
-// What Cython takes for the struct behind torch.Tensor; it names it without a namespace.
+// The object struct of torch.Tensor, as Cython sees it. Cython names it without a namespace.
 struct interop_THPVariable {
   PyObject ob_base;
   interop::stable::TensorField cdata;

@@ -1,5 +1,5 @@
-# A random number generator. No variable can be made of a torch.Generator here: hand the Python object, or None, to the
-# function that takes one.
+# A random number generator. A variable cannot hold a torch.Generator here: pass the Python object, or None, to the
+# function that takes a generator.
 from libcpp cimport bool as cbool
 
 cdef extern from "ATen/core/Generator.h" namespace "at" nogil:

@@ -1,4 +1,5 @@
-# What torch's C interface says of a tensor. All of it is as in ATen; `is_same` and `requires_grad` take the GIL.
+# The tensor metadata that torch's C interface reports. The semantics are ATen's; `is_same` and `requires_grad` take
+# the GIL.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 
@@ -25,7 +26,7 @@ cdef extern from "ATen/core/TensorBase.h" namespace "at" nogil:
         int64_t stride(int64_t dim) except +translate_exception
         int64_t storage_offset() except +translate_exception
         IntArrayRef sizes() except +translate_exception  # borrowed from the tensor, until it is resized
-        IntArrayRef strides() except +translate_exception  # likewise
+        IntArrayRef strides() except +translate_exception  # the same
         size_t nbytes() except +translate_exception
         size_t itemsize() except +translate_exception
         int64_t element_size() except +translate_exception
@@ -48,9 +49,8 @@ cdef extern from "ATen/core/TensorBase.h" namespace "at" nogil:
         cbool is_mkldnn() except +translate_exception
         cbool is_quantized() except +translate_exception
 
-        # Borrowed from the storage. Nothing is converted: conj and neg bits, strides and the device are the caller's to
-        # look at first.
-        # (The templates first: Cython takes t.data_ptr[float] for an index where it sees another overload before.)
+        # Borrowed from the storage, without any conversion: the caller must check conj and neg bits, strides and the
+        # device. (The templates come first: after another overload, Cython parses t.data_ptr[float] as an index.)
         T* data_ptr[T]() except +translate_exception
         void* data_ptr() except +translate_exception
         T* mutable_data_ptr[T]() except +translate_exception

@@ -1,4 +1,4 @@
-# The current device. A guard begins where it is assigned and ends with the function, however that ends:
+# The current device. A guard takes effect on assignment and ends when the function returns or raises:
 #     cdef DeviceGuard _guard = DeviceGuard(x.device())
 from c10.core.Device cimport Device
 from interop.exceptions cimport translate_exception
@@ -7,7 +7,7 @@ cdef extern from "interop/device_guard.h" namespace "interop" nogil:
     cppclass DeviceGuard:
         DeviceGuard() noexcept
         DeviceGuard(const Device& device) noexcept
-        # Begins.
+        # Takes effect here.
         DeviceGuard& operator=(const DeviceGuard& request) except +translate_exception
-        # Ends before the function does.
+        # Ends the guard before the function returns.
         void reset() noexcept
