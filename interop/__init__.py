@@ -22,7 +22,6 @@ _WHERE = dict.fromkeys(
 )
 _WHERE |= dict.fromkeys(("from_array", "with_arrays"), "interop.arrays")
 _WHERE |= dict.fromkeys(("disable_buffer_protocol", "enable_buffer_protocol"), "interop.buffer_protocol")
-_WHERE["register_fake"] = "interop.fake_kernels"
 _WHERE |= dict.fromkeys(("load", "load_inline"), "interop.jit")
 _WHERE |= dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "interop.jit.magic")
 _PACKAGES = ("build", "cuda", "testing")
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from interop.arrays import with_arrays as with_arrays
     from interop.buffer_protocol import disable_buffer_protocol as disable_buffer_protocol
     from interop.buffer_protocol import enable_buffer_protocol as enable_buffer_protocol
-    from interop.fake_kernels import register_fake as register_fake
     from interop.jit import load as load
     from interop.jit import load_inline as load_inline
     from interop.jit.magic import load_ipython_extension as load_ipython_extension

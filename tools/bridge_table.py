@@ -1,6 +1,7 @@
-"""``python tools/bridge_table.py``: write the tables in docs/bridges.md, of what is shared, copied and refused.
+"""``python tools/bridge_table.py``: write the tables in docs/bridges.md, which say what is shared, copied or rejected.
 
-Each cell is what a function did with a case of tests/bridges/bridge_cases.py, in a process of its own, which may crash.
+Each cell is the outcome of one function for one case of tests/bridges/bridge_cases.py. It runs in its own process,
+which may crash.
 """
 
 import faulthandler
@@ -21,7 +22,7 @@ BEGIN = "<!-- cases: written by `python tools/bridge_table.py` -->"
 END = "<!-- end of cases -->"
 
 PATIENCE = 60
-"""Seconds that a conversion may take, after which its cell is **SIGALRM**."""
+"""The time limit of a conversion in seconds. Its cell is **SIGALRM** if it takes longer."""
 
 sys.path.insert(0, str(ROOT / "tests" / "bridges"))
 
@@ -30,17 +31,17 @@ from bridge_checks import bytes_of  # noqa: E402
 
 
 def outcome(make: Callable, function: Callable) -> str:
-    """What `function` does with what `make` makes."""
+    """The outcome of `function` for the object that `make` makes."""
     read, write = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from Python 3.12 on, of threads
+        warnings.simplefilter("ignore")  # since Python 3.12, fork() warns about threads
         child = os.fork()
     if child == 0:
-        torch.set_num_threads(1)  # those that OpenMP has in the parent are not here, and it would wait for them
+        torch.set_num_threads(1)  # OpenMP's threads exist only in the parent, and it would wait for them
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(PATIENCE)
         faulthandler.disable()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # for what a crash prints
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # discards the output of a crash
         try:
             text = _outcome(make, function)
         except Exception as error:
@@ -61,7 +62,7 @@ def _outcome(make: Callable, function: Callable) -> str:
     given = make()
     source = _facts(given)
     if isinstance(given, torch.Tensor) and source["bytes"]:
-        # Elements that share memory are not to be written to one by one.
+        # Elements that share memory cannot be written one by one.
         source["writable"] = 0 not in [step for size, step in zip(given.shape, given.stride(), strict=True) if size > 1]
     try:
         result = _facts(function(given))
@@ -81,7 +82,7 @@ def _outcome(make: Callable, function: Callable) -> str:
 
 
 def _facts(thing) -> dict:
-    """Where the memory of an array, a tensor or a buffer is, its values as bytes, its shape, whether it is writable."""
+    """The address, bytes, shape and writability of an array, a tensor or a buffer."""
     if isinstance(thing, torch.Tensor):
         return _facts_of_tensor(thing)
     if isinstance(thing, np.ndarray):
@@ -91,7 +92,7 @@ def _facts(thing) -> dict:
         view = memoryview(thing)
     except TypeError:
         return {"bytes": None}
-    # NumPy does not read the formats of all.
+    # NumPy cannot read every buffer's format.
     flat = np.frombuffer(view, np.uint8) if view.c_contiguous and view.nbytes else np.asarray(view)
     return {
         "address": flat.ctypes.data,
@@ -105,13 +106,13 @@ def _facts_of_tensor(tensor: torch.Tensor) -> dict:
     try:
         values = bytes_of(tensor.detach().resolve_conj().resolve_neg())
         address = tensor.data_ptr()
-    except (RuntimeError, NotImplementedError, AttributeError):  # it has no memory, or none that is strided
+    except (RuntimeError, NotImplementedError, AttributeError):  # it has no memory, or is not strided
         return {"bytes": None}
     return {"address": address, "bytes": values, "shape": tuple(tensor.shape), "writable": True}
 
 
 def table(head: str, makers: dict[str, Callable], columns: dict[str, Callable[[str], Callable]]) -> str:
-    """A table with a row for each case; those of dtypes are joined where all outcomes are the same."""
+    """A table with a row for each case. Cases of dtypes share a row if all of their outcomes are the same."""
     rows: dict[str, list[str]] = {}
     joined: dict[tuple[str, ...], list[str]] = {}
     for name, make in makers.items():
@@ -126,7 +127,7 @@ def table(head: str, makers: dict[str, Callable], columns: dict[str, Callable[[s
 
 
 def section() -> str:
-    """The tables, by what is converted."""
+    """The tables for arrays, tensors and buffers."""
 
     def same(columns):
         return {title: lambda _, function=function: function for title, function in columns.items()}

@@ -1,4 +1,4 @@
-"""Runs every linter over the files that git knows. `--fix` lets those that can write do so."""
+"""Runs every linter over the files that git knows. With `--fix`, the linters that can correct files do so."""
 
 import os
 import subprocess
@@ -6,19 +6,19 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where words are looked up. Results, pictures and the fuzzers' inputs are data.
+# The files whose spelling is checked. Results, pictures and the fuzzers' inputs are data.
 SPELLED = ("*.md", "*.toml", "Makefile", "csrc", "docs", "interop", "pxd", "setup.py", "stable", "tests", "tools")
 
 
 def files(*patterns: str) -> list[str]:
-    """The files that match, tracked or new; those that git ignores are left out, and so what is generated."""
+    """The files that match, tracked or new, without the files that git ignores, and so without generated files."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     return [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
 
 
 def commands(fix: bool) -> list[list[str]]:
-    """One command for each linter, as they would be typed in the checkout."""
+    """One command for each linter, as typed in the checkout."""
     python = [sys.executable, "-m"]
     cython, cxx = files("*.pyx", "*.pxd"), files("*.h", "*.cpp", "*.cu", "*.cuh")
     prose = [
@@ -30,13 +30,13 @@ def commands(fix: bool) -> list[list[str]]:
         [*python, "mypy"],
         [str(Path(sys.executable).with_name("cython-lint")), *cython],
         [str(Path(sys.executable).with_name("clang-format")), *(["-i"] if fix else ["--dry-run", "--Werror"]), *cxx],
-        # It writes nothing with --fix: a word that it does not know may be a name.
+        # Runs without a fix: an unknown word may be a name.
         [*python, "codespell_lib", *prose],
     ]
 
 
 def main() -> int:
-    """Runs all of them even if one fails, so that one run shows everything."""
+    """Runs all linters even if one fails, so that one run shows every error."""
     # cython-lint starts pycodestyle by name.
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     failed = []

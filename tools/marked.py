@@ -1,8 +1,8 @@
-"""`with_section`: pages of which a tool writes a part, between two marks."""
+"""`with_section`: replaces the part of a page that a tool writes, between two marks."""
 
 
 def with_section(text: str, begin: str, end: str, new: str) -> str:
-    """`text` with what is between the lines `begin` and `end` replaced by `new`."""
+    """`text` with the part between the lines `begin` and `end` replaced by `new`."""
     before, found, rest = text.partition(begin)
     _, ended, after = rest.partition(end)
     if not (found and ended):

@@ -1,16 +1,17 @@
 """``make matrix STACKS="STACK..."``: run the tests on other stacks than the one of requirements/.
 
-A STACK names what differs, such as ``torch=2.15.0,python=3.13`` or ``cython=3.1.*,numpy=2.0.*,cxx=clang++-19``; the
-rest is as in requirements/. `python` is a version, looked for on PATH, or a path; `cxx` is a compiler's command. Each
-stack gets an environment of its own and the package from a clean clone of HEAD, in which pytest runs what is not marked
-`slow`, or what is said after ``--``. What came of it is a line of docs/stacks.jsonl, and docs/torch-releases.md has a
-table of the newest of each stack in which all of that ran.
+A STACK names the versions that differ, such as ``torch=2.15.0,python=3.13`` or
+``cython=3.1.*,numpy=2.0.*,cxx=clang++-19``. All other versions are those of requirements/. `python` is a path, or a
+version that is searched on PATH; `cxx` is a compiler's command. Each stack gets its own environment and the package
+from a clean clone of HEAD. There pytest runs all tests that are not marked `slow`, or gets the arguments after ``--``.
+The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table with the newest complete run of each
+stack.
 
-After the tests come the checks of modules for many releases: each stack with torch 2.11 or newer runs the very same
-files, compiled once, with the environment that runs this.
+After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer runs the very same
+files, which this program's environment compiles once.
 
-uv keeps what it has downloaded in the store, unpacked once, and hard-links it into the environments: the first release
-of torch with CUDA takes some 5 GB, each further one for the same CUDA 1 GB. Such a torch runs without a GPU.
+uv keeps its downloads in the store, unpacked once, and hard-links them into the environments. The first release of
+torch with CUDA takes some 5 GB, each further release for the same CUDA 1 GB. Such a torch runs without a GPU.
 """
 
 import argparse
@@ -42,22 +43,22 @@ END = "<!-- end of stacks -->"
 NOT_SLOW = ("-m", "not slow")
 
 BY_TORCH = ("cuda-", "nvidia-", "setuptools")
-"""How distributions begin of which each torch requires versions of its own."""
+"""Prefixes of distributions whose version depends on the release of torch."""
 
 FOR_GPUS = ("triton",)
-"""What torch requires and needs on a GPU alone; it is large, and each release wants another."""
+"""Requirements that torch needs only on a GPU. They are large, and each release needs another version."""
 
 COMPILERS = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 """Environment variables that choose a compiler and its flags."""
 
 OF_CALLER = ("PYTHON", "PYTEST_", "INTEROP_", "VIRTUAL_ENV")
-"""How other environment variables begin that would change what is tested."""
+"""Prefixes of other environment variables that would change the tests."""
 
 CALLS = 100_000
-"""How often each function of the modules for many releases is called, to see whether memory grows."""
+"""How often each function of the modules for many releases is called, to detect growing memory."""
 
 WHOLE = (0, 1)
-"""Exit statuses of pytest when it has run all tests; the other ones say that it was stopped, or had none to run."""
+"""Exit statuses of pytest after it has run all tests. The others mean that it was stopped, or had no tests to run."""
 
 VERSIONS = """
 import json, platform, sys, sysconfig
@@ -73,12 +74,12 @@ Line = dict[str, Any]
 
 
 class FailedError(Exception):
-    """A command that a stack is made with has failed; the message has its output."""
+    """A command that makes a stack has failed. The message has its output."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """What is asked for; an empty string is whatever the default is."""
+    """The requested versions. An empty string stands for the default."""
 
     torch: str = ""
     python: str = ""
@@ -104,12 +105,12 @@ class Stack:
 
     @property
     def folder(self) -> str:
-        """A name for its folder."""
+        """The name of the stack's folder."""
         asked = "-".join(f"{name}_{value}" for name, value in asdict(self).items() if value)
         return re.sub(r"[^\w.+-]+", "_", asked) or "default"
 
     def requirements(self, pinned: list[str]) -> list[str]:
-        """What is to be installed, where `pinned` is for the stack of requirements/."""
+        """The requirements to install. `pinned` has those of the stack of requirements/."""
         chosen = {"torch": self.torch, "numpy": self.numpy, "cython": self.cython}
         wanted = []
         for line in pinned:
@@ -121,7 +122,7 @@ class Stack:
 
 
 def pinned(path: Path = ROOT / "requirements" / "dev.txt") -> list[str]:
-    """The lines of a file of requirements and of those that it refers to, each once."""
+    """The lines of a file of requirements and of the files that it refers to, each once."""
     found: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):
@@ -132,7 +133,7 @@ def pinned(path: Path = ROOT / "requirements" / "dev.txt") -> list[str]:
 
 
 class Environment:
-    """The folder of a stack: its virtual environment, a clone, and what the tests wrote."""
+    """The folder of a stack: its virtual environment, a clone, and the output of the tests."""
 
     def __init__(self, stack: Stack, store: Path) -> None:
         self.stack = stack
@@ -143,7 +144,7 @@ class Environment:
         self.cxx = shlex.split(stack.cxx or "c++")
 
     def variables(self) -> dict[str, str]:
-        """The environment variables of its commands: with its compiler, and not with its caller's."""
+        """The environment variables of its commands, with its compiler instead of the caller's."""
         kept = {k: v for k, v in os.environ.items() if k not in COMPILERS and not k.startswith(OF_CALLER)}
         cxx = shlex.join(self.cxx)
         compilers = {"CXX": cxx, "CC": cxx.replace("clang++", "clang").replace("g++", "gcc")}
@@ -167,7 +168,7 @@ class Environment:
         return done.stdout
 
     def make(self) -> None:
-        """Make all of it anew."""
+        """Make the folder from scratch."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         without = self.folder / "without.txt"
@@ -183,12 +184,12 @@ class Environment:
         self.run(*pip, self.checkout)
 
     def versions(self) -> Line:
-        """What is in it, by its own words."""
+        """The versions that the environment itself reports."""
         compiler = self.run(*self.cxx, "--version").splitlines()[0]
         return {**json.loads(self.run(self.python, "-c", VERSIONS)), "compiler": compiler}
 
     def test(self, arguments: list[str]) -> Line:
-        """Run the tests; what pytest prints of each is in tests.log."""
+        """Run the tests. tests.log has pytest's output."""
         report, log = self.folder / "tests.xml", self.folder / "tests.log"
         options = [f"--numprocesses={min(os.cpu_count() or 1, 8) + 1}", "--dist=loadfile", "--no-loadscope-reorder"]
         options += ["--max-worker-restart=0", "--timeout=900", "--verbose", f"--junit-xml={report}", *arguments]
@@ -210,7 +211,7 @@ class Environment:
 
 
 def counts(report: str) -> Line:
-    """What pytest's report in JUnit's format says."""
+    """The counts in pytest's report, which has JUnit's format."""
     passed, failed, skipped, xfailed = 0, list[str](), Counter[str](), 0
     (suite,) = ElementTree.fromstring(report)
     for case in suite.iter("testcase"):
@@ -218,13 +219,13 @@ def counts(report: str) -> Line:
         note = case.find("skipped")
         if not tags & {"failure", "error", "skipped"}:
             passed += 1
-        elif note is None or tags & {"failure", "error"}:  # a skipped test, whose fixture fails in the end, has both
+        elif note is None or tags & {"failure", "error"}:  # a skipped test has both if its fixture fails at teardown
             failed.append(f"{case.get('classname')}::{case.get('name')}")
         elif note.get("type") == "pytest.xfail":
             xfailed += 1
         else:
             skipped[note.get("message", "")] += 1
-    failed = list(dict.fromkeys(failed))  # one that fails has a second entry where its fixture does, too
+    failed = list(dict.fromkeys(failed))  # a failed test has a second entry if its fixture fails too
     return {
         "passed": passed,
         "failed": len(failed),
@@ -237,7 +238,7 @@ def counts(report: str) -> Line:
 
 
 def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
-    """The line for one stack."""
+    """The line of results for one stack."""
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
     asked = {name: value for name, value in asdict(stack).items() if value}
     line: Line = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "asked": asked, "tests": arguments}
@@ -302,7 +303,7 @@ def main() -> int:
         if options.record:
             with RESULTS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
-    if options.record:  # without a stack, the table alone is written
+    if options.record:  # without a stack, this writes only the table
         text = with_section(PAGE.read_text(encoding="utf-8"), BEGIN, END, section(recorded()))
         PAGE.write_text(text, encoding="utf-8")
     return 0 if clean else 1

@@ -1,10 +1,10 @@
 """``make one-binary PYTHONS="PYTHON..."``: run the same files, compiled once, under other torches and CPythons.
 
-The modules of tests/projects/stable are compiled once, for torch 2.11 and CPython 3.11 on: here, or by the interpreter
-of an environment that has this package for another torch (``--built-by``). Each PYTHON is an interpreter of an
-environment that has torch, and need have nothing else; it runs tests/stable/checks.py over these very files, with
-tensors borrowed from Python's objects and by torch's own way, and then calls them many times. The result is a line of
-docs/one-binary.jsonl for each, a row of docs/stable-guide.md and of the experiment's page.
+The modules of tests/projects/stable are compiled once, for torch 2.11 and CPython 3.11 or newer. This interpreter
+compiles them, or the interpreter of an environment that has this package for another torch (``--built-by``). Each
+PYTHON is an interpreter whose environment needs only torch. It runs tests/stable/checks.py on these very files, with
+tensors borrowed from Python's objects and by torch's own way, and then calls the functions many times. The result for
+each PYTHON is a line of docs/one-binary.jsonl, a row of docs/stable-guide.md and a row of the experiment's page.
 """
 
 import argparse
@@ -33,16 +33,16 @@ CALLS = 1_000_000
 
 
 class FailedError(Exception):
-    """Checks that have failed; the message has what they printed."""
+    """The checks have failed. The message has their output."""
 
 
 def path_of(python: str) -> str:
-    """Where an interpreter lies. Links stay: a virtual environment is identified by the folder of its interpreter."""
+    """The path of an interpreter. Links stay: a virtual environment is identified by its interpreter's folder."""
     return os.path.abspath(shutil.which(python) or python)
 
 
 def versions(python: str) -> dict[str, str]:
-    """Which torch and which CPython an interpreter has."""
+    """The versions of torch and CPython of an interpreter."""
     code = "import json, platform, torch; print(json.dumps([torch.__version__, platform.python_version()]))"
     torch, release = json.loads(subprocess.check_output([python, "-P", "-c", code], text=True, cwd="/"))
     return {"torch": torch, "python": release}
@@ -67,7 +67,7 @@ def digest() -> str:
 
 
 def run(python: str, calls: int, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """What the checks say under an interpreter: of torch's own way first, then of borrowed tensors."""
+    """The result of the checks under an interpreter: first with torch's own way, then with borrowed tensors."""
     found: dict[str, Any] = {}
     for borrow in ("0", "1"):
         command = [python, "-P", str(CHECKS), str(FOLDER / "site"), str(calls if borrow == "1" else 0)]
@@ -80,7 +80,7 @@ def run(python: str, calls: int, variables: Mapping[str, str] = os.environ) -> d
 
 
 def section(lines: list[dict[str, Any]]) -> str:
-    """The table of what ran."""
+    """The table of the runs."""
     rows = sorted(
         lines, key=lambda line: [int(part) for part in re.findall(r"\d+", f"{line['torch']} {line['python']}")]
     )
@@ -121,7 +121,7 @@ def main() -> None:
         found |= {"built with": built, "date": str(datetime.now(UTC).date()), "commit": commit}
         print(json.dumps(found), flush=True)
         lines.append(json.dumps(found) + "\n")
-    RESULTS.write_text("".join(lines))  # of one file: what another did says nothing of this one
+    RESULTS.write_text("".join(lines))  # replaces earlier lines, which are about other files
     PAGE.write_text(with_section(PAGE.read_text(), BEGIN, END, section([json.loads(line) for line in lines])))
     render = [sys.executable, "-m", "interop", "experiments", "one-binary", "--render"]
     subprocess.run(render, check=True, cwd=ROOT)

@@ -29,7 +29,7 @@ file, as in `from interop.bridges cimport from_numpy`: the converters and DLPack
 | file | mirrors | declared from | names |
 |---|---|---|---|
 """
-# These have thousands, or one that another file hands on.
+# These files have thousands of names, or a name that another file hands on.
 GENERATED = {
     "interop/functions.pxd": "every function of ATen, which `ATen.Functions` hands on (generated)",
     "ATen/core/TensorBody.pxd": "`Tensor` with every method (generated)",
@@ -44,7 +44,7 @@ def page(pxd: Path) -> str:
 
 
 def row(path: Path, pxd: Path, scope: Callable) -> str:
-    """The line for one file; none for one that declares nothing itself."""
+    """The line for one file, or an empty string if the file declares nothing itself."""
     name = path.relative_to(pxd).as_posix()
     headers = dict.fromkeys(re.findall(r'^cdef extern from "<?([^">]+)', path.read_text(), re.MULTILINE))
     if not headers:
@@ -55,7 +55,7 @@ def row(path: Path, pxd: Path, scope: Callable) -> str:
 
 
 def names(path: Path, name: str, scope: Callable) -> list[str]:
-    """What the file declares, in its order, without what it cimports."""
+    """The names that the file declares, in its order, without the names that it cimports."""
     module = name.removesuffix(".pxd").removesuffix("/__init__").replace("/", ".")
     entries = scope(module).entries.items()
     found = [(entry.pos[1:], key) for key, entry in entries if entry.pos and Path(entry.pos[0].filename) == path]

@@ -1,7 +1,7 @@
-"""Writes the figures in README.md and docs/comparison.md, and the picture of the front page, out of recorded results.
+"""Writes the figures in README.md and docs/comparison.md, and the picture of the front page, from recorded results.
 
-`python tools/readme_table.py` writes them; with ``--check`` it only says whether they are up to date. A figure that no
-experiment has recorded is a dash, and in the picture it is left out.
+`python tools/readme_table.py` writes them. With ``--check`` it only says whether they are up to date. A figure that no
+experiment has recorded is a dash in the tables, and is missing in the picture.
 """
 
 import html
@@ -25,7 +25,7 @@ PICTURE = ROOT / "docs" / "static" / "costs.svg"
 EXPERIMENTS_SHOWN = ("crossing", "build-time", "bridges")
 OURS = "torch-interop"
 
-# The columns of the table in README.md, and what the experiments call them. Of nothing, nothing is measured.
+# The columns of the table in README.md, and their names in the experiments. An empty name has no measurements.
 TOOLS = {
     OURS: "Cython",
     "pybind11": "pybind11",
@@ -35,10 +35,10 @@ TOOLS = {
     "cuda.core": "",
 }
 CALLS = ("1 tensor", "numel")
-"""What a call with one tensor is called, the best first: the experiment had only `numel` once."""
+"""The names of a call with one tensor, preferred first. Old results of the experiment have only `numel`."""
 
 FEWEST = {"pybind11": "pybind11, fewest headers"}
-"""What is quicker to compile when the headers are chosen: torch's documentation includes torch/extension.h."""
+"""Tools that compile faster with chosen headers: torch's documentation includes torch/extension.h."""
 LOADERS = {"Cython": "interop", "pybind11": "cpp_extension"}
 CONVERSIONS = {
     "tensor from array": ("interop", "torch"),
@@ -52,18 +52,18 @@ SHARED = {
     "from_numpy: an array as a tensor": "tensor from array",
     "to_numpy: a tensor as an array": "array from tensor",
 }
-"""Of these conversions, those of the picture."""
+"""The conversions that the picture shows."""
 
 
 def newest(name: str) -> dict:
-    """The newest recorded result of an experiment; nothing where none is."""
+    """The newest recorded result of an experiment, or an empty dict."""
     paths = sorted((EXPERIMENTS / name / "results").glob("*.json"))
     results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     return max(results, key=lambda result: result["date"], default={})
 
 
 def find(result: dict, *keys: str) -> float | None:
-    """What `keys` lead to in a result; a time's median, if it has one."""
+    """The value under `keys` in a result, or its median if it has one."""
     found = result
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
@@ -81,7 +81,7 @@ def each_tool(title: str, digits: int, figure: Callable[[str], float | None]) ->
 
 
 def tools_table(crossing: dict, build_time: dict) -> list[str]:
-    """What a call and a compilation take with each tool."""
+    """The time of a call and of a compilation with each tool."""
     what = next((call for call in CALLS if call in crossing.get("times", {})), CALLS[-1])
     return [
         f"| measured | {' | '.join(TOOLS)} |",
@@ -96,7 +96,7 @@ def tools_table(crossing: dict, build_time: dict) -> list[str]:
 
 
 def conversions_table(bridges: dict) -> list[str]:
-    """What sharing memory takes here and with torch's own functions."""
+    """The time to share memory here and with torch's own functions."""
     lines = ["| nanoseconds of one conversion, one dimension | torch-interop | torch |", "|---|--:|--:|"]
     for what, ways in CONVERSIONS.items():
         lines.append(row(what, [find(bridges, "times", f"{what}, 1-d", how) for how in ways], 0))
@@ -104,7 +104,7 @@ def conversions_table(bridges: dict) -> list[str]:
 
 
 def source(name: str, result: dict, page: Path) -> str:
-    """Where the figures of an experiment come from."""
+    """The source of an experiment's figures."""
     folder = "docs/experiments" if page.parent == ROOT else "experiments"
     link = f"[{name}]({folder}/{name}/README.md)"
     if not result:
@@ -129,7 +129,7 @@ Bars = list[tuple[str, float]]
 
 
 def bars() -> dict[str, Bars]:
-    """What the picture shows, by title and unit of its parts: each tool with its figure, the least first."""
+    """The data of the picture, by title and unit of its parts: each tool with its figure, the lowest first."""
     crossing, build_time, bridges = map(newest, EXPERIMENTS_SHOWN)
     what = next((call for call in CALLS if call in crossing.get("times", {})), CALLS[-1])
     found = {
@@ -148,7 +148,7 @@ def bars() -> dict[str, Bars]:
 
 
 def shown() -> str | None:
-    """What the picture that there is says it was drawn from; None where there is none."""
+    """The data that the existing picture was drawn from, which it contains. None without a picture."""
     text = PICTURE.read_text(encoding="utf-8") if PICTURE.exists() else ""
     found = re.search(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
     return html.unescape(found[1]) if found else None
@@ -157,7 +157,7 @@ def shown() -> str | None:
 def draw() -> None:
     """Draw the picture."""
     sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
-    from experiments.harness import plots  # here, because the tables do without matplotlib
+    from experiments.harness import plots  # here, because the tables do not need matplotlib
 
     found = bars()
     figure = plots.figure(9, 3.8)

@@ -1,8 +1,8 @@
 """``python tools/releases.py WHEEL...``: does the generator work for other releases of torch, and what differs?
 
-Of each wheel (or folder with one unpacked) the torchgen and the headers are used, not the libraries: the declarations
-are generated, a random twentieth of all calls is compiled, or with --all every one, and so are csrc/*.cpp and all
-headers. The result goes to docs/torch-releases.json, and docs/torch-releases.md is written from it.
+The program uses the torchgen and the headers of each wheel (or of a folder with an unpacked wheel), not the libraries.
+It generates the declarations, and compiles a random twentieth of all calls (with --all, every call), csrc/*.cpp and all
+headers. The result goes to docs/torch-releases.json, from which the program writes docs/torch-releases.md.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("wheels", nargs="*", type=Path, help="torch-*.whl, or a folder with torch/ and torchgen/")
     parser.add_argument("--all", action="store_true", help="compile every call, not a random twentieth")
     parser.add_argument("--own", action="store_true", help="compile our C++ only, and keep what is known of the calls")
-    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)  # a process for each: they have different torchgens
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)  # a process for each: their torchgens differ
     arguments = parser.parse_args()
     if arguments.one:
         json.dump(examine(arguments.one, arguments.all, arguments.own), sys.stdout)
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def unpack(wheel: Path, folder: Path) -> Path:
-    """The two folders of a wheel that are needed here."""
+    """Unpack the two folders of a wheel that are needed here."""
     with zipfile.ZipFile(wheel) as archive:
         wanted = [name for name in archive.namelist() if name.startswith(("torch/include/", "torchgen/"))]
         archive.extractall(folder, [*wanted, "torch/version.py"])
@@ -82,7 +82,7 @@ def unpack(wheel: Path, folder: Path) -> Path:
 
 
 def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
-    """What the generator makes of one release, or of that only what our own C++ includes."""
+    """The result of the generator for one release, or only the errors of our own C++."""
     # The package's own __init__ imports the torch that is installed.
     sys.path[:0] = [str(unpacked), str(ROOT / "tests" / "cython")]
     for name in ("interop", "interop.abi"):
@@ -145,7 +145,7 @@ def installed() -> set[str]:
 
 
 def compile_calls(calls: list[str], work: Path, headers: Path) -> list[str]:
-    """The errors that Cython or g++ has for these calls."""
+    """The errors of Cython or g++ for these calls."""
     from surface.calls import module
 
     from interop.cython.declarations import select
@@ -177,7 +177,7 @@ def compile_own(work: Path, headers: Path) -> list[str]:
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.h"))
     every.write_text("#include <Python.h>\n" + "".join(f'#include "{name}"\n' for name in names))
     needs_macros = {ROOT / "csrc/bootstrap.cpp", ROOT / "csrc/layout.cpp"}
-    units = set((ROOT / "csrc/units").iterdir())  # of files that are compiled here one by one
+    units = set((ROOT / "csrc/units").iterdir())  # they include files that are compiled here one by one
     sources = sorted({*(ROOT / "csrc").rglob("*.cpp")} - needs_macros - units)
     return [error for source in [every, *sources] for error in check([str(source)], work, headers)]
 

@@ -1,7 +1,7 @@
-"""What is compiled into a wheel, as a bill of materials in CycloneDX's JSON; setup.py puts it where PEP 770 has it.
+"""Lists the components of a wheel as a bill of materials in CycloneDX's JSON. setup.py puts it where PEP 770 says.
 
-The package has no sources of others. What it includes are headers, whose inline functions and templates become part of
-its binaries: which ones were read, ninja knows. The licences that ask to be reproduced come with their texts.
+The package has no sources of other projects. It includes headers, whose inline functions and templates become part of
+its binaries. ninja knows which headers the compiler read. Licences that must be reproduced come with their texts.
 """
 
 import importlib.metadata
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 TORCHS_OWN = {"ATen", "c10", "caffe2", "torch"}
-"""The folders of torch's headers that are not those of what it bundles."""
+"""The folders of torch's own headers. The others belong to bundled projects."""
 
 
 def headers(build: Path) -> list[str]:
-    """The files that ninja has seen the compiler read in the folder `build`."""
+    """The files that the compiler read in the folder `build`, according to ninja."""
     done = subprocess.run(
         [sys.executable, "-m", "ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True
     )
@@ -28,7 +28,7 @@ def headers(build: Path) -> list[str]:
 
 
 def bill(version: str, read: Iterable[str]) -> dict[str, Any]:
-    """The bill for this package in `version`, whose objects were made from the files `read`."""
+    """The bill for this package in `version`, whose objects were compiled from the files `read`."""
     torch = Path(importlib.metadata.distribution("torch").locate_file("torch/include"))
     bundled = {found[1] for path in read if (found := re.match(rf"{re.escape(str(torch.resolve()))}/([^/]+)/", path))}
     cpython = Path(sysconfig.get_path("stdlib"), "LICENSE.txt")
@@ -38,7 +38,7 @@ def bill(version: str, read: Iterable[str]) -> dict[str, Any]:
         _of_package("numpy", "BSD-3-Clause", "LICENSE.txt"),
         _of_package("Cython", "Apache-2.0", None),
         _component("CPython", platform.python_version(), "PSF-2.0", cpython.read_text() if cpython.exists() else None),
-        # Headers of the system are not among those that ninja is told of.
+        # ninja's list does not include system headers.
         _component("libstdc++", None, "GPL-3.0-or-later WITH GCC-exception-3.1", None),
     ]
     return {
@@ -51,7 +51,7 @@ def bill(version: str, read: Iterable[str]) -> dict[str, Any]:
 
 
 def _of_package(package: str, licence: str | None, file: str | None, bundled: str | None = None) -> dict[str, Any]:
-    """What an installed package contributes, or, with a name, what is `bundled` in it."""
+    """The component of an installed package, or of the project `bundled` in it."""
     found = importlib.metadata.distribution(package)
     text = found.read_text(f"licenses/{file}") if file else None
     if bundled:

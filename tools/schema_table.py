@@ -1,6 +1,6 @@
-"""``python tools/schema_table.py``: write the table in docs/operators-guide.md, of the types that a schema can have.
+"""``python tools/schema_table.py``: write the table in docs/operators-guide.md of the types that a schema can have.
 
-It is the table that tests/operators/test_schema_types.py tests, tests/projects/schema_types/table.py.
+The types come from tests/projects/schema_types/table.py, which tests/operators/test_schema_types.py tests.
 """
 
 import sys
@@ -20,7 +20,7 @@ from table import FAMILIES  # noqa: E402
 
 
 def section() -> str:
-    """The table: a line for each kind of type, and a column for each of its forms."""
+    """The table, with a line for each kind of type and a column for each of its forms."""
     lines = ["| type | `T` | " + " | ".join(f"`T{form}`" for form in FORMS[1:]) + " |", "|---" * (len(FORMS) + 1) + "|"]
     for family, types in FAMILIES.items():
         cells = {one.schema.removeprefix(family): ", ".join(f"`{each}`" for each in one.parameters) for one in types}

@@ -1,7 +1,7 @@
 """Sets up an environment with this package for `make`: ``set_up.py VENV REQUIREMENTS``.
 
-It runs under the Python that the environment is for, in which nothing is installed. Each step is a line that says about
-how long it takes; what the commands print goes into a log, which is shown if one of them fails.
+It runs under the Python that the environment is for, without any packages. Each step prints a line with its approximate
+duration. The output of the commands goes into a log. If a command fails, the program shows the end of the log.
 """
 
 import subprocess
@@ -13,14 +13,14 @@ ROOT = Path(__file__).resolve().parent.parent
 LOG = ROOT / "build" / "set-up.log"
 OLDEST = (3, 11)
 SHOWN = 20
-"""How many lines of the log a failure shows."""
+"""The number of lines of the log that a failure shows."""
 
 # On two cores, with pip's cache filled.
 HOW_LONG = {"demo.txt": "half a minute", "dev.txt": "a minute or two"}
 
 
 def main(venv: Path, requirements: Path) -> int:
-    """Make `venv` with `requirements` and this package in it; the exit status."""
+    """Make `venv` with `requirements` and this package in it. Returns the exit status."""
     if sys.version_info < OLDEST:
         found, oldest = (".".join(map(str, version[:2])) for version in (sys.version_info, OLDEST))
         print(f"error: Python {oldest} or newer is needed, and this is {found}; name another: make PYTHON=python3.12")
@@ -47,7 +47,7 @@ def main(venv: Path, requirements: Path) -> int:
 
 
 def run(text: str, command: list[str]) -> int:
-    """Run `command`, and print `text` with the seconds that it took; on a terminal they are counted meanwhile."""
+    """Run `command`, and print `text` with its seconds. On a terminal, the seconds count up while it runs."""
     live = sys.stdout.isatty()
     begin = time.monotonic()
     print(text, end="" if live else "\n", flush=True)

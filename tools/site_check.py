@@ -1,10 +1,10 @@
-"""``make site-check``: reads the built site as its readers do, in Chromium without a window.
+"""``make site-check``: reads the built site as its readers do, in headless Chromium.
 
-At three widths, nothing but code and tables scrolls sideways. In light and in dark colours, axe-core finds nothing
-wrong with contrast, names and the keyboard. The focus goes on with each press of Tab, and shows where it is. The search
-finds what readers type. It prints a line for each finding.
+It checks four rules. At three widths, only code and tables scroll sideways. In light and in dark colours, axe-core
+finds no error in contrast, names and the keyboard. Each press of Tab moves the focus, and the focus is visible. The
+search finds the words that readers type. The program prints a line for each finding.
 
-Chromium is the one on PATH, or that of the environment variable CHROMIUM. `make site-check` fetches axe-core with npm.
+It uses the Chromium on PATH, or that of the environment variable CHROMIUM. `make site-check` fetches axe-core with npm.
 """
 
 import argparse
@@ -32,7 +32,7 @@ UNAVAILABLE = 77
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 FIRST = 10
-"""How many of the results a reader looks at."""
+"""The number of results that a reader looks at."""
 
 SIDEWAYS = """
 (() => {
@@ -53,7 +53,7 @@ ELSE_SCROLLS = """
   .map((node) => `${node.tagName.toLowerCase()}.${node.className}`)
 """
 
-# What readers meet: contrast, names, order, and all that a keyboard has to reach.
+# Rules that matter to readers: contrast, names, order, and access by keyboard.
 AXE_RUN = """
 axe.run(document, {runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "cat.keyboard"]},
                    resultTypes: ["violations"]})
@@ -86,22 +86,22 @@ os.dup2(int(sys.argv[1]), 3)
 os.dup2(int(sys.argv[2]), 4)
 os.execvp(sys.argv[3], sys.argv[3:])
 """
-"""A program that becomes another one, which takes commands from descriptor 3 and answers to 4, as Chromium does."""
+"""A program that execs another, such as Chromium, which reads commands from descriptor 3 and answers on 4."""
 
 
 class Browser:
-    """Chromium without a window, with one page, spoken to by its DevTools protocol through a pair of pipes."""
+    """Headless Chromium with one page. It speaks the DevTools protocol through a pair of pipes."""
 
     def __init__(self, command: str, folder: str):
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        # Copies lie above 3 and 4, so neither is in the other's way.
+        # Copies with numbers above 3 and 4, so that neither overwrites the other.
         given = [fcntl.fcntl(number, fcntl.F_DUPFD, 10) for number in (to_read, to_write)]
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-c", DESCRIPTORS, *map(str, given)),
                 *(command, "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={folder}"),
-                *(["--no-sandbox"] if os.geteuid() == 0 else []),  # it does not start as root otherwise
+                *(["--no-sandbox"] if os.geteuid() == 0 else []),  # as root, it does not start without this
                 *("--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "about:blank"),
             ],
             stdin=subprocess.DEVNULL,
@@ -117,12 +117,12 @@ class Browser:
         self.call("Page.enable")
 
     def close(self) -> None:
-        """End it."""
+        """End the browser."""
         self._process.terminate()
         self._process.wait(timeout=30)
 
     def call(self, method: str, **parameters: object) -> dict:
-        """A command of the protocol, and its answer."""
+        """Send a command of the protocol and return its answer."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -162,7 +162,7 @@ class Browser:
         return result["result"].get("value")
 
     def width(self, pixels: int) -> None:
-        """Make the page so wide."""
+        """Set the width of the page."""
         self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=HEIGHT, deviceScaleFactor=1, mobile=False)
 
     def colours(self, scheme: str) -> None:
@@ -170,13 +170,13 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def press_tab(self) -> None:
-        """Press the key that takes the focus to what comes next."""
+        """Press Tab, which moves the focus to the next element."""
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
 
 
 def sideways(browser: Browser) -> Iterator[str]:
-    """What makes the page that is shown scroll sideways, or scrolls in it and is neither code nor a table."""
+    """Elements that make the current page scroll sideways, and those that scroll and are neither code nor tables."""
     for pixels in WIDTHS:
         browser.width(pixels)
         for what in browser.evaluate(SIDEWAYS):
@@ -186,7 +186,7 @@ def sideways(browser: Browser) -> Iterator[str]:
 
 
 def axe(browser: Browser, source: str) -> Iterator[str]:
-    """What axe-core finds in the page that is shown: wide in both colours, and narrow."""
+    """The findings of axe-core in the current page: wide in both colours, and narrow."""
     browser.evaluate(f"{source};0")
     for pixels, scheme in ((1280, "light"), (1280, "dark"), (400, "light")):
         browser.width(pixels)
@@ -198,7 +198,7 @@ def axe(browser: Browser, source: str) -> Iterator[str]:
 
 
 def keyboard(browser: Browser, presses: int = 40) -> Iterator[str]:
-    """Where the focus stays, is not seen or does not show, of the first so many presses of Tab."""
+    """Places where the focus stays, is out of sight or is not marked, in the first `presses` of Tab."""
     browser.width(1280)
     seen = []
     for _ in range(presses):
@@ -216,7 +216,7 @@ def keyboard(browser: Browser, presses: int = 40) -> Iterator[str]:
 
 
 def found(browser: Browser, site: Path, word: str) -> list[str]:
-    """The pages that the site's search gives for `word`, the best first."""
+    """The pages that the site's search finds for `word`, the best first."""
     browser.open(f"{(site / 'search.html').as_uri()}?q={quote(word)}")
     browser.evaluate(
         "new Promise((done) => { const look = (left) => left && "
@@ -228,7 +228,7 @@ def found(browser: Browser, site: Path, word: str) -> list[str]:
 
 
 def searches(browser: Browser, site: Path) -> Iterator[str]:
-    """The words that do not lead to their page."""
+    """The words whose search does not find their page."""
     for word, page in WORDS.items():
         pages = found(browser, site, word)[:FIRST]
         if page not in pages:

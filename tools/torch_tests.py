@@ -1,10 +1,10 @@
 """``python tools/torch_tests.py [FOLDER]``: PyTorch's own tests of NumPy, buffers and DLPack, with our functions.
 
-FOLDER holds files of pytorch's folder `test`, at the tag of the torch that is installed. Without it they are fetched
-from GitHub into build/torch-tests. They are another project's, and are not part of this one.
+FOLDER holds files of pytorch's folder `test`, at the tag of the installed torch. Without FOLDER, the program fetches
+the files from GitHub into build/torch-tests. They belong to another project, and are not part of this one.
 
-Each file runs twice, with torch's functions and with ours in their place. A test that fails with ours alone is a
-difference: one by design if it is among `BY_DESIGN`, else this fails.
+Each file runs twice, with torch's functions and with ours in their place. A test that fails only with ours is a
+difference. If `BY_DESIGN` does not have the test, the program fails.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import interop
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "https://raw.githubusercontent.com/pytorch/pytorch/{tag}/test/{name}"
-FILES = {  # and the functions that its tests need; classes by their names before torch adds the device
+FILES = {  # the class, by its name before torch adds the device, and the functions that its tests need
     "test_numpy_interop.py": ("TestNumPyInterop", ["from_numpy"]),
     "test_tensor_creation_ops.py": ("TestBufferProtocol", ["from_buffer"]),
     "test_dlpack.py": ("TestTorchDlPack", ["from_dlpack", "to_dlpack"]),
@@ -41,11 +41,11 @@ BY_DESIGN = {
     "test_invalid_positional_args": "an empty buffer, no elements and an offset at the end give empty tensors",
     "test_not_a_buffer": "an object without a buffer is a TypeError, as memoryview(obj) raises it, and no ValueError",
 }
-"""The reason for each test that fails with ours alone, by its name; docs/bridges.md has them too."""
+"""The reason for each test that fails only with ours, by its name. docs/bridges.md has them too."""
 
 
 def adapters() -> dict[tuple[object, str], object]:
-    """What stands in for torch's functions: ours, called as torch's are."""
+    """Replacements for torch's functions: ours, with the signatures of torch's."""
 
     def from_numpy(array):
         return interop.from_numpy(array)
@@ -71,7 +71,7 @@ def adapters() -> dict[tuple[object, str], object]:
 
 
 def main() -> int:
-    """Runs what there is, and prints the counts and each difference."""
+    """Runs the available files, and prints the counts and each difference."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="with files of pytorch's folder test")
     parser.add_argument("--run", nargs=3, metavar=("FILE", "OURS", "OUT"), help=argparse.SUPPRESS)
@@ -92,7 +92,7 @@ def main() -> int:
 
 
 def compare(name: str, theirs: dict[str, str], ours: dict[str, str]) -> int:
-    """Prints how one file's outcomes differ; gives the number of differences that nobody has explained."""
+    """Prints how one file's outcomes differ. Returns the number of unexplained differences."""
     counts = Counter(theirs.values())
     differing = {test: ours[test] for test in theirs if theirs[test] == "passed" and ours[test] != "passed"}
     reasons = {test: reason_of(test) for test in differing}
@@ -112,13 +112,13 @@ def compare(name: str, theirs: dict[str, str], ours: dict[str, str]) -> int:
 
 
 def reason_of(test: str) -> str | None:
-    """Why a test may differ. torch adds the device to the names of its functions, and then the dtype."""
+    """The reason why a test may differ. torch adds the device to the names of its tests, and then the dtype."""
     found = [name for name in BY_DESIGN if re.search(rf"\.{name}(_cpu(_\w+)?)?$", test)]
     return BY_DESIGN[found[0]] if found else None
 
 
 def in_a_process(path: Path, who: str) -> dict[str, str]:
-    """The outcome of each test of a file, by its name; run in a process of its own, which may crash."""
+    """The outcome of each test of a file, by its name. The tests run in their own process, which may crash."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "outcomes.json")
         command = [sys.executable, __file__, "--run", str(path), who, str(out)]
@@ -130,7 +130,7 @@ def in_a_process(path: Path, who: str) -> dict[str, str]:
 
 
 class Outcomes(unittest.TestResult):
-    """Each test's outcome: passed, skipped, or the last line of its error."""
+    """Each test's outcome: passed, skipped, or the first line of its error."""
 
     def __init__(self):
         super().__init__()

@@ -6,7 +6,7 @@ from c10.core.ScalarType cimport ScalarType
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/library.h" nogil:
-    # What an operator promises: see the documentation of torch.Tag.
+    # Properties that an operator declares: see the documentation of torch.Tag.
     enum class Tag "at::Tag":
         core
         cudagraph_unsafe
@@ -25,37 +25,36 @@ cdef extern from "interop/library.h" nogil:
         view_copy
 
 cdef extern from "interop/library.h":
-    # Makes the operator torch.ops.NAMESPACE.NAME: define("demo::mul", "(Tensor a, float s) -> Tensor").
+    # Defines the operator torch.ops.NAMESPACE.NAME: define("demo::mul", "(Tensor a, float s) -> Tensor").
     void define "interop_library.define"(const string& name, const string& schema) except +translate_exception
     void define "interop_library.define"(const string& name, const string& schema, Tag tag) except +translate_exception
     void define "interop_library.define"(
         const string& name, const string& schema, Tag tag, Tag tag2) except +translate_exception
     void define "interop_library.define"(
         const string& name, const string& schema, Tag tag, Tag tag2, Tag tag3) except +translate_exception
-    # Gives it a kernel for a dispatch key ("CPU", "Meta", "CompositeImplicitAutograd", ...) or a device ("cpu", ...).
+    # Registers a kernel for a dispatch key ("CPU", "Meta", "CompositeImplicitAutograd", ...) or a device ("cpu", ...).
     void impl "interop_library.impl"[F](const string& name, const string& key, F kernel) except +translate_exception
-    # Gives it a gradient. `backward(Context& ctx, const at.Tensor& grad, ...)` takes a gradient for each result and
-    # returns one for each argument; `setup_context(Context& ctx, arguments, results)` keeps what it needs. Both call
-    # operators only, and read no data: torch.compile traces them.
+    # Registers a gradient. `backward(Context& ctx, const at.Tensor& grad, ...)` takes a gradient for each result and
+    # returns one for each argument. `setup_context(Context& ctx, arguments, results)` saves values for backward. Both
+    # must only call operators, and read no data, because torch.compile traces them.
     void register_autograd "interop_library.register_autograd"[B](
         const string& name, B backward) except +translate_exception
     void register_autograd "interop_library.register_autograd"[B, S](
         const string& name, B backward, S setup_context) except +translate_exception
-    # `jvp(Context& ctx, const at.Tensor& tangent, ...)`, for forward mode, takes a tangent for each argument, undefined
-    # for those that are no tensors, and returns one for each result. It finds what setup_context has kept.
+    # `jvp(Context& ctx, const at.Tensor& tangent, ...)` is for forward mode. It takes a tangent for each argument,
+    # undefined for a non-tensor, and returns one for each result. It can read the values that setup_context saved.
     void register_autograd "interop_library.register_autograd"[B, S, J](
         const string& name, B backward, S setup_context, J jvp) except +translate_exception
-    # Under torch.autocast(device), casts floating-point tensors before the call: to the dtype that autocast has, or to
-    # `dtype`.
+    # Under torch.autocast(device), casts floating-point tensors before the call, to `dtype` or else to autocast's
+    # current dtype.
     void register_autocast "interop_library.register_autocast"(
         const string& name, const string& device) except +translate_exception
     void register_autocast "interop_library.register_autocast"(
         const string& name, const string& device, ScalarType dtype) except +translate_exception
 
 cdef extern from "interop/operator.h" namespace "interop" nogil:
-    # A registered operator, to be called: Operator[at.Tensor](b"demo::mul").call(a, 2.0). R is what it returns: a
-    # tensor, a number, a vector, or tuple2 (up to tuple7) of them. Arguments at the end may be left out if they have
-    # a default.
+    # Calls a registered operator: Operator[at.Tensor](b"demo::mul").call(a, 2.0). R is the type of the result: a
+    # tensor, a number, a vector, or a tuple2 (up to tuple7) of them. Trailing arguments with a default may be omitted.
     cppclass Operator[R]:
         Operator() noexcept
         Operator(const string& name) except +translate_exception

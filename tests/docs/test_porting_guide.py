@@ -54,6 +54,16 @@ CALLS = [
     ("nearest", X[0], 0.5),
     ("nearest", X[0], 0.5, 3, True),
     ("nearest", X[0], 0.5, 30),
+    ("nearest", None, 0.5),
+    ("nearest", [0.5], 0.5),
+]
+DIFFERENT = [  # where the page says so: the call, and the errors of the C++ and of the Cython; None is no error
+    (("lengths", torch.tensor([[1, 4], [2, 8]]), X.double()), RuntimeError, TypeError),
+    (("lengths", torch.tensor([[1, 4], [2, 8]]), X[0]), RuntimeError, ValueError),
+    (("extreme", X.double(), 2), None, ValueError),
+    (("nearest", X[0], 0.5, 2.9), TypeError, None),
+    (("nearest", X[0], 0.5, 2**70), TypeError, OverflowError),
+    (("nearest", X[0], 0.5, 1, []), TypeError, None),
 ]
 
 
@@ -116,13 +126,24 @@ def test_both_do_the_same(modules):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+def test_where_they_differ(modules):
+    for (name, *arguments), *kinds in DIFFERENT:
+        for side, kind in zip(("theirs", "ours"), kinds, strict=True):
+            found = called(modules[side], side, name, arguments)
+            assert type(found) is kind if kind else not isinstance(found, Exception), f"{side}: {name}: {found!r}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_gradients_are_the_same(modules):
     index = torch.tensor([[1, 0], [3, 3]])
     found = []
     for side in ("theirs", "ours"):
         x = X.clone().requires_grad_()
-        result = getattr(torch.ops, f"porting_{side}").gathered(x, index, 0)
+        function = getattr(torch.ops, f"porting_{side}").gathered
+        result = function(x, index, 0)
         found += torch.autograd.grad(result, x, torch.arange(4.0).reshape(2, 2))
+        assert torch.autograd.gradgradcheck(function, (X.double().requires_grad_(), index, 0))
     torch.testing.assert_close(*found, rtol=0, atol=0)
     assert found[0].count_nonzero() == 3
     torch.library.opcheck(torch.ops.porting_ours.gathered.default, (X.clone().requires_grad_(), index, 0))

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.fx.operator_schemas import get_signature_for_torch_op
 
 import interop
 
@@ -22,6 +23,12 @@ OPS = torch.ops.interop_test
 @pytest.fixture(autouse=True)
 def _loaded(operators, failing):
     """The operators exist once their modules are imported."""
+
+
+def test_tags():
+    tags = {torch.Tag.pt2_compliant_tag, torch.Tag.pointwise, torch.Tag.needs_fixed_stride_order}
+    assert tags <= set(OPS.exponential.default.tags)
+    assert not tags & set(OPS.numbers.default.tags)
 
 
 class TestArguments:
@@ -409,10 +416,17 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
         {more}
         """)
     ops, x = torch.ops.interop_reload, torch.zeros(1)
-    fake = "from interop import register_fake\nregister_fake('interop_reload::f', lambda x, *_: x.new_empty(x.shape))"
-    more = f'define("interop_reload::old", "() -> ()")\n{fake}'
+
+    def parameters():
+        """As torch.fx knows them, which keeps the signature of an operator by its name."""
+        (signature,) = get_signature_for_torch_op(ops.f.default)
+        return list(signature.parameters)
+
+    more = 'define("interop_reload::old", "() -> ()")'
     interop.load_inline(source.format(parameter="", argument="", number=1, more=more), name="again")
     assert (ops.f(x).item(), hasattr(ops, "old")) == (1, True)
-    interop.load_inline(source.format(parameter=", int64_t n", argument=", int n", number="n", more=fake), name="again")
+    assert parameters() == ["x"]
+    interop.load_inline(source.format(parameter=", int64_t n", argument=", int n", number="n", more=""), name="again")
+    assert parameters() == ["x", "n"]
     assert (ops.f(x, 5).item(), hasattr(ops, "old")) == (5, False)
     assert str(ops.f.default._schema) == "interop_reload::f(Tensor x, int n) -> Tensor"

@@ -1,4 +1,4 @@
-// What forward and backward share, and backward as the engine calls it.
+// The context that forward and backward share, and the call of backward by the engine.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,20 +19,20 @@
 
 namespace interop::autograd {
 
-// What ctx.state[T] makes.
+// The type T of ctx.state[T].
 struct StateType {
   const std::type_info* type;
   void* (*make)();
   void (*destroy)(void*);
-  size_t bytes;  // 0 if they say not all
+  size_t bytes;  // 0 if the bytes alone do not copy the object
 };
 
-// The ctx of Python's torch.autograd.Function. It lives as long as the node of the graph, or as the call of forward if
-// there is no graph.
+// The ctx of Python's torch.autograd.Function. It lives as long as the node of the graph. Without a graph it lives as
+// long as the call of forward.
 class Context {
  public:
-  // Keeps tensors for backward; once, in forward. Inputs and outputs of forward have to be kept here and nowhere else:
-  // a change in place is then noticed, and there is no cycle of references.
+  // Saves tensors for backward. Call it once, in forward. Save inputs and outputs of forward only here: backward then
+  // detects a change in place, and no reference cycle arises.
   template <class... T>
   void save_for_backward(const T&... tensors) {
     const at::Tensor* list[] = {&static_cast<const at::Tensor&>(unwrap_reference(tensors))...};
@@ -41,7 +41,7 @@ class Context {
   void save_for_backward(const std::vector<at::Tensor>& tensors) {
     save(tensors, false);
   }
-  // Keeps tensors for jvp, which otherwise finds those that are kept for backward.
+  // Saves tensors for jvp. By default, jvp finds the tensors that are saved for backward.
   template <class... T>
   void save_for_forward(const T&... tensors) {
     const at::Tensor* list[] = {&static_cast<const at::Tensor&>(unwrap_reference(tensors))...};
@@ -53,16 +53,17 @@ class Context {
   virtual at::Tensor saved_tensor(int64_t index) = 0;
   virtual size_t saved_tensors() = 0;
 
-  // Whether the gradient of this argument of forward is wanted.
+  // Whether this argument of forward needs a gradient.
   virtual bool needs_input_grad(int64_t argument) = 0;
 
-  // In forward: this input was changed in place, this output has no gradient, undefined gradients stay undefined.
+  // Call in forward: forward changed this input in place; this output has no gradient; with false, undefined gradients
+  // stay undefined.
   virtual void mark_dirty(const at::Tensor& input) = 0;
   virtual void mark_non_differentiable(const at::Tensor& output) = 0;
   virtual void set_materialize_grads(bool value) = 0;
 
-  // Whatever else backward has to know: a struct, or another C++ class, made at the first call. It belongs to the
-  // context, and there is one.
+  // Other values for backward: a struct or another C++ class. The first call makes the object. The context owns it, and
+  // has only one.
   template <class T>
   T* state() {
     static constexpr StateType type = {
@@ -88,7 +89,7 @@ class Context {
 
 inline constexpr size_t any = std::numeric_limits<size_t>::max();
 
-// How many tensors a type stands for: `any` for lists, 0 for what is no tensor.
+// The number of tensors in a type: `any` for lists, 0 for a type without tensors.
 template <class T>
 struct Count : std::integral_constant<size_t, 0> {};
 template <>
@@ -143,11 +144,12 @@ R collect(Tensors& list, const char* name) {
   }
 }
 
-// A backward function, without its type; or a jvp, which takes tangents of arguments and returns those of outputs.
+// A backward function with its type erased; or a jvp, which takes the tangents of the arguments and returns those of
+// the outputs.
 struct Backward {
   void (*function)() = nullptr;
   void (*call)(void (*function)(), Context&, Tensors& grads, Tensors& results) = nullptr;
-  size_t outputs = 0;  // of forward: as many gradients it takes
+  size_t outputs = 0;  // of forward; the number of gradients that it takes
   size_t results = 0;  // gradients that it returns
 
   explicit operator bool() const noexcept {
@@ -197,7 +199,7 @@ struct Gradient<R(Context&, G...)> {
   }
 };
 
-// Raises if this is a jvp, and not one of a function with so many arguments and outputs.
+// Raises if there is a jvp that does not fit the number of arguments and outputs.
 inline void refuse_unfit(const std::string& where, const Backward& jvp, size_t arguments, size_t outputs) {
   TORCH_CHECK_TYPE(
       !jvp || jvp.outputs == arguments || jvp.outputs == any, where, ": there are ", arguments,
@@ -208,7 +210,7 @@ inline void refuse_unfit(const std::string& where, const Backward& jvp, size_t a
       ", and jvp returns the tangents of ", said(jvp.results));
 }
 
-// What the nodes of one function share.
+// The data that all nodes of one function share.
 struct Definition {
   std::string name;
   Backward backward;
@@ -216,7 +218,7 @@ struct Definition {
   Backward jvp = {};
 };
 
-// The tensors in one argument of forward, borrowed; those of a list with gaps are copied.
+// The tensors in one argument of forward, borrowed. For a list of optional tensors they are copies.
 struct Input {
   const at::Tensor* first = nullptr;
   size_t count = 0;
@@ -253,7 +255,7 @@ Input input(const T&) {
   return {};
 }
 
-// The same argument with other tensors, which are taken from `next`.
+// The same argument with other tensors, read from `next`.
 inline at::Tensor with_others(const at::Tensor&, const at::Tensor*& next) {
   return *next++;
 }

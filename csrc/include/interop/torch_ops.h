@@ -9,9 +9,9 @@
 
 namespace interop {
 
-// Removes the attribute of torch.ops.NAMESPACE, and its name in the list there. torch.library does the same from
-// torch 2.13 on; before, a call through the cache calls an operator that is gone. Removes the operator's fake kernel
-// too, if interop.register_fake has registered one. Clears errors, so none may be set.
+// Removes the attribute of torch.ops.NAMESPACE, its name in the list there, and the signature that torch.fx has cached.
+// torch.library does the same from torch 2.13 on; before, a call through the cache calls an operator that is gone.
+// Clears errors, so none may be set.
 inline void forget_in_python(const std::string& operator_name) {
   const size_t colons = operator_name.find("::");
   const std::string in = operator_name.substr(0, colons);
@@ -27,10 +27,15 @@ inline void forget_in_python(const std::string& operator_name) {
     const OwnedRef removed(names ? PyObject_CallMethod(names.get(), "remove", "s", name.c_str()) : nullptr);
   }
   PyErr_Clear();
-  PyObject* fakes = PyDict_GetItemString(PyImport_GetModuleDict(), "interop.fake_kernels");
-  const OwnedRef libraries(fakes ? PyObject_GetAttrString(fakes, "_libraries") : nullptr);
-  const OwnedRef library(
-      libraries ? PyObject_CallMethod(libraries.get(), "pop", "sO", operator_name.c_str(), Py_None) : nullptr);
+  const OwnedRef schemas(PyImport_ImportModule("torch.fx.operator_schemas"));  // torch has imported it
+  const OwnedRef signatures(schemas ? PyObject_GetAttrString(schemas.get(), "_SCHEMA_TO_SIGNATURE_CACHE") : nullptr);
+  const size_t dot = operator_name.find('.', colons);
+  const std::string overload = dot == std::string::npos ? "" : operator_name.substr(dot + 1);
+  const OwnedRef signature(
+      signatures
+          ? PyObject_CallMethod(
+                signatures.get(), "pop", "(ss)O", operator_name.substr(0, dot).c_str(), overload.c_str(), Py_None)
+          : nullptr);
   PyErr_Clear();
 }
 

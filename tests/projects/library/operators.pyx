@@ -463,7 +463,9 @@ cdef at.Tensor exponential_backward(Context& ctx, const at.Tensor& grad) except 
     return at.mul(grad, ctx.saved_tensor(0))
 
 
-define("interop_test::exponential", "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
+define(
+    "interop_test::exponential", "(Tensor x) -> Tensor",
+    Tag.pt2_compliant_tag, Tag.pointwise, Tag.needs_fixed_stride_order)
 impl("interop_test::exponential", "CompositeExplicit", exponential)
 register_autograd("interop_test::exponential", exponential_backward, exponential_setup)
 
@@ -502,15 +504,3 @@ def call_half_undefined(torch.Tensor x not None):
     op = Operator[tuple2[at.Tensor, at.Tensor]](b"interop_test::half_undefined")
     cdef tuple2[at.Tensor, at.Tensor] both = op.call(x.cdata)
     return torch.wrap(get0(both)), torch.wrap(get1(both))
-
-
-# A result whose size depends on data. The tests register its fake kernel.
-
-cdef at.Tensor places(const at.Tensor& x) except * nogil:
-    return at.nonzero(x).view((-1,))
-
-
-define(
-    "interop_test::places", "(Tensor x) -> Tensor",
-    Tag.pt2_compliant_tag, Tag.dynamic_output_shape, Tag.nondeterministic_bitwise)
-impl("interop_test::places", "CPU", places)

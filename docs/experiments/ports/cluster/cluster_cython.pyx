@@ -23,9 +23,7 @@ from libcpp.optional cimport optional
 from libcpp.vector cimport vector
 from torch.library cimport Tag, define, impl
 
-from torch import Tag as PythonTag
 from torch import int64 as python_int64
-from torch.library import define as define_in_python
 from torch.library import get_ctx, register_fake
 
 cdef extern from *:
@@ -969,19 +967,18 @@ define(
 impl(b"ports_cluster::grid", b"CPU", grid)
 impl(b"ports_cluster::grid", b"Meta", grid_meta)
 
-# The size of these results depends on the data. Only a fake kernel of Python can say so, and torch takes one only for
-# an operator that Python has defined.
-define_in_python(
-    "ports_cluster::knn",
-    "(Tensor x, Tensor y, Tensor? ptr_x, Tensor? ptr_y, int k, bool cosine=False, int num_workers=1) -> Tensor",
-    tags=(PythonTag.pt2_compliant_tag, PythonTag.dynamic_output_shape))
-define_in_python(
-    "ports_cluster::radius",
-    "(Tensor x, Tensor y, Tensor? ptr_x, Tensor? ptr_y, float r, int max_num_neighbors, int num_workers=1) -> Tensor",
-    tags=(PythonTag.pt2_compliant_tag, PythonTag.dynamic_output_shape))
-define_in_python(
-    "ports_cluster::fps", "(Tensor src, Tensor ptr, Tensor ratio, bool random_start) -> Tensor",
-    tags=(PythonTag.pt2_compliant_tag, PythonTag.dynamic_output_shape, PythonTag.nondeterministic_seeded))
+# The size of these results depends on the data, which only a fake kernel in Python can say.
+define(
+    b"ports_cluster::knn",
+    b"(Tensor x, Tensor y, Tensor? ptr_x, Tensor? ptr_y, int k, bool cosine=False, int num_workers=1) -> Tensor",
+    Tag.pt2_compliant_tag, Tag.dynamic_output_shape)
+define(
+    b"ports_cluster::radius",
+    b"(Tensor x, Tensor y, Tensor? ptr_x, Tensor? ptr_y, float r, int max_num_neighbors, int num_workers=1) -> Tensor",
+    Tag.pt2_compliant_tag, Tag.dynamic_output_shape)
+define(
+    b"ports_cluster::fps", b"(Tensor src, Tensor ptr, Tensor ratio, bool random_start) -> Tensor",
+    Tag.pt2_compliant_tag, Tag.dynamic_output_shape, Tag.nondeterministic_seeded)
 impl(b"ports_cluster::knn", b"CPU", knn)
 impl(b"ports_cluster::radius", b"CPU", radius)
 impl(b"ports_cluster::fps", b"CPU", fps)
