@@ -1,8 +1,8 @@
 """``python build_projects.py SITE FOLDER...``: builds the modules of the projects in the folders into the folder SITE.
 
-What pip would do for each project in several processes, this does for all of them in one: torch is imported once, and
-each setup.py runs in a fork, as many at once as there are processors. What was compiled before and has not changed is
-taken again: a folder that was built keeps its objects, and ninja knows which headers each of them includes.
+pip would start several processes for each project. This program imports torch once and runs each setup.py in a fork, as
+many at once as there are processors. It reuses what was compiled before and has not changed: a folder keeps its
+objects, and ninja knows which headers each object includes.
 """
 
 import os
@@ -11,11 +11,11 @@ import sys
 import traceback
 from pathlib import Path
 
-import interop.build  # noqa: F401  which each setup.py imports: here once for all
+import interop.build  # noqa: F401  imported here once, for each setup.py
 
 
 def main(site: str, folders: list[Path]) -> int:
-    """Builds all; says what is wrong with those that cannot be built. The exit status."""
+    """Builds all projects, prints the log of each that fails, and returns the exit status."""
     waiting, running, status = list(folders), {}, 0
     while waiting or running:
         if waiting and len(running) < (os.cpu_count() or 1):
@@ -31,7 +31,7 @@ def main(site: str, folders: list[Path]) -> int:
 
 
 def start(folder: Path, site: str) -> int:
-    """Runs the setup.py in `folder` in a new process, whose number it returns."""
+    """Runs the setup.py in `folder` in a new process, and returns the process ID."""
     sys.stdout.flush()
     process = os.fork()
     if process:
@@ -42,11 +42,11 @@ def start(folder: Path, site: str) -> int:
         log = os.open("build.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        # --force: setuptools looks at the sources only and not at headers. Ninja still compiles only what changed.
+        # --force: setuptools checks only the sources, not the headers. Ninja still compiles only what changed.
         sys.argv = ["setup.py", "build_ext", "--force", "--build-temp", "objects", "--build-lib", site]
         runpy.run_path("setup.py", run_name="__main__")
         status = 0
-    except BaseException:  # SystemExit as well, with which setuptools ends for what is wrong with a source
+    except BaseException:  # also SystemExit, which setuptools raises for an error in a source
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Builds the projects that the tests import, once for as long as nothing that they are built from changes."""
+"""Builds the projects that the tests import, and builds them again only when one of their inputs changes."""
 
 import hashlib
 import importlib
@@ -30,17 +30,17 @@ TESTS = Path(__file__).resolve().parent
 PROJECTS = TESTS / "projects"
 BUILD = Path(os.environ.get("INTEROP_TEST_BUILD") or TESTS.parent / "build" / "tests")
 INSTALLED = ("consumer", "plain_cxx")
-"""The projects that pip installs, as a user's."""
+"""The projects that pip installs, as for a user."""
 
 needs_stable = pytest.mark.skipif(
     release_of(torch.__version__) < MINIMUM_STABLE, reason="this torch is too old for modules for many releases"
 )
-# A release of torch that does not run: the one that the pages name, if they can.
+# A release of torch other than the one that runs: the one that the documentation names, if possible.
 OTHER_TORCH = "2.12" if release_of(torch.__version__) == (2, 11) else "2.11"
 OTHER_ABI = f"torch_{OTHER_TORCH.replace('.', '_')}"
 with_precompiled_headers = pytest.mark.skipif(not is_gcc(), reason="load precompiles no headers with this compiler")
 
-BUILT = (  # what takes longest comes first
+BUILT = (  # the slowest to build come first
     "kernels",
     "library",
     "schema_types",
@@ -56,7 +56,7 @@ BUILT = (  # what takes longest comes first
     "vectors",
     "types",
 )
-"""Those that are only there for their modules, and are built all together."""
+"""The projects that exist only for their modules. They are built together."""
 
 PACKAGE = Path(interop.__file__).parent
 HEADERS = (Path(interop.get_pxd_dir()), Path(interop.get_include()), Path(get_stable_dir()))
@@ -64,7 +64,7 @@ TOOLS = (
     Path(get_source_dir(), "bootstrap.cpp"),
     *(PACKAGE / part for part in ("abi", "build", "cython", "errors.py", "paths.py", "stable_abi.py", "toolchain.py")),
 )
-"""What makes modules out of sources; nothing else of the package has a part in that."""
+"""Everything in the package that takes part in making modules from sources."""
 
 
 def pytest_addoption(parser):
@@ -74,9 +74,9 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--require-cuda") and not torch.cuda.is_available():
         raise pytest.UsageError(f"there is no CUDA device: torch is {torch.__version__}, CUDA {torch.version.cuda}")
-    # What is compiled for a test is run once or twice: the optimizer would take longer than all that.
+    # Code that is compiled for a test runs once or twice. The optimiser would take longer than it saves.
     os.environ.setdefault("CFLAGS", "-O0 -g0")
-    # Nor does Inductor precompile headers, or keep processes that compile beside one another.
+    # For the same reason Inductor precompiles no headers, and keeps no pool of compile processes.
     os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     # For the experiments' builds, in this process and in those that tests start.
@@ -84,7 +84,7 @@ def pytest_configure(config):
 
 
 def cuda_mode():
-    """CUDA sources are compiled wherever they can be. A torch for another CUDA than that of nvcc does not take them."""
+    """INTEROP_CUDA for the tests: compile wherever possible. nvcc and torch must be of the same CUDA major version."""
     if torch.version.cuda is None:
         return "compile"
     found = find_toolkit()
@@ -92,13 +92,13 @@ def cuda_mode():
     return "1" if fits else "0"
 
 
-# These start a process that imports torch, or compile.
+# Fixtures that start a process with torch, or compile.
 LONG = {"bare", "jit_cache", "limited", "notebook"}
 
-# The modules of an experiment are compiled as it measures them. All that use those wait for the run of all experiments.
+# An experiment's modules are compiled as it measures them. Tests that use them wait for the run of all experiments.
 SLOW = {"lltm", "lltm_cuda"}
 
-# One worker would end with a file of these alone, if it began late.
+# These files start first: after a late start, one worker alone would end with them.
 FIRST = ("test_experiments_all", "test_package", "test_abi", "test_operators", "test_jit_imports", "test_cuda_build")
 
 
@@ -116,7 +116,7 @@ def pytest_collection_modifyitems(items):
 
 
 def run(command, **options):
-    """Runs a command. Its whole output is the failure's message: a compiler's error is what one needs to see."""
+    """Runs a command. The message of a failure is its whole output, which has the errors of a compiler."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
     if done.returncode:
         raise AssertionError(
@@ -126,7 +126,7 @@ def run(command, **options):
 
 
 def tracked(*patterns):
-    """The files that git has and that are there; skips the test in a copy without git."""
+    """The tracked files that exist; skips the test in a copy without git."""
     listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=TESTS.parent, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout, so there is no list of files to compare with")
@@ -134,12 +134,12 @@ def tracked(*patterns):
 
 
 def fingerprint(*folders, extra=()):
-    """A hash of what a compiled module depends on: `folders`, declarations, headers, tools, versions, flags."""
+    """A hash of the inputs of a compiled module: `folders`, declarations, headers, tools, versions, flags."""
     return digest_of(*TOOLS, *HEADERS, *folders, extra=extra)
 
 
 def digest_of(*places, extra=()):
-    """A hash of sources in folders, and of what stands for the machine."""
+    """A hash of the sources in `places`, of versions and of compiler flags."""
     flags = [os.environ.get(name) for name in ("CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")]
     digest = hashlib.sha256(repr((sys.version, torch.__version__, Cython.__version__, flags, extra)).encode())
     for place in map(Path, places):
@@ -151,7 +151,7 @@ def digest_of(*places, extra=()):
 
 
 def write_whole(path, text):
-    """Writes a file unless it is there already, in one go, for other tests may be about to read it."""
+    """Writes a file unless it has that text already. The write is atomic, because other tests may read the file."""
     if not path.exists() or path.read_text() != text:
         path.with_suffix(f".{os.getpid()}").write_text(text)
         path.with_suffix(f".{os.getpid()}").replace(path)
@@ -159,9 +159,9 @@ def write_whole(path, text):
 
 @contextmanager
 def built(folder, wanted):
-    """Gives whether `folder` must be made; keeps other processes from making it too, and notes that it was made.
+    """Yields whether `folder` must be made, keeps other processes from making it too, and records that it was made.
 
-    `wanted` is the hash of what it is made from.
+    `wanted` is the hash of its inputs.
     """
     stamp = folder.parent / f"{folder.name}.stamp"
     with locked(stamp.with_suffix(".lock")):
@@ -173,9 +173,9 @@ def built(folder, wanted):
 
 
 def install_project(project, site, also=(), extra=(), env=os.environ):
-    """Installs a copy of the project `project` into the folder `site` with pip, as its user would; cached.
+    """Installs a copy of the project `project` into the folder `site` with pip, as a user would; cached.
 
-    `also` are folders that it takes sources from.
+    `also` are other folders with sources of it.
     """
     with built(site / project.name, fingerprint(project, *also, extra=extra)) as missing:
         if missing:
@@ -189,7 +189,7 @@ def install_project(project, site, also=(), extra=(), env=os.environ):
 def build_projects(projects, site):
     """Builds the modules of several projects into the folder `site`, without pip and in one process; cached.
 
-    The copies in which they are built stay, so that only what has changed is compiled again.
+    Their build folders stay, so that only changed sources are compiled again.
     """
     with ExitStack() as stack:
         stale = [each for each in projects if stack.enter_context(built(site / each.name, fingerprint(each)))]
@@ -199,9 +199,9 @@ def build_projects(projects, site):
 
 
 def copy_to_build(project, copy):
-    """Copies a project, over an older copy with what that was built to; files keep their dates.
+    """Copies a project over its older copy, which keeps the build outputs. Files keep their dates.
 
-    What ninja does not know of makes it start afresh: other tools, and files that are gone.
+    The copy starts afresh after changes that ninja does not see: other tools, and added or removed files.
     """
     kept, key = copy / "kept", digest_of(*TOOLS, extra=sorted(path.name for path in project.rglob("*")))
     if not kept.exists() or kept.read_text() != key:
@@ -213,7 +213,7 @@ def copy_to_build(project, copy):
 
 @pytest.fixture(scope="session")
 def site():
-    """A folder in which the test projects are installed. INTEROP_TEST_SITE names one that has them already."""
+    """A folder with the test projects installed. INTEROP_TEST_SITE names a folder that has them already."""
     ready = os.environ.get("INTEROP_TEST_SITE")
     if ready:
         return Path(ready)
@@ -228,7 +228,7 @@ def site():
 
 @pytest.fixture(scope="session")
 def nvrtc_site():
-    """The same folder with the project for kernels out of strings alone: a machine with a GPU needs no more."""
+    """The same folder with only the project for kernels from strings: a machine with a GPU needs no more."""
     ready = os.environ.get("INTEROP_TEST_SITE")
     if ready:
         return Path(ready)
@@ -238,7 +238,7 @@ def nvrtc_site():
 
 @pytest.fixture
 def command(capsys):
-    """Runs the command line in this process: exit status, standard output, standard error."""
+    """Runs the command line in this process. Returns exit status, standard output and standard error."""
 
     def run_command(*arguments):
         status = command_line.main([str(argument) for argument in arguments])
@@ -249,9 +249,9 @@ def command(capsys):
 
 @pytest.fixture(scope="session")
 def toolkit(request):
-    """The CUDA toolkit. Kernels are compiled whether torch is built with CUDA or not; that needs nvcc, and no GPU."""
+    """The CUDA toolkit. Compiling kernels needs nvcc, but neither a GPU nor a torch with CUDA."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LD_PRELOAD", raising=False)  # the library of a checker, with which nvcc itself may crash
+        patch.delenv("LD_PRELOAD", raising=False)  # a checker's library, with which nvcc itself may crash
         found = find_toolkit()
     if os.environ["INTEROP_CUDA"] == "0" and not isinstance(found, str):
         found = f"nvcc is of CUDA {found.version[0]}, and torch {torch.__version__} is for CUDA {torch.version.cuda}"
@@ -271,7 +271,7 @@ def cuda_site(toolkit):
     install_project(
         PROJECTS / "cuda",
         folder,
-        also=[FOLDER / "lltm-cuda"],  # whose kernels are emulated
+        also=[FOLDER / "lltm-cuda"],  # its kernels are emulated
         extra=(os.environ["INTEROP_CUDA"], toolkit),
         env=os.environ | {"INTEROP_CHECKOUT": str(TESTS.parent)},
     )
@@ -280,7 +280,7 @@ def cuda_site(toolkit):
 
 @pytest.fixture(scope="session")
 def cuda_cell(toolkit):
-    """The module with the LLTM's CUDA kernels, which are those of torch.ops.lltm.fused."""
+    """The module with the LLTM's CUDA kernels, those of torch.ops.lltm.fused."""
     return load("lltm-cuda", "ways").module()
 
 
@@ -316,7 +316,7 @@ def consumer(site):
 
 @pytest.fixture(scope="session")
 def plain(site):
-    """The module that plain C++ made with our headers."""
+    """The module of plain C++ that includes our headers."""
     return import_from(site, "plain")
 
 
@@ -334,7 +334,7 @@ def pytypes(site):
 
 @pytest.fixture(scope="session")
 def handwritten(site):
-    """The module that uses what torch declares by hand."""
+    """The module that uses the parts of ATen that torch writes by hand."""
     return import_from(site, "handwritten")
 
 
@@ -358,7 +358,7 @@ def operators(site):
 
 @pytest.fixture(scope="session")
 def symbolic(site):
-    """The module with operators for tensors of any size, and some that make numbers of their sizes."""
+    """The module with operators for symbolic sizes, some of which ask for the number of a size."""
     return import_from(site, "symbolic")
 
 
@@ -376,20 +376,20 @@ def vectors(site):
 
 @pytest.fixture(scope="session", params=["call_forms", pytest.param("stable_call_forms", marks=needs_stable)])
 def call_forms(site, request):
-    """The modules with every form of a call in tests/projects/call_forms/table.py, for one release and for many."""
+    """The modules with every call form of tests/projects/call_forms/table.py, for one release and for many."""
     return import_from(site, request.param)
 
 
 def import_from(site, name):
-    """Imports the module `name` out of the folder `site`."""
-    if sys.path[0] != str(site):  # before this folder, which has a package of the same name as one of the modules
+    """Imports the module `name` from the folder `site`."""
+    if sys.path[0] != str(site):  # before this folder, which has a package with the name of one of the modules
         sys.path.insert(0, str(site))
     return importlib.import_module(name)
 
 
 @pytest.fixture(scope="session")
 def jit_cache():
-    """The folder of modules that are compiled while tests run. What has not changed is found there the next time."""
+    """The folder of modules that are compiled while tests run. The next run finds unchanged modules there."""
     folder = BUILD / "jit"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INTEROP_CACHE_DIR", str(folder))
@@ -398,7 +398,7 @@ def jit_cache():
 
 @pytest.fixture
 def own_cache(jit_cache, tmp_path, monkeypatch):
-    """An empty cache but for the precompiled headers, each of which would take ten seconds. They are links."""
+    """A cache that is empty but for links to the precompiled headers, each of which would take ten seconds."""
     for manifest in (jit_cache / "jit" / "headers").glob("*/manifest.json"):
         copy = tmp_path / "cache" / "jit" / "headers" / manifest.parent.name
         make_folders(copy)
@@ -419,7 +419,7 @@ def notebook(jit_cache, tmp_path_factory):
 
 @pytest.fixture
 def bare():
-    """Runs Python code in a new process, in which nothing is imported yet; returns what it prints."""
+    """Runs Python code in a new process, which has imported nothing yet; returns its output."""
     return in_process(start_bare)
 
 
@@ -431,7 +431,7 @@ def start_bare(code, path, seconds):
 
 @pytest.fixture(scope="session")
 def fork_server():
-    """What forks the processes of `forked`."""
+    """The server that forks the processes of `forked`."""
     server = ForkServer()
     yield server
     server.stop()
@@ -439,14 +439,14 @@ def fork_server():
 
 @pytest.fixture
 def forked(fork_server):
-    """The same in a process that has imported torch, NumPy and interop, a hundred times as fast."""
-    if "INTEROP_CHECKER" in os.environ:  # LeakSanitizer may not get through a process that was forked
+    """As `bare`, but a hundred times as fast: the process has already imported torch, NumPy and interop."""
+    if "INTEROP_CHECKER" in os.environ:  # LeakSanitizer itself may crash in a forked process
         return in_process(start_bare)
     return in_process(fork_server.run)
 
 
 def in_process(start):
-    """Makes the function of `bare` and `forked` out of one that starts a process."""
+    """Makes the function of `bare` and `forked` from one that starts a process."""
 
     def run_in_process(code, *path, check=True, seconds=300):
         done = start(code, [str(folder) for folder in path], seconds)
@@ -459,9 +459,9 @@ def in_process(start):
 
 @pytest.fixture
 def fake_gpus(forked, site):
-    """Runs code in a new process that has eight CUDA devices, which do nothing but write down what streams wait for.
+    """Runs code in a new process with eight fake CUDA devices, which only record what streams wait for.
 
-    `on(tensor, i)` is a tensor that says to be on one of them, with the memory of one on the CPU.
+    `on(tensor, i)` is a tensor that claims to be on device i, over the memory of a CPU tensor.
     """
     before = """if 1:
         import gc, sys, weakref
@@ -483,7 +483,7 @@ def fake_gpus(forked, site):
 
 @pytest.fixture
 def two_threads():
-    """torch computes on two threads, also on a machine with one core."""
+    """torch computes on two threads, even on a machine with one core."""
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     yield

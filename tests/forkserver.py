@@ -1,7 +1,7 @@
-"""New processes in which torch, NumPy and interop are imported already, which is what most of their time would go to.
+"""New processes with torch, NumPy and interop imported already, because the imports would take most of their time.
 
-A server that has imported them forks for each. `multiprocessing` has such a server too, but its children leave by
-`os._exit`, and many tests are about how an interpreter ends: here the child runs its code as ``python -c`` does.
+A server that has imported them forks for each process. `multiprocessing` has such a server too, but its children exit
+by `os._exit`, and many tests are about the end of the interpreter. Here the child runs its code as ``python -c`` does.
 """
 
 import ctypes
@@ -14,13 +14,13 @@ import tempfile
 
 
 class ForkServer:
-    """The server, which is started when it is first needed."""
+    """The server, which starts when a test first needs it."""
 
     def __init__(self):
         self.process = None
 
     def run(self, code, path, seconds):
-        """Runs `code` in a new process for so long, with the folders `path` before all that modules are found in."""
+        """Runs `code` in a new process for at most `seconds`, with the folders `path` first in `sys.path`."""
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -38,7 +38,7 @@ class ForkServer:
 
     def stop(self):
         if self.process is not None:
-            # Not by the end of the file alone: processes that tests have left behind may hold the pipe open.
+            # Closing the pipe is not enough: processes that tests have left behind may hold it open.
             self.process.stdin.write("null\n")
             self.process.stdin.close()
             self.process.stdout.close()
@@ -46,7 +46,7 @@ class ForkServer:
 
 
 def serve(requests, answers):
-    """Forks for each line of `requests`. Returns in the child, with what is asked of it; None at the end."""
+    """Forks for each line of `requests`. Returns the request in the child, and None in the server at the end."""
     for line in requests:
         request = json.loads(line)
         if request is None:
@@ -62,7 +62,7 @@ def serve(requests, answers):
 
 
 def become(request):
-    """Makes this process the one that is asked for."""
+    """Sets up this process as the request says."""
     null = os.open(os.devnull, os.O_RDONLY)
     for number, file in enumerate([null, *(os.open(path, os.O_WRONLY) for path in request["files"])]):
         os.dup2(file, number)
@@ -81,7 +81,7 @@ if __name__ == "__main__":
 
     import interop  # noqa: F401
 
-    # Under other numbers than those that the children have for their own.
+    # Duplicates, because the children use descriptors 0 to 2 for their own files.
     channels = [os.fdopen(os.dup(number), mode) for number, mode in enumerate("rw")]
     wanted = serve(*channels)
     if wanted:
@@ -89,5 +89,5 @@ if __name__ == "__main__":
         source = wanted["code"].encode()
         for name in [name for name in globals() if not name.startswith("__") and name not in ("ctypes", "source")]:
             del globals()[name]
-        # What Python itself calls for -c: an exception has no frame of this file, and SystemExit its usual meaning.
+        # Python itself calls this for -c: a traceback has no frame of this file, and SystemExit works as usual.
         raise SystemExit(-ctypes.pythonapi.PyRun_SimpleString(source))

@@ -1,4 +1,4 @@
-"""Runs cells as a notebook does, in a kernel of their own."""
+"""Runs cells in a kernel of their own, as a notebook does."""
 
 import re
 from contextlib import contextmanager
@@ -7,13 +7,13 @@ from jupyter_client.manager import KernelManager
 
 
 class Notebook:
-    """Runs cells, each of which must end well unless it is said not to."""
+    """Runs cells, each of which must succeed, or fail if `fails` is set."""
 
     def __init__(self, client):
         self.client = client
 
     def run(self, code, fails=False):
-        """What the cell prints and displays; of a cell that fails, its error."""
+        """The text that the cell prints and displays, with the error if it fails."""
         said = []
 
         def hear(message):
@@ -32,7 +32,7 @@ class Notebook:
 
 @contextmanager
 def started(folder):
-    """A notebook whose kernel has `folder` for its current one, with the magic loaded."""
+    """A notebook whose kernel runs in `folder`, with the magic loaded."""
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel(cwd=str(folder))
     client = manager.client()
@@ -40,7 +40,7 @@ def started(folder):
     try:
         client.wait_for_ready(timeout=120)
         result = Notebook(client)
-        result.run("%load_ext interop\nimport torch.utils.cpp_extension")  # which may say that there is no GPU
+        result.run("%load_ext interop\nimport torch.utils.cpp_extension")  # this may report that there is no GPU
         yield result
     finally:
         client.stop_channels()

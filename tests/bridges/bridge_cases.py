@@ -1,4 +1,4 @@
-"""What is given to the converters, and to torch's own: the cases of the table in docs/bridges.md and of its test.
+"""The inputs of the converters and of torch's own: the cases of the table in docs/bridges.md and of its test.
 
 To add a function, name it in ARRAY_COLUMNS, TENSOR_COLUMNS or BUFFER_COLUMNS, and run `python tools/bridge_table.py`.
 """
@@ -17,7 +17,7 @@ from torch._subclasses import FakeTensorMode
 import interop
 
 DTYPES = "dtypes"
-"""The cases with this in their names are joined to one row where they have the same outcomes."""
+"""Cases whose names start with this share a row if they have the same outcomes."""
 
 
 def fake():
@@ -42,7 +42,7 @@ def anonymous_map():
     return mapped
 
 
-ARRAYS = {  # how each is made
+ARRAYS = {  # functions that make them
     **{f"{DTYPES}: {name}": lambda name=name: filled(name, 12).reshape(3, 4) for name in PLAIN},
     f"{DTYPES}: longlong": lambda: np.arange(6, dtype=np.longlong),
     f"{DTYPES}: ulonglong": lambda: np.arange(6, dtype=np.ulonglong),
@@ -80,7 +80,7 @@ TENSORS = {
     "of zeros that are not in memory": lambda: torch._efficientzerotensor(3),
     **{name: make for name, (make, *_) in TENSOR_REFUSALS.items() if name != "None"},
 }
-BUFFERS = {  # and the dtype that torch.frombuffer is told
+BUFFERS = {  # each with the dtype for torch.frombuffer
     "bytearray": (lambda: bytearray(range(16)), torch.uint8),
     "array.array": (lambda: array.array("d", [1, 2, 3]), torch.float64),
     "ctypes, 2-d": (lambda: (ctypes.c_int * 3 * 2)((1, 2, 3), (4, 5, 6)), torch.int32),
@@ -99,7 +99,7 @@ BUFFERS = {  # and the dtype that torch.frombuffer is told
     "a list": (lambda: [1], torch.uint8),
 }
 WITH_DTYPE = {"misaligned"}
-"""The buffers for which ours is told the dtype as well."""
+"""The buffers for which `interop.from_buffer` also gets the dtype."""
 
 ARRAY_COLUMNS = {
     "`interop.from_numpy`": interop.from_numpy,

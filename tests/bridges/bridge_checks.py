@@ -1,4 +1,4 @@
-"""What a converter must do, as checks that take the converter. Ours pass all; each of the broken ones fails one."""
+"""Checks that take a converter. Our converters pass all of them; each broken converter fails at least one."""
 
 import gc
 import sys
@@ -28,7 +28,7 @@ PLAIN = {
 
 
 class Owner(np.ndarray):
-    """An array that a weak reference can follow; slices of it keep it as their base."""
+    """An array that its slices keep as their base, so a weak reference to it shows how long its memory lives."""
 
 
 def bytes_of(tensor):
@@ -37,7 +37,7 @@ def bytes_of(tensor):
 
 
 def filled(dtype, size):
-    """`size` elements whose bytes all differ from their neighbours', and no NaN, which bytes could not be told by."""
+    """`size` elements whose bytes all differ from their neighbours. None is a NaN, which has many bit patterns."""
     count = size * np.dtype(dtype).itemsize
     raw = (np.arange(count) % 113 + 1).astype(np.uint8)
     return (raw % 2 if np.dtype(dtype) == bool else raw).view(dtype)
@@ -53,19 +53,19 @@ def shapes(draw):
 
 
 def laid_out(name, sizes, order, slices):
-    """An array of that dtype, with strides and an offset."""
+    """An array of dtype `name`, with strides and an offset."""
     grown = [size * part.step + part.start for size, part in zip(sizes, slices, strict=True)]
     flat = filled(name, int(np.prod(grown)))
     return flat.reshape(grown)[(..., *slices)].transpose(order)
 
 
 def steps(sizes, strides):
-    """The strides that mean something."""
+    """The strides of axes longer than 1."""
     return [] if 0 in sizes else [stride for size, stride in zip(sizes, strides, strict=True) if size > 1]
 
 
 def shares_an_array(convert, array, dtype=None):
-    """The tensor is the array: type, shape, strides, address, bytes. A write to it is seen; it owns the array."""
+    """The tensor has the array's dtype, shape, strides, address and bytes, owns it, and shares writes both ways."""
     before, count = array.tobytes(), sys.getrefcount(array)
     tensor = convert(array)
     assert type(tensor) is torch.Tensor
@@ -116,7 +116,7 @@ def stays_in_place(convert):
 
 
 def shares_a_tensor(convert, tensor, dtype=None):
-    """The array is the tensor: type, shape, strides, address, bytes. A write to it is seen."""
+    """The array has the tensor's dtype, shape, strides, address and bytes, and shares writes both ways."""
     before = bytes_of(tensor)
     array = convert(tensor)
     assert type(array) is np.ndarray
@@ -138,7 +138,7 @@ def shares_a_tensor(convert, tensor, dtype=None):
 
 
 def array_owns_the_memory(convert):
-    """The memory lives as long as the array, without the tensor, and no longer."""
+    """The memory lives exactly as long as the array, even without the tensor."""
     owner = filled("int64", 8).view(Owner)
     follow, expected = weakref.ref(owner), owner.tobytes()
     tensor = torch.from_numpy(owner)
@@ -151,7 +151,7 @@ def array_owns_the_memory(convert):
     del view
     gc.collect()
     assert follow() is None
-    # The tensor's own object is not needed.
+    # The array does not need the Python tensor.
     tensor = torch.arange(8)
     follow = weakref.ref(tensor)
     array = convert(tensor)
@@ -161,7 +161,7 @@ def array_owns_the_memory(convert):
 
 
 def stays_under_an_array(convert):
-    """A tensor whose memory an array has is not resized, and the array survives share_memory_() and set_()."""
+    """A tensor that shares memory with an array cannot be resized. The array survives share_memory_() and set_()."""
     tensor = torch.arange(64)
     array = convert(tensor)
     for resize in (lambda: tensor.untyped_storage().resize_(0), lambda: tensor.resize_(100_000)):
@@ -183,8 +183,8 @@ def stays_under_an_array(convert):
 
 
 def owns_what_torch_borrowed(convert, borrow):
-    """An array of a tensor over foreign memory keeps that memory's owner, also when the storage moves elsewhere."""
-    owner = Owner(64, np.int64)  # and no view, of which NumPy would keep the base alone
+    """An array over a tensor's foreign memory keeps the memory's owner, even when the storage moves elsewhere."""
+    owner = Owner(64, np.int64)  # not a view: NumPy would keep only its base
     owner[:] = range(64)
     follow = weakref.ref(owner)
     tensor = borrow(owner)
@@ -200,7 +200,7 @@ def owns_what_torch_borrowed(convert, borrow):
 
 def refuses(convert, given, kind, words):
     """`convert(given)` raises exactly `kind` with each of `words` in its message."""
-    found, text = None, ""  # not the error: it has the frames, in a cycle, and they have arrays that others count
+    found, text = None, ""  # not the error: its frames form a cycle, and hold arrays whose references are counted
     try:
         convert(given)
     except Exception as error:
@@ -215,7 +215,7 @@ def misaligned():
     return np.frombuffer(bytearray(17), np.uint8, 16, 1).view(np.float32)
 
 
-ARRAY_REFUSALS = {  # what it is called: how it is made, the class of the error, and words of the message
+ARRAY_REFUSALS = {  # name: the function that makes it, the class of the error, words of the message
     "a list": (lambda: [1.0], TypeError, ["'array'", "numpy.ndarray", "list", "numpy.asarray"]),
     "a scalar": (lambda: np.float32(1), TypeError, ["float32", "numpy.asarray"]),
     "negative strides": (lambda: np.ones(3)[::-1], ValueError, ["negative", "-8", "axis 0", "array.copy()"]),

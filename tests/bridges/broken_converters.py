@@ -1,6 +1,6 @@
-"""Converters that are wrong in one way each, to show that the checks of bridge_checks.py notice.
+"""Converters that are each broken in one way, to show that the checks of bridge_checks.py detect it.
 
-Each is a function that takes ours and gives a broken one. FROM and TO hold them by name.
+Each entry of FROM and TO is a function that takes our converter and returns a broken one.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ _kept = []
 
 
 def foreign(array, dtype=None, sizes=None, strides=None, offset=0):
-    """A tensor over an array's memory that nobody owns."""
+    """A tensor over an array's memory that does not keep the array alive."""
     low, high = np.lib.array_utils.byte_bounds(array)
     raw = (ctypes.c_char * max(high - low, 1)).from_address(low) if array.size else bytearray(1)
     flat = torch.frombuffer(raw, dtype=torch.uint8)[: high - low]
@@ -24,12 +24,12 @@ def foreign(array, dtype=None, sizes=None, strides=None, offset=0):
 
 
 def native(array):
-    """The array with its bytes taken for numbers of this machine."""
+    """The array with its bytes reinterpreted in native byte order."""
     return array.view(array.dtype.newbyteorder("="))
 
 
 def writable(array):
-    """The same memory, said to be writable."""
+    """A writable array over the same memory."""
     return np.ndarray(array.shape, array.dtype, _lie(array), strides=array.strides)
 
 
@@ -47,7 +47,7 @@ def leaking(ours):
 
 
 def on(condition, wrong):
-    """Ours, but `wrong(given)` where `condition(given)`."""
+    """Our converter, but `wrong(ours, given)` if `condition(given)`."""
 
     def make(ours):
         def convert(given):
@@ -128,12 +128,12 @@ def detached(ours, tensor):
 
 
 def shifted(ours, tensor):
-    """Without the offset."""
+    """Drops the storage offset."""
     return ours(tensor.as_strided(tensor.shape, tensor.stride(), 0))
 
 
 def unpinned(ours, tensor):
-    """An array over the memory, which the storage may still move."""
+    """An array over memory that the storage may still reallocate."""
     array = ours(tensor.clone())
     made = np.ndarray(array.shape, array.dtype, _raw(tensor), strides=array.strides)
     made.flags.writeable = array.flags.writeable
@@ -147,7 +147,7 @@ def _raw(tensor):
 
 
 def holds(ours, tensor):
-    """An array that keeps the Python object of the tensor."""
+    """An array that keeps the tensor's Python object alive."""
     array = ours(tensor)
     return np.asarray(_Holder(array, tensor))
 
@@ -158,7 +158,7 @@ class _Holder(SimpleNamespace):
 
 
 def raw_bits(ours, tensor):
-    """The bytes as they lie there, without what is pending."""
+    """Zeros of the tensor's shape, in place of its values."""
     real = tensor.is_complex() or tensor.is_neg()
     return np.zeros(tensor.shape, np.complex64 if real else np.float32)
 

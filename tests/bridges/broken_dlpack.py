@@ -1,4 +1,4 @@
-"""from_dlpack and to_dlpack that are wrong in one way each: see broken_converters.py."""
+"""Variants of from_dlpack and to_dlpack, each wrong in one way; see broken_converters.py."""
 
 import ctypes
 
@@ -19,7 +19,7 @@ def is_unused(given):
 
 
 def on(condition, wrong):
-    """Ours, but `wrong(ours, given, ...)` where `condition(given)`."""
+    """Our converter, but `wrong(ours, given, ...)` if `condition(given)`."""
 
     def make(ours):
         def convert(given, **options):
@@ -31,7 +31,7 @@ def on(condition, wrong):
 
 
 def lying(change):
-    """Of a capsule that was not used yet, another one is taken: `change` is made to its struct."""
+    """Applies `change` to the struct of an unused capsule, and then calls our converter."""
 
     def wrong(ours, given, **options):
         change(structs.inside(given))
@@ -104,7 +104,7 @@ def tensors(condition):
 
 
 def without(name, value):
-    """An argument is ignored."""
+    """Ignores an argument: it is always `value`."""
     return on(lambda given: True, lambda ours, given, **options: ours(given, **(options | {name: value})))
 
 
@@ -154,7 +154,7 @@ FROM = {
 
 
 def said(change):
-    """What the capsule says is changed."""
+    """Applies `change` to the struct of our capsule."""
 
     def wrong(ours, given, **options):
         capsule = ours(given, **options)
@@ -178,7 +178,7 @@ def with_an_axis(ours, given, **options):
 
 
 def unpinned(ours, given, **options):
-    """Over the memory, which the storage may still move."""
+    """Exports the memory without pinning the storage, which may still move it."""
     capsule = ours(given.clone(), **options)
     structs.inside(capsule).tensor.data = given.data_ptr()
     return capsule
@@ -198,7 +198,7 @@ def disowned(ours, given, **options):
     managed = structs.inside(capsule)
     if not managed.tensor.data or given.dtype != torch.int64:
         return capsule
-    other = ours(torch.full_like(given, -1), **options)  # whose memory is another's
+    other = ours(torch.full_like(given, -1), **options)  # owns other memory than it exports
     structs.inside(other).tensor.data = structs.inside(capsule).tensor.data
     return other
 

@@ -1,4 +1,4 @@
-"""What from_dlpack and to_dlpack must do, as checks that take the converter. See bridge_checks.py."""
+"""Checks of from_dlpack and to_dlpack, each of which takes the converter. See bridge_checks.py."""
 
 import ctypes
 import gc
@@ -13,7 +13,7 @@ from dlpack_structs import Capsule, Legacy, Producer, Versioned
 
 import interop
 
-DTYPES = {  # code, bits, lanes of DLPack
+DTYPES = {  # DLPack's type code, bits, lanes
     **{getattr(torch, f"int{8 * n}"): (0, 8 * n, 1) for n in (1, 2, 4, 8)},
     **{getattr(torch, f"uint{8 * n}"): (1, 8 * n, 1) for n in (1, 2, 4, 8)},
     **{getattr(torch, f"float{8 * n}"): (2, 8 * n, 1) for n in (2, 4, 8)},
@@ -32,7 +32,7 @@ DTYPES = {  # code, bits, lanes of DLPack
 
 
 def takes_a_capsule(convert, array, kind=Versioned):
-    """The tensor is what the capsule says, shares its memory, and calls the deleter once, when it dies."""
+    """The tensor matches the capsule, shares its memory, and calls the deleter exactly once, when it dies."""
     given = Capsule(array, kind)
     tensor = convert(given.capsule)
     assert given.name == f"used_{structs.NAMES[kind].decode()}"
@@ -52,20 +52,20 @@ def takes_a_capsule(convert, array, kind=Versioned):
 
 
 def understands(convert, change, expected):
-    """A capsule that is changed in an allowed way is a tensor of these numbers."""
+    """A capsule changed in a permitted way converts to a tensor of the expected values."""
     given = Capsule(np.arange(6.0).reshape(2, 3), change=change)
     assert convert(given.capsule).tolist() == expected
     assert given.deleted == 1
 
 
 def later(managed):
-    """Begins 8 bytes earlier, and says so."""
+    """Data 8 bytes earlier, and a byte offset of 8."""
     managed.tensor.data -= 8
     managed.tensor.byte_offset = 8
 
 
 def with_offset(managed):
-    """Begins with the second row."""
+    """Starts at the second row."""
     managed.tensor.byte_offset = 24
     managed.tensor.shape[0] = 1
 
@@ -103,7 +103,7 @@ UNDERSTOOD = {
 
 
 def setting(**fields):
-    """A change of a capsule's tensor: fields, and `shape0`, `strides0`, `type`, `index`, `code`, `bits`, `lanes`."""
+    """A change to a capsule's tensor: fields, and `shape0`, `strides0`, `type`, `index`, `code`, `bits`, `lanes`."""
 
     def change(managed):
         for name, value in fields.items():
@@ -131,7 +131,7 @@ def misaligned(managed):
     managed.tensor.data += 4
 
 
-HOSTILE = {  # how a capsule of (2, 3) float64 is changed, the error, words of its message
+HOSTILE = {  # the change to a capsule of (2, 3) float64, the error, words of its message
     "ndim -1": (setting(ndim=-1), BufferError, ["0 to 64 dimensions", "-1"]),
     "ndim 65": (setting(ndim=65), BufferError, ["0 to 64 dimensions", "65"]),
     "ndim 2**31-1": (setting(ndim=2**31 - 1), BufferError, ["0 to 64 dimensions"]),
@@ -176,7 +176,7 @@ WITHOUT_CUDA = {
 
 
 def refuses_a_capsule(convert, change, kind, words):
-    """Raises, and leaves the capsule as it was for others; its deleter is still to be called."""
+    """Raises, and leaves the capsule unused for other consumers, with its deleter not called."""
     given = Capsule(np.arange(6.0).reshape(2, 3), change=change)
     checks.refuses(convert, given.capsule, kind, words)
     assert given.name == "dltensor_versioned"
@@ -184,7 +184,7 @@ def refuses_a_capsule(convert, change, kind, words):
 
 
 def heeds_copy(convert):
-    """copy=True gives other memory and lets go of the first; copy=False raises where a copy was made."""
+    """copy=True copies and releases the original; copy=False raises if the exporter made a copy."""
     given = Capsule(np.arange(3.0))
     copied = convert(given.capsule, copy=True)
     assert given.deleted == 1
@@ -212,7 +212,7 @@ def heeds_readonly(convert):
 
 
 def shares_a_tensor(convert, tensor):
-    """Of a tensor there is another one over the same storage, which autograd sees to be changed."""
+    """A tensor converts to another tensor that shares its storage and its version counter."""
     other = convert(tensor)
     assert type(other) is torch.Tensor
     assert other is not tensor
@@ -235,7 +235,7 @@ TENSOR_REFUSALS = {
 
 
 def exports(convert, tensor):
-    """The capsule says of a tensor what is true, and shares its memory."""
+    """The capsule describes the tensor correctly and shares its memory."""
     before, overlaps = checks.bytes_of(tensor), 0 in checks.steps(tensor.shape, tensor.stride())
     capsule = convert(tensor, max_version=(1, 0))
     managed = structs.inside(capsule)
@@ -265,7 +265,7 @@ def exports(convert, tensor):
 
 
 def capsule_owns_the_memory(convert, used):
-    """The memory lives as long as the capsule, or what it was made into, without the tensor, and no longer."""
+    """The memory lives exactly as long as the capsule, or the tensor made from it, without the exported tensor."""
     owner = checks.filled("int64", 8).view(checks.Owner)
     follow, expected = weakref.ref(owner), owner.tolist()
     capsule = convert(torch.from_numpy(owner), max_version=(1, 0))
@@ -281,7 +281,7 @@ def capsule_owns_the_memory(convert, used):
     del array, taken
     capsule = None
     assert follow() is None
-    # The tensor's own object is not needed.
+    # The tensor's Python object need not stay alive.
     tensor = torch.arange(8)
     follow = weakref.ref(tensor)
     capsule = convert(tensor)
@@ -291,7 +291,7 @@ def capsule_owns_the_memory(convert, used):
 
 
 def stays_under_a_capsule(convert):
-    """A tensor whose memory is exported is not resized, and the memory survives share_memory_() and set_()."""
+    """Exported memory is not resized, and survives share_memory_() and set_() of the tensor."""
     for change in (
         lambda t: t.untyped_storage().resize_(0),
         lambda t: t.resize_(100_000),
@@ -312,7 +312,7 @@ def stays_under_a_capsule(convert):
 
 
 def heeds_what_is_asked(convert):
-    """copy, dl_device, readonly and stream, on the CPU."""
+    """Honours copy, dl_device, readonly and stream on the CPU."""
     tensor = torch.arange(4)
     for given in ({"copy": True}, {"copy": True, "dl_device": (1, 0)}):
         managed = structs.inside(convert(tensor, max_version=(1, 0), **given))
@@ -329,7 +329,7 @@ def heeds_what_is_asked(convert):
 
 
 def counts_references(convert):
-    """Used or not, capsules give back what they hold."""
+    """Capsules release their references, consumed or not."""
     owner = np.zeros(3).view(checks.Owner)
     tensor = interop.from_numpy(owner)
     before = sys.getrefcount(owner)

@@ -1,4 +1,4 @@
-"""DLPack's structs in ctypes: capsules that say anything of themselves, and what is in a capsule."""
+"""DLPack's structs in ctypes, to make capsules with any content and to read the content of capsules."""
 
 import ctypes
 
@@ -62,7 +62,7 @@ _kept = []
 
 
 def forget():
-    """Frees what capsules were made of. Nobody may have one any more, or a tensor over one."""
+    """Frees the structs and arrays of all capsules. No capsule, and no tensor over one, may be alive."""
     _kept.clear()
 
 
@@ -71,7 +71,7 @@ def name_of(capsule):
 
 
 def inside(capsule):
-    """The struct in a capsule that was not used, which it keeps."""
+    """The struct in an unused capsule; it keeps the capsule alive."""
     name = _python.PyCapsule_GetName(capsule)
     kind = {name: kind for kind, name in NAMES.items()}[name]
     found = kind.from_address(_python.PyCapsule_GetPointer(capsule, name))
@@ -80,16 +80,16 @@ def inside(capsule):
 
 
 def take(capsule):
-    """The struct in a capsule, which is used from now on. The caller is to call its deleter."""
+    """Marks a capsule as used and returns its struct. The caller must call the deleter."""
     managed = inside(capsule)
     _python.PyCapsule_SetName(capsule, USED[type(managed)])
     return managed
 
 
 class Capsule:
-    """A capsule over an array's memory, of which `change` may make something else; it counts its deleter's calls.
+    """A capsule over an array's memory that counts the calls of its deleter. `change` may edit the struct.
 
-    Nothing of it is freed by the deleter, or before `forget`.
+    The deleter frees nothing; only `forget` does.
     """
 
     def __init__(self, array, kind=Versioned, *, change=lambda managed: None, deleter=True, name=None):
@@ -114,11 +114,11 @@ class Capsule:
         change(managed)
         self.capsule = _python.PyCapsule_New(ctypes.addressof(managed), NAMES[kind] if name is None else name, None)
         managed.array = array
-        _kept.append(managed)  # a consumer may still look into it when this object is gone
+        _kept.append(managed)  # a consumer may still read it after this object is gone
 
     @property
     def deleted(self):
-        """How often the deleter was called."""
+        """The number of calls of the deleter."""
         return len(self._calls)
 
     @property
@@ -127,7 +127,7 @@ class Capsule:
 
 
 class Producer:
-    """An object with DLPack's methods that gives one capsule, and writes down how it was asked."""
+    """An object with DLPack's methods that returns one capsule and records the arguments of each call."""
 
     def __init__(self, capsule, device=(CPU, 0), keywords=None):
         self.capsule, self.device, self.keywords, self.calls = capsule, device, keywords, []
@@ -143,7 +143,7 @@ class Producer:
 
 
 def array_of(capsule):
-    """An array over the memory that an unused capsule tells of, read by the struct alone; it owns nothing."""
+    """An array over the memory of an unused capsule, made from the struct alone; it owns nothing."""
     tensor = inside(capsule).tensor
     sizes, strides = tensor.shape[: tensor.ndim], tensor.strides[: tensor.ndim]
     kind = {code: kind for kind, code in CODES.items()}[tensor.dtype.code]

@@ -1,8 +1,8 @@
-"""Eight threads that call the same functions at the same moment: python hammer.py [--seconds N] [--seed N] [JOB ...]
+"""Eight threads call the same functions at the same moment: python hammer.py [--seconds N] [--seed N] [JOB ...]
 
-Each of `JOBS` has so many seconds. In a round of a job, all threads are given the same new objects and begin together,
-because most that can go wrong goes wrong when an object is first shared. The job that runs is printed before it begins,
-with the seed, so that it is known after a crash. The status is 1 if a thread has raised an error.
+Each of `JOBS` runs for N seconds. In each round of a job, all threads get the same new objects and start together,
+because most errors happen when an object is first shared. The program prints each job and the seed before the job
+starts, so that both are known after a crash. The exit status is 1 if a thread raised an error.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import interop
 
 THREADS = 8
 OBJECTS = 50
-"""In a round. Threads come to the first of them together, and to the others more or less."""
+"""Objects in a round. All threads reach the first one together, and the others at about the same time."""
 
 MODULE = """
 cimport torch
@@ -53,12 +53,12 @@ def loop(int count, int fails):
 
 
 def tensors() -> list[torch.Tensor]:
-    """New tensors, whose memory nobody has shared yet."""
+    """New tensors, whose memory has not been shared yet."""
     return [torch.arange(24, dtype=torch.float32).view(4, 6) for _ in range(OBJECTS)]
 
 
 def bfloats() -> list[torch.Tensor]:
-    """The same, of a dtype that is looked for in ml_dtypes."""
+    """The same in a dtype that the converters look up in ml_dtypes."""
     return [torch.arange(24, dtype=torch.float32).view(4, 6).to(torch.bfloat16) for _ in range(OBJECTS)]
 
 
@@ -68,7 +68,7 @@ def arrays() -> list[np.ndarray]:
 
 
 def same(tensor: torch.Tensor, at: int) -> None:
-    """Compare with where memory is to be, and what is to be in it."""
+    """Check that the tensor is at the address `at` and ends with 23."""
     assert tensor.data_ptr() == at
     assert tensor.flatten()[-1].item() == 23
 
@@ -97,7 +97,7 @@ def dlpack(tensor: torch.Tensor, own: random.Random) -> None:
 
 
 def dropped(tensor: torch.Tensor, own: random.Random) -> None:
-    """Memory that goes around among owners, the last of which is dropped anywhere."""
+    """Pass memory from owner to owner. Any thread may drop the last owner."""
     at = tensor.data_ptr()
     for _ in range(own.randrange(1, 5)):
         way = own.choice((interop.to_numpy, interop.as_memoryview, interop.to_dlpack))
@@ -112,7 +112,7 @@ def one_tensor() -> list[torch.Tensor]:
 
 
 def anything(tensor: torch.Tensor, own: random.Random) -> None:
-    """What goes with a tensor that others share, too."""
+    """A random one of the jobs that can share a tensor."""
     own.choice((to_numpy, as_memoryview, buffer, dlpack, dropped))(tensor, own)
 
 
@@ -137,11 +137,11 @@ def read_only(array: np.ndarray, own: random.Random) -> None:
 
 
 taken: list[int] = []
-"""The capsules of this round that were taken."""
+"""The ids of the capsules that this round consumed."""
 
 
 def capsules() -> list[object]:
-    """Capsules over tensors that nobody else has. Of those of the last round, each was taken once."""
+    """Capsules over tensors of their own. Checks that no capsule of the last round was consumed twice."""
     assert len(set(taken)) == len(taken), taken
     taken.clear()
     return [interop.to_dlpack(tensor, max_version=version) for tensor in tensors()[:5] for version in (None, (1, 0))]
@@ -159,7 +159,7 @@ def one_capsule(capsule: object, own: random.Random) -> None:
 
 
 def lists() -> list[list[int]]:
-    """Sizes, which some threads change while others read them."""
+    """Lists of sizes, which some threads change while others read them."""
     return [[1, 2, 3] for _ in range(OBJECTS)]
 
 
@@ -172,12 +172,12 @@ def changing_list(sizes: list[int], own: random.Random) -> None:
 
 
 def modules() -> list[int]:
-    """Numbers of which a module is made: most are in the cache after the first round."""
+    """Numbers to build modules from. After the first round, most of these modules are in the cache."""
     return list(range(3))
 
 
 def module(number: int = 0):
-    """A module that says that it needs no GIL."""
+    """A module that declares that it needs no GIL."""
     return interop.load_inline(MODULE + f"\nNUMBER = {number}\n", free_threaded=True)
 
 
@@ -190,7 +190,7 @@ def through_cython(tensor: torch.Tensor, own: random.Random) -> None:
 
 
 def loops() -> list[int]:
-    """Numbers of iterations of a loop on torch's threads, whose parts take the GIL, or what stands for it."""
+    """Iteration counts of a loop on torch's threads. Its parts take the GIL, or attach a thread state without a GIL."""
     return [3, 8, 20]
 
 
@@ -218,11 +218,11 @@ JOBS = {
     "through Cython": (tensors, through_cython),
     "loop": (loops, loop),
 }
-"""What makes the objects of a round, and what each thread does with each of them."""
+"""The function that makes the objects of a round, and the one that each thread calls with each object."""
 
 
 def hammer(name: str, seconds: float, seed: int) -> list[str]:
-    """Run a job; the tracebacks of the errors that it raised."""
+    """Run a job and return the tracebacks of its errors."""
     make, work = JOBS[name]
     objects: list[object] = []
     errors: list[str] = []
@@ -243,11 +243,11 @@ def hammer(name: str, seconds: float, seed: int) -> list[str]:
                 if not given:
                     return
                 copied.wait()
-                objects.clear()  # so that the last to use an object is the last to own it
+                objects.clear()  # so that the last thread to use an object is its last owner
                 while given:
                     work(given.pop(), own)
         except threading.BrokenBarrierError:
-            pass  # because of the error of another thread
+            pass  # another thread raised an error
         except BaseException:
             errors.append(f"{name}, seed {seed}: {traceback.format_exc()}")
             made.abort()

@@ -1,4 +1,4 @@
-"""`vjp=` and `op=` of `interop.with_arrays`: functions of NumPy in autograd's graph, and in compiled ones."""
+"""`vjp=` and `op=` of `interop.with_arrays`: NumPy functions in autograd's graph and in compiled graphs."""
 
 import collections
 import functools
@@ -95,7 +95,7 @@ class TestVjp:
         assert (y.shape, y.dtype) == ((), torch.float64)
         y.backward()
         assert torch.allclose(x.grad, torch.tensor([0.6, 0.8], dtype=torch.float64))
-        assert isinstance(norm(x.detach()), Tensor)  # a result's type does not depend on that
+        assert isinstance(norm(x.detach()), Tensor)  # the type does not depend on requires_grad
 
     def test_an_argument_given_back(self):
         same = with_arrays(lambda x: x, vjp=lambda grad, y, x: grad)
@@ -146,7 +146,7 @@ class TestVjp:
 @pytest.mark.long
 class TestOp:
     def test_it_is_one_node_of_a_graph(self, system):
-        def vjp(grad, x, matrix, b):  # of operators as well, or its graph would have something else in it
+        def vjp(grad, x, matrix, b):  # calls operators, too: otherwise its graph would contain other code
             by_b = op(matrix.mT, grad)
             return -by_b[:, None] * x, by_b
 
@@ -247,7 +247,7 @@ class TestMoreThanPositions:
         assert x.grad.tolist() == [5.0, 5.0]
 
     def test_no_result_shares_memory_with_any_argument(self):
-        """Not with one in a list or a keyword either, and not with a part of one."""
+        """Arguments in lists and keywords count as well, and so do parts of arguments."""
         x, out, listed = torch.ones(2, requires_grad=True), torch.zeros(2), torch.zeros(2)
 
         def into(x, *, out):

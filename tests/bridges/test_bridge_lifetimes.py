@@ -18,7 +18,7 @@ pytestmark = pytest.mark.native
 
 
 def on_another_thread(function):
-    """What `function` gives on a thread of its own."""
+    """The result of `function` on a thread of its own."""
     results = []
     thread = threading.Thread(target=lambda: results.append(function()))
     thread.start()
@@ -28,7 +28,7 @@ def on_another_thread(function):
 
 @pytest.mark.parametrize("show", [interop.to_numpy, interop.as_memoryview, interop.TensorBuffer])
 def test_what_shows_a_tensor_dies_on_another_thread(show):
-    owner = np.ndarray.__new__(Owner, 5)  # of a view, NumPy would keep what it is a view of
+    owner = np.ndarray.__new__(Owner, 5)  # not a view: NumPy would keep only its base
     follow = weakref.ref(owner)
     views = [show(interop.from_numpy(owner))]
     del owner
@@ -53,7 +53,7 @@ ROUNDS = {
     "an array": lambda tensor: interop.from_numpy(interop.to_numpy(tensor)),
     "an array, by dlpack": lambda tensor: interop.from_dlpack(interop.to_numpy(tensor)),
 }
-"""Ways from a tensor over memory of ours to a tensor over the same memory."""
+"""Round trips from a tensor over memory of ours to a tensor over the same memory."""
 LAYERED = {
     "a view of another class": lambda tensor: interop.from_numpy(interop.to_numpy(tensor).view(Owner)),
     "a view of an array, as a buffer": lambda tensor: interop.from_buffer(interop.to_numpy(tensor)[:]),
@@ -61,13 +61,13 @@ LAYERED = {
     "torch's tensor of our capsule": lambda tensor: torch.from_dlpack(interop.to_dlpack(tensor)),
     "our tensor of torch's capsule": lambda tensor: interop.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)),
 }
-"""Those that other libraries have a part in, which adds an owner for each time around."""
-if np.lib.NumpyVersion(np.__version__) >= "2.1.0":  # before, what NumPy made of a capsule was read-only
+"""Round trips in which other libraries take part. Each trip adds an owner."""
+if np.lib.NumpyVersion(np.__version__) >= "2.1.0":  # older releases make read-only arrays of capsules
     LAYERED["numpy's array of our capsule"] = lambda tensor: interop.from_dlpack(np.from_dlpack(Described(tensor)))
 
 
 class Described:
-    """A tensor with the methods of DLPack alone."""
+    """A tensor with only the methods of DLPack."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -86,7 +86,7 @@ def memory_of_process():
 
 
 def go_round(convert, tensor, times):
-    """Many times from a tensor to another over the same memory."""
+    """The tensor after `times` round trips over the same memory."""
     for _ in range(times):
         tensor = convert(tensor)
     return tensor
@@ -98,9 +98,9 @@ def go_round(convert, tensor, times):
 @pytest.mark.parametrize("make", [torch.arange, lambda n: torch.arange(n).share_memory_()])
 @pytest.mark.parametrize("name", ROUNDS)
 def test_memory_of_ours_gets_no_further_owner(name, make):
-    """However often it goes around: nothing is left of the rounds but the last."""
+    """However many round trips the memory makes, only the objects of the last remain."""
     first = make(8)
-    # What is made once, and fills the holes that earlier tests have left.
+    # A warm-up: makes what is made only once, and fills the holes that earlier tests left.
     tensor = go_round(ROUNDS[name], first, 20_000)
     before = memory_of_process()
     tensor = go_round(ROUNDS[name], tensor, 100_000)
@@ -112,7 +112,7 @@ def test_memory_of_ours_gets_no_further_owner(name, make):
 
 @pytest.mark.parametrize("name", LAYERED)
 def test_a_long_chain_of_owners_is_freed(name):
-    """Two hundred thousand owners, each of which owns the next, on a thread with little stack."""
+    """A thread with a small stack frees 200,000 owners, each of which owns the next."""
     owner = np.arange(8).view(Owner)
     follow = weakref.ref(owner)
     tensors = [go_round(LAYERED[name], interop.from_numpy(owner), 200_000)]
@@ -157,7 +157,7 @@ def test_a_chain_whose_first_owner_is_dropped_without_the_gil(forked, layers, ba
 
 
 def test_what_a_finalizer_drops_is_gone_at_once():
-    """Freeing waits only where it is nested deeply."""
+    """Freeing is deferred only when it is nested deeply."""
     inner = interop.from_numpy(np.ones(3).view(Owner))
     seen = []
 
@@ -184,7 +184,7 @@ def test_buffers_are_released_on_another_thread():
 
 
 def test_views_of_one_tensor_on_many_threads():
-    """Made and dropped by all of them at once: the memory keeps its count of owners, and its place."""
+    """All threads make and drop views at once; the memory keeps its count of owners and its address."""
     tensor = torch.arange(64)
     kept, start = [], threading.Barrier(4)
 
@@ -210,7 +210,7 @@ def test_views_of_one_tensor_on_many_threads():
 
 
 def test_a_chain_through_everything_is_one_allocation():
-    """numpy -> tensor -> memoryview -> numpy -> tensor, in which only the last is kept."""
+    """numpy -> tensor -> memoryview -> numpy -> tensor, of which only the last is kept."""
     first = np.arange(6, dtype=np.int32).view(Owner)
     follow, address = weakref.ref(first), first.ctypes.data
     tensor = interop.from_numpy(first)
@@ -254,7 +254,7 @@ class Holder:
 
 
 def cycle(*held):
-    """An object that refers to itself and to what is held."""
+    """A weak reference to an object that refers to itself and to `held`."""
     holder = Holder()
     holder.itself, holder.held = holder, held
     return weakref.ref(holder)
@@ -272,7 +272,7 @@ def test_cycles_around_shared_memory_are_collected():
 
 
 def test_a_tensor_that_refers_to_what_shows_it_is_no_cycle():
-    """What shows a tensor's memory owns the memory, not the tensor."""
+    """A view of a tensor's memory owns the memory, not the tensor."""
     tensor = torch.ones(3)
     tensor.shown = [interop.to_numpy(tensor), interop.as_memoryview(tensor), interop.TensorBuffer(tensor)]
     follow = weakref.ref(tensor)
@@ -282,7 +282,7 @@ def test_a_tensor_that_refers_to_what_shows_it_is_no_cycle():
 
 @pytest.mark.unchecked(by="leaks", reason="it is about what cannot be collected")
 def test_a_cycle_through_the_memory_is_not_collected():
-    """As docs/bridges.md says. The collector does not see that the memory owns an array. It is so in torch too."""
+    """As docs/bridges.md says, the collector does not see that the memory owns an array. torch behaves the same."""
     for convert in (interop.from_numpy, torch.from_numpy):
         owner = np.ones(3).view(Owner)
         owner.tensor = convert(owner)
@@ -299,7 +299,7 @@ def test_a_cycle_through_the_memory_is_not_collected():
     ["interop.as_memoryview(tensor)", "memoryview(tensor)", "interop.TensorBuffer(tensor)", "interop.to_numpy(tensor)"],
 )
 def test_daemon_threads_at_the_end_of_the_interpreter(forked, dropped):
-    """They make and drop views until the end, and while it comes."""
+    """They make and drop views until finalisation, and during it."""
     code = f"""
 import threading, time, torch, interop
 interop.enable_buffer_protocol()
@@ -317,7 +317,7 @@ print("done")
 
 
 def test_what_daemon_threads_own_at_the_end_of_the_interpreter(forked):
-    """Tensors, arrays and views that are on the stacks of threads which never run again."""
+    """They own tensors, arrays and views on the stacks of threads that never run again."""
     code = """
 import threading, numpy as np, torch, interop
 ready = threading.Barrier(2)
@@ -336,7 +336,7 @@ print("done")
 
 
 def test_destructors_at_the_end_of_the_interpreter(forked):
-    """Objects that die last convert once more, and own what the module state has given up."""
+    """Objects that die last call a converter again, and own objects that the module state has dropped."""
     code = """
 import sys, numpy as np, torch, interop
 from_numpy, to_numpy, as_memoryview, ones = interop.from_numpy, interop.to_numpy, interop.as_memoryview, np.ones
@@ -357,7 +357,7 @@ print("done")
 
 
 def test_a_forked_child_uses_and_drops_what_was_shared(forked):
-    """Memory is the child's own from then on. It computes on one thread: those of libgomp do not survive a fork."""
+    """The memory is then the child's own. It uses one thread, because libgomp's threads do not survive a fork."""
     code = """
 import gc, os, numpy as np, torch, interop
 torch.set_num_threads(1)

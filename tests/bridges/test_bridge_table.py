@@ -1,4 +1,4 @@
-"""The tables of docs/bridges.md say what the converters do, and tools/bridge_table.py sees what they do wrong."""
+"""The tables in docs/bridges.md match the converters, and tools/bridge_table.py detects wrong results of converters."""
 
 import ctypes
 import importlib.util
@@ -61,7 +61,7 @@ def test_what_becomes_of_an_array(tool, convert, expected):
 
 
 def test_after_openmp_has_begun_its_threads(tool):
-    """They are not in the child process, where torch's loops would wait for them."""
+    """A forked child has no OpenMP threads, and torch's loops in it do not wait for any."""
     torch.ones(1_000_000).add(1)
     assert tool.outcome(*TENSOR_REFUSALS["quantized"][:1], interop.to_numpy) == "TypeError"
 

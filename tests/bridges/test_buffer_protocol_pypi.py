@@ -1,7 +1,7 @@
-"""A compiled module from PyPI, built for NumPy by people who do not know of us, takes tensors as they are.
+"""An unmodified compiled module from PyPI, written for NumPy, takes tensors directly.
 
-dtaidistance measures distances of time series. The functions of its compiled modules have typed memoryviews of doubles
-as arguments, for what they read and for what they write.
+dtaidistance measures distances between time series. The functions of its compiled modules take typed memoryviews of
+doubles, both as inputs and as outputs.
 """
 
 import subprocess
@@ -65,7 +65,7 @@ def test_it_writes_into_a_tensor(tensors, arrays):
     assert dtw_cc.warping_paths(written, *tensors) == dtw_cc.warping_paths(expected, *arrays)
     assert np.array_equal(written.numpy(), expected)
     assert expected.any()
-    assert written._version == 0  # nobody else has it
+    assert written._version == 0  # nothing else uses it
     alias = written[:]
     dtw_cc.warping_paths(alias, tensors[1], tensors[0])
     assert written._version == 1

@@ -29,7 +29,7 @@ import interop
 
 pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore:.*Triggered internally:UserWarning")]
 
-FORMATS = {  # native formats, and what they are
+FORMATS = {  # native formats, and their dtypes
     **dict.fromkeys("?", torch.bool),
     **dict.fromkeys(["b", "@b", "=b", "<b", ">b"], torch.int8),
     **dict.fromkeys(["B", "c", ">c", None], torch.uint8),
@@ -44,7 +44,7 @@ FORMATS = {  # native formats, and what they are
     **dict.fromkeys(["d", "^d", " d "], torch.float64),
 }
 REFUSED_FORMATS = {
-    "(4611686018427387904,4)f": "too large",  # and the reason that is given
+    "(4611686018427387904,4)f": "too large",  # format: a regex of the reason
     ">i": "byte order",
     "!d": "byte order",
     "g": "long double",
@@ -96,7 +96,7 @@ class Buffer(ctypes.Structure):
 
 
 def memory(count=64, readonly=False):
-    """Bytes as an exporter."""
+    """An exporter of bytes."""
     data = bytes(range(1, count + 1))
     return data if readonly else bytearray(data)
 
@@ -191,7 +191,7 @@ def test_exporters_of_the_standard_library(tmp_path):
 
 
 def bytearray_grows(tensor, exporter):
-    """Raises BufferError while `exporter` is exported, if it is one that can grow."""
+    """Raises BufferError while `exporter` is exported, and always if it cannot grow."""
     if isinstance(exporter, (bytearray, array.array)) and len(exporter):
         exporter.extend(exporter[:1])
     else:
@@ -301,7 +301,7 @@ def test_a_shape_that_empties_its_list():
 
 
 def test_pointers_to_pointers_to_pointers(bridged):
-    """As many as there are characters in a format, which must not be as many calls."""
+    """A format may consist of pointers alone; the parser does not recurse for each."""
     assert bridged.parsed(b"&" * 3_000_000 + b"i")[3:] == (bridged.parsed(b"&i")[3], True)
 
 
@@ -314,7 +314,7 @@ def test_read_only_buffers():
 
 
 def test_hostile_exporters():
-    """Thousands of CPython's own: every format, prefix, shape, stride, with pointers, without a shape."""
+    """Thousands of random CPython exporters: any format, prefix, shape and strides, with pointers, without a shape."""
     draw = random.Random(6)
     shared, refusals = 0, []
     for _ in range(4000):
@@ -371,7 +371,7 @@ LIES = {
 @pytest.mark.parametrize("wanted", [{}, {"offset": 8}, {"dtype": torch.int64}, {"dtype": torch.int64, "offset": 8}])
 @pytest.mark.parametrize("name", LIES)
 def test_exporters_that_lie(bridged, name, wanted):
-    """What cannot be true is refused. What can be understood gives a tensor in the memory that there is."""
+    """An impossible buffer raises. A buffer that makes sense gives a tensor within the memory that exists."""
     liar = bridged.Liar(**LIES[name])
     if name == "strides without a shape" or (name == "what cannot be read" and "dtype" in wanted):
         tensor = interop.from_buffer(liar, **wanted)
@@ -391,7 +391,7 @@ def test_buffers_of_dead_objects_on_other_threads():
     owner.append(1)
 
 
-# What tensors export.
+# Exports of tensors.
 
 NAMES = """
     SIMPLE WRITABLE FORMAT ND STRIDES C_CONTIGUOUS F_CONTIGUOUS ANY_CONTIGUOUS INDIRECT FULL FULL_RO RECORDS RECORDS_RO
@@ -402,7 +402,7 @@ ALL_FLAGS = sorted({a | b | c for a, b, c in itertools.product(FLAGS, repeat=3)}
 
 
 def exported(exporter, flags):
-    """What an exporter gives for the flags, or BufferError."""
+    """The Py_buffer of an exporter for the flags, or BufferError."""
     view = Buffer()
     try:
         ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(exporter), ctypes.byref(view), flags)
@@ -433,7 +433,7 @@ def layouts():
 @pytest.mark.parametrize("number", range(13))
 @pytest.mark.parametrize("readonly", [False, True])
 def test_every_combination_of_flags(number, readonly):
-    """As CPython's memoryview of an array with the same memory."""
+    """Exports equal those of CPython's memoryview of an array over the same memory."""
     tensor = list(layouts())[number]
     like = tensor.numpy()
     if readonly or (0 in tensor.stride() and tensor.numel()):
@@ -442,7 +442,7 @@ def test_every_combination_of_flags(number, readonly):
     for flags in ALL_FLAGS:
         expected, found = exported(reference, flags), exported(ours, flags)
         if BufferError not in (expected, found) and tensor.numel() == 0:
-            expected, found = (*expected[:6], None), (*found[:6], None)  # nobody steps along these
+            expected, found = (*expected[:6], None), (*found[:6], None)  # these strides are unused
         assert found == expected, hex(flags)
 
 
@@ -510,7 +510,7 @@ def test_exported_memory_stays():
 
 @pytest.mark.parametrize("convert", [torch.Tensor.numpy, interop.to_numpy])
 def test_what_an_array_pins_stays_pinned_when_a_buffer_ends(convert):
-    """torch's arrays rely on it that their storage is never resized."""
+    """torch's arrays rely on a storage that is never resized."""
     tensor = torch.arange(64)
     view = interop.as_memoryview(tensor)
     array = convert(tensor)
@@ -569,7 +569,7 @@ def as_ctypes(tensor):
 
 
 def set_in(make):
-    """A writer: sets the first element of what `make` makes of a tensor."""
+    """A writer, which sets the first element of `make(tensor)`."""
 
     def write(tensor):
         make(tensor)[0] = 5
@@ -605,16 +605,16 @@ SAVED = {
 
 
 OF_BYTES = {"hashlib", "a file", "ctypes", "readinto", "numpy.frombuffer", "numpy.ndarray"}
-"""They take what lies in one piece."""
+"""The uses that need contiguous memory."""
 
 
 def uses(table):
-    """Each use with each tensor that it takes, by their names."""
+    """The names of each use and each tensor that it accepts."""
     return [(name, saved) for name in table for saved in SAVED if saved != "a column" or name not in OF_BYTES]
 
 
 def is_counted(use, tensor):
-    """Whether backward finds out about `use` of a tensor that was saved for it."""
+    """Whether backward reports that `use` modified a tensor that was saved for it."""
     loss = (tensor * torch.ones(3, requires_grad=True)).sum()
     use(tensor)
     message = None
@@ -641,7 +641,7 @@ def shuffle(array):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.complex64, torch.int64])
 @pytest.mark.parametrize("write", [lambda a: np.negative(a, out=a), lambda a: np.conjugate(a, out=a), shuffle])
 def test_regular_writes_are_found(write, dtype, n):
-    """Which change many words in the same way, and must not cancel out."""
+    """Writes that change many words in the same way do not cancel out in the digest."""
     turned = 1j if dtype.is_complex else 1
     for tensor in (torch.arange(1, n + 1).to(dtype) * turned, torch.where(torch.arange(n) % 2 == 0, 1, -1).to(dtype)):
         before, alias = bytes_of(tensor), tensor[:]
@@ -651,7 +651,7 @@ def test_regular_writes_are_found(write, dtype, n):
 
 
 def test_what_lies_between_is_not_watched():
-    """A write to other elements of the same memory, and to a tensor that is larger than what is looked at."""
+    """Writes to other elements of the same memory, or to a tensor above the size limit of the check, are missed."""
     square = torch.ones(4, 4)
     with interop.enable_buffer_protocol():
         column = memoryview(square[:, 3])
@@ -665,7 +665,7 @@ def test_what_lies_between_is_not_watched():
 
 
 def test_memory_that_is_replaced_meanwhile(tmp_path):
-    """That of a mapped file is not kept: it is not looked at when the export ends."""
+    """An export does not keep the memory of a mapped file, so it does not read that memory when it ends."""
     torch.save(torch.ones(100), tmp_path / "file")
     tensor = torch.load(tmp_path / "file", mmap=True)
     alias = tensor[:]
@@ -683,7 +683,7 @@ def test_who_has_written_is_counted_at_the_end(name, saved):
 
 
 def test_what_counting_misses():
-    """As the documentation says, and what one can ask for instead."""
+    """The gaps that the documentation names, and the alternative `count_writes="asked"`."""
     kept = []
     with interop.enable_buffer_protocol():
         assert not is_counted(set_in(lambda tensor: np.ndarray(3, np.float32, buffer=tensor)), torch.ones(3))
@@ -711,7 +711,7 @@ def test_torchs_own_writes_are_counted_once():
 
 
 def test_what_an_array_shares_is_not_resized():
-    """As without the protocol, where numpy.asarray(tensor) is tensor.numpy()."""
+    """The same holds without the protocol: there numpy.asarray(tensor) is tensor.numpy()."""
     with interop.enable_buffer_protocol():
         for share in (
             np.asarray,
@@ -731,7 +731,7 @@ def test_what_an_array_shares_is_not_resized():
 
 
 def test_bytearray_takes_one_integer_for_a_length():
-    """It asks __index__ first. This cannot be changed from outside of CPython; the cure is documented."""
+    """bytearray tries __index__ first. Only CPython could change that; the workaround is documented."""
     tensor = torch.tensor([3])
     with interop.enable_buffer_protocol():
         assert bytearray(tensor) == bytes(3)
@@ -873,7 +873,7 @@ def test_the_protocol_on_tensors(tmp_path):
 
 
 def test_blocks_that_overlap():
-    """As those of two generators or threads do: what one sets back is not what the other has set."""
+    """Blocks of two generators or threads overlap. The end of one does not undo the other's setting."""
     first, second = interop.enable_buffer_protocol(), interop.enable_buffer_protocol()
     first.__enter__()
     second.__enter__()
@@ -906,7 +906,7 @@ def is_enabled():
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["enable", "disable", "enter", "exit", "drop"]), st.integers(0, 9))))
 def test_any_order_of_settings_and_blocks(steps):
-    """Against a list: what is set outside of blocks counts until it is taken back, and for good when it is dropped."""
+    """Against a list: a setting outside of blocks holds until its object is entered, and for good if it is dropped."""
     made, outside, blocks, forever = [], [], [], False
     for step, number in steps:
         if step in ("enable", "disable"):
@@ -972,7 +972,7 @@ def test_enabling_and_disabling():
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has __buffer__ from 3.12 on")
 class TestBufferInPython:
-    """PEP 688: the slots are methods, which classes in Python call and override."""
+    """PEP 688: the slots are methods, which Python classes can call and override."""
 
     @pytest.mark.parametrize("tensor", [torch.arange(6.0).view(2, 3), torch.arange(6.0).view(2, 3).T], ids=["C", "F"])
     def test_flags_give_what_they_give_of_an_array(self, tensor):
@@ -986,7 +986,7 @@ class TestBufferInPython:
                     except (BufferError, ValueError):
                         results.append(None)
                     else:
-                        # Without a shape, memory is bytes: NumPy says of them that they have no dimension.
+                        # Without a shape, the memory is bytes, for which NumPy reports no dimensions.
                         shaped = flags & inspect.BufferFlags.ND and (view.format, view.shape, view.strides)
                         results.append((view.nbytes, view.readonly, shaped))
                         view.release()
@@ -1046,7 +1046,7 @@ class TestBufferInPython:
                 memoryview(tensor)
             before = weakref.ref(tensor)
             del tensor
-            assert view.tolist() == [0, 5, 2]  # kept by what Python has put between
+            assert view.tolist() == [0, 5, 2]  # kept alive by Python's buffer wrapper
             view.release()
             gc.collect()
             assert before() is None
@@ -1090,7 +1090,7 @@ print("done")
 
 
 class _Described:
-    """A broken exporter: a buffer that says something else of itself than it is."""
+    """A broken exporter: a memoryview that misreports some of its attributes."""
 
     def __init__(self, tensor, **lies):
         self.view = interop.as_memoryview(tensor)
@@ -1101,7 +1101,7 @@ class _Described:
 
 
 def is_the_tensor(convert, tensor):
-    """What a memoryview says is what the tensor is, and its bytes are the tensor's."""
+    """The attributes of the memoryview describe the tensor, and its bytes are the tensor's."""
     view = convert(tensor)
     assert view.format == memoryview(tensor.detach().numpy()).format
     assert (view.itemsize, view.ndim) == (tensor.element_size(), tensor.dim())
@@ -1113,7 +1113,7 @@ def is_the_tensor(convert, tensor):
 
 
 def is_the_buffer(convert, exporter):
-    """The tensor is the exporter's memory: address, shape, bytes; and the export is held while the tensor lives."""
+    """The tensor has the exporter's address, shape and bytes, and holds the export as long as it lives."""
     tensor = convert(exporter)
     view = memoryview(exporter)
     assert tuple(tensor.shape) == view.shape
@@ -1228,7 +1228,7 @@ def test_typed_memoryviews(bridged, name):
         assert tensor._version == version
         bridged.shift(tensor, 0)
         assert tensor._version == version
-        alias = tensor[:]  # which shares the version, as what autograd saves does
+        alias = tensor[:]  # shares the version counter, as autograd's saved tensors do
         bridged.shift(alias, 1)
         assert tensor._version == version + 1
 

@@ -1,4 +1,4 @@
-"""The CUDA array interface both ways: what is refused anywhere, what is read and said on fake devices, and on a GPU."""
+"""The CUDA array interface both ways: errors on any machine, then reading and writing on fake devices and on a GPU."""
 
 import gc
 import textwrap
@@ -17,7 +17,7 @@ on_gpu = pytest.mark.cuda
 
 
 def interface(**changes):
-    """An object with an interface of version 3 that is right, but for `changes`; ... takes an entry out."""
+    """An object with a valid interface of version 3, except for `changes`. The value ... removes an entry."""
     entries = {"shape": (2, 3), "typestr": "<f4", "data": (4096, False), "version": 3, "strides": None, "stream": 1}
     entries |= changes
     return SimpleNamespace(__cuda_array_interface__={k: v for k, v in entries.items() if v is not ...})
@@ -137,7 +137,7 @@ def test_to_cuda_array_interface_refuses():
         interop.to_cuda_array_interface(torch.empty(3, device="cuda:0"))
 
 
-# On devices that do not exist, whose memory is the host's
+# On fake devices, whose memory is the host's
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def fake(fake_gpus):
 
 
 def test_a_finalizer_that_transposes_the_tensor(fake):
-    """What is said is of one moment, though each tuple that is made may collect garbage."""
+    """The interface describes one moment, although each new tuple may start a garbage collection."""
     fake("""
         x = on(torch.arange(6.0).view(2, 3))
         class Turns:
@@ -244,7 +244,7 @@ def test_what_is_read(fake):
 
 
 def test_streams_wait(fake):
-    """Ours for the one that is named, unless it is the same; with none named, and before version 3, for none."""
+    """Our stream waits for a different named stream. It waits for none if none is named, or before version 3."""
     fake("""
         x = torch.arange(6.0)
         on(x)
@@ -311,7 +311,7 @@ def test_round_trips_on_a_gpu(dtype):
         back = interop.from_cuda_array_interface(given)
         assert torch.equal(back, tensor)
         assert (back.device, back.data_ptr()) == (tensor.device, tensor.data_ptr())
-    assert interop.from_cuda_array_interface(x).data_ptr() == x.data_ptr()  # torch's own, of version 2
+    assert interop.from_cuda_array_interface(x).data_ptr() == x.data_ptr()  # torch's own interface, of version 2
 
 
 @on_gpu
@@ -323,7 +323,7 @@ def test_memory_that_cuda_does_not_know():
 
 @on_gpu
 def test_streams_wait_on_a_gpu():
-    """What is slow on one stream is seen whole by the other."""
+    """The other stream sees the whole result of a slow one."""
     side = torch.cuda.Stream()
     x = torch.zeros(1 << 20, device="cuda")
     torch.cuda.synchronize()

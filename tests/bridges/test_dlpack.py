@@ -1,4 +1,4 @@
-"""interop.from_dlpack and interop.to_dlpack: what they share, own, say and refuse, against NumPy, torch and ctypes."""
+"""What interop.from_dlpack and interop.to_dlpack share, own, describe and reject, against NumPy, torch and ctypes."""
 
 import ctypes
 import gc
@@ -38,7 +38,7 @@ HOSTILE = dlpack_checks.HOSTILE | ({} if torch.cuda.is_available() else dlpack_c
 @settings(deadline=None, max_examples=200)
 @given(st.sampled_from(sorted(checks.PLAIN)), shapes(), st.booleans())
 def test_every_array_is_shared(name, shape, plain):
-    """A plain one without its methods, one of a subclass by them."""
+    """Plain arrays are shared without calling `__dlpack__`, subclasses by calling it."""
     array = laid_out(name, *shape)
     checks.shares_an_array(interop.from_dlpack, array if plain else array.view(checks.Owner))
 
@@ -70,7 +70,7 @@ def test_numpy_torch_and_ours_agree(name, shape, readonly, expand):
     capsule = interop.to_dlpack(ours, max_version=(1, 0))
     assert structs.inside(capsule).flags == (0 if array.flags.writeable else structs.READ_ONLY)
     theirs = np.from_dlpack(Producer(capsule))
-    assert theirs.flags.writeable == array.flags.writeable or not array.size  # of no memory, NumPy makes some
+    assert theirs.flags.writeable == array.flags.writeable or not array.size  # NumPy allocates if there is no memory
     assert theirs.tobytes() == array.tobytes()
     again = interop.from_dlpack(interop.to_dlpack(ours, max_version=(1, 0)), on_readonly="share")
     assert (again.stride(), again.data_ptr()) == (ours.stride(), ours.data_ptr())
@@ -88,7 +88,7 @@ def test_every_dtype_goes_and_comes(dtype):
     assert torch.from_dlpack(interop.to_dlpack(tensor)).dtype == dtype
 
 
-# Ours pass every check, and each broken one fails one
+# Our converters pass every check, and each broken converter fails one
 
 
 def import_checks():
@@ -138,7 +138,7 @@ def test_ours_pass_every_check():
 
 
 def is_caught(checks_of, convert):
-    """Whether a check fails; an error that it did not expect is a failure too."""
+    """Whether a check fails. An error that the check does not expect is a failure too."""
     for check in checks_of():
         try:
             check(convert)
@@ -186,7 +186,7 @@ NUMBERS = st.one_of(st.integers(-2, 5), st.sampled_from([2**31, 2**61, 2**63 - 1
     st.sampled_from([0, 1, 4, 8, 2**40, 2**64 - 1]),
 )
 def test_anything_is_refused_or_right(axes, dtype, offset):
-    """Memory of no bytes: only what has no elements may be taken."""
+    """A capsule without memory is accepted only if it has no elements."""
 
     def change(managed):
         tensor = managed.tensor
@@ -223,7 +223,7 @@ def test_a_deleter_may_be_missing():
 
 
 def test_a_deleter_that_leaves_an_error(monkeypatch):
-    """A function of C, for which nobody looks: the error goes where Python's own unraisable ones go."""
+    """A deleter in C leaves a Python error set, which goes to `sys.unraisablehook`."""
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", lambda given: unraisable.append(given.exc_type))
     failing = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, structs.DELETER)
@@ -253,7 +253,7 @@ def test_strides_of_axes_of_length_1_stay():
 
 @pytest.mark.parametrize("name", sorted(checks.ARRAY_REFUSALS.keys() - {"a list", "a scalar", "masked", "read-only"}))
 def test_arrays_that_are_refused(name):
-    """With the words of from_numpy, as the error of DLPack."""
+    """The message is that of from_numpy, and the error is DLPack's BufferError."""
     make, _, words = checks.ARRAY_REFUSALS[name]
     checks.refuses(interop.from_dlpack, make(), BufferError, words)
 
@@ -345,7 +345,7 @@ def test_devices_that_nothing_is_brought_to():
     for device, words in {"meta": "cpu or cuda, got meta", "cuda:99": "cuda:99|CUDA device"}.items():
         with pytest.raises(BufferError, match=f"argument 'device'.*({words})"):
             interop.from_dlpack(capsule, device=device)
-    assert interop.from_dlpack(capsule).tolist() == [1, 1, 1]  # it was not used up
+    assert interop.from_dlpack(capsule).tolist() == [1, 1, 1]  # the capsule is still unused
 
 
 def test_a_copy_of_read_only_memory_is_a_copy_although_it_is_one_already():
@@ -374,7 +374,7 @@ def test_masked_arrays():
 
 
 def test_tensors_are_those_of_the_mode_that_holds():
-    """What torch.from_numpy gives under FakeTensorMode is fake."""
+    """Under FakeTensorMode, converters return fake tensors, like torch.from_numpy."""
     with FakeTensorMode():
         theirs = torch.from_numpy(np.ones(3))
         for given in (np.ones(3), Capsule(np.ones(3)).capsule):
@@ -540,7 +540,7 @@ def test_deleters_run_on_other_threads():
 
 
 def test_deleters_run_on_threads_of_autograd():
-    """Where Python is not running; the deleter is Python code."""
+    """A deleter that is Python code runs although backward does not hold the GIL."""
     made = Capsule(np.full(3, 2.0, np.float32))
     x = torch.ones(3, requires_grad=True)
     (x * interop.from_dlpack(made.capsule)).sum().backward()
@@ -549,7 +549,7 @@ def test_deleters_run_on_threads_of_autograd():
 
 
 def test_capsules_end_without_the_gil(dlpacked):
-    """The deleter of what we export, of memory with an owner in Python."""
+    """Our deleter runs without the GIL, also for memory with an owner in Python."""
     array = np.ones(3)
     tensor, before = torch.from_numpy(array), sys.getrefcount(array)
     dlpacked.end(tensor)
@@ -583,7 +583,7 @@ def test_an_exception_in_flight_survives_the_deleter():
 
 
 def test_writes_and_the_version():
-    """Writes by others are unseen, and to export costs no version; a tensor of a tensor shares its version."""
+    """An export does not increment the version; a tensor imported from a tensor shares its version counter."""
     for write in (False, True):
         x = torch.ones(3, requires_grad=True)
         y = x.exp()
@@ -666,7 +666,7 @@ def test_descriptions_in_cython(dlpacked):
     with pytest.raises(BufferError, match="share memory"):
         dlpacked.described(torch.ones(1).expand(3))
     assert dlpacked.described(torch.ones(1).expand(3), True)[4] == [0]
-    # Whose memory it is, other modules than the one that made the tensor must find out as well.
+    # Modules other than the one that made the tensor must also find the owner of its memory.
     frozen = interop.from_buffer(bytes(8), dtype=torch.float64, on_readonly="share")
     with pytest.raises(BufferError, match="read-only"):
         dlpacked.described(frozen)
@@ -674,7 +674,7 @@ def test_descriptions_in_cython(dlpacked):
 
 
 def test_the_first_use_of_the_functions_by_two_threads(forked, dlpacked):
-    """The converters are imported then, and the GIL is given up meanwhile: no lock may be held."""
+    """The first use imports the converters, which may release the GIL, so it must hold no lock."""
     code = """
 import faulthandler, sys, threading
 import torch, dlpacked

@@ -1,4 +1,4 @@
-"""DLPack of memory on CUDA: what is said and waited for on devices that do not exist, and on a GPU."""
+"""DLPack of CUDA memory: exported fields and waits between streams, on fake devices and on a GPU."""
 
 import gc
 import textwrap
@@ -57,7 +57,7 @@ def test_what_cannot_be_exported(fake):
 
 
 def test_consumers_that_wait(fake):
-    """None is the legacy default stream, 2 the per-thread one; -1 is none, and so is the stream that is current."""
+    """None is the legacy default stream, 2 the per-thread one. For -1 or the current stream, nothing waits."""
     fake("""
         tensor = on(torch.ones(2), 3)
         waits = {None: 0, 1: 0, 2: 2, 4242: 4242}
@@ -166,7 +166,7 @@ def test_copies_between_devices():
 @on_gpu
 @pytest.mark.parametrize("number", ["legacy", "per thread", "side"])
 def test_streams_wait_on_a_gpu(number):
-    """A consumer's stream sees what was slow on ours."""
+    """The consumer's stream waits for slow work on ours."""
     side, other = torch.cuda.Stream(), torch.cuda.Stream()
     x = torch.zeros(1 << 20, device="cuda")
     torch.cuda.synchronize()
@@ -185,7 +185,7 @@ def test_streams_wait_on_a_gpu(number):
 
 @on_gpu
 def test_cuda_is_begun_by_what_comes_first(forked):
-    """Memory of others may be the first that torch sees of CUDA."""
+    """Memory of another library may be torch's first use of CUDA."""
     pytest.importorskip("cupy", reason="CuPy is not installed")
     code = "import cupy, torch, interop; t = interop.from_dlpack(cupy.arange(3)); t += 1; print(t.tolist())"
     assert forked(code) == "[1, 2, 3]\n"

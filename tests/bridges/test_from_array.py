@@ -1,4 +1,4 @@
-"""`interop.from_array`, of arrays of whatever library."""
+"""`interop.from_array` with arrays of any library."""
 
 import array
 import ctypes
@@ -77,7 +77,7 @@ def test_only_what_comes_first_is_asked():
 
 
 def test_read_only_memory():
-    image = Image.new("L", (3, 2), 7)  # whose __array_interface__ is a copy, of bytes
+    image = Image.new("L", (3, 2), 7)  # its __array_interface__ is a copy, as bytes
     for obj in (b"abc", image, np.broadcast_to(np.ones(2), (3, 2))):
         with pytest.raises(ValueError, match="read-only"):
             interop.from_array(obj)

@@ -1,4 +1,4 @@
-"""Calls into compiled packages, by `interop.with_arrays` with tensors: the values are those of arrays."""
+"""Calls of compiled packages with tensors, through `interop.with_arrays`, return the same values as with arrays."""
 
 import importlib
 
@@ -152,7 +152,7 @@ def tensors():
 
 
 def numbers(one):
-    """All of them in a result."""
+    """All numbers in a result, as a list of arrays."""
     if isinstance(one, (list, tuple)):
         return [number for item in one for number in numbers(item)]
     if isinstance(one, dict):
@@ -171,7 +171,7 @@ def test_the_values_are_those_of_arrays(name, call):
     expected = eval(call, {"m": module, **arrays})
     np.random.seed(0)
     found = eval(call, {"m": interop.with_arrays(module), **given})
-    if isinstance(expected, np.ndarray) and call.count(")") == 1:  # methods of objects of a library return arrays
+    if isinstance(expected, np.ndarray) and call.count(")") == 1:  # methods of a library's objects return arrays
         assert isinstance(found, torch.Tensor)
     found, expected = numbers(found), numbers(expected)
     assert len(found) == len(expected)

@@ -1,4 +1,4 @@
-"""interop.memview: typed memoryviews with their axes in another order, against NumPy on the same memory."""
+"""interop.memview reorders the axes of typed memoryviews as NumPy does on the same memory."""
 
 import gc
 import sys
@@ -29,7 +29,7 @@ def memviews(site):
 
 @st.composite
 def permuted(draw):
-    """An array of any rank that Cython has, with any strides, and an order of its axes, some counted from the last."""
+    """An array of any rank that Cython supports, with any strides, and an order of its axes, some of them negative."""
     sizes = draw(st.lists(st.integers(0, 3), min_size=1, max_size=7))
     steps = [draw(st.sampled_from([1, 1, 2, -1, -3])) for _ in sizes]
     array = filled(
@@ -44,7 +44,7 @@ def permuted(draw):
 
 
 def is_the_same(view, expected):
-    """The view has the memory, the shape and the strides that NumPy's has."""
+    """The view has the memory, shape and strides of NumPy's view."""
     array = np.asarray(view)
     assert (array.dtype, array.shape) == (expected.dtype, expected.shape)
     assert array.tobytes() == expected.tobytes()
@@ -172,7 +172,7 @@ def test_references_do_not_grow(memviews):
 
 
 def test_without_the_gil_on_several_threads(memviews):
-    """Views of one memory, made and dropped on all threads at once: their owners are counted right."""
+    """Reference counts stay right while threads make and drop views of the same memory."""
     array = np.arange(6.0).reshape(2, 3)
     count, found = sys.getrefcount(array), []
     threads = [threading.Thread(target=lambda: found.append(memviews.total(array, 30_000))) for _ in range(4)]
@@ -185,7 +185,7 @@ def test_without_the_gil_on_several_threads(memviews):
 
 
 def test_a_member_and_the_way_back(memviews):
-    """The member, an array and a tensor of it are one memory."""
+    """The member shares memory with an array and a tensor made from it."""
     source = np.arange(120.0).reshape(2, 4, 5, 3)
     images = memviews.Images(source)
     array, tensor = images.array(), images.tensor()

@@ -1,4 +1,4 @@
-"""interop.from_numpy and interop.to_numpy: what they share, own and refuse, against NumPy and torch."""
+"""interop.from_numpy and interop.to_numpy: what they share, own and reject, compared with NumPy and torch."""
 
 import gc
 import mmap
@@ -55,7 +55,7 @@ def test_every_tensor_is_shared(name, shape, expand):
 @settings(deadline=None, max_examples=300)
 @given(st.sampled_from(sorted(checks.PLAIN)), shapes(), st.booleans(), st.sampled_from(["raise", "share", "copy"]))
 def test_writeability_goes_round(name, shape, writable, on_readonly):
-    """array -> tensor -> array and memoryview -> tensor -> array: what could not be written to cannot be at the end."""
+    """array -> tensor -> array, and memoryview -> tensor -> array: read-only memory is still read-only at the end."""
     array = laid_out(name, *shape)
     array.flags.writeable = writable
     if not writable and on_readonly == "raise":
@@ -75,7 +75,7 @@ def test_writeability_goes_round(name, shape, writable, on_readonly):
 
 
 def array_checks():
-    """Every check of from_numpy, on arrays that are the same each time."""
+    """Every check of from_numpy, on a fixed set of arrays."""
     for name in checks.PLAIN:
         flat = checks.filled(name, 24)
         shaped = [flat, flat[0:0], flat[3:4], flat[5:6].reshape(()), flat.reshape(2, 3, 4)[:, 1:, ::2]]
@@ -90,7 +90,7 @@ def array_checks():
 
 
 def tensor_checks():
-    """Every check of to_numpy, on tensors that are the same each time."""
+    """Every check of to_numpy, on a fixed set of tensors."""
     for name in checks.PLAIN:
         flat = torch.from_numpy(checks.filled(name, 24))
         shaped = [flat, flat[0:0], flat[3], flat.view(2, 3, 4)[:, 1:, ::2], flat.view(4, 6).T]
@@ -103,7 +103,7 @@ def tensor_checks():
 
 
 def failures(checks_of, convert):
-    """How many of the checks fail."""
+    """The number of checks that fail."""
     count = 0
     for check in checks_of():
         try:
@@ -121,7 +121,7 @@ def test_ours_pass_every_check():
 
 
 class Turns(np.ndarray):
-    """Becomes another array when it is asked for its mask."""
+    """Becomes another array when its mask is read."""
 
     @property
     def _mask(self):
@@ -131,7 +131,7 @@ class Turns(np.ndarray):
 
 @pytest.mark.parametrize("convert", [interop.from_numpy, interop.from_dlpack, interop.from_buffer])
 def test_an_array_that_turns_into_another_meanwhile(convert):
-    """The tensor is over what is there in the end, or there is none."""
+    """The tensor shares the final memory of the array, or the converter raises."""
     array = np.zeros(4, dtype=complex).view(Turns)
     try:
         tensor = convert(array)
@@ -142,7 +142,7 @@ def test_an_array_that_turns_into_another_meanwhile(convert):
 
 
 def test_zeros_that_are_not_in_memory():
-    """torch.utils.dlpack.to_dlpack crashes with them."""
+    """They raise; torch.utils.dlpack.to_dlpack crashes with them."""
     zeros = torch._efficientzerotensor((2, 3))
     for show in (interop.to_numpy, interop.as_memoryview, interop.TensorBuffer):
         with pytest.raises(ValueError, match=r"zero tensor.*\.clone\(\)"):
@@ -338,14 +338,14 @@ def test_lazily_cloned_memory_is_copied_before_it_is_shared():
     clone = tensor._lazy_clone()
     interop.to_numpy(clone)[0] = 7
     assert (tensor.tolist(), clone.tolist()) == ([0, 1, 2], [7, 1, 2])
-    # Memory that an array has is not cloned lazily: the array's writes go past torch, into both.
+    # torch does not lazily clone memory that an array shares: the array would write past torch, into both tensors.
     interop.to_numpy(tensor)
     with pytest.raises(RuntimeError):
         tensor._lazy_clone()
 
 
 def test_writes_and_the_version():
-    """An array's writes are unseen, as torch's; the way to say so is torch's own. Reading costs nothing."""
+    """As in torch, writes to an array are not counted; increment_version() reports them. Reading needs no call."""
     for write in (False, True):
         x = torch.ones(3, requires_grad=True)
         y = x.exp()
@@ -431,7 +431,7 @@ def test_owners_die_on_other_threads():
 
 
 def test_owners_die_on_threads_of_autograd():
-    """Where Python is not running: the last reference is a saved tensor that the engine gives up."""
+    """The engine drops the last reference, a saved tensor, on a thread that does not hold the GIL."""
     died = []
 
     class Noisy(np.ndarray):
@@ -463,7 +463,7 @@ def test_an_exception_in_flight_survives_the_owner():
 
 @pytest.mark.parametrize("how", ["a global", "a daemon thread", "an exit function", "a leaked storage"])
 def test_the_end_of_the_interpreter(forked, how):
-    """A thread that drops tensors just then is torch's: its destructor asks for the GIL again, and aborts."""
+    """No thread drops tensors at that moment: torch's destructor would ask for the GIL again, and abort."""
     code = """
 import sys, threading, time, atexit, numpy as np, torch, interop
 tensor = interop.from_numpy(np.ones(1000))

@@ -1,4 +1,4 @@
-"""Many threads in the converters and in modules of Cython, with a GIL and without."""
+"""Many threads call the converters and Cython modules, with a GIL and without."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from conftest import BUILD
 HAMMER = Path(__file__).with_name("hammer.py")
 WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 SECONDS = 1 if WITHOUT_GIL else 0.1
-"""For each job. `python tests/bridges/hammer.py --seconds 60` is for a change of what threads share."""
+"""Per job. After a change of state that threads share, run `python tests/bridges/hammer.py --seconds 60`."""
 
 IMPORTS = """
 import sys
@@ -28,7 +28,7 @@ print(before, after, sys._is_gil_enabled())
 
 
 def python(*arguments, **environment):
-    """What a process prints. It fails if that crashes, hangs, or says that something was wrong."""
+    """The output of a Python process, which must not crash, hang or report an error."""
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
         capture_output=True,
@@ -44,7 +44,7 @@ def python(*arguments, **environment):
 @pytest.mark.timeout(700)
 def test_eight_threads_hammer_each_function():
     said = python(HAMMER, f"--seconds={SECONDS}")
-    print(said)  # with the seed
+    print(said)  # includes the seed
     assert said.endswith(f"GIL: {not WITHOUT_GIL}\n")
 
 

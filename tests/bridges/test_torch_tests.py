@@ -1,4 +1,4 @@
-"""tools/torch_tests.py, on a file that says what PyTorch's might: it puts our functions in, and finds what differs."""
+"""tools/torch_tests.py, on a file like PyTorch's tests: it substitutes our functions and finds the differences."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Functions that know only NumPy, called with tensors by `interop.with_arrays`."""
+"""NumPy-only functions, called with tensors through `interop.with_arrays`."""
 
 import collections
 import contextlib
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.native
 
 
 def seen(*args, **kwargs):
-    """What a function of NumPy is called with."""
+    """The arguments that a NumPy function receives."""
     return args, kwargs
 
 
 def arrives(one, **options):
-    """What becomes of an argument."""
+    """The argument as the function receives it."""
     found = []
     with_arrays(lambda given: found.append(given), **options)(one)
     return found[0]
@@ -74,7 +74,7 @@ class TestArguments:
         before = copy.copy(given)
         array = arrives(given)
         assert shares(tensor, array["a"][0])
-        assert array["a"][0] is array["p"].x is array["d"].x  # one array for one tensor
+        assert array["a"][0] is array["p"].x is array["d"].x  # one array per tensor
         assert type(array["p"]) is point
         assert type(array["d"]) is Batch
         assert shares(tensor[0], array["a"][1][0])
@@ -150,7 +150,7 @@ class TestResults:
         steps = strategies.builds(slice, *[strategies.integers(0, 5)] * 2, strategies.integers(1, 3))
         index = tuple(data.draw(strategies.lists(strategies.integers(0, 1) | steps, min_size=1, max_size=3)))
         got, expected = with_arrays(operator.getitem)(base, index), base[index]
-        if isinstance(got, np.generic):  # of all indices
+        if isinstance(got, np.generic):  # a full index
             assert got == expected
             return
         assert torch.equal(got, expected)
@@ -215,7 +215,7 @@ class TestResults:
         test = with_arrays(stats.ttest_ind)(tensor.double(), tensor.double() + 1)
         assert isinstance(test.pvalue, torch.Tensor) == isinstance(test[1], torch.Tensor)
         assert isinstance(test[1], torch.Tensor)
-        assert isinstance(test.df, torch.Tensor)  # no item of the tuple
+        assert isinstance(test.df, torch.Tensor)  # not an item of the tuple
         found = torch.max(tensor, 0)
         assert type(arrives(found)) is type(found)
 
@@ -306,7 +306,7 @@ class TestWhatIsNotPlainMemory:
         calls.clear()
         found = wrapped(logged, axis=0)
         assert wrapped in calls
-        assert type(found) is Logged  # as of torch's own functions
+        assert type(found) is Logged  # as with torch's own functions
         assert torch.equal(found.as_subclass(torch.Tensor), tensor.cumsum(0))
         assert type(wrapped([logged[0]])) is Logged
 
@@ -321,7 +321,7 @@ class TestWhatIsNotPlainMemory:
             found = wrapped(tensor, axis=1)
         assert calls == [wrapped]
         assert torch.equal(found, tensor.cumsum(1))
-        with torch.device("meta"):  # that of new tensors is none of ours
+        with torch.device("meta"):  # a mode for new tensors does not apply
             assert torch.equal(wrapped(tensor, axis=1), tensor.cumsum(1))
 
     def test_memory_is_not_resized_meanwhile(self, tensor):
@@ -444,7 +444,7 @@ class TestFunctions:
 
 
 class Library:
-    """A class of a library that knows only NumPy."""
+    """A class of a NumPy-only library."""
 
     scale = np.ones(2)
 
@@ -455,7 +455,7 @@ class Library:
 
     def transform(self, x):
         assert type(x) is np.ndarray
-        assert type(self.mean_) is np.ndarray  # inside it, arrays
+        assert type(self.mean_) is np.ndarray  # arrays inside the library
         return self.apply(x)
 
     def apply(self, x):
@@ -548,7 +548,7 @@ class TestStandIns:
 class TestCompile:
     def test_it_is_one_opaque_call(self):
         def double(x):
-            return np.multiply(x, 2)  # which torch.compile would trace, if it looked into this
+            return np.multiply(x, 2)  # torch.compile would trace this if it entered the function
 
         wrapped, counter = with_arrays(double), CompileCounter()
 
@@ -562,7 +562,7 @@ class TestCompile:
             torch.compile(model, fullgraph=True, backend=CompileCounter())(x)
 
     def test_of_many_functions(self):
-        """All wrappers have one code object, of which a compiler gives up after some recompilations."""
+        """Many wrappers work in one compiled function, although Dynamo limits recompilations of their code object."""
         counter = CompileCounter()
         wrapped = [with_arrays(lambda x, i=i: x + i) for i in range(20)]
 
@@ -711,7 +711,7 @@ class TestObjects:
 
 
 class TestWhatFunctionsDo:
-    """What functions of libraries do with arrays beside returning them."""
+    """What library functions do with arrays besides returning them."""
 
     def test_masks_are_never_dropped(self):
         x = torch.tensor([-1.0, 2.0])
@@ -857,7 +857,7 @@ class TestWhatFunctionsDo:
 
 
 class TestCallbacksThatWrite:
-    """What a function of tensors writes arrives in its caller's arrays, also where they could not be shared."""
+    """A callback's writes to its tensors reach the caller's arrays, even if these could not be shared."""
 
     @staticmethod
     def called(library, callback):

@@ -1,7 +1,7 @@
-"""What was compiled for another torch says so at import, with both versions and the command that mends it.
+"""A module compiled for another torch raises at import, with both versions and the command that rebuilds it.
 
-The other torch is the installed one with another version in its Python and C++ sources, and one more function in its
-headers that its libraries do not have, as happens when a function is renamed. Everything is really built against it.
+The other torch is the installed one with another version in its Python and C++ sources, and an extra function in its
+headers that its libraries lack, as happens when a function is renamed. Everything is really built against it.
 """
 
 import os
@@ -60,12 +60,12 @@ setup(
 
 
 def doctored_torch(folder):
-    """A folder with a torch package that is the installed one but for its version and one header."""
+    """A folder with the installed torch package, except for its version and one header."""
     real, copy = Path(torch.__file__).parent, folder / "torch"
     shutil.rmtree(folder, ignore_errors=True)
     changed = {"version.py", VERSION_HEADER}
     for name in changed:
-        # Each folder on the way to a changed file is real, with links to what is in the installed one.
+        # Each parent folder of a changed file is a real folder, with links to the installed folder's entries.
         for parent in reversed(Path(name).parents):
             (copy / parent).mkdir(parents=True, exist_ok=True)
             for entry in (real / parent).iterdir():
@@ -84,10 +84,10 @@ def doctored_torch(folder):
 
 @pytest.fixture(scope="module")
 def for_other():
-    """A folder with interop and two modules that were built for the other torch."""
+    """The folders of the other torch, and of interop and two modules that were built for it."""
     site, other, modules = (BUILD / name for name in ("other-torch", "other-torch-itself", "modules-for-other-torch"))
     root = TESTS.parent
-    # What the sources mean is tested elsewhere, so they need not be optimised.
+    # Other tests cover the behaviour of these sources, so they need no optimisation.
     environment = os.environ | {
         "PYTHONPATH": f"{other}{os.pathsep}{site}",
         "CFLAGS": "-O0 -g0",
@@ -98,7 +98,7 @@ def for_other():
         if missing:
             shutil.rmtree(site, ignore_errors=True)
             doctored_torch(other)
-            # A copy, because pip builds in the folder that it is given.
+            # Copy the sources, because pip builds in the folder that it is given.
             source = BUILD / "work" / "torch-interop"
             shutil.rmtree(source, ignore_errors=True)
             left_out = (".git", ".venv", "build", "tests", "docs", "*.so", "*.egg-info")
@@ -111,7 +111,7 @@ def for_other():
             for name, text in MODULES.items():
                 (project / f"{name}.pyx").write_text(text)
             install_project(project, site, env=environment)
-            # The modules alone: the interop that was built for the other torch stays in its folder.
+            # Copy the modules only: the interop that was built for the other torch stays in its folder.
             shutil.rmtree(modules, ignore_errors=True)
             modules.mkdir()
             for library in site.glob("*.so"):
@@ -120,7 +120,7 @@ def for_other():
 
 
 def import_error(bare, code, *path):
-    """The last line of the traceback of code that must end with ImportError."""
+    """The last line of the traceback of code that must raise ImportError."""
     done = bare(code, *path, check=False)
     assert done.returncode == 1, done.stdout
     last = done.stderr.strip().splitlines()[-1]
@@ -131,12 +131,12 @@ def import_error(bare, code, *path):
 @pytest.mark.slow
 class TestModuleForAnotherTorch:
     def test_it_works_with_its_own(self, bare, for_other):
-        """Without this, the refusals below would prove nothing."""
+        """A module loads with its own torch; otherwise the errors below would prove nothing."""
         code = "import plain_cimport, torch; print(torch.__version__, plain_cimport.numel(torch.ones(3)))"
         assert bare("import torch; " + code, for_other["torch"], for_other["site"]) == f"{OTHER} 3\n"
 
     def test_message(self, bare, for_other):
-        """Even where symbols are missing, because the check comes before the loader looks for them."""
+        """The message appears even if symbols are missing, because the check precedes the loader's look-up."""
         message = import_error(bare, "import uses_gone", for_other["modules"])
         assert "module 'uses_gone' was compiled for torch 2.99" in message
         assert f"torch {torch.__version__} is running" in message
@@ -150,7 +150,7 @@ class TestModuleForAnotherTorch:
 
     @pytest.mark.parametrize("module", MODULES)
     def test_the_doctor(self, for_other, module):
-        """With the bootstrap, where symbols are missing as well, and without."""
+        """The doctor reports a module with a bootstrap and missing symbols, and one without a bootstrap."""
         for path in for_other["modules"].glob(f"*{module}*.so"):
             wrong = {one.subject: f"{one.text} {one.fix}" for one in examine_module(path) if one.fix}
             assert "built for torch 2.99" in wrong["torch"]
@@ -206,7 +206,7 @@ class TestNames:
 
 @pytest.mark.long
 class TestLayout:
-    """csrc/layout.cpp holds the assertions; compiling it is the test, and here it is seen to fail."""
+    """csrc/layout.cpp asserts the layout at compile time; here it fails to compile with a different layout."""
 
     COMPILE = ("c++", "-std=c++20", "-fsyntax-only", "-w")
 

@@ -1,4 +1,4 @@
-"""The build helpers: what they add to an extension, and what they refuse."""
+"""The build helpers: what they add to an extension, and which arguments they reject."""
 
 import os
 import re
@@ -31,13 +31,13 @@ def number():
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """An empty folder that is the current one."""
+    """An empty folder that is the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def write_setup(project, module, name="project", build="BuildExtension", **arguments):
-    """The setup.py of a project with one extension, whose arguments `module` are."""
+    """Writes the setup.py of a project with one extension; `module` is the text of its arguments."""
     listed = "".join(f", {key}={value!r}" for key, value in arguments.items())
     (project / "setup.py").write_text(
         "from setuptools import setup\n"
@@ -47,7 +47,7 @@ def write_setup(project, module, name="project", build="BuildExtension", **argum
 
 
 def finalized(*extensions):
-    """What setuptools is to build for these extensions."""
+    """The extensions that setuptools builds for these."""
     command = BuildExtension(Distribution({"name": "project", "ext_modules": list(extensions)}))
     command.finalize_options()
     return command.extensions
@@ -98,7 +98,7 @@ class TestExtension:
 @pytest.mark.slow
 class TestBuildExtension:
     def test_a_project_in_place(self, project):
-        """Modules in a package, of several sources, found by a pattern; imported from where the sources are."""
+        """A pattern finds several modules of a package, and they import from the folder of their sources."""
         package = project / "package"
         package.mkdir()
         (package / "__init__.py").touch()
@@ -110,7 +110,7 @@ class TestBuildExtension:
         assert run([sys.executable, "-c", code]) == "1 2 package.one\n"
 
     def test_an_editable_install(self, project):
-        """setuptools finalizes the command twice for it."""
+        """Works although setuptools finalizes the command twice."""
         (project / "editable_module.pyx").write_text(
             "cimport torch\ndef f(torch.Tensor x not None): return x.cdata.dim()\n"
         )
@@ -150,7 +150,7 @@ class TestBuildExtension:
         assert (bootstrap.name, native.name) == ("package.module", f"package._module_{abi}")
         assert ("INTEROP_ABI", f'"{abi}"') in bootstrap.define_macros
         assert "torch_cpu" not in bootstrap.libraries
-        assert native.sources == ["module.pyx"]  # translated when it is built
+        assert native.sources == ["module.pyx"]  # Cython runs during the build
 
     def test_one_half_without_bootstrap(self, project):
         (project / "module.pyx").write_text("cimport torch\n")
@@ -164,7 +164,7 @@ class TestBuildExtension:
 
 class TestCythonize:
     def test_defaults(self, project):
-        """The third line would crash at run time without nonecheck, and `print` is no statement in language level 3."""
+        """nonecheck is on, or line 3 would crash at run time; the language level is 3, or line 2 would not compile."""
         (project / "m.pyx").write_text(
             "cimport torch\nprint('x', end='')\ndef f(torch.Tensor x): return x.cdata.dim()\n"
         )
@@ -182,10 +182,10 @@ class TestCythonize:
     @pytest.mark.parametrize("free_threaded", [True, False])
     @pytest.mark.parametrize("bootstrap", [True, False])
     def test_whether_a_module_needs_no_gil(self, project, free_threaded, bootstrap):
-        """Also of what a pattern stands for, and of the half of a module that BuildExtension translates."""
+        """Applies to modules that a pattern matches, and to the half of a module that BuildExtension translates."""
 
         def needs_no_gil():
-            # Cython 3.1 and 3.2 write it into the table of slots, later ones into a macro that options can change.
+            # Cython 3.1 and 3.2 write it into the slot table, later releases into a macro that options can change.
             pattern = r"(?:__Pyx_FREETHREADING_COMPATIBLE|Py_mod_gil,) Py_MOD_GIL_(NOT_USED|USED)"
             return re.findall(pattern, (project / "m.cpp").read_text())[-1] == "NOT_USED"
 
@@ -204,7 +204,7 @@ class TestCythonize:
 
 
 class TestSelection:
-    """Cython is told of the functions alone that a source, or a file that it cimports or includes, can mean."""
+    """Cython sees only the functions that a source, or a file that it cimports or includes, may refer to."""
 
     def declared(self, project):
         (functions,) = (project / "build" / "interop-pxd").glob("*/pxd/interop/functions.pxd")
@@ -285,7 +285,7 @@ class TestSelection:
 
     @pytest.mark.parametrize("change", ["source", "included", "declarations", "directives", "cut short"])
     def test_what_changed_is_translated_again(self, project, monkeypatch, change):
-        """Whatever the dates of the files are."""
+        """Regardless of the files' modification times."""
         (project / "again.pyx").write_text("cimport ATen as at\ninclude 'more.pxi'\ndef f(): at.zeros((2,)).exp()\n")
         (project / "more.pxi").write_text("cdef int one = 1\n")
         cythonize("again.pyx")
@@ -324,7 +324,7 @@ class TestSelection:
 
 
 def test_folders():
-    """What Cython and the compiler are told is there."""
+    """The folders given to Cython and the compiler exist."""
     assert (Path(interop.get_pxd_dir()) / "torch" / "__init__.pxd").is_file()
     assert (Path(interop.get_include()) / "interop" / "tensor.h").is_file()
 

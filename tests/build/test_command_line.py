@@ -24,14 +24,14 @@ PYX = "cimport ATen as at\ncimport torch\ndef double(torch.Tensor x not None): r
 
 @pytest.fixture
 def shell(tmp_path):
-    """Runs a line in bash, in an empty folder, where `python` is this one, with a cache of its own."""
+    """Runs a line in bash, in an empty folder, with this `python` and a cache of its own."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     variables = os.environ | {"PATH": path, "PYTHONSAFEPATH": "1", "INTEROP_CACHE_DIR": str(tmp_path / "cache")}
     return lambda line: run(["bash", "-euo", "pipefail", "-c", line], cwd=tmp_path, env=variables)
 
 
 def examples(name):
-    """Those in the help of a command."""
+    """The examples in the help of a command."""
     with pytest.MonkeyPatch.context() as patch:
         made = []
         patch.setattr(Parser, "parse_args", lambda self, _: made.append(self) or sys.exit())
@@ -77,7 +77,7 @@ class TestNext:
 class TestExamples:
     @pytest.mark.parametrize("name", command_line.COMMANDS)
     def test_each_command_has_some(self, name, capsys):
-        """In its help, for which torch is not imported."""
+        """The help of each command lists at least two."""
         with pytest.raises(SystemExit):
             command_line.main([name, "--help"]) or sys.exit()
         out = capsys.readouterr().out
@@ -99,7 +99,7 @@ class TestExamples:
 
     @pytest.mark.slow
     def test_they_run(self, shell, tmp_path):
-        """In the order of this list: some need what others wrote."""
+        """In the order of this list, because some need files of others."""
         (tmp_path / "m.pyx").write_text(PYX)
         (tmp_path / "build" / "lib").mkdir(parents=True)
         for name in ("new", "cythonize", "config", "doctor", "cache"):
@@ -117,7 +117,7 @@ class TestExamples:
         assert (tmp_path / "kernels").is_dir()
 
     def test_those_of_experiments_are_accepted(self, monkeypatch):
-        """Whole runs are not for here: that of all experiments has them."""
+        """The experiments do not run here: the run of all experiments has them."""
         from experiments.harness import driver
 
         ran = []
@@ -164,7 +164,7 @@ class TestJson:
 
 
 def on_a_terminal(arguments, **variables):
-    """What a command prints on one."""
+    """The output of a command on a terminal."""
     ours, its = pty.openpty()
     environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
     environment |= {"TERM": "xterm-256color"} | variables
@@ -174,7 +174,7 @@ def on_a_terminal(arguments, **variables):
         try:
             while part := os.read(ours, 1 << 16):
                 printed += part
-        except OSError:  # how a terminal of Linux ends
+        except OSError:  # the end of a terminal on Linux
             pass
     os.close(ours)
     return printed.decode()
@@ -197,9 +197,9 @@ class TestStatuses:
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_signals(self, number):
-        """While a command runs."""
+        """The status is 128 + the signal."""
         code = f"import interop.cli, os, sys; sys.exit(interop.cli.run(lambda: os.kill(os.getpid(), {number})))"
-        if number == signal.SIGINT:  # of which main() makes a status; a shell's background processes ignore it
+        if number == signal.SIGINT:  # main() makes a status of it; a shell's background processes ignore it
             code = (
                 "import os, signal, sys, time\nfrom interop import __main__, config\n"
                 "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -213,7 +213,7 @@ class TestStatuses:
 
 class TestCompletion:
     def complete(self, line, tmp_path, start=3, program=COMMAND):
-        """What the shell is offered, as argcomplete's hook asks for it."""
+        """The completions that argcomplete's hook gets for the shell."""
         variables = {"_ARGCOMPLETE": str(start), "COMP_LINE": line, "COMP_POINT": str(len(line))}
         file = tmp_path / "completions"
         done = subprocess.run(
@@ -243,7 +243,7 @@ class TestCompletion:
         assert set(names()) <= self.complete("python -m interop experiments ", tmp_path)
 
     def test_the_hook_finds_us(self):
-        """By a mark near the beginning of a file."""
+        """It looks for a mark near the beginning of a file."""
         run([sys.executable, "-P", "-m", "argcomplete._check_module", "interop"])
         for name in ("interop.__main__", "interop.config"):
             head = Path(importlib.import_module(name).__file__).read_bytes()[:1024]

@@ -1,4 +1,4 @@
-"""Flags for other build systems, and the CMake package, with which a whole project is built."""
+"""Flags for other build systems, and the CMake package, which builds a whole project."""
 
 import json
 import os
@@ -36,7 +36,7 @@ needs_limited_api = pytest.mark.skipif(
 
 class TestConfig:
     def test_it_is_what_extensions_are_built_with(self, monkeypatch):
-        monkeypatch.setenv("CFLAGS", "-O1")  # else -O2 is among the flags, which other build systems have a word for
+        monkeypatch.setenv("CFLAGS", "-O1")  # otherwise the flags contain -O2, which other build systems set
         extension, values = Extension("m", ["m.pyx"]), config()
         assert values["cflags"] == extension.extra_compile_args
         assert values["include_dirs"][: len(extension.include_dirs)] == extension.include_dirs
@@ -60,7 +60,7 @@ class TestConfig:
     @needs_stable
     @pytest.mark.parametrize("arguments", [("2.11",), pytest.param(("2.11", "cp311"), marks=needs_limited_api)])
     def test_stable(self, monkeypatch, arguments):
-        """What stable extensions are built with, as for the others."""
+        """The config command gives the flags of stable extensions."""
         monkeypatch.setenv("CFLAGS", "-O1")
         abi = stable_abi(*arguments)
         extension = Extension("m", ["m.pyx"], **dict(zip(("stable", "py_limited_api"), arguments, strict=False)))
@@ -106,7 +106,7 @@ class TestConfig:
         "start", [["-m", "interop", "config"], ["-Pminterop", "config"], [SCRIPTS / "interop-config"]]
     )
     def test_torch_is_not_imported(self, start):
-        """Nor Cython: either would make it 20 times slower."""
+        """The command imports neither torch nor Cython. Either would make it 20 times slower."""
         done = subprocess.run(
             [sys.executable, "-P", "-X", "importtime", *start, "--json"], capture_output=True, text=True, check=True
         )
@@ -128,7 +128,7 @@ class TestConfig:
         assert run([tmp_path / "program"]) == f"6 {has_openmp}\n"
 
     def test_without_torch(self, tmp_path):
-        (tmp_path / "torch").mkdir()  # hides the one that is installed
+        (tmp_path / "torch").mkdir()  # hides the installed torch
         (tmp_path / "torch" / "__init__.py").touch()
         done = subprocess.run(
             [sys.executable, "-P", "-m", "interop", "config", "--libs"],
@@ -154,7 +154,7 @@ class TestConfig:
 
 
 class TestOutput:
-    """What commands do where their output cannot be written."""
+    """The behaviour of commands whose output cannot be written."""
 
     COMMANDS = (
         [sys.executable, "-P", "-m", "interop", "config", "--json"],
@@ -166,10 +166,10 @@ class TestOutput:
 
     @pytest.mark.parametrize("command", COMMANDS)
     def test_nobody_reads_it(self, command):
-        """As behind `| head`: the status is that of a process that ends by SIGPIPE."""
+        """Without a reader, as behind `| head`, the status is that of a process ended by SIGPIPE."""
         reader, writer = os.pipe()
         os.close(reader)
-        # Without a buffer it is argparse that does not get rid of its help, and it ends quietly as well.
+        # Unbuffered, argparse itself ignores that its help cannot be written, and also ends quietly.
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=buffered)
         os.close(writer)
@@ -210,7 +210,7 @@ class TestCythonize:
         assert depfile.startswith(f"{tmp_path / 'out' / 'm.cpp'}: ")
         for path in (tmp_path / "m.pyx", tmp_path / "there" / "helper.pxd", interop.get_pxd_dir()):
             assert f" {path}" in depfile
-        # Once more, as a build system does when something has changed: what is the same stays untouched.
+        # A second run, as by a build system after a change, leaves unchanged files untouched.
         assert translate("m.pyx", text, *options)[0] == 0
         assert header.stat().st_mtime_ns == first
 
@@ -228,7 +228,7 @@ class TestCythonize:
 
     @needs_stable
     def test_stable(self, translate, tmp_path):
-        """It includes other headers of the same names, as the flags of `config --stable` do."""
+        """`cythonize --stable` uses other headers of the same names, as the flags of `config --stable` do."""
         text = "cimport ATen as at\ndef f(): at.exp(at.zeros((2,)))\n"
         for options in ([], ["--stable"]):
             assert translate("m.pyx", text, *options) == (0, "", "")
@@ -262,7 +262,7 @@ class Cmake:
 
     def __call__(self, *arguments, check=True):
         command = [SCRIPTS / "cmake", *arguments]
-        path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])  # ninja's
+        path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", "")])  # for ninja
         if check:
             return run(command, env=os.environ | {"PATH": path})
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, env=os.environ | {"PATH": path})
@@ -307,7 +307,7 @@ def stable_cmake_project():
 
 
 def configure_text(tmp_path, text, **options):
-    """The error of configuring a project with this text."""
+    """CMake's error when it configures a project with this text."""
     (tmp_path / "CMakeLists.txt").write_text(
         f"cmake_minimum_required(VERSION 3.20)\nproject(wrong LANGUAGES CXX)\n{text}\n"
     )
@@ -318,7 +318,7 @@ def configure_text(tmp_path, text, **options):
 
 class TestCmake:
     def test_a_module(self, bare, cmake_project):
-        """In a package, of Cython and C++, in a process that has not imported torch."""
+        """A module of Cython and C++, in a package, works in a process that has not imported torch."""
         code = (
             "from package import cells; import torch; x = torch.randn(4, 2)\n"
             "assert cells.scaled(x, 3.0).equal(torch.tanh(x) * 3.0)\n"
@@ -335,7 +335,7 @@ class TestCmake:
         assert run([cmake_project.folder / "program"]) == f"6 {has_openmp}\n"
 
     def test_flags(self, cmake_project):
-        """Those of interop.build, and optimised where there is no build type."""
+        """The flags are those of interop.build, optimised if there is no build type."""
         rules = (cmake_project.folder / "build.ninja").read_text()
         (flags,) = {line.strip() for line in rules.splitlines() if line.startswith("  FLAGS = ") and "-O2" in line}
         for flag in (*config()["cflags"][1:], "-O2", "-fPIC"):
@@ -344,7 +344,7 @@ class TestCmake:
 
     @pytest.mark.long
     def test_what_is_built_again(self, cmake_project):
-        """Nothing; and the module, after a change in what it cimports."""
+        """A second build does nothing. After a change in a cimported file, it builds the module alone."""
         assert "no work to do" in cmake_project.build()
         shape = cmake_project.folder.parent / "source" / "shape.pxd"
         shape.touch()
@@ -358,7 +358,7 @@ class TestCmake:
             failed = cmake_project.build(check=False)
         finally:
             source.write_text(text)
-        cmake_project.build()  # so that there is nothing to do when the tests run again
+        cmake_project.build()  # so that the next test run has nothing to build
         assert failed.returncode
         assert "cells.pyx:4: 'guard' is declared but never assigned" in failed.stdout + failed.stderr
 
@@ -366,7 +366,7 @@ class TestCmake:
     @needs_limited_api
     @pytest.mark.long
     def test_a_stable_module(self, bare, stable_cmake_project):
-        """One file, compiled as setuptools compiles it, and linked to no library of torch."""
+        """A stable module is one file, compiled as setuptools compiles it, and linked to no library of torch."""
         installed = stable_cmake_project.folder.parent / "installed"
         assert [path.name for path in installed.rglob("*.so")] == ["ops.abi3.so"]
         said = eval(bare("from package import ops; print(ops.compiled_with())", installed))
@@ -378,7 +378,7 @@ class TestCmake:
         assert "no work to do" in stable_cmake_project.build()
 
     def test_another_python(self, tmp_path):
-        python = tmp_path / "python3"  # this one, in which interop is not installed
+        python = tmp_path / "python3"  # this Python, without interop
         python.write_text(f'#!/bin/sh\ncase "$*" in *interop*) set -- -I -S "$@";; esac\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
         error = configure_text(tmp_path, "find_package(interop REQUIRED)", python=python)
@@ -428,7 +428,7 @@ class TestCmake:
 
     @pytest.mark.parametrize("option", [True, False])
     def test_a_compiler_with_arguments_in_a_folder_with_spaces(self, tmp_path, monkeypatch, option):
-        """Whether it takes -fopenmp is found out with the same command."""
+        """The check for -fopenmp runs the compiler with the same arguments."""
         folder = tmp_path / "it's a folder"
         folder.mkdir()
         command = folder / "g++"
@@ -443,7 +443,7 @@ class TestCmake:
         assert words["flags"].split(";") == config()["cflags"]
 
     def test_a_python_with_another_torch(self, tmp_path):
-        """In the same folder, configured once more."""
+        """Configuring the same folder again with another Python finds the torch of that Python."""
         (tmp_path / "site").mkdir()
         (tmp_path / "site" / "torch").symlink_to(Path(torch.__file__).parent)
         python = tmp_path / "python3"

@@ -1,4 +1,4 @@
-"""tools/matrix.py makes the stacks that it is asked for, and says what came of their tests."""
+"""tools/matrix.py makes the requested stacks and reports their test results."""
 
 import importlib
 import json
@@ -41,7 +41,7 @@ def test_what_is_no_stack(wrong):
 
 
 def test_requirements_are_those_of_the_tests(matrix):
-    """What a stack can choose is among them, once."""
+    """Each package that a stack can choose is pinned once."""
     pinned = matrix.pinned()
     names = [line.partition("==")[0].lower() for line in pinned]
     assert all("==" in line for line in pinned)
@@ -56,7 +56,7 @@ def test_a_command_without_a_closing_quote_is_no_compiler(matrix):
 
 @pytest.fixture
 def environment(matrix, tmp_path):
-    """Gives the environment of a stack, in the place of which this one is taken, with an empty checkout."""
+    """Makes the environment of a stack, with the running Python in place of the stack's and an empty checkout."""
 
     def make(**asked):
         result = matrix.Environment(matrix.Stack(**asked), tmp_path)
@@ -86,13 +86,13 @@ def test_a_stack_has_nothing_of_its_caller(environment, monkeypatch):
     stacks = environment(torch="2.13.0"), environment(cxx="ccache clang++-19")
     default, chosen = (stack.variables() for stack in stacks)
     assert not default.keys() & CALLERS.keys()
-    assert default["PIP_INDEX_URL"] == "https://mirror.invalid"  # how this machine reaches the network
+    assert default["PIP_INDEX_URL"] == "https://mirror.invalid"  # kept, because it gives network access
     assert (chosen["CXX"], chosen["CC"]) == ("ccache clang++-19", "ccache clang-19")
 
 
 def test_the_compiler_is_the_one_that_is_used(matrix, environment, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    monkeypatch.setattr(matrix, "VERSIONS", "print({})")  # it would import torch each time
+    monkeypatch.setattr(matrix, "VERSIONS", "print({})")  # the original imports torch each time
     expected = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
     assert environment().versions()["compiler"] == expected
     assert environment(cxx="env LC_ALL=C c++").versions()["compiler"] == expected

@@ -1,4 +1,4 @@
-"""The projects that `python -m interop new` writes are built, tested and installed, each as its README says."""
+"""The projects that `python -m interop new` writes build, install and pass their tests, as their READMEs say."""
 
 import os
 import re
@@ -31,7 +31,7 @@ BREAKING = (
 
 @pytest.fixture
 def new(tmp_path, monkeypatch, capsys):
-    """Runs the command in an empty folder: exit status, standard output, standard error."""
+    """Runs the command in an empty folder; returns exit status, standard output and standard error."""
     monkeypatch.chdir(tmp_path)
 
     def run_new(*arguments):
@@ -42,7 +42,7 @@ def new(tmp_path, monkeypatch, capsys):
 
 
 def installed(kind, **options):
-    """The folder with a project and, in `site`, what is installed of it; built once for as long as nothing changes."""
+    """The folder with a project and, in `site`, its installed files; built again only after a change."""
     work = BUILD / "new" / kind
     places = (TEMPLATES, Path(get_cmake_dir()))
     extra = [path.read_bytes() for place in places for path in sorted(place.rglob("*")) if path.is_file()]
@@ -79,7 +79,7 @@ def with_cuda(toolkit):
 
 
 def own_tests(work):
-    """Runs the tests of a project in a process of its own; what pytest prints."""
+    """Runs the tests of a project in a new process; returns the output of pytest."""
     (project,) = work.glob("made_*/pyproject.toml")
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", project.parent]
     return run(command, env=VARIABLES | {"PYTHONPATH": str(work / "site")}, cwd=work)
@@ -98,7 +98,7 @@ def test_its_own_tests_pass(request, kind):
 @pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake"])
 @pytest.mark.slow
 def test_what_is_installed(request, kind):
-    """Both files of the module, and what others cimport; nothing else than the package."""
+    """The package has both files of the module and its .pxd file; nothing else is installed."""
     site = request.getfixturevalue(kind) / "site"
     (package,) = (path for path in site.iterdir() if not path.name.endswith(".dist-info"))
     compiled = {path.name.partition(".")[0] for path in package.glob("*.so")}
@@ -113,7 +113,7 @@ def test_what_is_installed(request, kind):
 @needs_stable
 @pytest.mark.slow
 def test_what_is_installed_of_a_stable_one(with_stable):
-    """One file, what others cimport, and no need of this package."""
+    """The module is one file beside its .pxd file, and does not require torch-interop."""
     work = with_stable
     python = min((3, 12), sys.version_info[:2])
     (wheel,) = work.glob("*.whl")
@@ -132,7 +132,7 @@ def test_what_is_installed_of_a_stable_one(with_stable):
 
 @pytest.mark.slow
 def test_the_tests_notice(with_setuptools, tmp_path):
-    """A project whose function is wrong fails."""
+    """The project's own tests fail if its function is wrong."""
     work = shutil.copytree(with_setuptools, tmp_path / "work")
     wrong = "def softclip(x, limit):\n    return x\n"
     (work / "site" / "made_setuptools" / "__init__.py").write_text(wrong)
@@ -204,7 +204,7 @@ class TestCommand:
         assert not ours.specifier.contains(f"{major}.{minor + 1}.0", prereleases=True)
 
     def test_torch_is_not_imported(self, tmp_path):
-        """It takes many times as long as the command."""
+        """The import takes many times as long as the command."""
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('imported')\n")
         (tmp_path / "torch" / "version.py").write_text("__version__ = '2.99.0'\ncuda = None\n")
@@ -226,7 +226,7 @@ class TestCommand:
         ],
     )
     def test_other_releases_of_torch(self, version, wanted):
-        """As `interop.abi` tells them apart."""
+        """The requirement tells releases apart as `interop.abi` does."""
         assert torch_requirement(version) == wanted
         assert Requirement(wanted).specifier.contains(version, prereleases=True)
 
@@ -240,7 +240,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("kind", [[], ["--cmake"], ["--cuda"]], ids=str)
     def test_free_threaded(self, new, tmp_path, kind):
-        """Each module says it in its source, whatever builds it."""
+        """Each module declares it in its source, whichever tool builds it."""
         assert new("cells", "--free-threaded", *kind)[0] == new("others", *kind)[0] == 0
         said, other = (
             [path.read_text().startswith(FREE_THREADED) for path in (tmp_path / name).rglob("*.pyx")]
@@ -282,7 +282,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("name", BREAKING.split())
     def test_names_that_break_a_project(self, new, tmp_path, name):
-        """Each is refused, with a name that will do."""
+        """Each is rejected with a suggestion of a name that works."""
         status, _, error = new(name)
         assert status == 2
         (instead,) = re.findall(r"choose another, such as '(\w+)'\n$", error)
@@ -303,7 +303,7 @@ class TestCommand:
         assert re.match(r"error: NAME must be an identifier .* such as 'caf'; got 'caf\\udce9'\n", error)
 
     def test_a_package_that_is_installed(self, new, tmp_path, monkeypatch):
-        """But a project of that name can be begun anew."""
+        """Its name is rejected, unless it is a project installed from a folder."""
         assert "'rich' is a package that is installed, in version" in new("rich")[2]
         assert "'yaml' is a module that is installed, " in new("yaml")[2]
         metadata = tmp_path / "site" / "cells-0.1.0.dist-info"
@@ -315,7 +315,7 @@ class TestCommand:
         assert new("cells")[0] == 0
 
     def test_links(self, new, tmp_path):
-        """Those of the README lead somewhere: torch-interop is on no package index."""
+        """The README has no links: torch-interop comes from a checkout, and is on no package index."""
         assert new("cells")[0] == 0
         readme = (tmp_path / "cells" / "README.md").read_text()
         assert "](" not in readme
@@ -329,7 +329,7 @@ class TestCommand:
         assert not list((tmp_path / "cells").iterdir())
 
     def test_a_folder_that_cannot_be_written(self, tmp_path):
-        """As where the disk is full: nothing stays behind."""
+        """The command leaves nothing behind if a write fails, as on a full disk."""
         code = (
             "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"

@@ -20,15 +20,15 @@ import interop
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = TESTS.parent
-# Modules that were compiled with the checkout, whose declarations and headers are those of the wheel to the byte, and a
-# use of each with the wheel: one for each compiled part of the package.
+# Uses, with the wheel, of modules that were compiled with the checkout. Its declarations and headers are those of the
+# wheel to the byte. Together they use each compiled part of the package.
 WITH_WHEEL = (
     "import mirrors",
     "import plain",
     "import operators, torch; torch.ops.interop_test.scaled_mm",
     "import bridged, numpy; assert bridged.numpy_and_back(numpy.full(3, 2.0)).tolist() == [4, 4, 4]",
 )
-# Prints what setup.py says of its extensions.
+# Prints the sources and dependencies of setup.py's extensions.
 BUILT_FROM = """
 import json, setuptools
 from distutils.core import run_setup
@@ -44,7 +44,7 @@ GENERATED = {
 
 
 def test_the_package_is_built_again_when_any_native_source_changes():
-    """By pip and by make. Ninja then finds what includes the file."""
+    """Both pip and make do so. Ninja then finds the files that include it."""
     extensions = run([sys.executable, "-P", "-c", BUILT_FROM], cwd=ROOT)
     for extension, files in json.loads(extensions.splitlines()[-1]).items():
         missing = tracked("csrc/*.h", "csrc/*.cpp") - {os.path.relpath(ROOT / name, ROOT) for name in files}
@@ -56,9 +56,9 @@ def test_the_package_is_built_again_when_any_native_source_changes():
 
 @pytest.fixture(scope="module", autouse=True)
 def flags_of_a_user(site):
-    """The wheel is built as it is published, and what is built against it as users do.
+    """Builds the wheel as it is published, and modules against it as users do.
 
-    The modules of `site` are there before: without the flags of the tests, all of them would be compiled anew.
+    The modules of `site` are built before: without the tests' flags, all of them would be compiled again.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CFLAGS", raising=False)
@@ -100,7 +100,7 @@ def test_the_wheel_has_every_declaration_and_header(distributions):
 
 
 def test_the_wheel_has_nothing_else(distributions):
-    """Neither sources that are compiled already, nor what lies about in the checkout."""
+    """It has no sources that are compiled already, and no stray files of the checkout."""
     with zipfile.ZipFile(distributions["wheel"]) as wheel:
         outside = [name for name in wheel.namelist() if not name.startswith(("interop/", "torch_interop-"))]
         leftovers = [name for name in wheel.namelist() if name.endswith((".pyx", ".pyc", ".o"))]
@@ -119,7 +119,7 @@ def test_the_wheel_asks_for_the_torch_that_it_was_built_for(distributions):
 
 
 def test_the_wheel_says_what_is_compiled_in(distributions):
-    """A bill of materials, where PEP 770 has it, with the licences of all whose headers ninja has seen."""
+    """A bill of materials, where PEP 770 puts it, with the licence of each component whose headers ninja saw."""
     with zipfile.ZipFile(distributions["wheel"]) as wheel:
         (name,) = (name for name in wheel.namelist() if ".dist-info/sboms/" in name)
         bill = json.loads(wheel.read(name))
@@ -150,7 +150,7 @@ def test_the_wheel_in_a_fresh_environment(distributions, site):
     venv.create(environment, with_pip=False, symlinks=True)
     python = environment / "bin" / "python"
     packages = run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
-    # A .pth file adds a folder without running the .pth files in it, so an editable interop there stays unseen.
+    # A .pth file adds a folder without running the .pth files in it, so an editable interop there stays invisible.
     with open(f"{packages}/outer.pth", "w") as outer:
         outer.write(sysconfig.get_path("purelib"))
     run([python, "-m", "pip", "install", "--no-deps", "--ignore-installed", distributions["wheel"]])
@@ -174,7 +174,7 @@ def test_the_wheel_in_a_fresh_environment(distributions, site):
 
 
 def built_with(torch_module, folder):
-    """The outcome of a build in which `import torch` finds a module with that text."""
+    """The outcome of a build in which `import torch` finds a module with the text `torch_module`."""
     (folder / "torch.py").write_text(torch_module)
     return subprocess.run(
         [sys.executable, ROOT / "setup.py", "build_py", "--build-lib", folder / "lib"],

@@ -1,4 +1,4 @@
-"""What `import interop` gives: its public names, and the classes of its exceptions."""
+"""The public names of `import interop`, and the classes of its exceptions."""
 
 import importlib
 import importlib.metadata
@@ -18,7 +18,7 @@ from interop.jit import BuildError
 
 
 def test_every_listed_name_is_there(bare):
-    """In a process that has imported no part of the package before."""
+    """Every listed name is found in a process that has imported no part of the package before."""
     said = bare(
         "import interop\n"
         "for name in dir(interop): print(name, getattr(interop, name) is not None)\n"
@@ -56,6 +56,6 @@ def test_exceptions_are_builtin_ones_too(kind):
 
 
 def test_the_base_is_light(bare):
-    """A command that imports no torch can raise one."""
+    """A command can raise `interop.Error` without importing torch."""
     code = "import sys; sys.argv = ['interop-config']; from interop import Error; print('torch' in sys.modules)"
     assert bare(code) == "False\n"

@@ -1,4 +1,4 @@
-"""What users call is as tests/build/surface.txt has it, so that whoever changes it sees that in a diff."""
+"""The public interface matches tests/build/surface.txt, so that every change to it shows in a diff."""
 
 import importlib.util
 
@@ -41,7 +41,7 @@ def test_what_is_lost_is_shown(tool, tmp_path, monkeypatch, line):
 
 
 def test_declarations_as_the_grammar_has_them(tool, tmp_path):
-    """Comments, lines that go on, blocks in blocks and bodies of functions."""
+    """Handles comments, continued lines, nested blocks and function bodies."""
     (tmp_path / "__init__.pxd").write_text(
         """\
 # cdef extern from "no.h": int no()

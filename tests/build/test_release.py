@@ -1,4 +1,4 @@
-"""What a release says of itself: one version, metadata, how to cite it, and one line where it cannot be built."""
+"""A release: one version, its metadata and citation, and one line of error if it cannot be built."""
 
 import os
 import re
@@ -19,7 +19,7 @@ CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 def test_the_version_stands_in_one_place():
     assert interop.__version__ == PROJECT["version"], "the package was built from another version: make demo"
-    about = ("CONTRIBUTING.md", "docs/changelog.md")  # they tell a release from others
+    about = ("CONTRIBUTING.md", "docs/changelog.md")  # they name releases
     files = [name for name in tracked() if not name.endswith((".json", ".jsonl", *about))]
     word = re.compile(rf"(?<![\d.]){re.escape(PROJECT['version'])}(?![\d.]|-)".encode())
     having = [name for name in files if (ROOT / name).is_file() and word.search((ROOT / name).read_bytes())]
@@ -32,7 +32,7 @@ def test_the_changelog_begins_with_it():
 
 
 def test_the_citation():
-    """With the keys that the format requires; it says neither version nor date, which would be a second place."""
+    """The citation has the keys that the format requires, but no version or date, which would be a second place."""
     assert CITATION.keys() >= {"cff-version", "message", "title", "authors"}
     assert not CITATION.keys() & {"version", "date-released"}
     assert CITATION["license"] == PROJECT["license"]
@@ -40,7 +40,7 @@ def test_the_citation():
 
 
 def test_classifiers():
-    """They agree with the rest, and an index that knows them would take them."""
+    """The classifiers agree with requires-python, and trove_classifiers knows all of them."""
     trove = pytest.importorskip("trove_classifiers", reason="is not installed")
     assert set(PROJECT["classifiers"]) <= trove.classifiers
     named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
@@ -48,7 +48,7 @@ def test_classifiers():
 
 
 def test_an_isolated_build_ends_before_a_torch_is_fetched(tmp_path):
-    """When pip asks for the metadata, which it does before it fetches what that names; with one line."""
+    """The build fails with one line when pip asks for the metadata, before pip fetches the dependencies."""
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
     done = subprocess.run(
         [sys.executable, ROOT / "setup.py", "dist_info", "--output-dir", tmp_path],

@@ -1,4 +1,4 @@
-"""What type checkers know of this package agrees with what it does."""
+"""The types that type checkers see in this package agree with its behaviour."""
 
 import ast
 import os
@@ -18,11 +18,11 @@ VARIABLES = os.environ | {"MYPYPATH": str(PACKAGE.parent)}
 
 
 def mypy(file):
-    """What mypy says of a file, by line."""
-    # Of an installed package it would report nothing, and this one is in a checkout.
+    """mypy's errors and notes for a file, by line."""
+    # mypy reports nothing about installed packages, but this package is in a checkout.
     options = ["--strict", "--follow-imports=silent", "--config-file=", f"--cache-dir={BUILD / 'mypy'}"]
     command = [sys.executable, "-m", "mypy", *options, file.name]
-    # Its exit status says that there are errors, which there are to be.
+    # The exit status is 1 if there are errors, and the tests expect some.
     output = run(["sh", "-c", '"$@" || test $? = 1', "sh", *command], cwd=file.parent, env=VARIABLES)
     assert re.search(r"^(Success|Found \d+ errors?)", output, re.MULTILINE), output
     said = {}
@@ -53,14 +53,14 @@ def test_a_users_file(found):
 
 @pytest.mark.slow
 def test_every_name_is_known(tmp_path):
-    """Those that are imported when they are asked for, too."""
+    """mypy also knows the names that interop imports on first use."""
     file = tmp_path / "names.py"
     file.write_text("import interop\n" + "".join(f"interop.{name}\n" for name in dir(interop)))
     assert mypy(file) == {}
 
 
 def test_every_known_name_is_there():
-    """The names that interop/__init__.py tells to type checkers alone."""
+    """Every name that interop/__init__.py declares only for type checkers exists."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     names = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}

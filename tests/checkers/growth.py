@@ -1,4 +1,4 @@
-"""Finds leaks by repetition: a test that has passed is called again and again, and nothing may grow with the calls."""
+"""Finds leaks by repetition: calls each test that has passed again and again, and checks that nothing grows."""
 
 import contextlib
 import ctypes
@@ -12,17 +12,17 @@ import pytest
 import torch
 from hypothesis.strategies import DataObject
 
-# What changes in every batch, by one or more a call, is leaked. What is made once, or now and then, is not.
+# A quantity that changes in every batch, by one or more per call, is a leak. Occasional changes are not.
 WARM_UP, BATCHES, CALLS = 3, 4, 3
 
-# s. Tests that take longer are not repeated: most of them start processes, whose memory cannot be measured from here.
+# Seconds. Longer tests are not repeated: most of them start processes, whose memory this process cannot measure.
 SLOW = 1.5
 
-# Of those that hypothesis tries in the first run of a test.
+# Maximum number of hypothesis' examples kept from the first run of a test.
 EXAMPLES = 20
 
-# A leaked reference to an object that lives on anyway takes no memory. These are what native code returns most often,
-# and the type of tensors, of which each tensor holds a reference.
+# A leaked reference to an object that lives on anyway takes no memory, so references to these are counted: the
+# singletons that native code returns most often, and the tensor type, to which each tensor holds a reference.
 COUNTED = {"None": None, "True": True, "False": False, "torch.Tensor": torch.Tensor}
 
 _in_use = ctypes.CDLL(None).__sanitizer_get_current_allocated_bytes
@@ -35,15 +35,15 @@ class Growth:
     Parameters
     ----------
     report
-        The file that leaks are written to.
+        The file for the leaks.
     left_out
-        A list that gets the name of each test that is not repeated, and the reason.
+        A list that receives the name of each test that is not repeated, and the reason.
     """
 
     def __init__(self, report, left_out):
         self.report = report
         self.left_out = left_out
-        gc.freeze()  # else torch's own objects make each collection below take 0.15 s
+        gc.freeze()  # otherwise torch's own objects make each collection below take 0.15 s
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem):
@@ -68,14 +68,14 @@ class Growth:
         return result
 
     def repetition(self, item, seconds, examples):
-        """What is called to repeat a test that took some time; None if it is not repeated, and the reason is noted."""
+        """A function that repeats a test that took `seconds`; None, with the reason noted, if it is not repeated."""
         reason = None
         if hasattr(item.obj, "hypothesis"):
             inner = item.obj.hypothesis.inner_test
             if any(isinstance(one, DataObject) for _, named in examples for one in named.values()):
                 reason = "it draws while it runs"
         else:
-            if seconds > SLOW:  # of those of hypothesis a few are repeated of a few hundred
+            if seconds > SLOW:  # hypothesis tests repeat only a few of a few hundred examples
                 reason = f"it takes more than {SLOW} s"
             arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
             inner, examples = item.obj, [((), arguments)]
@@ -92,7 +92,7 @@ class Growth:
 
 @contextlib.contextmanager
 def recorded(test, examples):
-    """Keeps the first examples that hypothesis tries, to be repeated without it: it remembers a little of each run."""
+    """Keeps the first examples of hypothesis, to repeat them without it, because it retains a little of each run."""
     handle = getattr(test, "hypothesis", None)
     if handle is None:
         yield
@@ -113,28 +113,28 @@ def recorded(test, examples):
 
 
 def leaks(call) -> str:
-    """What changes with each call, and by how much; an empty string if nothing does."""
+    """The quantities that change with each call, and by how much; an empty string if none does."""
     for _ in range(WARM_UP):
         call()
     names = ["memory in use (bytes)", *(f"references to {name}" for name in COUNTED)]
-    history = np.empty((BATCHES + 1, len(names)), np.int64)  # made before anything is measured
-    measure()  # the first one clears what earlier tests left
+    history = np.empty((BATCHES + 1, len(names)), np.int64)  # allocated before the first measurement
+    measure()  # the first call clears what earlier tests left
     history[0] = measure()
     for batch in range(BATCHES):
         for _ in range(CALLS):
             call()
         history[batch + 1] = measure()
     steps = np.diff(history, axis=0) / CALLS
-    # The least of the changes if all have one direction. Down is a fault too: a reference that was not ours is dropped.
+    # The smallest change, if all have one sign. A decrease is a fault too: it drops a reference that is not ours.
     steady = np.maximum(steps.min(0), 0) + np.minimum(steps.max(0), 0)
     return ", ".join(f"{name} by {change:+.0f}" for name, change in zip(names, steady, strict=True) if abs(change) >= 1)
 
 
 def measure() -> list[int]:
-    """The bytes that ASan's allocator has given out, and the numbers of references. A clean test changes none."""
+    """The bytes in use in ASan's allocator, and the reference counts. A clean test changes none of them."""
     gc.collect()
     if "dlpack_structs" in sys.modules:
         sys.modules["dlpack_structs"].forget()
-    # Python's cache of attributes holds the name that each was looked up with, and fills with copies of the same name.
+    # Python's type attribute cache keeps the name of each look-up, and fills with copies of the same name.
     ctypes.pythonapi.PyType_ClearCache()
     return [_in_use(), *map(sys.getrefcount, COUNTED.values())]

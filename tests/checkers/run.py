@@ -1,8 +1,8 @@
-"""Builds our native code with a checker's flags, shows that the checker sees planted faults, then runs the tests in it.
+"""Builds our native code with a checker's flags, verifies that the checker finds planted faults, then runs the tests.
 
 python tests/checkers/run.py asan|ubsan|tsan|leaks|perturb [arguments of pytest, such as -k linear]
 
-Everything is written to build/checkers. README.md, beside this file, says how to read a report and how code is added.
+All output goes to build/checkers. README.md in this folder explains how to read a report and how to add code.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ OF_BUILDS = (
 BUILD = ROOT / "build" / "checkers"
 FAULTS = HERE / "faults"
 
-LIMIT = 600  # s; a process in which no test begins for longer hangs
-FOUND = 66  # the exit status of a process in which a checker found something; pytest's own are 0 to 5
+LIMIT = 600  # seconds; a process that starts no test for longer counts as hung
+FOUND = 66  # the exit status of a process in which a checker found a fault; pytest's own are 0 to 5
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Variant:
     """A build of our native code."""
 
     name: str
-    flags: str  # of the compiler and the linker
-    symbol: bytes  # what a module refers to when it was built with them
+    flags: str  # for the compiler and the linker
+    symbol: bytes  # a symbol that modules built with them refer to
 
     @property
     def folder(self) -> Path:
@@ -53,48 +53,48 @@ class Variant:
 
     @property
     def site(self) -> Path:
-        """Where everything is installed."""
+        """The folder that everything is installed in."""
         return self.folder / "site"
 
 
 @dataclass(frozen=True)
 class Checker:
-    """A variant, and how it is run."""
+    """A variant, and how to run it."""
 
     variant: Variant
     variable: str  # the environment variable that the checker reads its options from
     options: dict[str, str] | str  # names and values, or the text of the variable
     preload: tuple[str, ...]  # libraries that must come before Python's own
-    # Each function of faults/planted.h, and what the checker's report must call its fault. Without reports of its own a
-    # checker shows a fault by a test that fails, and what pytest prints is the report.
+    # Each function of faults/planted.h, and the name that the checker's report must give its fault. A checker without
+    # reports of its own shows a fault by a failing test, and pytest's output is the report.
     faults: dict[str, str]
 
 
-# Line numbers are enough of -g. With a frame pointer and no tail calls, stacks are quick to walk and whole.
+# -g1 suffices for line numbers. With frame pointers and no tail calls, stacks are complete and quick to unwind.
 COMMON = "-O1 -g1 -fno-omit-frame-pointer -fno-optimize-sibling-calls"
 
 ASAN = Variant(
     "asan",
-    # libstdc++'s assertions see what the sanitizers do not, such as an empty optional that is read.
+    # libstdc++'s assertions catch errors that the sanitizers miss, such as reading an empty optional.
     f"{COMMON} -fsanitize=address -D_GLIBCXX_ASSERTIONS",
     b"__asan_init",
 )
 UBSAN = Variant(
     "ubsan",
     # vptr needs type information that torch does not export. -fwrapv, one of Python's own flags, makes signed overflow
-    # a defined operation, which is then not reported.
+    # defined behaviour, which UBSan does not report.
     f"{COMMON} -fno-wrapv -fsanitize=undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined",
     b"__ubsan_handle_",
 )
 TSAN = Variant("tsan", f"{COMMON} -fsanitize=thread", b"__tsan_init")
 
-# Nothing is added to the code. It is built again so that the tests and their projects are those of the other variants.
+# No instrumentation. The separate build ensures that the tests and their projects are those of the other variants.
 PLAIN = Variant("plain", COMMON, b"")
 
-# ASan looks for __cxa_throw when it starts; Python itself does not load libstdc++, and C++ exceptions would abort.
+# ASan looks up __cxa_throw at startup. Python itself does not load libstdc++; without it, C++ exceptions would abort.
 ASAN_LIBRARIES = ("libasan.so", "libstdc++.so")
 
-# To run out of memory is an exception in torch, and there are tests for it.
+# torch raises an exception when memory runs out, and there are tests for it.
 MEMORY_MAY_END = {"allocator_may_return_null": "1"}
 
 CHECKERS = {
@@ -104,9 +104,9 @@ CHECKERS = {
         MEMORY_MAY_END
         | {
             "exitcode": str(FOUND),
-            "detect_leaks": "0",  # `make leaks` does that
+            "detect_leaks": "0",  # `make leaks` detects them
             "detect_stack_use_after_return": "1",
-            "handle_abort": "1",  # how a failed assertion of libstdc++ ends
+            "handle_abort": "1",  # a failed assertion of libstdc++ aborts
         },
         ASAN_LIBRARIES,
         {
@@ -130,28 +130,27 @@ CHECKERS = {
     "tsan": Checker(
         TSAN,
         "TSAN_OPTIONS",
-        # Python and torch are not instrumented. Their accesses to memory are not looked at, but their locks, the GIL
-        # among them, do order ours.
+        # Python and torch are not instrumented. TSan ignores their memory accesses, but their locks, including the
+        # GIL, do order ours.
         MEMORY_MAY_END | {"exitcode": str(FOUND), "ignore_noninstrumented_modules": "1"},
         ("libtsan.so",),
         {"race_of_cpp_threads": "data race", "race_in_tensor": "data race"},
     ),
-    # Two searches in one run. When a process ends, LeakSanitizer reports memory that nothing points to. Python and
-    # torch leave some as well, so only what was allocated with a frame of ours on the stack counts. It does not see an
-    # object that a leaked reference keeps alive, because Python's garbage collector still points to it. Nor does it see
-    # whose a tensor is that torch allocated: torch has no frame pointers, and to walk its stacks without them takes a
-    # minute for each process. growth.py sees both: it repeats each test and measures what ASan's allocator has given
-    # out.
+    # One run detects leaks in two ways. LeakSanitizer reports unreachable memory when a process exits. Python and torch
+    # leak some as well, so only allocations with a frame of ours on the stack count. LeakSanitizer misses an object
+    # that a leaked reference keeps alive, because Python's garbage collector still points to it. Nor can it attribute a
+    # tensor that torch allocated: torch has no frame pointers, and unwinding its stacks without them takes a minute per
+    # process. growth.py detects both: it repeats each test and measures the memory in use in ASan's allocator.
     "leaks": Checker(
         ASAN,
         "ASAN_OPTIONS",
         MEMORY_MAY_END
         | {
-            "exitcode": "0",  # Python itself always leaks a little: the records decide
+            "exitcode": "0",  # Python itself always leaks a little, so the reports decide
             "detect_leaks": "1",
             "malloc_context_size": "12",
-            "stack_trace_format": '"    #%n %p in %f %S (%m)"',  # %m: the file, which says whether the frame is ours
-            # Freed memory that is kept back to catch its use would count as memory in use.
+            "stack_trace_format": '"    #%n %p in %f %S (%m)"',  # %m: the file, which shows whether the frame is ours
+            # Freed memory in the quarantine would count as memory in use.
             "quarantine_size_mb": "0",
             "thread_local_quarantine_size_kb": "0",
         },
@@ -163,19 +162,19 @@ CHECKERS = {
             "leak_none": "references to None",
         },
     ),
-    # glibc fills memory that is given back with this byte, and what it gives out with its complement. So reads of it,
-    # also by NumPy and by torch's own kernels, which no sanitizer sees, give numbers that a test notices.
+    # glibc fills freed memory with this byte, and allocated memory with its complement. Reads of such memory then give
+    # numbers that a test notices, even in NumPy and in torch's own kernels, which no sanitizer instruments.
     "perturb": Checker(PLAIN, "MALLOC_PERTURB_", "165", (), {"read_freed_tensor": "-2.87"}),
 }
 
 
 def main(name: str, arguments: list[str]) -> int:
-    """Builds, shows that the checker sees, runs the tests, and sums up in one paragraph."""
+    """Builds, verifies the checker, runs the tests, and prints a summary of one paragraph."""
     checker = CHECKERS[name]
     start = time.monotonic()
     built = build(checker.variant)
     ready = time.monotonic()
-    with ThreadPoolExecutor(2) as pool:  # nearly all of the time is torch's import
+    with ThreadPoolExecutor(2) as pool:  # importing torch takes nearly all of the time
         caught, missed = [], []
         for line, seen in pool.map(lambda fault: run_fault(name, fault), checker.faults):
             (caught if seen else missed).append(line)
@@ -204,12 +203,12 @@ def main(name: str, arguments: list[str]) -> int:
 
 
 def native_files() -> list[Path]:
-    """The test files with native tests. The others are not even imported: they may need a checkout."""
+    """The test files with native tests. The others are not even imported, because they may need a checkout."""
     return sorted(path for path in TESTS.rglob("test_*.py") if "mark.native" in path.read_text())
 
 
 def run_fault(name: str, fault: str) -> tuple[str, bool]:
-    """Runs one planted fault as a test is run. The line of the report that names it and True; or what is wrong."""
+    """Runs a planted fault like a test. Returns the report's line that names it and True; or the problem and False."""
     run = run_pytest(name, fault, [f"{FAULTS / 'planted.py'}::test_{fault}"])
     called = CHECKERS[name].faults[fault]
     for report in run.reports or [run.output]:
@@ -223,20 +222,20 @@ def run_fault(name: str, fault: str) -> tuple[str, bool]:
 
 
 def shortened(line: str) -> str:
-    """A line of a report without what differs from run to run: folders, addresses, process numbers."""
+    """A line of a report without the parts that vary between runs: folders, addresses, process IDs."""
     return re.sub(r"==\d+==|\S*/(?=\w)| \(pid=\d+\)| on address 0x.*| 0x[0-9a-f]+|:$", "", line).strip()
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a pytest process."""
+    """The outcome of a pytest process."""
 
-    status: int | None  # None: it hung
+    status: int | None  # None if it hung
     output: str
-    reports: list[str]  # the checker's, about this process and those that it started
-    foreign: int  # how many leaks were left out of them
-    counts: dict  # see under_checker.py; empty if the process did not come to its end
-    last: str  # the test that began last
+    reports: list[str]  # the checker's, about this process and its children
+    foreign: int  # number of leaks left out of the reports
+    counts: dict  # see under_checker.py; empty if the process did not finish
+    last: str  # the last test that started
 
     def problems(self) -> list[str]:
         found = [f"report:\n{report}" for report in self.reports]
@@ -254,7 +253,7 @@ class Run:
 
 
 def run_pytest(name: str, label: str, arguments: list[str]) -> Run:
-    """Runs tests under a checker; again if LeakSanitizer itself fails, as it may while a thread of torch's ends."""
+    """Runs tests under a checker; retries if LeakSanitizer itself fails, as it may while a thread of torch's exits."""
     for _ in range(3):
         run = run_pytest_once(name, label, arguments)
         if not any("LeakSanitizer has encountered a fatal error" in report for report in run.reports):
@@ -267,16 +266,16 @@ def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
     folder = BUILD / "runs" / name / label
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    # Reports go to files, since pytest keeps what is printed, and loses it when the process dies.
+    # Reports go to files, because pytest captures the output and loses it if the process dies.
     options = checker.options
     if not isinstance(options, str):
         options = ":".join(f"{key}={value}" for key, value in (options | {"log_path": str(folder / "report")}).items())
     environment = os.environ | {
         checker.variable: options,
         "LD_PRELOAD": " ".join(library(file) for file in checker.preload),
-        "PYTHONMALLOC": "malloc",  # else ASan would see Python's arenas and not the objects in them
+        "PYTHONMALLOC": "malloc",  # otherwise ASan would see Python's arenas and not the objects in them
         "OMP_NUM_THREADS": "1",
-        # Neither the working folder nor the editable install may come before the variant, in child processes either.
+        # The variant must precede the working folder and the editable install, in child processes as well.
         "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join([str(checker.variant.site), str(HERE)]),
         "INTEROP_TEST_SITE": str(checker.variant.site),
@@ -284,10 +283,10 @@ def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
         "INTEROP_CHECKER_FOLDER": str(folder),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "under_checker", "-p", "no:cacheprovider"]
-    command += ["-p", "no:faulthandler"]  # it would take SIGSEGV from the checker
+    command += ["-p", "no:faulthandler"]  # faulthandler would take SIGSEGV from the checker
     command += ["-m", f"native and not unchecked(by='{name}')", *arguments]
     with open(folder / "output.txt", "w") as output:
-        # A session of its own, so that children which hang end with it.
+        # A session of its own, so that hanging children are killed with it.
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -310,7 +309,7 @@ def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
 
 
 def wait(process: subprocess.Popen, last: Path) -> int | None:
-    """The exit status of a process that writes `last` when a test begins; None if it hangs."""
+    """The exit status of a process that writes `last` when a test starts; None if it hangs."""
     begun = time.time()
     while time.time() - begun < LIMIT:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -320,7 +319,7 @@ def wait(process: subprocess.Popen, last: Path) -> int | None:
 
 
 def relevant(reports) -> tuple[list[str], int]:
-    """The reports without what is no fault, and the number of leaks without a frame of ours."""
+    """The reports of faults only, and the number of leaks left out because they have no frame of ours."""
     kept, foreign = [], 0
     for report in reports:
         text = re.sub(r"(?m)^==\d+==WARNING: \w+ failed to allocate .*\n", "", report)
@@ -338,15 +337,15 @@ def relevant(reports) -> tuple[list[str], int]:
 
 
 def build(variant: Variant) -> str:
-    """Installs interop, the tests' projects and the faults, each unless its sources are those of the last time."""
-    flags = dict.fromkeys(("CFLAGS", "CXXFLAGS", "LDFLAGS"), variant.flags)  # distutils' releases differ in which count
+    """Installs interop, the tests' projects and the faults, except those whose sources have not changed."""
+    flags = dict.fromkeys(("CFLAGS", "CXXFLAGS", "LDFLAGS"), variant.flags)  # which ones count depends on distutils
     environment = os.environ | flags | {"PYTHONSAFEPATH": "1", "INTEROP_CHECKOUT": str(ROOT), "INTEROP_CUDA": "compile"}
     compiler = subprocess.run(["g++", "--version"], capture_output=True, check=True, text=True).stdout
     variant.folder.mkdir(parents=True, exist_ok=True)
     with locked(variant.folder / "lock"):
         key = fingerprint(ROOT, variant.flags, sys.version, torch.__version__, compiler)
         if not is_installed(variant, ROOT, key):
-            shutil.rmtree(variant.site, ignore_errors=True)  # all the rest was built with it
+            shutil.rmtree(variant.site, ignore_errors=True)  # everything else was built with it
         built = install(variant, ROOT, key, environment)
         for path in filter(is_plain_python, sources(ROOT)):
             target = variant.site / path.relative_to(ROOT)
@@ -364,7 +363,7 @@ def build(variant: Variant) -> str:
 
 
 def install(variant: Variant, project: Path, key: str, environment: dict[str, str]) -> list[str]:
-    """Builds a project and installs it in the variant's folder. Its name in a list; empty if nothing was to do."""
+    """Builds a project and installs it in the variant's folder. Returns its name in a list, empty if up to date."""
     if is_installed(variant, project, key):
         return []
     work = copied(variant, project)
@@ -375,7 +374,7 @@ def install(variant: Variant, project: Path, key: str, environment: dict[str, st
 
 
 def build_projects(variant: Variant, keys: dict[Path, str], environment: dict[str, str]) -> list[str]:
-    """Builds the modules of those projects that are not those of the last time; their names."""
+    """Builds the modules of the projects that have changed, and returns the names of these projects."""
     stale = [project for project, key in keys.items() if not is_installed(variant, project, key)]
     if stale:
         command = [sys.executable, str(TESTS / "build_projects.py"), str(variant.site)]
@@ -386,7 +385,7 @@ def build_projects(variant: Variant, keys: dict[Path, str], environment: dict[st
 
 
 def copied(variant: Variant, project: Path) -> Path:
-    """A copy: in the checkout, setuptools would link again what an ordinary build left in the folder build."""
+    """A copy of a project: in the checkout, setuptools would relink objects that an ordinary build left in `build`."""
     work = variant.folder / "work" / name_of(project)
     shutil.rmtree(work, ignore_errors=True)
     for path in sources(project):
@@ -397,7 +396,7 @@ def copied(variant: Variant, project: Path) -> Path:
 
 
 def build_with(variant: Variant, command: list[str], environment: dict[str, str]) -> None:
-    """Runs a command that builds; ends with all that it said if it fails."""
+    """Runs a build command; if it fails, exits with its complete output."""
     done = subprocess.run(
         command, cwd=variant.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -406,9 +405,9 @@ def build_with(variant: Variant, command: list[str], environment: dict[str, str]
 
 
 def build_tools(variant: Variant) -> Path:
-    """A folder with an `interop` that has the variant's build helper and declarations, and nothing compiled.
+    """A folder with an `interop` that has the variant's build helper and declarations, and no compiled modules.
 
-    What is compiled in the variant loads only where the checker is preloaded, and compilers are slow under a checker.
+    The variant's compiled modules load only if the checker is preloaded, and compilers are slow under a checker.
     """
     package = variant.folder / "tools" / "interop"
     shutil.rmtree(package, ignore_errors=True)
@@ -420,7 +419,7 @@ def build_tools(variant: Variant) -> Path:
 
 
 def sources(project: Path) -> list[Path]:
-    """The files that a project is built from, without what a build made of them."""
+    """The source files of a project, without the outputs of a build."""
     if project == ROOT:
         top = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "tools/sbom.py")
         top += ("csrc", "interop", "pxd", "stable")
@@ -439,13 +438,13 @@ def sources(project: Path) -> list[Path]:
 
 
 def is_plain_python(path: Path) -> bool:
-    """Whether a file is a part of interop that no build uses, so that a change of it needs none."""
+    """Whether a file is a part of interop that no build uses, so that a change to it requires no build."""
     parts = path.relative_to(ROOT).parts if path.is_relative_to(ROOT / "interop") else ("",)
     return path.suffix == ".py" and parts[0] == "interop" and parts[1] not in OF_BUILDS
 
 
 def fingerprint(project: Path, *more: str) -> str:
-    """A hash of what the build of a project depends on."""
+    """A hash of the inputs of a project's build."""
     digest = hashlib.sha256(repr(more).encode())
     for path in sources(project):
         if not is_plain_python(path) and path.name not in {"README.md", "LICENSE"}:
@@ -459,7 +458,7 @@ def is_installed(variant: Variant, project: Path, key: str) -> bool:
 
 
 def stamp(variant: Variant, project: Path) -> Path:
-    """The file with the fingerprint of what is installed."""
+    """The file with the fingerprint of the installed build."""
     return variant.site / f"{name_of(project)}.stamp"
 
 

@@ -1,4 +1,4 @@
-"""A pytest plugin for runs under a checker: it proves that the variant is what is tested, and counts for run.py."""
+"""A pytest plugin for runs under a checker: it ensures that the tests use the variant, and counts for run.py."""
 
 import json
 import os
@@ -14,12 +14,12 @@ FOLDER = Path(os.environ["INTEROP_CHECKER_FOLDER"])
 SITE = Path(os.environ["INTEROP_TEST_SITE"])
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-# left_out: tests, or the repetitions of tests, that are not run, each with the reason.
+# left_out: tests and repetitions of tests that do not run, each with the reason.
 COUNTS = {"passed": 0, "failed": 0, "skipped": 0, "left_out": [], "outside": []}
 
 
 def pytest_configure(config):
-    """Refuses to test the checkout's own build, in which nothing can be found."""
+    """Raises if the tests would use the checkout's own build, in which a checker finds nothing."""
     if not Path(interop.__file__).is_relative_to(SITE):
         raise pytest.UsageError(f"interop was imported from {interop.__file__}, not from {SITE}")
     if CHECKER == "leaks":
@@ -29,7 +29,7 @@ def pytest_configure(config):
 
 
 def pytest_runtest_logstart(nodeid):
-    """Writes down which test begins, for the case that the process dies in it."""
+    """Records which test begins, in case the process dies in it."""
     (FOLDER / "last.txt").write_text(nodeid)
 
 
@@ -52,5 +52,5 @@ def pytest_sessionfinish():
 
 
 def _is_ours(file):
-    """Whether it is a compiled module of this checkout, those of its environment aside."""
+    """Whether a file is a compiled module of this checkout, outside its virtual environment."""
     return file.suffix == ".so" and ROOT in file.parents and Path(sys.prefix) not in file.parents

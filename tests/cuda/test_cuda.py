@@ -1,4 +1,4 @@
-"""CUDA modules on a machine without a GPU: they are compiled, linked and imported, and say what is wrong."""
+"""CUDA modules on a machine without a GPU: they compile, link and import, and their errors name the cause."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ no_device = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUD
 
 
 def fake(*sizes, device="cuda:0", dtype=torch.float32):
-    """A tensor that says it is on a GPU, and has no memory."""
+    """A tensor that claims to be on a GPU, and has no memory."""
     with FakeTensorMode():
         return torch.empty(sizes, device=device, dtype=dtype)
 
@@ -30,7 +30,7 @@ class TestArguments:
                 cuda_operators.call_hypotenuse(fake(2), x)
 
     def test_fake_tensor(self, cuda_operators):
-        """Wrappers have no memory, whatever device they name."""
+        """A tensor without memory is rejected, whichever device it names."""
         with pytest.raises(TypeError, match=r"argument 'x' must be a tensor with memory of its own, got \w*FakeTensor"):
             cuda_operators.check_tensor(fake(2))
 
@@ -119,7 +119,7 @@ class TestLaunch:
 
     @no_device
     def test_import_loads_no_driver(self, cuda_site, bare):
-        """A process that only imports the module makes no CUDA context, and may fork."""
+        """A process that only imports the module creates no CUDA context, and may fork."""
         code = "import cuda_operators, sys; print('libcuda.so' in open('/proc/self/maps').read())"
         assert bare(code, cuda_site) == "False\n"
 
@@ -129,7 +129,7 @@ SIZES = {"x": (3, 4), "h": (3, 5), "c": (3, 5), "weight": (15, 9), "bias": (15,)
 
 @pytest.mark.slow
 class TestLltm:
-    """What the CUDA kernel of lltm::fused says. (What it computes: test_cuda_kernels.py, and on a GPU test_gpu.py.)"""
+    """The errors of the CUDA kernel of lltm::fused. Its results are tested in test_cuda_kernels.py and test_gpu.py."""
 
     def arguments(self, **changed):
         return [changed.get(name, fake(*sizes)) for name, sizes in SIZES.items()]
@@ -161,7 +161,7 @@ class TestLltm:
             cuda_cell.forward(*self.arguments(**{name: fake(*SIZES[name], 1)}))
 
     def test_float16_is_accepted(self, cuda_cell):
-        """It comes as far as its memory, which it has not."""
+        """The check of dtypes passes, and only the missing memory raises."""
         half = {name: fake(*sizes, dtype=torch.float16) for name, sizes in SIZES.items()}
         with pytest.raises(TypeError, match="must be a tensor with memory of its own"):
             cuda_cell.forward(*half.values())
@@ -169,7 +169,7 @@ class TestLltm:
 
 @pytest.mark.long
 def test_a_module_without_a_launcher_of_its_own(tmp_path):
-    """interop/cuda/launch.h alone needs no CUDA at all: neither header nor library."""
+    """interop/cuda/launch.h alone needs neither headers nor libraries of CUDA."""
     (tmp_path / "stream_of.pyx").write_text(
         "cimport torch\n"
         "from interop.cuda cimport Launch\n\n"

@@ -1,4 +1,4 @@
-"""Building CUDA modules: what INTEROP_CUDA means, and what is said where nvcc cannot do it."""
+"""Building CUDA modules: the values of INTEROP_CUDA, and the messages if nvcc cannot compile them."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def build(check=True, **environment):
 
 
 def fake_nvcc(folder, version="12.4", output="#$ TOP={}"):
-    """An nvcc that says a version and where it is, and compiles nothing."""
+    """An nvcc that prints a version and its location, and compiles nothing."""
     (folder / "bin").mkdir(parents=True)
     script = folder / "bin" / "nvcc"
     script.write_text(
@@ -101,7 +101,7 @@ def mode(monkeypatch):
 
 
 class TestModes:
-    """`cuda` is told here which CUDA torch was built for; there is one torch on a machine."""
+    """The tests pass torch's CUDA version to `cuda`, because a machine has only one torch."""
 
     def test_off(self, mode):
         mode("0")
@@ -186,7 +186,7 @@ class TestModes:
 @pytest.mark.slow
 class TestBuild:
     def test_it_is_compiled_once(self, project):
-        """And again when a header that it includes changes."""
+        """A kernel is compiled once, and again when a header that it includes changes."""
         output = build(INTEROP_CUDA="compile")
         assert len(re.findall(r"^interop: CUDA on: nvcc ", output, re.MULTILINE)) == 1
         assert "-c " in output
@@ -223,7 +223,7 @@ class TestBuild:
         assert "error: kernel.cu, a source of " in build(check=False, INTEROP_CUDA="compile")
 
     def test_names_stay_in_their_module(self, project):
-        """Static variables of templates, too, of which the process else has one for all modules."""
+        """Symbols are hidden, also static variables of templates, which all modules of the process would share."""
         (project / "kernel.cu").write_text(
             KERNEL + "template <class T> T& counter() { static T value = 0; return value; }\n"
             'extern "C" int count() { return ++counter<int>(); }\n'
@@ -293,7 +293,7 @@ class TestBuild:
         assert "-gencode" not in command
 
     def test_a_module_that_only_asks_for_streams(self, project):
-        """It is built with any torch; CUDA's own headers are used where both are there."""
+        """The module builds with any torch. It uses CUDA's own headers if torch has CUDA and there is an nvcc."""
         (project / "touching.pyx").write_text(
             "from c10.cuda cimport getCurrentCUDAStream\ndef stream(): return getCurrentCUDAStream().id()\n"
         )
@@ -308,7 +308,7 @@ class TestBuild:
         assert "CUDA" not in build(INTEROP_CUDA="nonsense")
 
     def test_paths_with_spaces(self, project, monkeypatch):
-        """(nvcc itself takes $NAME in a path for a variable.)"""
+        """Paths may contain spaces. ($NAME is not tested, because nvcc itself expands it as a variable.)"""
         folder = project / "a folder"
         folder.mkdir()
         for name in ("touching.pyx", "kernel.cu", "number.h", "setup.py"):
@@ -320,7 +320,7 @@ class TestBuild:
 
 @pytest.mark.slow
 class TestGuide:
-    """The code of docs/cuda-guide.md: compiled, imported, and called as far as that goes without a GPU."""
+    """The code of docs/cuda-guide.md compiles, can be imported, and is called as far as possible without a GPU."""
 
     @pytest.mark.usefixtures("toolkit")
     def test_it_builds_and_says_what_is_wrong(self, tmp_path):
@@ -357,7 +357,7 @@ def blocks(page, language):
 
 
 def test_a_path_with_a_line_break(tmp_path):
-    """The rest of it would be a rule for ninja."""
+    """A line break in a path raises, because ninja would read the rest as a rule."""
     source = tmp_path / "a\nrule evil" / "kernel.cu"
     source.parent.mkdir()
     source.touch()

@@ -1,4 +1,4 @@
-"""What CUDA kernels compute: compiled by g++ and run on the host, thread by thread."""
+"""The results of CUDA kernels, compiled by g++ and run on the host, thread by thread."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.native
 
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-# Some roundings in what is computed with, and one in the result.
+# For several roundings in the type of the computation, and one in the type of the result.
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
 
@@ -109,7 +109,7 @@ class TestElementwise:
         assert (
             emulated.multiply_add(torch.tensor([3]), torch.tensor(4, dtype=torch.int16), x.int()).dtype == torch.int64
         )
-        # A tensor without dimensions counts as torch has it: its category, not its size.
+        # As in torch, a tensor without dimensions promotes by the category of its dtype, not by its size.
         assert emulated.hypotenuse(x, torch.tensor(2.0, dtype=torch.float64)).dtype == torch.float16
 
     def test_conjugation_and_negation_that_are_pending(self, emulated):
@@ -135,7 +135,7 @@ class TestElementwise:
 
 
 def _zigzag(dims, reverse=False):
-    """A tensor of two elements a dimension, no two neighbouring dimensions of which can be looped over as one."""
+    """A tensor with two elements per dimension, of which no two neighbouring dimensions can be joined to one loop."""
     memory = torch.randn([2] * dims)
     return memory.permute(*reversed(range(dims))) if reverse else memory
 
@@ -157,7 +157,7 @@ class TestDivision:
 
 
 def reference(gates, c):
-    """The cell after its product, in float64."""
+    """The cell after its matrix product, in float64."""
     i, o, z = gates.double().chunk(3, 1)
     i, o, z = torch.sigmoid(i), torch.sigmoid(o), torch.nn.functional.elu(z)
     new_c = c.double() + z * i
@@ -165,7 +165,7 @@ def reference(gates, c):
 
 
 def strided(rows, columns, dtype, how):
-    """Random values, laid out in memory in some way."""
+    """Random values in the memory layout that `how` names."""
     if how == "contiguous":
         return torch.randn(rows, columns).to(dtype)
     if how == "transposed":
@@ -211,7 +211,7 @@ class TestLltm:
         d_c = torch.full((batch, state), float("nan"), dtype=dtype)
         given = gates.detach().to(dtype), new_c.detach().to(dtype)
         assert emulated.backward(grad_h, grad_c, *given, d_gates, d_c) == 0
-        # The gates were rounded on their way here.
+        # The kernel gets rounded gates.
         slack = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 8e-2}[dtype]
         for result, expected in zip((d_gates, d_c), wanted, strict=True):
             torch.testing.assert_close(result.double(), expected, rtol=slack, atol=slack)
@@ -226,7 +226,7 @@ def test_column_sums(emulated, dtype, rows, columns):
 
 
 def test_another_number_of_inputs_is_an_error(emulated):
-    """The codes that Launch.check() knows."""
+    """A wrong number of inputs returns the codes that Launch.check() knows."""
     assert [emulated.swish_of(torch.ones(2), inputs) for inputs in (0, 2)] == [-2, -3]
 
 

@@ -1,4 +1,4 @@
-"""CUDA kernels on a GPU: numbers, streams, graphs, devices, errors. `make gpu-test` runs them, where there is one."""
+"""CUDA kernels on a GPU: results, streams, graphs, devices and errors. `make gpu-test` runs them on such a machine."""
 
 import os
 import shutil
@@ -152,7 +152,7 @@ class TestLltm:
             torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
 
     def test_offsets_that_need_64_bits(self, cuda_cell):
-        """Of rows, and of threads: an odd width takes no vectors."""
+        """Offsets of rows and of threads exceed 32 bits; an odd width excludes vectors."""
         if torch.cuda.mem_get_info()[0] < 48 << 30:
             pytest.skip("needs 48 GiB of the GPU's memory")
         batch, state = 2**16 + 1, 2**15 + 1
@@ -234,7 +234,7 @@ class TestStreams:
 
 
 class TestMirrors:
-    """c10, c10.cuda and ATen.cuda, as Cython has them, against torch's own."""
+    """The mirrors of c10, c10.cuda and ATen.cuda agree with torch's Python functions."""
 
     @pytest.fixture(scope="class")
     def modules(self):
@@ -331,7 +331,7 @@ class TestMirrors:
 
 
 def seen(stream):
-    """As the modules of tests/projects/streams describe one."""
+    """A stream as the modules of tests/projects/streams describe it."""
     return f"cuda:{stream.device_index}", stream.stream_id
 
 
@@ -341,7 +341,7 @@ class TestGraphs:
 
         def run():
             new_h, new_c, _ = fused(*given)
-            # Detached: a living graph of autograd would keep its leaves' nodes, and with them the capture's stream.
+            # Detached, because a live autograd graph keeps its leaves' nodes, and with them the capture's stream.
             return [
                 new_h.detach(),
                 new_c.detach(),
@@ -399,7 +399,7 @@ class TestAutocast:
 
 
 def in_a_process(code, site, **environment):
-    """Runs `code` where the CUDA project can be imported: what it does to the device ends with it."""
+    """Runs `code` in a new process that can import the CUDA project; device errors end with the process."""
     return subprocess.run(
         [sys.executable, "-P", "-c", code],
         capture_output=True,
@@ -417,7 +417,7 @@ class TestErrors:
         ) as raised:
             cuda_operators.touch(target, 4096)
         assert raised.value.error_code == 9
-        cuda_operators.touch(target, 32)  # neither we nor torch finds the error again
+        cuda_operators.touch(target, 32)  # neither we nor torch raise the error again
         assert target.item() == 1.0
 
     def test_an_illegal_access_is_raised_at_the_next_check(self, cuda_site):
@@ -465,7 +465,7 @@ class TestSanitizer:
                 [tool, "--tool", "memcheck", "--error-exitcode", "86", sys.executable, "-P", "-c", code],
                 capture_output=True,
                 text=True,
-                # So that a byte beyond a tensor is a byte beyond an allocation.
+                # Without caching, a byte beyond a tensor is a byte beyond an allocation.
                 env=os.environ
                 | {"PYTHONPATH": f"{cuda_site}{os.pathsep}{FOLDER.parent}", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
                 timeout=540,

@@ -1,4 +1,4 @@
-"""Kernels compiled at run time: what NVRTC is asked, what it says, and what is kept. Nothing here needs a GPU."""
+"""Kernels compiled at run time: the calls of NVRTC, its messages, and the cache. No test needs a GPU."""
 
 import gc
 import importlib.util
@@ -35,7 +35,7 @@ namespace inner { __global__ void nothing() {} }
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path, monkeypatch):
-    """A cache of its own for each test, on disk and in memory."""
+    """Each test has its own cache, on disk and in memory."""
     monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("interop.cuda.module._images", type(interop.cuda.module._images)())
     return tmp_path / "nvrtc"
@@ -43,7 +43,7 @@ def cache_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compilations(monkeypatch):
-    """What NVRTC is asked to compile, in a list."""
+    """A list of the arguments with which NVRTC is called."""
     asked = []
     compile_image = nvrtc.compile_image
 
@@ -89,13 +89,13 @@ def test_guide():
     page = (TESTS.parent / "docs" / "cuda-nvrtc-guide.md").read_text()
     source = page.partition('SOURCE = """')[2].partition('"""')[0]
     assert interop.cuda.compile(source, arch="sm_90")["saxpy<__half>"].parameters[2:] == ("float", "long")
-    # What is launched from Cython is a project of the tests.
+    # The guide's module in Cython is a project of the tests.
     assert f"```cython\n{(PROJECTS / 'nvrtc' / 'saxpy.pyx').read_text()}```" in page
 
 
 @needs_nvrtc
 def test_message_in_the_guide():
-    """But for the release of NVRTC."""
+    """The guide shows the real message, except for the release of NVRTC."""
     ((wanted,),) = (
         re.findall(r"```text\n(.*?)```", (TESTS.parent / "docs" / "cuda-nvrtc-guide.md").read_text(), re.DOTALL),
     )
@@ -297,7 +297,7 @@ def test_module_is_read_from_disk(compilations, cache_folder, monkeypatch):
         assert len(compilations) == before + 1
         assert entry.read_bytes() == whole
 
-    # Another NVRTC makes other code.
+    # The code of another NVRTC is not used.
     before = len(compilations)
     monkeypatch.setattr("interop.cuda.module.version", lambda: "99.0")
     compile_again()

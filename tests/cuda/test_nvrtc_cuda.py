@@ -40,7 +40,7 @@ def launches(nvrtc_site):
 @pytest.fixture(scope="module")
 def make_saxpy(nvrtc_site):
     """Makes a Saxpy for a dtype."""
-    # Without CUDA's headers float and double can be tried all the same.
+    # Without CUDA's headers, only float and double can be tested.
     source = SAXPY if nvrtc.include_options() else SAXPY.partition("bf16.h>\n")[2]
     saxpy = import_from(nvrtc_site, "saxpy")
 
@@ -73,11 +73,11 @@ def test_runs_on_the_current_stream(make_saxpy):
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        torch.cuda._sleep(500_000_000)  # some 0.3 s
+        torch.cuda._sleep(500_000_000)  # about 0.3 s
         y.fill_(3.0)
         saxpy(y, x, 2.0)
         launched = side.record_event()
-    # The default stream does not wait for it, and the launch did not wait for the stream.
+    # The default stream does not wait for the kernel, and the launch did not wait for the side stream.
     torch.cuda.current_stream().synchronize()
     assert not launched.query()
     side.synchronize()
@@ -98,7 +98,7 @@ def test_runs_in_a_graph(make_saxpy):
     with torch.cuda.graph(graph):
         saxpy(y, x, 2.0)
     torch.testing.assert_close(y, start, rtol=0, atol=0)
-    # The graph's launch does not need the kernel's owner any more.
+    # The graph's launch no longer needs the kernel's owner.
     del saxpy
     gc.collect()
     for _ in range(3):

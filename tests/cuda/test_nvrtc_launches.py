@@ -1,6 +1,6 @@
-"""Launches of kernels that were compiled at run time: what they hand to the driver, and what they refuse.
+"""Launches of kernels compiled at run time: what they pass to the driver, and what they reject.
 
-Driver and devices are fakes (tests/projects/nvrtc), in a process of their own, so that nothing here needs a GPU.
+The driver and the devices are fakes (tests/projects/nvrtc) in a separate process, so these tests need no GPU.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ needs_handles = pytest.mark.skipif(
 
 
 class Driver:
-    """The state of the fake driver, in the process that has loaded it."""
+    """The state of the fake driver in the process that has loaded it."""
 
     def __init__(self, path):
         self._library = ctypes.CDLL(path)
@@ -51,12 +51,12 @@ class Driver:
         return ctypes.c_size_t.in_dll(self._library, "fake_stream").value
 
     def takes(self, *sizes):
-        """The kernel's parameters have so many bytes."""
+        """Sets the sizes of the kernel's parameters in bytes."""
         self.set("parameter_count", len(sizes))
         (ctypes.c_size_t * 32).in_dll(self._library, "fake_parameter_sizes")[: len(sizes)] = sizes
 
     def arguments(self, layout):
-        """The arguments of the last launch, by their letters in `struct`."""
+        """The arguments of the last launch; `layout` has their characters in `struct`."""
         rows = (ctypes.c_ubyte * 64 * 32).in_dll(self._library, "fake_arguments")
         return tuple(
             struct.unpack("=" + kind, bytes(row)[: struct.calcsize("=" + kind)])[0]
@@ -68,7 +68,7 @@ class Driver:
         self.set("error", error)
 
     def reset(self):
-        """As it was at first. Threads keep their contexts."""
+        """Restores the initial state. Threads keep their contexts."""
         gc.collect()
         self.fails()
         self.takes()
@@ -78,7 +78,7 @@ class Driver:
 
 
 def start_child(site, path):
-    """Loads the fakes in the process for launches. A driver that is loaded already is the one that is found."""
+    """Loads the fakes in the process for launches. A look-up finds the driver that is loaded already."""
     global driver, fakes, launches, saxpy
     driver = Driver(path)
     fakes, launches, saxpy = (import_from(site, name) for name in ("fakes", "launches", "saxpy"))
@@ -86,7 +86,7 @@ def start_child(site, path):
 
 
 def run_in_child(name):
-    """Returns what went wrong, as text: not every exception can be sent."""
+    """Runs a test. Returns its error as text, because not every exception can be pickled."""
     driver.reset()
     fakes.set_stream(0, 0)
     try:
@@ -98,7 +98,7 @@ def run_in_child(name):
 
 @pytest.fixture(scope="session")
 def fake_driver(tmp_path_factory):
-    """The fake driver's file; the folder has nothing else."""
+    """The file of the fake driver, alone in its folder."""
     return build_driver(tmp_path_factory.mktemp("driver"))
 
 
@@ -135,7 +135,7 @@ def in_child(function):
 
 
 def handle(entry="_Z5saxpyPfPKffl", arch="sm_90"):
-    """A handle of a kernel with that linker's name, of code that only the fake driver takes."""
+    """A handle of a kernel with this symbol name, whose code only the fake driver accepts."""
     return Module(Image(f"code of {entry}".encode(), (entry,)), ("", "mine.cu", arch, (), ()))[entry]
 
 
@@ -351,10 +351,10 @@ def test_sizes_of_arguments_where_the_name_tells_nothing():
             call() if argument is None else call(argument)
     with pytest.raises(TypeError, match="must have 4 bytes, got a struct of 8 bytes"):
         launcher.struct(1.0, 2)
-    # They are remembered.
+    # The sizes are cached.
     driver.takes()
     launcher.of_int(1)
-    # A driver that does not tell.
+    # A driver that does not report sizes.
     driver.fails("cuKernelGetParamInfo", 801)
     launches.Launcher(handle("plain_c")).of_int(1)
 
@@ -398,7 +398,7 @@ def test_what_is_written_to():
     two.of_tensors(y, expanded)
     with pytest.raises(RuntimeError, match="'1 of copy' must have memory of its own for each element"):
         two.of_tensors(expanded, y)
-    # Of a kernel that is C's, nobody knows; and where nothing runs, nothing is written to.
+    # The name of a C kernel has no types, so it may write to each tensor. An empty launch writes nothing.
     before = y._version
     driver.takes(8)
     launches.Launcher(handle("plain_c")).of_tensor(y)
@@ -469,7 +469,7 @@ def test_code_is_unloaded_with_its_last_user():
     del second
     assert driver.unloads == 1
 
-    # The handle keeps it, and so does a copy.
+    # The handle keeps the code loaded, and so does a copy.
     kernel = handle()
     launches.Launcher(kernel)
     third = launches.Launcher(kernel)

@@ -1,4 +1,4 @@
-"""Streams, events and guards: on the CPU, where there is no CUDA, and on eight CUDA devices that c10 only pretends."""
+"""Streams, events and guards: on the CPU, without CUDA, and on eight fake CUDA devices of c10."""
 
 import re
 import textwrap
@@ -27,7 +27,7 @@ MIRRORS = [
     *("ATen/cuda/CUDAContext", "ATen/cuda/CUDAGraphsUtils"),
     *(f"interop/{name}" for name in ("caching_allocator", "device_guard", "stream")),
 ]
-# Those that need no argument, and those that the tests below call with one.
+# The functions that raise without CUDA, called without arguments. Other tests below call CUDA_OTHERS.
 CUDA_CALLS = [
     "device_count_ensure_non_zero",
     "current_device",
@@ -110,7 +110,7 @@ def cuda_mirrors(site):
 
 @pytest.fixture
 def fake(forked, site):
-    """Runs code in a new process that has eight devices, with `streams`, `cuda`, `state()` and `raises()` at hand."""
+    """Runs code in a new process with eight devices, and with `streams`, `cuda`, `state()` and `raises()` defined."""
     before = """
         import torch, fake_devices, streams, cuda_mirrors as cuda, pytest
         from contextlib import suppress
@@ -129,11 +129,11 @@ def fake(forked, site):
     return lambda code: forked(textwrap.dedent(before) + textwrap.dedent(code), site)
 
 
-# What is there
+# Completeness
 
 
 def test_every_declaration_is_called():
-    """A declaration that is not used is not compiled by C++, so its mistakes would stay unseen."""
+    """The C++ compiler does not see an unused declaration, so its mistakes would go unnoticed."""
     sources = "".join(path.read_text() for path in (PROJECTS / "streams").glob("*.pyx"))
     used = set(re.findall(r"\w+", re.sub(r"#.*", "", sources)))
     for mirror in MIRRORS:
@@ -190,7 +190,7 @@ def test_devices_of_another_type_are_missing(streams):
 
 @without_cuda
 def test_the_stand_in_for_fake_tensors_is_no_device(forked, site):
-    """FakeTensorMode leaves eight devices behind, where torch is built with CUDA and finds none."""
+    """The eight devices that FakeTensorMode leaves behind do not count, if torch has CUDA but finds no device."""
     forked(
         """if 1:
         import torch, pytest, fake_devices, streams, cuda_mirrors
@@ -260,7 +260,7 @@ def test_the_cpu_has_no_caching_allocator(streams, name):
 
 
 def test_record_stream_on_the_cpu(streams):
-    """torch has no kernel for it there, and says the same of its own method."""
+    """torch has no kernel of record_stream for the CPU; its own method raises the same."""
     x = torch.zeros(3)
     with pytest.raises(NotImplementedError, match="aten::record_stream"):
         streams.record_stream(x, CPU)
@@ -282,7 +282,7 @@ def test_a_stream_of_python(streams):
         streams.unpack(7, 0, 99)
 
 
-# What was never assigned
+# Unassigned variables
 
 
 def test_an_unassigned_stream(streams, cuda_mirrors):

@@ -1,4 +1,4 @@
-"""`at` has the names that C++ has in `at`, a path is that of the header that it mirrors, and ours are in `interop`."""
+"""`at` has the names of C++'s `at`, a mirror has the path of its header, and our own names are in `interop`."""
 
 import builtins
 import hashlib
@@ -26,17 +26,17 @@ MIRRORS = sorted(
     for path in (PXD / package).rglob("*.pxd")
     if EXTERN.search(path.read_text())
 )
-# Of which the text is read, because C++ cannot look their names up.
+# Mirrors whose headers are read as text, because C++ cannot look their names up.
 READ = [file for file in MIRRORS if "/cuda/" in file or file.startswith(("ATen/dlpack", "torch/csrc/"))]
 NAMESPACES = ("at", "at::indexing", "c10", "c10::CachingAllocator", "c10::CachingDeviceAllocator", "caffe2")
-# What every module has.
+# Every module has these.
 OF_MODULES = {
     f"__{name}__" for name in ("builtins", "cached", "doc", "file", "loader", "name", "package", "path", "spec")
 }
 
 
 def entries(module):
-    """What a module of declarations declares and cimports, by name; without modules below it that others cimport."""
+    """The names that a module of declarations declares and cimports, without submodules that other modules cimport."""
     found = scopes(str(PXD))(module).entries.items()
     return {
         name: entry
@@ -59,12 +59,12 @@ def header(file):
 
 
 def in_cpp(name):
-    """How C++ spells a name that is a word of Cython."""
+    """The C++ spelling of a name that is reserved in Cython."""
     return name[:-1] if name.endswith("_") and name[:-1] in {*RESERVED, "None"} else name
 
 
 def missing_in_cpp(names, namespaces, headers):
-    """Those of `names` that C++ finds in none of the namespaces, after including the headers; cached."""
+    """The `names` that C++ finds in none of the namespaces after it includes the headers; cached."""
     names = sorted(names)
     lines = [f"#include <{one}>" for one in headers]
     lines += ["namespace all {", *(f"using namespace {one};" for one in namespaces), "}"]
@@ -90,7 +90,7 @@ def missing_in_cpp(names, namespaces, headers):
 
 @pytest.mark.long
 def test_every_name_of_at_is_one_of_aten():
-    """As C++ looks it up. A name of our own that slips in fails here; it belongs into interop."""
+    """C++ looks each name up. A name of our own fails here; it belongs in interop."""
     names = entries("ATen").keys()
     assert len(names) > 2000
     headers = [
@@ -124,7 +124,7 @@ def test_every_name_of_a_mirror_is_in_torch():
 @pytest.mark.long
 @pytest.mark.parametrize("file", READ)
 def test_every_name_of_a_mirror_stands_in_its_header(file):
-    """Where C++ cannot look names up: CUDA's headers are not everywhere, DLPack has macros, and pybind11 is slow."""
+    """C++ cannot look these names up: CUDA's headers may be missing, DLPack has macros, and pybind11 is slow."""
     folder = (TORCH / file).parent
     headers = sorted(folder.glob("*.*h")) if "/cuda/" in file else [TORCH / header(file)]
     text = "".join(path.read_text() for path in headers)
@@ -134,7 +134,7 @@ def test_every_name_of_a_mirror_stands_in_its_header(file):
 
 @pytest.mark.parametrize("file", MIRRORS)
 def test_the_path_tells_a_mirror_from_a_facade(file):
-    """A mirror declares from the header of its path; a facade says so in its first line, over what and why."""
+    """A mirror declares from the header of its path. A facade's first line names its header and the reason."""
     text = (PXD / file).read_text()
     from_headers = set(EXTERN.findall(text))
     ours = {one for one in from_headers if one.startswith("interop/")}
@@ -150,7 +150,7 @@ def test_the_path_tells_a_mirror_from_a_facade(file):
 
 
 def test_what_lies_below_interop_is_ours():
-    """There a path is that of our own header."""
+    """Each path there is that of a header of ours."""
     for path in sorted((PXD / "interop").rglob("*.pxd")):
         file = path.relative_to(PXD).as_posix()
         standard = set(re.findall(r'^cdef extern from "(<\w+>)"', path.read_text(), re.MULTILINE))
@@ -159,7 +159,7 @@ def test_what_lies_below_interop_is_ours():
 
 @pytest.mark.long
 def test_the_package_hands_on_what_is_not_atens():
-    """Each under one name, and none that Python's package or `at` has too."""
+    """None of its names is also in Python's package or in `at`."""
     names = entries("interop").keys()
     assert len(names) > 50
     assert not names & set(dir(interop))
@@ -168,7 +168,7 @@ def test_the_package_hands_on_what_is_not_atens():
 
 @pytest.mark.long
 def test_the_reference_lists_what_there_is(monkeypatch):
-    """Here, because Cython has read all declarations for the tests above."""
+    """It is here because Cython has read all declarations for the tests above."""
     monkeypatch.syspath_prepend(TESTS.parent / "tools")
     from pxd_reference import PAGE, page
 

@@ -1,4 +1,4 @@
-"""Each form of a call compiles as it stands, with the GIL and without it, and gives what torch gives."""
+"""Each call form compiles as written, with and without the GIL, and gives the same result as torch."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.native
 def test_call_form(call_forms, prefix, index):
     form = CALL_FORMS[index]
     if (prefix == "nogil" and form.needs_gil) or not (form.stable or call_forms.__name__ == "call_forms"):
-        return  # it takes a Python object, or is none of this module's
+        return  # the form takes a Python object, or this module lacks it
     x, y = torch.randn(2, 3), torch.randn(2, 3)
     came = call_forms.any_of(f"{prefix}_{index}", x, y)
     expected = eval(CALL_FORMS[index].python, {"torch": torch, "x": x, "y": y})
@@ -33,7 +33,7 @@ def test_call_form(call_forms, prefix, index):
 
 
 class TestPythonObjects:
-    """Arguments whose type is known only when the call is made."""
+    """Arguments whose type is known only at run time."""
 
     @given(shape=st.lists(st.integers(0, 5), max_size=4), kind=st.sampled_from([list, tuple, torch.Size]))
     def test_shapes(self, call_forms, shape, kind):
@@ -88,7 +88,7 @@ class TestPythonObjects:
         assert call_forms.to_options(torch.contiguous_format).equal(torch.zeros(1))
 
     def test_tensors_as_numbers(self, call_forms):
-        """As in torch: those of no dimensions, that require no grad."""
+        """As in torch, 0-d tensors that require no grad count as numbers."""
         x = torch.randn(2, 3)
         assert call_forms.sum(x, [torch.tensor(0)]).equal(x.sum(0))
         assert call_forms.full((2,), torch.tensor(1.5), None).equal(torch.full((2,), 1.5))
@@ -101,7 +101,7 @@ class TestPythonObjects:
         assert a.equal(x + 3)
 
     def test_a_thread_that_is_left_behind(self, call_forms):
-        """It asks for the GIL when the interpreter has ended, and Python would unwind its stack through ours."""
+        """A thread that requests the GIL after the interpreter has ended must not unwind through our frames."""
         code = (
             f"import threading, time, torch, {call_forms.__name__} as m; torch.set_num_threads(1)\n"
             "threading.Thread(target=m.forever, args=(torch.ones(2), 3), daemon=True).start()\n"
@@ -153,7 +153,7 @@ class TestPythonObjects:
     )
     def test_wrong_ones(self, call_forms, name, arguments, error, message):
         if error is RuntimeError and call_forms.__name__ != "call_forms" and release_of(torch.__version__) < (2, 13):
-            message += "|its releases before 2.13 cannot hand it on"  # to modules for many releases
+            message += "|its releases before 2.13 cannot hand it on"  # to stable modules
         with pytest.raises(error, match=message):
             getattr(call_forms, name)(*arguments)
 

@@ -1,4 +1,4 @@
-"""What is refused while Cython translates: guards that do nothing, unknown names, functions that need the GIL."""
+"""Errors while Cython translates: guards that do nothing, unknown names, functions that need the GIL."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ HEAD = (
     "from cython cimport floating\nfrom interop.cuda cimport Launch\nfrom c10.core.DeviceGuard cimport DeviceGuard\n"
 )
 
-REFUSED_GUARDS = {  # in the line that is marked
+REFUSED_GUARDS = {  # the error is in the marked line
     "two at once": (IDLE, "def f():\n    cdef torch.NoGradGuard a, b #!\n    a = torch.NoGradGuard()\n"),
     "in a block": (IDLE, "def f():\n    cdef:\n        int i\n        torch.NoGradGuard a #!\n    return 1\n"),
     "with a comment": (IDLE, "def f():\n    cdef torch.NoGradGuard a #! = torch.NoGradGuard()\n    'a = 1'\n"),
@@ -134,7 +134,7 @@ KINDS = (
     ("interop.cuda", "Launch", "tensor"),
 )
 
-UNKNOWN_NAMES = {  # with a name that there is not
+UNKNOWN_NAMES = {  # each uses a name that does not exist
     "a call": "def f(at.Tensor t):\n    return at.sqare(t)\n",
     "on another line": "def f(at.Tensor t):\n    return (at\n        .sqare(t))\n",
     "a type": "def f(t):\n    cdef at.sqare u\n",
@@ -165,19 +165,19 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def project(folder, monkeypatch):
-    """The current folder, one for all tests: the declarations are cut down less often."""
+    """The current folder, the same for all tests, so that declarations are reduced less often."""
     monkeypatch.chdir(folder)
     return folder
 
 
 def translate(text):
     Path("m.pyx").write_text(text)
-    Utils.clear_function_caches()  # Cython remembers what a file had cimported
+    Utils.clear_function_caches()  # Cython caches what a file cimports
     cythonize("m.pyx", force=True)
 
 
 def refused(text, mark="#!"):
-    """The message with which a source is refused, in the line that has the mark."""
+    """The error message for a source. The error must be in the line with the mark."""
     with pytest.raises(SyntaxError) as raised:
         translate(text)
     source = Path(raised.value.filename).read_text().splitlines()
@@ -205,7 +205,7 @@ class TestGuards:
 
     @pytest.mark.parametrize(("module", "name", "argument"), KINDS)
     def test_kinds(self, module, name, argument):
-        """Each is told by its C++ class, which may get another name."""
+        """Each guard is identified by its C++ class, under any name in Cython."""
         message = refused(f"cimport {module} as here\ndef f():\n    cdef here.{name} a #!\n    return 1\n")
         assert message.startswith("'a' is declared but never assigned here")
         assert message.endswith(f"write: cdef here.{name} a = here.{name}({argument})")
@@ -222,14 +222,14 @@ class TestGuards:
         )
 
     def test_declarations_of_cpp(self):
-        """A C++ class may have one as its member, and a header one as a variable."""
+        """A C++ class may have a guard as a member, and a header may have one as a variable."""
         translate(
             "from torch cimport NoGradGuard\ncdef extern from 'x.h':\n    NoGradGuard guard\n"
             "    cppclass Holder:\n        NoGradGuard held\n    void take(NoGradGuard guard)\n"
         )
 
     def test_the_position(self):
-        """The line of the type, of which tools mark the first word."""
+        """The error is in the line of the type; tools mark its first word."""
         with pytest.raises(SyntaxError) as raised:
             translate("cimport torch\n\ndef f():\n    cdef torch.NoGradGuard \\\n        mode\n")
         error = raised.value
@@ -248,7 +248,7 @@ class TestGuards:
 class TestFunctions:
     @pytest.mark.parametrize("declared", ["except *", "except +", "noexcept"])
     def test_a_kernel_that_needs_the_gil(self, declared, capsys):
-        """torch would call it without: a template takes functions of any kind."""
+        """Such a kernel is rejected: torch calls it without the GIL, and a template takes any function."""
         text = (
             "cimport ATen as at\nfrom torch.autograd cimport Context, Function\n"
             "from torch.library cimport impl, register_autograd\n"
@@ -293,7 +293,7 @@ class TestFunctions:
     )
 
     def refusals(self, capsys, *lines):
-        """The lines that Cython refuses, and why."""
+        """The lines that Cython rejects, and the messages."""
         with pytest.raises(TranslationError):
             translate(self.BEGIN + "\n".join(lines) + "\n")
         text = Path("m.pyx").read_text().splitlines()
@@ -301,7 +301,7 @@ class TestFunctions:
         return [(text[int(line) - 1], message) for line, message in found]
 
     def test_a_function_for_torchs_threads_that_needs_the_gil(self, capsys):
-        """Also one specialisation of a fused function, in a call within an expression."""
+        """Such a function is rejected, also as a specialisation of a fused one, in a call within an expression."""
         functions, *calls = self.UNFIT
         begin = "cdef void f(at.Tensor x, at.TensorIterator it) except *:"
         refused = self.refusals(capsys, functions.format(declared="noexcept"), begin, *calls)
@@ -315,7 +315,7 @@ class TestFunctions:
             translate("\n".join(lines) + "\n")
 
     def test_a_function_of_a_kernel_that_is_not_noexcept(self, capsys):
-        """Between two elements nobody looks whether it has raised."""
+        """Such a function is rejected, because the loop does not check for errors between elements."""
         refused = self.refusals(
             capsys,
             "cdef inline float f(float x) except? -1 nogil: return x",
@@ -498,7 +498,7 @@ class TestNames:
         assert text.splitlines()[error.lineno - 1] == error.text
 
     def test_variables_of_the_same_name(self):
-        """They hide the module where they are."""
+        """A variable hides the module in its scope."""
         translate(
             "cimport ATen as at\ncimport torch\n"
             "def f(at): return at.nothing\n"
@@ -539,7 +539,7 @@ class TestNames:
 class TestTensors:
     @pytest.mark.parametrize("target", ["x.cdata", "self.held.cdata", "x.cdata, a"])
     def test_a_tensor_in_place_of_another(self, capfd, target):
-        """The Python object of the other would be another one."""
+        """The assignment is rejected: the other tensor has another Python object."""
         value = "x.cdata, 1" if ", " in target else "x.cdata"
         with pytest.raises(TranslationError):
             translate(
@@ -553,7 +553,7 @@ class TestTensors:
 
     @pytest.mark.parametrize("statement", ["t += 1", "t -= t", "x.cdata *= t", "v[0] /= 2.0"])
     def test_in_place_operators(self, capfd, statement):
-        """They would end the process where they failed."""
+        """They are rejected: an error in one would end the process."""
         with pytest.raises(TranslationError):
             translate(
                 "cimport torch\ncimport ATen as at\nfrom libcpp.vector cimport vector\n"
@@ -575,7 +575,7 @@ class TestTensors:
 
 
 class TestCython:
-    """What the checks need of Cython, and what happens where it is missing."""
+    """What the checks need from Cython, and what happens if it is missing."""
 
     def test_a_step_that_is_missing(self, monkeypatch):
         original = Pipeline.create_pipeline
@@ -595,20 +595,20 @@ class TestCython:
             pass
 
     def test_another_tree(self, monkeypatch):
-        """Without the check of guards a build could compute something else than the source says."""
+        """Another tree raises: without the check of guards a module may do other than its source says."""
         monkeypatch.setattr(Guards, "visit_FuncDefNode", lambda _, node: node.local_entries)
         with pytest.raises(RuntimeError, match=r"has no tree as Guards needs it, so torch-interop cannot reject"):
             translate("cimport torch\ndef f():\n    x = 1\n")
 
     def test_a_check_that_is_not_needed(self, monkeypatch):
-        """Without our own message for an unknown name there is Cython's."""
+        """Without our message for an unknown name, Cython still reports its own."""
         monkeypatch.delattr(unknown_names, "get_pxd_dir")
         with pytest.raises(TranslationError):
             translate("cimport ATen as at\ndef f(): return at.nothing\n")
 
 
 class TestPaths:
-    """Cython writes them into comments and lines of the C++ as they are."""
+    """Cython writes paths into comments and #line directives without escaping them."""
 
     @pytest.mark.parametrize(
         "named",
@@ -646,13 +646,13 @@ class TestPaths:
         "if 1: cimport used\n",
         "cimport libc.math \\\n as c, used\n",
         "x = 1; from used cimport two\n",
-        "cimport first\n",  # which reads the other one so
+        "cimport first\n",  # which cimports `used` in such a way
     )
-    """Sources that read a file where Cython's search of the text finds none."""
+    """Sources that read a file that Cython's search of the text does not find."""
 
     @pytest.mark.parametrize("text", unforeseen, ids=repr)
     def test_a_file_that_is_read_where_nobody_looked(self, tmp_path, capsys, text):
-        """Its path is checked, what it names is declared, and a change of it translates anew."""
+        """Its path is checked, the names in it are declared, and a change of it causes a new translation."""
         source, output, used = tmp_path / "m.pyx", tmp_path / "m.cpp", tmp_path / "used.pxd"
         source.write_text(text + "def f(): return 1\n")
 
@@ -691,7 +691,7 @@ class TestPaths:
         assert [is_translated(), is_translated()] == [True, False]
 
     def test_a_folder_that_is_named_with_dots(self, tmp_path, monkeypatch):
-        """Our own declarations in it are still ours, and are read once."""
+        """Our declarations in it are recognised as ours, and exist only once."""
         (tmp_path / "m.pyx").write_text(
             "cimport torch\ncimport ATen as at\ndef f(): return torch.wrap(at.erfinv(at.Tensor()))\n"
         )
@@ -703,7 +703,7 @@ class TestPaths:
         assert len([*declarations.iterdir()]) == 1
 
     def test_what_is_not_read_any_more(self, tmp_path):
-        """Then it may be wrong, or gone."""
+        """A file that is no longer read may have errors."""
         source, included, output = tmp_path / "m.pyx", tmp_path / "a.pxi", tmp_path / "m.cpp"
 
         def read():
@@ -718,7 +718,7 @@ class TestPaths:
         assert not read()
 
     def test_a_last_line_that_is_cut_short(self, tmp_path):
-        """As a process that was killed leaves it."""
+        """Such an output, as of a killed process, is written again."""
         (tmp_path / "m.pyx").write_text("include u'a.pxi'\n")
         (tmp_path / "a.pxi").write_text("X = 1\n")
         output = tmp_path / "m.cpp"
@@ -728,7 +728,7 @@ class TestPaths:
             output.write_text(output.read_text()[:-5])
 
     def test_cython_on_another_thread(self, tmp_path, monkeypatch):
-        """What others translate meanwhile is theirs."""
+        """Files that another thread reads in the meantime do not count."""
         (tmp_path / "m.pyx").write_text("x = 1\n")
         (tmp_path / "other.pyx").write_text("x = 1\n")
         opened = []

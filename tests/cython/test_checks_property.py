@@ -1,4 +1,4 @@
-"""Sources with guards and names in many forms: what Cython's grammar makes of them decides, not how they look."""
+"""Sources with guards and names in many forms: the checks judge them by Cython's grammar, not by their appearance."""
 
 import re
 from pathlib import Path
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from interop.build import cythonize
 
-# All words of all sources, so that the declarations are cut down once.
+# All words of all sources, so that the declarations are selected only once.
 HEAD = "# torch NoGradGuard interop guards DeviceGuard sqare square ATen wrap\ncimport ATen as at\n"
-CIMPORTS = (  # cimports, and what a guard is called then
+CIMPORTS = (  # cimports, and the guard's name after each
     ("cimport torch", "torch.NoGradGuard"),
     ("cimport torch as th", "th.NoGradGuard"),
     ("import torch\ncimport torch", "torch.NoGradGuard"),
@@ -25,7 +25,7 @@ CIMPORTS = (  # cimports, and what a guard is called then
     ("cimport interop.guards", "interop.guards.NoGradGuard"),
     ("cimport torch\nctypedef torch.NoGradGuard Mode", "Mode"),
 )
-# Statements without a meaning for the checks. {G} is the guard's class, {n} a name that is used once.
+# Statements that the checks ignore. {G} is the guard's class, {n} a name that is used once.
 NOISE = (
     "# these rows yield the answer; {G}() at.sqare",
     '"""\n{G}()\nyield at.sqare\n"""',
@@ -43,7 +43,7 @@ NOISE = (
     "if y:\n    pass\nelse:\n    with nogil:\n        pass",
     "try:\n    y = 2\nfinally:\n    y = None",
 )
-# Guards that do what they say, except in a generator: there they are refused where the class stands first.
+# Valid guards. In a generator or coroutine, the checks reject them, in the line where the class first appears.
 KEPT = (
     "cdef {G} {n} = {G}()",
     "cdef {G} {n}\n{n} = {G}()",
@@ -55,7 +55,7 @@ KEPT = (
     "cdef {G} {n}, {n}b\n{n} = {G}()\n{n}b = {G}()",
     "{n} = {G}()",
 )
-# What is refused, in the line with the mark, and why.
+# Reasons for rejection, and statements with a mark in the rejected line.
 REFUSED = (
     ("idle", "cdef {G} {n}  #!"),
     ("idle", "cdef:\n    int {n}i = 1\n    {G} {n}  #!"),
@@ -93,13 +93,13 @@ MESSAGES = {
 
 
 def is_closure(statement):
-    """Whether a statement has what no cdef function may have."""
+    """Whether a statement contains a closure, which no cdef function may have."""
     return re.search(r"\bdef \{|\blambda|\bclass|= \(i for", statement)
 
 
 @st.composite
 def functions(draw, name, guard):
-    """The lines of a function, and what is refused in which of them, counted from 0."""
+    """The lines of a function, and its rejections: the line, counted from 0, and the reason."""
     kind = draw(st.sampled_from(sorted(HEADS)))
     lines = HEADS[kind].format(n=name).splitlines()
     indent = " " * 4 * len(lines)
@@ -125,7 +125,7 @@ def functions(draw, name, guard):
 
 @st.composite
 def sources(draw):
-    """A source, and which message in which of its lines is the first that is refused, if any is."""
+    """A source, and the line and the reason of its first rejection, or None."""
     cimport, guard = draw(st.sampled_from(CIMPORTS))
     lines = [*HEAD.splitlines(), *cimport.splitlines()]
     refused = []
@@ -133,7 +133,7 @@ def sources(draw):
         more, marks = draw(functions(name, guard))
         refused += [(len(lines) + line, what) for line, what in marks]
         lines += more
-    # Of two in one line, the one that is about the statement.
+    # Of two rejections in one line, that of the statement comes first.
     return "\n".join([*lines, ""]), min(refused, key=lambda mark: (mark[0], mark[1] == "generator"), default=None)
 
 

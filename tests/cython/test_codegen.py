@@ -1,4 +1,4 @@
-"""The generated declarations: complete, or left out for a reason; and nothing for C++ to choose among."""
+"""The generated declarations are complete, apart from those left out for a reason, and unambiguous in C++."""
 
 import re
 from collections import Counter
@@ -63,14 +63,14 @@ class TestTypes:
 
 
 def declaration(name, *parameters, schema="", result="at::Tensor"):
-    """A C++ signature; a parameter is its type, with "=" at the end if it has a default."""
+    """A C++ signature; each parameter is a type, with "=" at the end if it has a default."""
     listed = tuple(Parameter(cpp.removesuffix("="), f"p{i}", cpp.endswith("=")) for i, cpp in enumerate(parameters))
     schema = schema or f"{name}({', '.join(parameters)})"
     return Declaration(name, result, listed, schema, f"{name}_{len(parameters)}", "", None, "")
 
 
 class TestOverloads:
-    """What Cython is told; tests/cython/test_call_forms.py has what it then does."""
+    """The declarations that Cython sees; tests/cython/test_call_forms.py tests the calls."""
 
     def test_no_two_functions_share_a_cpp_name(self, surface):
         definitions = {(d.wrapper, d.definition) for d in [*surface.functions, *surface.methods]}
@@ -85,7 +85,7 @@ class TestOverloads:
         assert [key for key, count in seen.items() if count > 1] == []
 
     def test_all_overloads_of_a_method_have_one_cpp_name(self, surface):
-        """Cython writes that of the first for all of them."""
+        """Cython uses the first overload's C++ name for all of them."""
         names = {}
         for overload in overloads(surface.methods, method=True):
             assert names.setdefault(overload.name, overload.cpp_name) == overload.cpp_name
@@ -105,12 +105,12 @@ class TestOverloads:
         assert [form[0] for form in one.call_forms()] == ["CTensor&"] * 3 + ["CTensorBase&"]
 
     def test_a_method_that_could_not_tell_them_apart_is_not_declared(self):
-        """As sort(stable) and sort(dim) do: of a truth value C++ sees an int."""
+        """Such as sort(stable) and sort(dim), because C++ receives a truth value as an int."""
         assert overloads([declaration("sort", "bool"), declaration("sort", "int64_t")], method=True) == []
         assert len(overloads([declaration("sort", "bool"), declaration("sort", "int64_t")], method=False)) == 1
 
     def test_different_results_stay_apart(self):
-        """As max(t, dim) and max(t, other) do."""
+        """Such as those of max(t, dim) and max(t, other)."""
         along = declaration("max", types.TENSOR, "int64_t", result="::std::tuple<at::Tensor,at::Tensor>")
         other = declaration("max", types.TENSOR, types.TENSOR)
         listed = [form for overload in overloads([along, other], method=False) for form in overload.call_forms()]
@@ -126,7 +126,7 @@ class TestOverloads:
 
 
 class TestCut:
-    """The header with the functions that a module needs, and with their headers of ATen only."""
+    """The header, cut down to the functions that a module needs and their ATen headers."""
 
     TEXT = f"start\n{OPERATORS}\n// [add] ATen/ops/add_ops.h\nadd it\n\n// [sub] ATen/ops/sub_ops.h\nsub it\n"
 
@@ -152,7 +152,7 @@ class TestFiles:
             assert torch.__version__ in first
 
     def test_they_are_what_the_generator_writes_now(self, tmp_path):
-        """And what is there already and the same is not touched."""
+        """The generator does not rewrite files that are up to date."""
         generate(tmp_path / "pxd", tmp_path / "include", tmp_path / "stable", torch.__version__)
         for path in GENERATED:
             root, folder = (PXD, "pxd") if path.is_relative_to(PXD) else (INCLUDE, "include")

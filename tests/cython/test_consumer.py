@@ -23,7 +23,7 @@ class Subclass(torch.Tensor):
 
 
 class Liar:
-    """isinstance() takes it for a tensor; in C it is none."""
+    """isinstance() accepts it as a tensor; a type check in C does not."""
 
     __class__ = torch.Tensor
 
@@ -83,7 +83,7 @@ class TestIdentity:
         assert y.data_ptr() != x.data_ptr()
 
 
-# What hypothesis keeps of its examples grows from call to call. Plain tests below make the same calls.
+# Hypothesis keeps more data about its examples with each call. Plain tests below make the same calls.
 
 
 class TestResults:
@@ -113,7 +113,7 @@ class TestResults:
         assert consumer.zeros([2, 0, 3]).shape == (2, 0, 3)
 
     def test_numbers_mean_what_they_say(self, consumer):
-        """Each of these was, or could be, another overload to C++ than to Cython."""
+        """C++ and Cython choose the same overload. Each of these calls had, or could have, two different ones."""
         x = torch.randn(4, 5)
         expected = {
             "unbiased": torch.std(x, unbiased=True),
@@ -182,7 +182,7 @@ class TestResults:
         assert out.data_ptr() == memory
 
 
-# Each: a function of our consumer, the function of torch, and a function that makes the arguments of both.
+# Each has a function of our consumer, the function of torch, and a function that makes the arguments of both.
 FAILURES = {
     "shapes": ("mm", torch.mm, lambda: (torch.ones(2, 3), torch.ones(4, 5))),
     "shapes of linear": ("linear", torch.nn.functional.linear, lambda: (torch.ones(2, 3), torch.ones(4, 5))),
@@ -231,7 +231,7 @@ class TestErrors:
             consumer.roundtrip(wrong)
         with pytest.raises(TypeError, match=r"argument 'obj' must be a torch.Tensor, got .*torch.as_tensor"):
             consumer.unpack(wrong)
-        if wrong is not None:  # a typed attribute may be None, like every attribute of a class
+        if wrong is not None:  # a typed attribute of a cdef class may be None
             with pytest.raises(TypeError, match=r"Cannot convert [\w.]+ to Tensor"):
                 consumer.Accumulator(torch.ones(2)).replace(wrong)
 
@@ -309,7 +309,7 @@ class TestWarnings:
         assert "was resized" in capfd.readouterr().err
 
     def test_scopes_that_end_out_of_order(self, consumer, capfd):
-        """A generator has its scope from when it is made. The oldest goes first; the next one still points to it."""
+        """A generator has its scope from its creation. The oldest ends first, while the next one still points to it."""
         scopes = [consumer.warnings_in_steps() for _ in range(20)]
         while scopes:
             scopes.pop(0)
@@ -326,7 +326,7 @@ class TestWarnings:
 
 class TestThreads:
     def test_calls_from_many_threads(self, consumer):
-        """Results, errors and modes of one thread do not reach another's."""
+        """Results, errors and modes of one thread do not reach other threads."""
         x, weight, wrong = torch.randn(4, 3), torch.randn(5, 3), torch.ones(2, 2)
         expected = torch.nn.functional.linear(x, weight)
 
@@ -344,7 +344,7 @@ class TestThreads:
             assert all(pool.map(work, range(16)))
 
     def test_an_object_dies_on_another_thread(self, consumer):
-        """The last reference to a C++ tensor is dropped where the Python object was not made."""
+        """The last reference to a C++ tensor may be dropped on a thread that did not make the Python object."""
         gone = []
         for holder in (consumer.Accumulator, consumer.Native):
             x = torch.ones(3).as_subclass(Subclass)
@@ -366,7 +366,7 @@ class TestLeaks:
         references, before = sys.getrefcount(x), process.memory_info().rss
         consumer.many_roundtrips(x, 1_000_000)
         assert sys.getrefcount(x) == references
-        assert process.memory_info().rss - before < 2**20  # one leaked byte a round would be as much
+        assert process.memory_info().rss - before < 2**20  # as much as a leak of one byte per round
 
     @pytest.mark.unchecked(by="asan", reason="freed memory is kept back to catch its use, so the process grows")
     @pytest.mark.parametrize("holder", ["Accumulator", "Native"])
@@ -435,7 +435,7 @@ class TestExactMirror:
 
 
 class TestPlainCxx:
-    """The headers serve C++ without Cython."""
+    """The headers work in C++ without Cython."""
 
     def test_roundtrip_and_result(self, plain):
         x = torch.randn(3, 3)
@@ -477,7 +477,7 @@ class TestPlainCxx:
 
 
 def test_import_without_torch_first(bare, site):
-    """In a process that has not imported torch, each module finds torch's libraries by itself."""
+    """Each module finds torch's libraries by itself in a process that has not imported torch."""
     for module in ("consumer", "plain"):
         code = f"import {module}, torch; print({module}.roundtrip(torch.ones(2)).tolist())"
         assert bare(code, site) == "[1.0, 1.0]\n"

@@ -1,4 +1,4 @@
-"""The first release of Cython that is supported translates all that the newest does."""
+"""The oldest supported release of Cython translates all sources that the newest one translates."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ for path in sources:
 import Cython
 print(Cython.__version__)
 """
-# The other tests of load are of its locks and its cache, of which Cython has no part.
+# The other tests of load concern its locks and its cache, which do not depend on Cython.
 OF_LOAD = ("TestLoad", "TestFile", "TestInline")
 TESTED = (
     *("cython/test_patches.py", "cython/test_checks.py", "cython/test_checks_property.py"),
@@ -47,7 +47,7 @@ def floor():
 @pytest.mark.timeout(1200)
 class TestFloor:
     def test_sources(self, floor, tmp_path):
-        """Those of this package, and all that the tests compile."""
+        """The floor translates the sources of this package and all that the tests compile."""
         found = [*ROOT.glob("interop/*.pyx"), *PROJECTS.rglob("*.pyx")]
         sources = [str(path.relative_to(ROOT)) for path in found]
         assert len(sources) > 25

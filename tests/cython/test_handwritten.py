@@ -1,4 +1,4 @@
-"""What torch writes by hand beside its operators does in Cython what it does in Python, and refuses what it must."""
+"""torch's handwritten functions beside its operators behave in Cython as in Python, and reject wrong arguments."""
 
 import random
 import re
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.native
 
 @pytest.fixture(scope="session")
 def bounds(site):
-    """Its sibling that was compiled with INTEROP_BOUNDSCHECK."""
+    """The sibling module that is compiled with INTEROP_BOUNDSCHECK."""
     return import_from(site, "bounds")
 
 
@@ -33,7 +33,7 @@ parts = st.one_of(st.none(), small)
 
 @st.composite
 def tensor_and_index(draw):
-    """A tensor of 1 to 4 dimensions, and what could stand between brackets behind it, wrong indices included."""
+    """A tensor of 1 to 4 dimensions, and an index for it, which may be wrong."""
     shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
     x = torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape)
     index, dim, used_ellipsis = [], 0, False
@@ -46,7 +46,7 @@ def tensor_and_index(draw):
         elif kind == "ellipsis" and not used_ellipsis:
             used_ellipsis = True
             index.append(...)
-            # Later ones count from the end; how many come is not known yet, so let them fit or fail.
+            # Later indices count from the end. Their number is not known yet, so they may fit or fail.
             dim = min(dim + 1, len(shape))
         elif dim < len(shape):
             size = shape[dim]
@@ -74,12 +74,12 @@ def tensor_and_index(draw):
 
 
 def key(index):
-    """What Python passes for these between brackets: a tuple only where there are several."""
+    """The key that Python passes for these indices: a tuple only if there are several."""
     return index[0] if len(index) == 1 else index
 
 
 def outcome(function, *arguments):
-    """What a call gives, or its error. torch words a few errors differently for C++, so the class is all there is."""
+    """The result of a call, or the class of its error, because torch words a few errors differently for C++."""
     try:
         return function(*arguments)
     except (IndexError, ValueError, TypeError, RuntimeError) as error:
@@ -91,9 +91,6 @@ def same(a, b):
     if isinstance(a, type) or isinstance(b, type):
         return a is b
     return a.shape == b.shape and torch.equal(a, b)
-
-
-# What hypothesis keeps of its examples grows from call to call.
 
 
 class TestIndices:
@@ -128,14 +125,14 @@ class TestIndices:
             handwritten.write(tensor, index, value)
             return tensor
 
-        # Two elements of an index may be the same one; which value stays is not defined, so compare where it is.
+        # An index may select an element twice. The value that remains is undefined, so all values are the same then.
         repeated = any(isinstance(part, torch.Tensor) and part.dtype == torch.int64 and part.dim() for part in index)
         if repeated and kind == "full":
             value = torch.full(shape, -4.0)
         assert same(outcome(assign_compiled, x.clone()), outcome(assign, x.clone())), index
 
     def test_each_kind_from_c(self, handwritten):
-        """Typed arguments, without the GIL; the keys are the Python spelling."""
+        """Typed indices work without the GIL; the keys are their Python spelling."""
         x, mask, rows = torch.randn(5, 6, 7), torch.rand(5, 6) > 0.5, torch.tensor([0, 2, 4])
         for written, got in handwritten.read_each(x, mask, rows).items():
             expected = eval(f"x[{written}]")
@@ -317,7 +314,7 @@ class TestAccessorChecks:
             y.backward()
 
     def test_a_dual_tensor_cannot_be_written_to(self, handwritten):
-        """Its tangent would be that of the old value."""
+        """The write would leave the tangent of the old value."""
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(torch.ones(3), torch.full((3,), 2.0))
             with pytest.raises(RuntimeError, match="must not be a dual tensor"):
@@ -433,7 +430,7 @@ MISUSES = {
 class TestMisuseDoesNotCompile:
     @pytest.mark.parametrize(("statement", "message"), MISUSES.values(), ids=MISUSES)
     def test_misuse(self, monkeypatch, statement, message):
-        monkeypatch.setenv("LD_PRELOAD", "")  # the compiler does not work with a sanitizer preloaded into it
+        monkeypatch.setenv("LD_PRELOAD", "")  # the compiler does not work with a sanitizer preloaded
         with pytest.raises(BuildError) as raised:
             interop.load_inline(
                 "cimport torch\ncimport ATen as at\nfrom interop cimport const_accessor1, indices\n\n"
@@ -450,7 +447,7 @@ class TestMisuseDoesNotCompile:
 
 @pytest.fixture
 def restored():
-    """Puts torch's settings back."""
+    """Restores torch's settings."""
     before = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -579,7 +576,7 @@ class TestGenerator:
         assert current == seed
 
     def test_draws_of_a_kernel(self, handwritten):
-        """torch.randint takes one draw of 32 bits an element, modulo the range."""
+        """The draws are those of torch.randint: one of 32 bits per element, modulo the range."""
         g = torch.Generator().manual_seed(11)
         drawn = handwritten.kernel_draws(11, 6)
         assert [value % 1000 for value in drawn] == torch.randint(0, 1000, (6,), generator=g).tolist()
@@ -632,7 +629,7 @@ class TestStorage:
             handwritten.storage_facts(torch.eye(2).to_sparse(), torch.zeros(1))
 
 
-# Scalars, and numbers beside tensors.
+# Scalars, and numbers combined with tensors.
 
 BOOL, LONG, UNSIGNED, DOUBLE, COMPLEX = 11, 4, 29, 7, 10
 numbers = st.one_of(
@@ -685,7 +682,7 @@ class TestScalar:
     @settings(deadline=None)
     @given(numbers, numbers)
     def test_equality(self, handwritten, a, b):
-        """As in Python, except that truth values equal no numbers, and integers beside floats round to them."""
+        """As in Python, except that truth values equal no numbers, and integers compared with floats are rounded."""
         assert handwritten.scalars_equal(a, a)
         alike = isinstance(a, bool) == isinstance(b, bool)
         if all(max(abs(n.real), abs(n.imag)) < 2**53 for n in (a, b)):

@@ -1,4 +1,4 @@
-"""What Cython says of a source is said once, and advises nothing that would lose errors."""
+"""Cython reports each problem of a source once, and gives no advice that would lose errors."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def translated(folder, source, **options):
 
 
 def test_an_error_in_a_fused_function_is_said_once(tmp_path, capfd):
-    """Not once for each of its types: of the first type for which it is one."""
+    """Cython reports it only for the first type for which it is an error."""
     with pytest.raises(TranslationError) as raised:
         translated(tmp_path, FUSED, echo=True)
     lines = [one.line for one in raised.value.diagnostics]
@@ -56,13 +56,13 @@ def test_an_error_in_a_fused_function_is_said_once(tmp_path, capfd):
 
 @pytest.mark.parametrize(("source", "is_said"), [(OURS, False), (OTHER, True)])
 def test_the_gil_of_a_check_that_takes_none_is_not_mentioned(tmp_path, capfd, source, is_said):
-    """With our headers; without them it is Cython's own check, and takes the GIL."""
+    """With our headers the check takes no GIL; without them it is Cython's own, which does."""
     translated(tmp_path, source, echo=True)
     assert ("will always require the GIL" in capfd.readouterr().err) is is_said
 
 
 def test_the_name_of_that_check_is_cythons(tmp_path):
-    """csrc/include/interop/callback.h replaces it: with another name, or no call of that form, it would not."""
+    """csrc/include/interop/callback.h can replace the check only under this name and this form of its call."""
     translated(tmp_path, OURS)
     text = (tmp_path / "m.cpp").read_text()
     assert "__Pyx_ErrOccurredWithGIL(void) {" in text

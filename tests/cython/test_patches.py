@@ -1,4 +1,4 @@
-"""Each patch of Cython's compiler is still needed, works, and may be missing."""
+"""Each patch of Cython's compiler is still needed and works, and a build survives without it."""
 
 import contextlib
 import importlib.metadata
@@ -67,14 +67,14 @@ PROBES = {
 
 
 def problem(folder, source, patches):
-    """What Cython or the compiler has against a source, where Cython has these patches; None if nothing."""
+    """The error of Cython, with these patches, or of the compiler for a source; None if there is none."""
     (folder / "probe.pyx").write_text(HEAD + source)
     cpp = folder / "probe.cpp"
     options = CompilationOptions(default_options, cplus=True, output_file=str(cpp), errors_to_stderr=False)
     with applied(patches):
         try:
             result = compile_single(str(folder / "probe.pyx"), options, full_module_name="probe")
-        except Exception as error:  # Cython's compiler may end in any, where it meets what it does not expect
+        except Exception as error:  # Cython's compiler may raise any error for code that it does not expect
             return f"Cython: {error}"
     if result.num_errors:
         return "Cython"
@@ -93,7 +93,7 @@ def test_with_all_patches(tmp_path):
 
 @pytest.mark.parametrize("patch", [one for one in PATCHES if one.is_needed()], ids=lambda patch: patch.target)
 def test_the_patch_may_not_go_yet(tmp_path, patch):
-    """Without it alone, its probe does not compile. Where this fails, Cython has what the patch is for."""
+    """Without this patch alone, its probe does not compile. If this test fails, Cython no longer needs the patch."""
     others = [one for one in PATCHES if one is not patch]
     assert problem(tmp_path, PROBES[patch.target], others), f"Cython {Cython.__version__} does without {patch.target}"
 
@@ -120,7 +120,7 @@ def test_a_missing_name_costs_no_build(tmp_path, target):
 
 
 def test_all_is_as_before_afterwards(tmp_path):
-    """A patch may replace what its class inherits; then the class has nothing of its own again."""
+    """All patches are undone. A class whose inherited method was patched has none of its own again."""
     owners = [patch.owner() for patch in (*PATCHES, *WHOLE_PATHS) if patch.owner()]
     before = [vars(owner).get(name) for owner, name in owners]
     assert owners
@@ -164,9 +164,9 @@ class TestVersions:
         versions._check.cache_clear()
         with pytest.warns(UserWarning, match=rf"with Cython 3\.1 to 3\.3, but Cython {version} is installed"):
             versions._check(version)
-        versions._check(version)  # once is enough
+        versions._check(version)  # it warns only once
 
     def test_the_metadata_names_the_floor(self):
-        """pip then installs no older one."""
+        """So pip installs no Cython below the floor."""
         requirements = importlib.metadata.requires("torch-interop")
         assert f"Cython>={versions.FLOOR[0]}.{versions.FLOOR[1]}" in requirements

@@ -1,7 +1,7 @@
 """Cython and C++ accept a call of every declared signature.
 
-`make test-surface` compiles all of them. Otherwise it is a random twentieth, another one whenever the declarations or
-this code change. What was compiled is not compiled again.
+`make test-surface` compiles all of them. Other runs compile a random twentieth, which changes whenever the declarations
+or this code change. Calls that were compiled are not compiled again.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ CALLS_A_FILE = 600
 
 
 def compile_calls(name, calls, stamp, stable):
-    """Compiles `calls` as module `name`; returns what went wrong. `stamp` stands for everything else that matters.
+    """Compiles `calls` as module `name`, and returns the errors. `stamp` is a hash of all other inputs.
 
-    `stable` is none, or the first of the releases of torch that the module is for.
+    `stable` is empty, or has the oldest release of torch that the module is for.
     """
     folder = BUILD / "surface" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def compile_calls(name, calls, stamp, stable):
 
 
 def compile_all(units, stable=()):
-    """What went wrong in each unit, by its name; `units` are calls by name, compiled on all processors."""
+    """The errors of each unit, by its name. `units` are calls by name, which all processors compile."""
     stamp = fingerprint(TESTS / "cython" / "surface")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(zip(units, pool.map(lambda unit: compile_calls(*unit, stamp, stable), units.items()), strict=True))
@@ -54,7 +54,7 @@ def compile_all(units, stable=()):
     "stable", [(), pytest.param((".".join(map(str, MINIMUM_STABLE)),), marks=needs_stable)], ids=["one", "many"]
 )
 def test_every_declared_signature(capsys, stable):
-    """In modules for one release of torch, and for many."""
+    """Modules for one release of torch and for many compile them."""
     calls, name = every_call(for_stable=bool(stable)), "stable" if stable else "native"
     if ALL:
         chosen = calls
@@ -68,7 +68,7 @@ def test_every_declared_signature(capsys, stable):
     assert "\n".join(filter(None, problems.values())) == ""
 
 
-WRONG = (  # in units: C++ sees only what Cython accepts, and both say of some things only the first
+WRONG = (  # in units: C++ sees only calls that Cython accepts, and both report only the first of some errors
     {"at.trace()": "wrong number of arguments"},
     {"at.trace(small)": "Cannot assign type 'int'"},
     {
@@ -84,7 +84,7 @@ WRONG = (  # in units: C++ sees only what Cython accepts, and both say of some t
 
 @pytest.fixture(scope="module")
 def refusals():
-    """What was said of each unit of wrong calls."""
+    """The errors of each unit of wrong calls."""
     said = compile_all({f"wrong_{i:02}": list(unit) for i, unit in enumerate(WRONG)})
     return list(said.values())
 

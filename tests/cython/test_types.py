@@ -1,4 +1,4 @@
-"""The Python-side types of torch as C types: dtype, device, layout, memory_format, Size, Generator, Stream."""
+"""torch's Python types as C types: dtype, device, layout, memory_format, Size, Generator, Stream."""
 
 import copy
 import gc
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.native
 
 
 def all_of(kind):
-    """Every value of torch of a type of which there are constants, without the second names that some have."""
+    """Every constant of a type in torch's module, without the aliases that some have."""
     return sorted({value for value in vars(torch).values() if type(value) is kind}, key=str)
 
 
@@ -36,7 +36,7 @@ def make_stream(stream_id, device_index, device_type, kind=torch.Stream):
     return kind(stream_id=stream_id, device_index=device_index, device_type=device_type)
 
 
-# Of each type: one object that is not a temporary.
+# One object of each type, kept alive here.
 EXAMPLES = {
     "dtype": torch.float64,
     "device": torch.device("cpu", 3),
@@ -46,7 +46,7 @@ EXAMPLES = {
     "Generator": torch.Generator(),
     "Stream": make_stream(700, 0, 1),
 }
-# The functions of the test module that take an object out and back; those that read one without `not None`.
+# The functions of the test module that convert an object and return it; those that read one without `not None`.
 ROUNDTRIPS = {name: name.lower() for name in EXAMPLES}
 READERS = {name: f"read_{name.lower()}" for name in EXAMPLES if name != "Size"}
 FIELDS = {
@@ -57,14 +57,14 @@ FIELDS = {
     "Generator": "cdata",
     "Stream": "stream_id",
 }
-SINGLE = ("dtype", "layout", "memory_format")  # one object of each value
+SINGLE = ("dtype", "layout", "memory_format")  # types with one object for each value
 
-# The types' names for themselves.
+# The types' own names.
 SHOWN = {name: f"torch.{name}" for name in EXAMPLES} | {"Generator": "torch._C.Generator"}
 
 
 def fake(name):
-    """An object that passes isinstance() and is none."""
+    """An object that passes isinstance() but is not of the type."""
     liar = type("Liar", (), {"__class__": getattr(torch, name)})()
     assert isinstance(liar, getattr(torch, name))
     return liar
@@ -150,11 +150,11 @@ class TestRoundTrip:
 
 
 class TestGenerators:
-    """Torch tells the C++ side of no generator that Python made, so there is no identity to keep; state is shared."""
+    """C++ does not know the Python object of a generator made in Python, so only the state is shared, not identity."""
 
     @pytest.fixture(params=["default", "new", "subclass"])
     def generator(self, request):
-        """One of each, whose state is as before afterwards."""
+        """A generator of each kind, whose state is restored afterwards."""
         made = {"default": lambda: torch.default_generator, "new": torch.Generator, "subclass": Generator}
         one = made[request.param]()
         state = one.get_state()
@@ -168,7 +168,7 @@ class TestGenerators:
             expected = torch.rand(3, generator=result)
             generator.manual_seed(11)
             assert torch.equal(torch.rand(3, generator=generator), expected)
-            assert not torch.equal(torch.rand(3, generator=result), expected)  # it has moved on
+            assert not torch.equal(torch.rand(3, generator=result), expected)  # its state has advanced
 
     def test_the_object_that_was_made_is_found_again(self, pytypes, generator):
         first = pytypes.generator(generator)
@@ -227,7 +227,7 @@ class TestChecks:
 
     @pytest.mark.parametrize("name", READERS)
     def test_none_has_no_field(self, pytypes, name):
-        """None may be passed without `not None`, as in all of Cython."""
+        """None may be passed without `not None`, as always in Cython, but it has no fields."""
         with pytest.raises(AttributeError, match=f"'NoneType' object has no attribute '{FIELDS[name]}'"):
             getattr(pytypes, READERS[name])(None)
         with pytest.raises(TypeError, match=rf"expected {SHOWN[name]}, got int"):
@@ -247,10 +247,10 @@ class TestChecks:
 
 
 class TestNumbers:
-    """An enum of C++ and a Python object: never another dtype than the one that was meant."""
+    """Conversions between C++ enums and Python objects never give another dtype than the one meant."""
 
     def test_each_number_is_one_dtype(self, pytypes):
-        """Also of those dtypes that have no constant in torch's module, and none is left out."""
+        """Each number is one constant of torch's module, and no dtype is left out."""
         found = {}
         for number in range(len(DTYPES)):
             found[number] = pytypes.number_of_dtype(number)
@@ -277,7 +277,7 @@ class TestNumbers:
     @pytest.mark.parametrize("name", ["convert_dtype", "cast_dtype", "argument_dtype"])
     @pytest.mark.parametrize("value", DTYPES, ids=str)
     def test_a_dtype_is_no_number(self, pytypes, name, value):
-        """Cython turns an object into an enum by asking it for an int. A dtype has none: x.scalar_type is the way."""
+        """Cython converts an object to an enum through its int. A dtype has none: x.scalar_type is the way."""
         with pytest.raises(TypeError, match="an integer is required"):
             getattr(pytypes, name)(value)
 
@@ -292,7 +292,6 @@ class TestNumbers:
 
 
 class TestSizes:
-    # What hypothesis keeps of its examples grows from call to call. Plain tests make the same calls.
     @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6))
     def test_from_python(self, pytypes, numbers):
         for source in (numbers, tuple(numbers), torch.Size(numbers)):
@@ -330,7 +329,7 @@ class TestOwnership:
         x, function = EXAMPLES[name], getattr(pytypes, ROUNDTRIPS[name])
         references = sys.getrefcount(x)
         held = [x] * 1000
-        more = sys.getrefcount(x)  # as before, where such objects are immortal
+        more = sys.getrefcount(x)  # unchanged if such objects are immortal
         del held
         results = [function(x) for _ in range(1000)]
         assert sys.getrefcount(x) == more

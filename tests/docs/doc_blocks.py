@@ -1,4 +1,4 @@
-"""The blocks of code in a page of the documentation, for the tests that run them."""
+"""The code blocks of a documentation page, for the tests that run them."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _NOTE = re.compile(r"^ *<!-- (.*) -->$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, with the comment in the line above it, which says what a test does with it."""
+    """A fenced block, with the comment in the line above it, which says how a test uses it."""
 
     page: str
     line: int
@@ -33,14 +33,14 @@ def cells(notebook: Path) -> list[dict]:
 
 
 def text_of(page: Path) -> str:
-    """The Markdown of a page: of a notebook, that of its cells."""
+    """The Markdown of a page; for a notebook, the Markdown of its cells."""
     if page.suffix != ".ipynb":
         return page.read_text(encoding="utf-8")
     return "\n\n".join("".join(cell["source"]) for cell in cells(page) if cell["cell_type"] == "markdown")
 
 
 def blocks(page: str) -> list[Block]:
-    """All fenced blocks of a page, a path relative to the checkout; directives of Sphinx, ```{name}, left out."""
+    """All fenced blocks of a page, without Sphinx directives, ```{name}. `page` is relative to the checkout."""
     lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
     found, start = [], None
     for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""What readers of the site type into its search. test_docs.py looks it up, tools/site_check.py in a browser."""
+"""Words that readers search the site for. test_docs.py looks them up in the index, tools/site_check.py in a browser."""
 
 WORDS = {
     "autograd": "autograd",
@@ -26,4 +26,4 @@ WORDS = {
     "undefined symbol": "troubleshooting",
     "wheel": "building-guide",
 }
-"""What a reader may type, and the page that must be among the first results."""
+"""Words to search for, each with the page that must be among the first results."""

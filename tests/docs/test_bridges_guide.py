@@ -1,4 +1,4 @@
-"""The blocks of docs/bridges.md do what they say."""
+"""The code blocks of docs/bridges.md work as written."""
 
 import array
 import ast
@@ -17,7 +17,7 @@ PAGE = "docs/bridges.md"
 
 @pytest.mark.usefixtures("jit_cache")
 def test_blocks_of_python():
-    """Line by line, with the objects that the page leaves to its reader."""
+    """The statements run one by one, with the objects that the page leaves undefined."""
     first, second = of(PAGE, "python")
     names = {
         "array": np.arange(3, dtype=np.float32),
@@ -31,7 +31,7 @@ def test_blocks_of_python():
     for statement in ast.parse(first).body:
         code = compile(ast.Module([statement], []), PAGE, "exec")
         if any(name in ast.unparse(statement) for name in on_a_gpu):
-            with pytest.raises(TypeError, match=r"GPU|cuda"):  # of what is on the CPU
+            with pytest.raises(TypeError, match=r"GPU|cuda"):  # the data is on the CPU
                 exec(code, names)
         else:
             exec(code, names)
@@ -49,7 +49,7 @@ def test_blocks_of_python():
 
 @pytest.mark.usefixtures("jit_cache")
 def test_blocks_of_cython():
-    """In a function, with the variables that they use."""
+    """The blocks work in functions with the variables they use."""
     permuted, described = of(PAGE, "cython")
     functions = {
         "permuted(float[:, :, :, :] images)": (permuted, "channels_first.shape[1]"),

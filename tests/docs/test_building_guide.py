@@ -1,4 +1,4 @@
-"""The commands of docs/building-guide.md run, and the files in it are those that they write."""
+"""The commands in docs/building-guide.md run, and write the files that it shows."""
 
 import os
 import re
@@ -28,14 +28,14 @@ def blocks(language):
 
 @pytest.fixture
 def shell(tmp_path):
-    """Runs a block in bash, in an empty folder, with this Python's commands."""
+    """Runs a block in bash, in an empty folder, with this Python's commands on PATH."""
     variables = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     return lambda text: run(["bash", "-euo", "pipefail", "-c", text], cwd=tmp_path, env=variables)
 
 
 @pytest.mark.long
 def test_a_new_project(shell):
-    """It is built in tests/build/test_new.py, by the commands that this one prints."""
+    """The command prints the guide's next commands, with which tests/build/test_new.py builds a project."""
     make, install, *_ = blocks("sh")
     printed = [line.strip() for line in shell(make).splitlines()]
     assert printed[-3:] == install.splitlines()
@@ -63,7 +63,7 @@ def test_files_of_a_stable_one(tmp_path):
 
 @pytest.mark.slow
 def test_on_a_command_line(shell, tmp_path):
-    """And the doctor has nothing to say against it, but warns that it wants torch to be imported before."""
+    """The module works, and the doctor finds no problem, but warns that torch must be imported first."""
     *_, build, doctor = blocks("sh")
     (tmp_path / "cells.pyx").write_text(CELLS)
     assert shell(build) == "tensor([2., 2., 2.])\n"

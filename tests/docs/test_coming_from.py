@@ -1,4 +1,4 @@
-"""docs/from: what each page writes with another tool and with this one is compiled, run and compared there."""
+"""docs/from: the code that each page writes with another tool and with this one is compiled, run and compared."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import pytest
 from conftest import run
 from doc_blocks import DOCS, blocks, of, write_files
 
-PAGES = {  # with the package that each needs, which requirements/experiments.txt has
+PAGES = {  # and the package of requirements/experiments.txt that each needs
     "pybind11": "torch",
     "cpp-extension": "torch",
     "nanobind": "nanobind",
@@ -28,7 +28,7 @@ def test_each_page_is_run():
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", PAGES)
 def test_both_do_the_same(page, tmp_path, jit_cache):
-    """In one process, as one would paste it: the page's own assertions compare them."""
+    """The page's code runs in one process, as a reader would paste it; its own assertions compare the results."""
     pytest.importorskip(PAGES[page], reason="the package index may not have it for this CPython")
     name = f"docs/from/{page}.md"
     write_files(name, tmp_path)

@@ -1,4 +1,4 @@
-"""What docs/comparison.md says of torch itself."""
+"""docs/comparison.md: its statements about torch, and its table."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ PAGE = (DOCS / "comparison.md").read_text(encoding="utf-8")
 
 
 def rows(text):
-    """The lines of the table of features, by their titles."""
+    """The rows of the feature table, by their titles."""
     return dict(re.findall(r"^\| ([^|]*) \| (.*) \|$", text.partition("<!-- figures")[0], re.MULTILINE))
 
 

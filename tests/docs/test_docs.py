@@ -1,7 +1,7 @@
 """The documentation as a whole.
 
-Every block of code is run by some test, links lead somewhere, figures come from results, and the site is built without
-a warning and needs no network.
+A test runs every block of code, links have targets, figures come from results, and the site builds without warnings and
+needs no network.
 """
 
 import ast
@@ -31,7 +31,7 @@ EXPERIMENTS = [str(path.relative_to(ROOT)) for path in sorted((DOCS / "experimen
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "docs/experiments/index.md", "docs/tutorials/index.md"]
 TUTORIALS = [str(path.relative_to(ROOT)) for path in sorted((DOCS / "tutorials").glob("*.ipynb"))]
 
-# Which test runs all blocks of a language in a page. A block that nobody runs has the comment
+# The test that runs all blocks of a language in a page. A block that no test runs has the comment
 # `<!-- not run: reason -->` in the line above it.
 CLAIMS = {
     ("README.md", "cython"): "test_readme.py::test_the_example_builds_and_runs",
@@ -105,7 +105,7 @@ class TestBlocks:
 
     @pytest.mark.parametrize(("page", "language"), CLAIMS)
     def test_claims_are_true(self, page, language):
-        """As far as can be seen from outside: there is such a test, in a file that reads the page."""
+        """As far as can be checked from outside: the test exists, in a file that names the page."""
         assert language in {block.language for block in blocks(page)}
         file, _, name = CLAIMS[page, language].partition("::")
         (path,) = (ROOT / "tests").glob(f"*/{file}")
@@ -128,7 +128,7 @@ IMAGE = re.compile(r"!\[[^\]]*\]\(([^()\s]+)\)")
 
 
 def prose(page):
-    """A page without its blocks, pieces of code and generated parts, of the same number of lines."""
+    """A page without its blocks, inline code and generated parts, with the same number of lines."""
 
     def blank(found):
         return "\n" * found[0].count("\n")
@@ -146,7 +146,7 @@ def prose(page):
 
 
 def anchors(page):
-    """Those that GitHub, and MyST with it, give to the headings of a page."""
+    """The anchors that GitHub, like MyST, gives to the headings of a page."""
     text = re.sub(r"^```.*?^```$", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
@@ -154,7 +154,7 @@ def anchors(page):
 
 @pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS, *TUTORIALS])
 def test_links_lead_somewhere(page):
-    """Where GitHub shows the page, too: as relative paths to files of the checkout. Sphinx looks at its own."""
+    """Links work on GitHub too: they are relative paths to files of the checkout. Sphinx checks its own links."""
     text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text_of(ROOT / page), flags=re.DOTALL | re.MULTILINE)
     for target in [*LINK.findall(text), *IMAGE.findall(text)]:
         if target.startswith("https://"):
@@ -170,13 +170,13 @@ UNIT = (
 )
 FIGURE = re.compile(rf"(?<![\w.,-])\d[\d.,]*(?: to \d[\d.,]*)?\s?(?:{UNIT})(?!\w)")
 
-# Figures in prose that were not measured: what somebody chose.
+# Figures in prose that were chosen, not measured.
 CHOSEN = {
     "docs/jit-guide.md": {"2 GiB"},  # the limit of the cache, as in interop/jit/cache.py
-    "docs/experiments/gil/README.md": {"5 ms"},  # CPython's own, the default of sys.setswitchinterval()
+    "docs/experiments/gil/README.md": {"5 ms"},  # CPython's default of sys.setswitchinterval()
 }
 SETTINGS = re.compile(r"^## (?:Setup|Method)\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
-"""In an experiment's page they say how it is measured: rounds, sizes, how long a block of calls lasts."""
+"""The sections of an experiment's page on its measurement: rounds, sizes, the duration of a block of calls."""
 
 
 def figures(page):
@@ -188,7 +188,7 @@ def figures(page):
 
 @pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS])
 def test_figures_come_from_results(page):
-    """They stand between the marks of a generated part; elsewhere a page links to the experiment."""
+    """Figures are only between the marks of generated parts; elsewhere a page links to the experiment."""
     assert figures(page) == []
 
 
@@ -251,7 +251,7 @@ class TestTable:
         monkeypatch.setattr(table, "newest", lambda name: {"times": times} if name == "crossing" else {})
         assert table.bars()["A call with one tensor, ns"] == [("nanobind", 4.0), ("torch-interop", 5.0)]
         assert table.main() == 1
-        table.draw()  # also what nothing is recorded of
+        table.draw()  # also if nothing is recorded
         assert table.main() == 0
 
     def test_a_call_with_a_tensor_is_preferred_to_numel(self, table):
@@ -270,7 +270,7 @@ class TestTable:
 
 
 class Page(html.parser.HTMLParser):
-    """What a browser loads for a page, and its text."""
+    """The URLs that a browser loads for a page, and its text."""
 
     def __init__(self, path):
         super().__init__()
@@ -289,7 +289,7 @@ class Page(html.parser.HTMLParser):
 
 
 def searched(index, text):
-    """The pages with all words of `text`, as Sphinx's search looks them up, and those of objects that are called so."""
+    """The pages that Sphinx's search finds: those with all words of `text`, and those of objects with this name."""
     stem = importlib.import_module("sphinx.search.en").SearchEnglish({}).stem
     found = []
     for word in re.findall(r"\w+", text.lower()):
@@ -310,7 +310,7 @@ def weight(path):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site, built as `make docs` does."""
+    """The site, as `make docs` builds it."""
     for name in ("sphinx", "myst_parser", "furo", "sphinx_copybutton"):
         pytest.importorskip(name, reason=f"{name} is not installed: pip install -r requirements/docs.txt")
     (command,) = re.findall(
@@ -336,12 +336,12 @@ class TestSite:
 
     def test_every_page_is_searched(self, site):
         index = (site / "searchindex.js").read_text(encoding="utf-8")
-        for_cython = DOCS / "upstream" / "README.md"  # it is no page of the site
+        for_cython = DOCS / "upstream" / "README.md"  # not a page of the site
         for path in set(DOCS.rglob("*.md")) - {for_cython}:
             assert f'"{path.relative_to(DOCS).with_suffix("")}"' in index
 
     def test_what_readers_type_is_found(self, site):
-        """In the index that the search reads; `make site-check` sees which results come first."""
+        """The search's index has each page; `make site-check` checks which results come first."""
         text = (site / "searchindex.js").read_text(encoding="utf-8")
         index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
         assert len(WORDS) >= 20
@@ -350,7 +350,7 @@ class TestSite:
         assert searched(index, "nonesuch") == set()
 
     def test_no_page_is_heavy(self, site):
-        """With its styles and scripts, and without its pictures."""
+        """The limit includes styles and scripts, but not pictures."""
         weights = {path.relative_to(site): weight(path) for path in site.rglob("*.html")}
         heavy = {str(path): kilobytes for path, kilobytes in weights.items() if kilobytes > 300}
         assert not heavy, f"kilobytes: {heavy}"
@@ -360,7 +360,7 @@ class TestSite:
         names = [f"interop.{name}" for name in interop.__all__ if name != "__version__"]
         for module in (interop.build, interop.jit, interop.cuda):
             names += [f"{module.__name__}.{name}" for name in module.__all__]
-        again = {"interop.jit.load", "interop.jit.load_inline"}  # which are interop.load and interop.load_inline
+        again = {"interop.jit.load", "interop.jit.load_inline"}  # these are interop.load and interop.load_inline
         missing = [name for name in names if f'id="{name}"' not in text and name not in again]
         assert not missing
 
@@ -391,7 +391,7 @@ WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body
 
 
 def check(*arguments):
-    """Exit status and lines of the tool; skips the test where it has no browser or no axe-core."""
+    """The exit status and lines of the tool. Skips the test if there is no browser or no axe-core."""
     command = [sys.executable, ROOT / "tools" / "site_check.py", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=800)
     if done.returncode == UNAVAILABLE:
@@ -401,7 +401,7 @@ def check(*arguments):
 
 
 class TestBrowser:
-    """`make site-check`: what the tool finds is shown on a page that has all of it."""
+    """The tool of `make site-check`, on the site and on a page with every fault."""
 
     @pytest.mark.slow
     def test_pages_of_each_kind_and_the_search(self, site):
@@ -434,7 +434,7 @@ class TestBrowser:
 
 
 def test_every_promise_is_held_by_a_test():
-    """The page of promises names files and functions of tests; each is there."""
+    """Every test file and function that the page of promises names exists."""
     cells = [
         line.rsplit("|", 2)[1] for line in (DOCS / "promises.md").read_text().splitlines() if line.startswith("| ")
     ]

@@ -1,4 +1,4 @@
-"""Every block of Cython in the guides compiles and runs, those of a guide as one module."""
+"""Every block of Cython in the guides compiles and runs. The blocks of a guide form one module."""
 
 import contextlib
 import re
@@ -14,12 +14,12 @@ BLOCK = re.compile(r"(?:<!-- (?P<note>.*?) -->\n)?```cython\n(?P<code>.*?)```", 
 
 
 def blocks(page):
-    """The notes and texts of all blocks: the prelude first."""
+    """The notes and texts of all blocks, the prelude first."""
     return [(block["note"] or "", block["code"]) for block in BLOCK.finditer((DOCS / f"{page}.md").read_text())]
 
 
 def pyx(page):
-    """The module. Blocks of statements become functions: statements_0 and so on."""
+    """The source of a guide's module. Blocks of statements become functions: statements_0 and so on."""
     (_, prelude), *others = blocks(page)
     imports, _, variables = prelude.partition("\n\n")
     parts = [imports, *(code for note, code in others if not note and DEFINITION.match(code))]
@@ -36,7 +36,7 @@ def statements(page):
     return [code for note, code in blocks(page)[1:] if not note and not DEFINITION.match(code)]
 
 
-WRAPPERS = {  # of functions that Python cannot call
+WRAPPERS = {  # for functions that Python cannot call
     "kernels-guide": [
         f"def call_{name}({', '.join(f'torch.Tensor {a} not None' for a in arguments)}):\n"
         f"    return torch.wrap({name}({', '.join(f'{a}.cdata' for a in arguments)}))\n"
@@ -59,7 +59,7 @@ setup(name="{name}", ext_modules=[module], cmdclass={{"build_ext": BuildExtensio
 
 @pytest.fixture(scope="module")
 def modules():
-    """The compiled modules of the guides, by the page, all built together."""
+    """The compiled modules of the guides by page, all built together."""
     names = {page: page.replace("-", "_") for page in GUIDES}
     for page, name in names.items():
         folder = BUILD / "guides" / name

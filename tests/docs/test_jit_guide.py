@@ -1,4 +1,4 @@
-"""Every block of docs/jit-guide.md does what it says."""
+"""Every block of docs/jit-guide.md does what the page says."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def of(language):
 
 @pytest.mark.usefixtures("jit_cache")
 def test_blocks_of_python(tmp_path, monkeypatch, capsys):
-    """With the files that the page shows, one after the other."""
+    """The blocks of Python run in order, with the files that the page shows."""
     monkeypatch.chdir(tmp_path)
     for _, note, code in BLOCKS:
         if note.startswith("file: "):
@@ -46,7 +46,7 @@ def test_blocks_of_a_notebook(notebook):
 
 
 def test_nothing_is_left_out():
-    """Blocks of other languages are the files of those, or a command line."""
+    """Every other block is a file for the blocks of Python, or a command line."""
     assert {language for language, _, _ in BLOCKS} == {"cython", "cpp", "python", "ipython", "text", "sh"}
     assert all(note.startswith("file: ") for language, note, _ in BLOCKS if language in ("cython", "cpp"))
     for line in of("sh")[0].splitlines():

@@ -1,4 +1,4 @@
-"""The blocks of docs/libraries.md, each with the library that it is about."""
+"""The blocks of docs/libraries.md run, each with its library."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ IMPORTS, *EXAMPLES = [block.code for block in blocks(PAGE) if block.language == 
 @pytest.mark.slow
 @pytest.mark.parametrize(("title", "code"), list(zip(TITLES, EXAMPLES, strict=True)), ids=TITLES)
 def test_blocks(title, code, tmp_path):
-    # Each in a process of its own: MPI is initialized when it is imported, and Numba keeps what was registered.
+    # Each runs in a process of its own: importing MPI initialises it, and Numba keeps what was registered.
     for name in dict.fromkeys(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)):
         if name != "interop":
             pytest.importorskip(name, reason=f"{name} is not installed: pip install -r requirements/libraries.txt")

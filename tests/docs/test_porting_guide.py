@@ -1,4 +1,4 @@
-"""docs/porting-guide.md: both sides of each pair are compiled, and do the same."""
+"""Both sides of each pair in docs/porting-guide.md compile and do the same."""
 
 import re
 
@@ -57,7 +57,7 @@ CALLS = [
     ("nearest", None, 0.5),
     ("nearest", [0.5], 0.5),
 ]
-DIFFERENT = [  # where the page says so: the call, and the errors of the C++ and of the Cython; None is no error
+DIFFERENT = [  # as the page says: the call, and the errors of the C++ and of the Cython; None is no error
     (("lengths", torch.tensor([[1, 4], [2, 8]]), X.double()), RuntimeError, TypeError),
     (("lengths", torch.tensor([[1, 4], [2, 8]]), X[0]), RuntimeError, ValueError),
     (("extreme", X.double(), 2), None, ValueError),
@@ -68,7 +68,7 @@ DIFFERENT = [  # where the page says so: the call, and the errors of the C++ and
 
 
 def theirs() -> str:
-    """All blocks of C++, the functions registered."""
+    """All blocks of C++, with code that registers the functions."""
     return "\n".join(
         [
             *of(PAGE, "cpp"),
@@ -80,7 +80,7 @@ def theirs() -> str:
 
 
 def ours() -> str:
-    """All blocks of Cython, the functions registered."""
+    """All blocks of Cython, with code that registers the functions."""
     registered = (
         f'define(b"porting_ours::{name}", b"{schema}")\nimpl(b"porting_ours::{name}", b"default", {name})\n'
         for name, schema in SCHEMAS.items()
@@ -90,7 +90,7 @@ def ours() -> str:
 
 @pytest.fixture(scope="module")
 def modules():
-    """The two modules. torch's builder compiles the C++, and keeps it while the text is the same."""
+    """The two modules. torch's builder compiles the C++, and again only after a change of the text."""
     from torch.utils import cpp_extension
 
     folder = BUILD / "porting-guide"
@@ -104,7 +104,7 @@ def modules():
 
 
 def called(module, side: str, name: str, arguments: tuple):
-    """The result, or the error."""
+    """The result of a call, or its error."""
     function = getattr(module if name in PYTHON else getattr(torch.ops, f"porting_{side}"), name)
     try:
         return function(*arguments)

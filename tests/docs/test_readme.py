@@ -35,7 +35,7 @@ def test_the_site_begins_with_the_same_example():
 
 
 def test_the_example_runs_just_in_time(tmp_path):
-    """As the sentence below it says."""
+    """As the sentence below the example says."""
     (pyx,) = blocks("cython")
     assert len(pyx.splitlines()) <= 10
     (call,) = re.findall(r'`interop\.load\("cell\.pyx"\)\.(\w+)\(x, weight\)`', README)
@@ -49,7 +49,7 @@ def test_the_example_runs_just_in_time(tmp_path):
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_order_of_the_front(page):
-    """What it is, code, a picture, and three doors, before anything else."""
+    """The purpose, code, a picture and three entry points come before anything else."""
     text = (TESTS.parent / page).read_text()
     _, what, rest = text.split("\n\n", 2)
     assert len(what.splitlines()) == 2

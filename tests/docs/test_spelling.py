@@ -12,7 +12,7 @@ pytest.importorskip("codespell_lib", reason="codespell is not installed: pip ins
 
 @pytest.fixture(scope="module")
 def command():
-    """What tools/lint.py runs, and the files that it gives to it."""
+    """The command that tools/lint.py runs, and the files that it passes."""
     spec = importlib.util.spec_from_file_location("lint", ROOT / "tools" / "lint.py")
     lint = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(lint)

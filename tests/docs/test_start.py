@@ -1,4 +1,4 @@
-"""docs/start.md works as one follows it: the tour runs, the project is built, what is installed is what is needed."""
+"""docs/start.md works as written: the tour runs, the project builds, and pip installs what it needs."""
 
 import os
 import re
@@ -15,7 +15,7 @@ PAGE = "docs/start.md"
 
 
 def test_what_is_installed():
-    """The build's requirements, with the torch that everything is tested with."""
+    """The page installs the build's requirements, with the torch that the tests use."""
     ((line,),) = (re.findall(r"^pip install (.*) pytest$", code, re.MULTILINE) for code in of(PAGE, "sh")[:1])
     torch, *others = re.findall(r"[^\s\"]+", line)
     needed = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())["build-system"]["requires"]
@@ -25,7 +25,7 @@ def test_what_is_installed():
 
 @pytest.mark.usefixtures("jit_cache")
 def test_the_tour(tmp_path):
-    """In a new process each, as one would paste it."""
+    """The blocks run in one new process, as a reader would paste them."""
     write_files(PAGE, tmp_path)
     code = "\n".join(of(PAGE, "python"))
     assert len(of(PAGE, "python")) == 3
@@ -34,11 +34,11 @@ def test_the_tour(tmp_path):
 
 @pytest.mark.long
 def test_the_commands(tmp_path):
-    """The project itself is built in tests/build/test_new.py."""
+    """The commands work as shown; tests/build/test_new.py builds the project."""
     _, doctor, new = of(PAGE, "sh")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     shell = {"env": os.environ | {"PATH": path, "HOME": str(tmp_path)}, "cwd": tmp_path}
-    # The doctor may warn of this machine; it fails where nothing can be compiled.
+    # The doctor may warn about this machine. It fails if nothing can be compiled.
     assert "torch-interop" in run(["bash", "-euc", doctor], **shell)
     make, *build = new.splitlines(keepends=True)
     printed = subprocess.run(["bash", "-euc", make], check=True, capture_output=True, text=True, **shell).stdout

@@ -1,4 +1,4 @@
-"""Each message that docs/troubleshooting.md quotes is provoked here, and compared with the page."""
+"""Each message that docs/troubleshooting.md quotes is provoked and compared with the page."""
 
 import re
 import shutil
@@ -146,13 +146,13 @@ CALLS = {
 
 
 def compare(key, message):
-    """With "..." in the page for what differs from machine to machine."""
+    """Compares a message with the page, in which "..." stands for text that differs between machines."""
     wanted = QUOTED[key].rstrip("\n").replace("for torch 2.11", f"for torch {OTHER_TORCH}")
     assert re.fullmatch(".*".join(map(re.escape, wanted.split("..."))), message), f"{message!r} is not {wanted!r}"
 
 
 def last_line(code, *path, options=("-P",)):
-    """Of what a new process says that fails."""
+    """The last line of stderr of a new process that fails."""
     command = [sys.executable, *options, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": ":".join(map(str, path))})
     assert done.returncode
@@ -196,7 +196,7 @@ def test_isolation():
 
 
 def test_checkout(tmp_path):
-    """Without the finder of an editable install, which would find the missing file elsewhere."""
+    """The message of an unbuilt checkout. An editable install's finder would find the missing file elsewhere."""
     package = Path(interop.__file__).parent
     shutil.copytree(package, tmp_path / "interop", ignore=shutil.ignore_patterns("*.so", "_build_info.py"))
     code = "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'ditable' not in str(f)]; import interop"
@@ -243,7 +243,7 @@ def test_an_operator_registered_twice():
 
 
 def without(part, prefix, monkeypatch):
-    """As after an upgrade of this package in which the number of what modules share has gone up."""
+    """Removes the shared attribute, as an upgrade does that increments the number in its name."""
     (name,) = (name for name in vars(part) if name.startswith(prefix))
     monkeypatch.delattr(part, name)
 
@@ -264,12 +264,12 @@ def test_converters_of_another_interop(monkeypatch):
         with pytest.raises(ImportError) as raised:
             converts.array(torch.ones(2))
     compare("bridges", f"ImportError: {raised.value}")
-    assert converts.array(torch.ones(2)).tolist() == [1.0, 1.0]  # nothing of the failure was kept
+    assert converts.array(torch.ones(2)).tolist() == [1.0, 1.0]  # the failure was not cached
 
 
 def test_mode_of_cuda(monkeypatch):
     monkeypatch.setenv("INTEROP_CUDA", "yes")
-    with pytest.raises(Exception, match="INTEROP_CUDA") as raised:  # setuptools' own, of which it prints the message
+    with pytest.raises(Exception, match="INTEROP_CUDA") as raised:  # of setuptools, which prints its message
         cuda.cuda()
     compare("cuda", str(raised.value))
 

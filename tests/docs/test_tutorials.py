@@ -1,4 +1,4 @@
-"""The tutorials: each notebook runs in a real kernel, from top to bottom, and its file holds code and words only."""
+"""The tutorials: each notebook runs in a real kernel from top to bottom, and its file holds only code and text."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from doc_blocks import DOCS, cells
 
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 FAILS = "raises-exception"
-"""The tag of a cell that shows a mistake. nbclient, and so the site's build, then goes on."""
+"""The tag of a cell that shows a mistake. nbclient, and so the site's build, continues after it."""
 
 PATH = re.compile(r"(?<![\w./])(?:/|~/|[A-Z]:\\)[\w-]+[/\\]")
 
@@ -19,7 +19,7 @@ def tutorial(request):
 
 
 def executed(path, folder):
-    """A notebook after all of its cells have run in `folder`; nbclient's CellExecutionError says which one failed."""
+    """A notebook after its cells have run in `folder`; nbclient's CellExecutionError names the one that fails."""
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install -r requirements/docs.txt")
     nbformat = pytest.importorskip("nbformat")
     notebook = nbformat.read(path, as_version=4)
@@ -31,7 +31,7 @@ def executed(path, folder):
 @pytest.mark.slow
 @pytest.mark.usefixtures("jit_cache")
 def test_it_runs(tutorial, tmp_path):
-    """Cells that show a mistake fail, and the others do not."""
+    """The cells that show a mistake fail, and no others."""
     failed = {
         cell["id"]
         for cell in executed(tutorial, tmp_path)["cells"]
@@ -65,7 +65,7 @@ def test_there_are_three_and_the_index_lists_each():
 
 
 def test_no_output_is_stored(tutorial):
-    """It would be that of one machine, and an old one; the site shows what the cells print when it is built."""
+    """Stored output would be old and from one machine; the site shows what the cells print in its own build."""
     stored = [cell["id"] for cell in cells(tutorial) if cell.get("outputs") or cell.get("execution_count") is not None]
     assert not stored, f"{tutorial.name} has outputs in {stored}: clear them before you commit"
 

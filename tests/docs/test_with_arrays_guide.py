@@ -1,4 +1,4 @@
-"""The blocks of docs/with-arrays.md, one after the other."""
+"""The blocks of docs/with-arrays.md run one after the other."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""The doctor finds what is wrong with modules that are really broken, and runs where ``import interop`` fails."""
+"""The doctor finds the faults of modules that are really broken, and runs if ``import interop`` fails."""
 
 import importlib.machinery
 import os
@@ -44,12 +44,12 @@ PyMODINIT_FUNC PyInit_{name}() {{
 """
 
 STABLE = '[[gnu::used]] static const char note[] = "torch-interop stable abi: torch>={}";'
-"""What stable/include/interop/stable/shim.h notes in a module."""
+"""The note that stable/include/interop/stable/shim.h leaves in a module."""
 
 
 @pytest.fixture
 def compile_module(tmp_path):
-    """Compiles a module of a few lines, without torch's headers; its file is in a folder of its own."""
+    """Compiles a module of a few lines without torch's headers, into the test's folder unless `folder` is given."""
 
     def compile_one(
         name="m", *flags, declarations="", statements="", symbol=None, file=None, folder=tmp_path, linked=()
@@ -60,7 +60,7 @@ def compile_module(tmp_path):
         source.write_text(text)
         output = folder / (file or f"{name}{SUFFIX}")
         include = f"-I{sysconfig.get_path('include')}"
-        # Wanted are also libraries that nothing is used of.
+        # Also links libraries that the module does not use.
         link = ["-Wl,--no-as-needed", f"-L{LIB}", *linked]
         run(["c++", "-std=c++20", "-w", "-shared", "-fPIC", include, source, "-o", output, *flags, *link])
         return output
@@ -70,7 +70,7 @@ def compile_module(tmp_path):
 
 @pytest.fixture
 def bootstrapped(compile_module, tmp_path):
-    """Makes both files of a module as interop.build does, of which the second does not use torch."""
+    """Makes both files of a module as interop.build does. The second file does not use torch."""
 
     def make(name, abi, *flags):
         native = compile_module(name, file=f"_{name}_{abi}{SUFFIX}")
@@ -85,7 +85,7 @@ def bootstrapped(compile_module, tmp_path):
 
 
 def found(path, level=Level.PROBLEM, **options):
-    """What is wrong with a module: by subject, the text and the fix."""
+    """The findings of one level about a module: text and fix by subject."""
     return {
         finding.subject: f"{finding.text} -> {finding.fix}"
         for finding in examine_module(path, **options)
@@ -102,7 +102,7 @@ class TestModulesThatAreWell:
         assert text == "m can be imported, without an import of torch before it"
 
     def test_no_rpath(self, compile_module, tmp_path):
-        """Torch is named only where it has to do with it, if only by a library in between."""
+        """The text names torch only if the module links to it, directly or through another library."""
         system = "none: its libraries are searched in the system's folders"
         torchs = "none: torch's libraries are found after torch is imported"
         assert found(compile_module("plain"), Level.OK, run=False)["RPATH"].startswith(system)
@@ -114,7 +114,7 @@ class TestModulesThatAreWell:
 
     @needs_stable
     def test_a_stable_module(self, compile_module):
-        """It names no library of torch, and no release but the oldest."""
+        """The findings of a stable module name no library of torch, and only the oldest release."""
         path = compile_module(file="m.abi3.so", declarations=STABLE.format("2.11, cp311"))
         findings = {finding.subject: finding.text for finding in examine_module(path)}
         assert findings["torch"].startswith("stable, torch >= 2.11, abi3 cp311, compiled by GCC")
@@ -124,17 +124,17 @@ class TestModulesThatAreWell:
 
     @pytest.mark.parametrize("flag", ["-O0", "-O2", "-O3", "-Os"])
     def test_both_files_of_a_module_of_ours(self, bootstrapped, flag):
-        """Also if a long name, with -O3, is no longer whole in the first."""
+        """Each file leads to the other, also if -O3 splits a long name in the first."""
         entry, native = bootstrapped("m", NAME, flag)
         findings = {finding.subject: finding.text for finding in examine_module(native)}
         assert f"built for torch {torch.__version__.rpartition('.')[0]}" in findings["torch"]
         assert findings["files"] == f"two: Python imports {entry.name}, the code is in {native.name}"
         assert findings["import"].startswith("m can be imported")
-        # Either file stands for both.
+        # Either file gives the findings of both.
         assert examine_module(native, run=False) == examine_module(entry, run=False)
 
     def test_this_package(self):
-        """A module in a package that imports torch."""
+        """The doctor finds nothing wrong with a module of this package, which imports torch."""
         (path,) = PACKAGE.glob("_bridges.*.so")
         assert found(path) == {}
 
@@ -167,7 +167,7 @@ class TestNamespacePackages:
     @pytest.mark.parametrize("init", [False, True])
     @pytest.mark.parametrize("by", ["path", "current folder"])
     def test_the_package_begins_where_imports_do(self, site, tmp_path, monkeypatch, by, init):
-        """Also if the module's own folder has an __init__.py."""
+        """The doctor finds the root of the package, also if the module's own folder has an __init__.py."""
         copy = shutil.copytree(site / "outer", tmp_path / "outer").parent
         if init:
             (copy / "outer" / "inner" / "__init__.py").touch()
@@ -225,13 +225,13 @@ class TestBrokenModules:
         assert "_m_torch_2_1." in text
 
     def test_torch_is_not_imported_first(self, compile_module, tmp_path):
-        """It works for those who import torch, and so is no broken module."""
+        """A module that needs an import of torch before it gets a warning. It works after that import."""
         path = compile_module(linked=["-lc10"])
         assert found(path) == {}
         text = found(path, Level.WARNING)["import"]
         assert "m can be imported after torch, but not before: ImportError: libc10.so" in text
         assert "interop.build.Extension" in text
-        # In a package that imports torch there is nothing to say.
+        # In a package that imports torch there is no warning.
         package = tmp_path / "package"
         package.mkdir()
         (package / "__init__.py").write_text("import torch\n")
@@ -243,7 +243,7 @@ class TestBrokenModules:
         assert found(path) == found(path, Level.WARNING) == {}
 
     def test_torch_does_not_help(self, compile_module):
-        """It is linked to torch, imported before it or not, and broken."""
+        """A module that is linked to torch is broken if it fails with and without an import of torch before it."""
         error = 'PyErr_SetString(PyExc_OSError, "as it likes"); return nullptr;'
         text = found(compile_module(statements=error, linked=["-lc10"]))["import"]
         assert "m cannot be imported: OSError: as it likes" in text
@@ -349,7 +349,7 @@ class TestBrokenModules:
     @pytest.mark.parametrize("outer", ["RPATH", "RUNPATH"])
     @pytest.mark.parametrize("inner", ["RPATH", "RUNPATH", None])
     def test_an_rpath_is_handed_on(self, compile_module, tmp_path, outer, inner):
-        """The module finds a library, and that one another by the module's RPATH, as in the wheels of scipy."""
+        """A library finds another by the module's RPATH, as in the wheels of scipy, unless it has its own RUNPATH."""
         libs, kinds = tmp_path / "libs", {"RPATH": "--disable-new-dtags", "RUNPATH": "--enable-new-dtags"}
         libs.mkdir()
         build = ["cc", "-shared", f"-L{libs}", "-Wl,--no-as-needed", "-x", "c", os.devnull]
@@ -365,7 +365,7 @@ class TestBrokenModules:
             assert "libinner.so, which libmiddle.so needs, is not found" in wrong["libraries"]
 
     def test_a_library_that_is_loaded_by_then(self, compile_module, tmp_path):
-        """Found by the module's RUNPATH, which is not that of the other library that needs it."""
+        """The module's RUNPATH finds a library for the module, and so also for another library that needs it."""
         build = ["cc", "-shared", f"-L{tmp_path}", "-Wl,--no-as-needed", "-x", "c", os.devnull]
         run([*build, "-o", tmp_path / "libinner.so"])
         run([*build, "-o", tmp_path / "libmiddle.so", "-linner"])
@@ -399,9 +399,9 @@ class TestBrokenModules:
         assert cause in found(path)["libraries"]
 
     def test_a_newer_system(self, compile_module, tmp_path):
-        """A module that asks for a version of a library's interface which the one here does not have."""
+        """The doctor reports that a module needs a version of a library's interface that the library here lacks."""
         versions = tmp_path / "versions"
-        for version in ("V_2", "V_1"):  # linked to the newer, run with the older
+        for version in ("V_2", "V_1"):  # linked to the newer one, run with the older one
             versions.write_text(f"{version} {{ global: versioned; }};\n")
             command = ["cc", "-shared", "-x", "c", "-", "-x", "none", f"-Wl,--version-script={versions}"]
             output = tmp_path / "libversioned.so"
@@ -472,7 +472,7 @@ class TestBrokenModules:
         text = found(path, Level.WARNING)["OpenMP"]
         assert "2 runtimes are loaded" in text
         assert "libiomp5.so" in text
-        assert "libiomp5.so" not in Path("/proc/self/maps").read_text()  # where other tests look for a second one
+        assert "libiomp5.so" not in Path("/proc/self/maps").read_text()  # other tests look for a second runtime there
 
     def test_a_file_that_cannot_be_read(self):
         assert "cannot be read: Input/output error -> see: ls -l" in found(Path("/proc/self/mem"))["file"]
@@ -497,7 +497,7 @@ class TestBrokenModules:
         assert "is an object file, which is not linked yet" in found(tmp_path / "m.so")["file"]
 
     def test_a_module_that_ends_the_process(self, compile_module):
-        """As the functions of a library's initialisation may, too."""
+        """The doctor reports a module that ends the process while its library is initialised."""
         stop = 'struct Stop { Stop() { __builtin_printf("[1]\\n"); _exit(0); } } stop;'
         path = compile_module(declarations=f"#include <unistd.h>\n{stop}")
         assert "m cannot be imported: the process ended with status 0" in found(path)["import"]
@@ -506,7 +506,7 @@ class TestBrokenModules:
         source = tmp_path / "stop.c"
         source.write_text("__attribute__((constructor)) static void stop(void) { __builtin_trap(); }")
         run(["cc", "-shared", "-fPIC", source, "-o", tmp_path / "libstop.so"])
-        # The second is not needed for that: it is there so that there is one which can be loaded.
+        # The second library is there only so that one of them can be loaded.
         path = compile_module(linked=[f"-L{tmp_path}", "-lstop", "-lm"])
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("LD_LIBRARY_PATH", str(tmp_path))
@@ -514,13 +514,13 @@ class TestBrokenModules:
         assert "libstop.so cannot be loaded (where it is loaded, the process ended by SIG" in wrong["libraries"]
 
 
-# As the first of two files has them.
+# The strings that the first of two files contains.
 STRINGS = """puts("module 'm' cannot load its compiled half"); puts("torch_2_1");"""
 
 
 @pytest.fixture(scope="module")
 def to_damage(tmp_path_factory):
-    """A module that has all that is read: libraries, an RPATH, versions, constants."""
+    """A module with everything that the doctor reads: libraries, an RPATH, versions, constants."""
     folder = tmp_path_factory.mktemp("damaged")
     (folder / "m.cpp").write_text(MODULE.format(name="m", declarations="", statements=STRINGS))
     path = folder / f"m{SUFFIX}"
@@ -531,10 +531,10 @@ def to_damage(tmp_path_factory):
 
 
 class TestDamagedFiles:
-    """A line of words, whatever stands in the file."""
+    """The doctor describes any file, however damaged, in a line of text."""
 
     def test_many_constants(self, tmp_path):
-        """The first is taken, and the others take no memory."""
+        """The first constant is used, and the others take no memory."""
         data = b"torch_1\0" * 500_000
         (tmp_path / "library").write_bytes(data)
         library = SimpleNamespace(path=tmp_path / "library", _constants=(0, len(data)))
@@ -561,7 +561,7 @@ class TestDamagedFiles:
         assert "copy it here again; or rebuild it" in finding.fix
 
     def test_as_it_is(self, to_damage, tmp_path):
-        """So that the others are damaged indeed."""
+        """The intact file is not reported as damaged, so the other tests see real damage."""
         findings = self.look(tmp_path / to_damage.name, to_damage.read_bytes())
         assert [one.subject for one in findings if one.level is Level.PROBLEM] == ["files", "torch"]
 
@@ -570,7 +570,7 @@ class TestDamagedFiles:
     def test_any_damage(self, to_damage, data):
         whole = to_damage.read_bytes()
         sections = int.from_bytes(whole[40:48], "little")
-        # The header and the two kinds of tables are what leads elsewhere.
+        # The header and the two kinds of tables contain the offsets.
         places = st.one_of(
             st.integers(0, 63),
             st.integers(sections, len(whole) - 1),
@@ -596,7 +596,7 @@ class TestDamagedFiles:
 
     @staticmethod
     def library(*parts, sections=()):
-        """A library of these sections, as (type, link, info, entry size, content); `sections` are headers alone."""
+        """A library of the given sections (type, link, info, entry size, content); `sections` are headers alone."""
         headers, content = [bytes(64)], b""
         for kind, link, info, size, part in parts:
             place = 64 + len(content)
@@ -621,7 +621,7 @@ class TestDamagedFiles:
         ],
     )
     def test_names_without_end(self, tmp_path, what, text):
-        """A file of less than 1.5 MB, in which up to 20,000 entries have a name of up to 200 KB in the same place."""
+        """Up to 20,000 entries that share a name of up to 200 KB, in a file of less than 1.5 MB, take little memory."""
         short = what in ("short libraries", "folders")
         names = b"\0" + (b"x:" * 1500 if what == "folders" else b"x" * (20 if short else 200_000)) + b"\0"
         count = 20_000
@@ -657,13 +657,13 @@ class TestDamagedFiles:
 
     @pytest.mark.parametrize("kind", [1, 3, 6, 11])
     def test_a_hole(self, tmp_path, kind):
-        """A file that seems to be of 100 GB, and takes a few blocks of the disk."""
+        """The doctor examines a sparse file of 100 GiB, which takes a few blocks of the disk."""
         size = 100 << 30
         header = struct.pack("<II4QII2Q", 0, kind, 0, 0, 4096, size - 4096, 1, 0, 1, 24)
         parts = [(3, 0, 0, 0, b"\0"), (11, 1, 1, 24, b""), (6, 1, 0, 16, bytes(16))]
         path = tmp_path / "m.so"
         path.write_bytes(self.library(*parts, sections=[header])[:4096])
-        if kind != 1:  # in place of the one that is read
+        if kind != 1:  # change the header of the section that the doctor reads
             whole = bytearray(path.read_bytes())
             start = int.from_bytes(whole[40:48], "little") + 64 * (1 + [3, 11, 6].index(kind))
             struct.pack_into("<2Q", whole, start + 24, 4096, (size - 4096) // 24 * 24)
@@ -671,13 +671,13 @@ class TestDamagedFiles:
         os.truncate(path, size)
         elf.read.cache_clear()
         findings = examine_module(path, run=False)
-        if kind in (3, 11):  # of the others only the beginning is looked at
+        if kind in (3, 11):  # of the others the doctor reads only the beginning
             assert "comes to more than 134217728 bytes" in findings[0].text
 
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_any_counts(self, to_damage, data):
-        """Numbers of any size in the places of those that say how many there are, and where."""
+        """The doctor handles numbers of any size in the fields for counts, sizes and offsets."""
         whole = bytearray(to_damage.read_bytes())
         start = int.from_bytes(whole[40:48], "little")
         count = (len(whole) - start) // 64
@@ -693,7 +693,7 @@ class TestDamagedFiles:
 
     @pytest.mark.long
     def test_a_name_that_stands_for_gigabytes(self, compile_module):
-        """Each part of it is twice the one before."""
+        """A name is shown mangled if each of its parts is twice as long as the one before."""
         letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
         symbol = "_Z1fSt4pairIiiE" + "".join(f"S_IS{letters[n]}_S{letters[n]}_E" for n in range(30))
         path = compile_module(declarations=f'void f() asm("{symbol}"); void g();', statements="f(); g();")
@@ -702,7 +702,7 @@ class TestDamagedFiles:
 
     @pytest.mark.parametrize("what", ["versions", "libraries"])
     def test_tables_without_end(self, to_damage, tmp_path, what):
-        """4,294,967,295 entries of which each is the next, and libraries on and on to the end of a file."""
+        """The doctor reports 4,294,967,295 entries that lead to themselves, and libraries up to the end of a file."""
         whole = bytearray(to_damage.read_bytes())
         with open(to_damage, "rb") as file:
             library = ELFFile(file)
@@ -730,7 +730,7 @@ class TestDamagedFiles:
         ],
     )
     def test_what_is_damaged(self, to_damage, tmp_path, kind, place, value, text):
-        """One number of the file's header, or of that of the first section of a kind: sh_link, sh_size."""
+        """One field is damaged: of the file's header, or of the first section of a kind (sh_link, sh_size)."""
         whole = bytearray(to_damage.read_bytes())
         with open(to_damage, "rb") as file:
             library = ELFFile(file)
@@ -757,7 +757,7 @@ class TestDamagedFiles:
 
 
 class TestModulesOfLoad:
-    """Those that `interop.load` makes lie in its cache, in two files as well."""
+    """Modules that `interop.load` makes. They are in its cache, and also have two files."""
 
     @pytest.fixture
     def files(self, tmp_path, jit_cache):
@@ -795,7 +795,7 @@ class TestModulesOfLoad:
 
     @needs_stable
     def test_for_many_releases(self, tmp_path, jit_cache):
-        """One file, which notes its oldest torch."""
+        """A stable module is one file, which notes its oldest torch."""
         module = interop.load_inline("cimport torch\ndef f(torch.Tensor x not None): return x", stable="2.11")
         made = Path(module.__file__)
         folder = shutil.copytree(made.parent, tmp_path / "copy")
@@ -888,7 +888,7 @@ class TestEnvironment:
 
 
 def doctor(*arguments, path=(), **options):
-    """The exit status and the output of a process of its own."""
+    """Runs the doctor in a new process. Returns its exit status, stdout and stderr."""
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
     command = [sys.executable, "-P", "-m", "interop", "doctor", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=300, **options)
@@ -897,7 +897,7 @@ def doctor(*arguments, path=(), **options):
 
 @pytest.fixture
 def copied(tmp_path):
-    """A folder with a copy of this package, without its compiled half, as in a checkout."""
+    """A folder with a copy of this package without its compiled files, as in a checkout."""
     ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.cpp")
     shutil.copytree(PACKAGE, tmp_path / "site" / "interop", ignore=ignored)
     for name in ("pxd", "csrc"):
@@ -906,7 +906,7 @@ def copied(tmp_path):
 
 
 def summary(problems, warnings):
-    """The last line of a page that finds these, and what is wrong with the CUDA that this machine has."""
+    """The last line of a page with these findings, and a possible warning about this machine's CUDA."""
     warnings += environment._cuda(torch.version.cuda).level is Level.WARNING
     return f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}\n"
 
@@ -930,7 +930,7 @@ class TestCommand:
         assert out.endswith("\n" + summary(1, 0))
 
     def test_where_import_interop_fails(self, copied):
-        """This package was built for another torch: the doctor says so, and the import does not get in its way."""
+        """The doctor reports that this package was built for another torch, although `import interop` fails."""
         info = copied / "interop" / "_build_info.py"
         info.write_text(info.read_text().replace(NAME, "torch_2_99").replace(torch.__version__, "2.99.0"))
         failed = subprocess.run(
@@ -970,7 +970,7 @@ class TestCommand:
         assert re.search(r"problem  libraries  libc10.so is not found .*\n +fix: pip install torch\n", out)
 
     def test_another_kind_of_torch(self, tmp_path):
-        """An old one, with the ABI from before C++11, and without what nvcc is looked for with."""
+        """The doctor reports a torch that is old, has the ABI from before C++11, and lacks the search for nvcc."""
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch" / "version.py").write_text("__version__ = '2.9.1'\ncuda = '99.0'\n")
         (tmp_path / "torch" / "__init__.py").write_text(
@@ -1012,7 +1012,7 @@ class TestCommand:
         assert out.endswith("\n" + summary(0, 1))
 
     def test_files_that_hide_packages(self, tmp_path):
-        """They are named, and the rest of the page is right nevertheless."""
+        """The doctor names files that hide packages, and the rest of the page is still right."""
         for name in ("cython", "numpy", "random", "torch"):
             (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong file')\n")
         (tmp_path / "setuptools").mkdir()  # hides nothing
@@ -1028,7 +1028,7 @@ class TestCommand:
         assert done.stdout.endswith("\n" + summary(3, 1))
 
     def test_where_packages_are_installed(self):
-        """What is in the current folder is then what is found anyhow."""
+        """Files in the current folder hide nothing if that is the folder of the installed packages."""
         done = subprocess.run(
             [sys.executable, "-m", "interop", "doctor"], cwd=LIB.parents[1], capture_output=True, text=True, timeout=300
         )
@@ -1037,7 +1037,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("cmake", [True, False])
     def test_in_a_project(self, tmp_path, cmake, monkeypatch):
-        """What pip prints where the flag is forgotten names torch-interop, and not the cause."""
+        """The doctor names --no-build-isolation, because pip's error without it names torch-interop, not the cause."""
         write_project("cells", tmp_path, cmake=cmake)
         monkeypatch.chdir(tmp_path / "cells")
         (finding,) = environment.SECTIONS["This folder"]()
@@ -1080,7 +1080,7 @@ class TestCommand:
         assert done.stderr.count("\n") == 1
 
     def test_on_a_terminal(self, monkeypatch, capsys):
-        """rich makes a table of it where there is a terminal, with the same words."""
+        """On a terminal, rich prints the same words as a table."""
         from rich.console import Console
 
         from interop.doctor import page

@@ -1,4 +1,4 @@
-"""`make demo`: what sets up its environment, how it shows what goes on, and the training of several models."""
+"""`make demo`: the set-up of its environment, its progress display, and the training of several models."""
 
 import io
 import os
@@ -49,7 +49,7 @@ class TestSetUp:
         assert re.fullmatch(r"1/1 a step(?:\r1/1 a step \.\.\. \d s)+\r1/1 a step \.\.\. done after \d s\r\n", shown)
 
     def test_a_failure_shows_what_pip_said_and_where_all_of_it_is(self, tmp_path):
-        """In the environment that there is: pip gives up before it changes anything."""
+        """The test uses the current environment, because pip fails before it changes anything."""
         code = f"sys.exit(set_up.main(Path({sys.prefix!r}), Path('no/such.txt')))"
         done = self.run(tmp_path, code, capture_output=True)
         assert done.returncode == 1
@@ -78,7 +78,7 @@ class TestSetUp:
 
 
 class TestRace:
-    """What is shown of works that go on beside one another."""
+    """The progress display of tasks that run side by side."""
 
     def all_steps(self):
         with display.race("training", ["slow", "quick"], 100) as shown:
@@ -126,7 +126,7 @@ class TestTraining:
             assert values == sorted(values)
 
     def test_the_quickest_is_ahead(self, batches):
-        """By a clock of its own, since a busy machine may hold up either."""
+        """The quickest model takes its steps first, by a fake clock, because a busy machine may delay any model."""
         models = self.models("slow", "quick")
         seconds, order = [0], []
         for name, takes in (("slow", 3), ("quick", 1)):
@@ -197,7 +197,7 @@ def test_some_modules_alone_are_built(monkeypatch, tmp_path):
     assert not building.is_built("empty", ("one",))
     assert built() == "None\n"
     assert building.is_built("empty")
-    assert building.is_built("empty", ("one", "two"))  # which are among all
+    assert building.is_built("empty", ("one", "two"))  # which all modules include
     (tmp_path / "empty" / "setup.py").write_text("exit(1)")
     with pytest.raises(building.CommandError):
         built(("one",))
@@ -207,13 +207,13 @@ def test_some_modules_alone_are_built(monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_from_nothing_to_the_table(tmp_path):
-    """In a copy without an environment, as a newcomer has it; pip's cache is used."""
+    """`make demo` works in a copy without an environment, as a newcomer has it. It uses pip's cache."""
     copy = tmp_path / "checkout"
     for name in tracked():
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, copy / name)
     before = {name: (copy / name).read_bytes() for name in tracked()}
-    # CFLAGS stay: those of the tests compile in less time. By MAKELEVEL make knows an outer one, and prints folders.
+    # CFLAGS stay, because those of the tests compile faster. With MAKELEVEL, make is an inner one and prints folders.
     outer = ("PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
     environment = {name: value for name, value in os.environ.items() if name not in outer}
     command = ["make", "demo", f"PYTHON={sys._base_executable}"]

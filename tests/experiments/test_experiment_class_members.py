@@ -1,4 +1,4 @@
-"""The experiment class-members: what a tensor in a class keeps alive, what is collected, and what is copied."""
+"""The experiment class-members: what a tensor in a class keeps alive, and what is collected and copied."""
 
 import pytest
 
@@ -14,7 +14,7 @@ TYPED, CPP, VIEW, OBJECT, PYBIND11, PYTHON = range(6)
 
 @pytest.fixture(scope="module")
 def answers():
-    """The answers of all ways, in their order, by question."""
+    """The answers by question, in the order of the ways."""
     building.build(NAME)
     found = load(NAME, "behaviour").behaviour()
     return {question: list(ways.values()) for question, ways in found.items()}
@@ -80,12 +80,12 @@ class TestMeasures:
     def test_memory_is_that_of_the_instance_and_what_hangs_on_it(self):
         building.build(NAME)
         sizes = load(NAME, "memory").measure(200)
-        # A memoryview's slice lies in the instance, with room for eight dimensions.
+        # The instance contains the memoryview's slice, which has room for eight dimensions.
         assert sizes["sys.getsizeof"]["memoryview"] > 5 * sizes["sys.getsizeof"]["torch.Tensor"]
         own, shared = sizes["each of a tensor of its own"], sizes["all of one tensor"]
         for way, size in sizes["sys.getsizeof"].items():
             assert shared[way] >= size
-            if way != "memoryview":  # what it holds of a tensor costs more than the tensor that it does without
+            if way != "memoryview":  # its export of a tensor costs more than the tensor, which it does not keep
                 assert own[way] > shared[way] + 100
 
     def test_the_check_finds_a_class_that_does_not_assign(self, monkeypatch):

@@ -1,4 +1,4 @@
-"""The experiment crossing: all tools give the function the same tensors."""
+"""The experiment crossing: all tools pass the same tensors to the function."""
 
 import pytest
 import torch
@@ -37,11 +37,11 @@ def test_the_check_finds_a_wrong_way(ways, monkeypatch, wrong):
 
 
 def test_shapes_and_strides_do_not_matter(ways):
-    """Sizes are read, and not taken from the memory."""
+    """Every way reads the sizes instead of counting the memory."""
     for given in (torch.ones(2, 3), torch.ones(3, 2).t(), torch.ones(6, 2)[:, 0], torch.ones(1, 1).expand(2, 3)):
         for (what, way), function in ways.functions().items():
             if (way, given.stride()) == ("DLPack exchange, checked", (0, 0)):
-                continue  # refuses memory that elements share, for it might be written to
+                continue  # rejects memory that elements share, because a consumer might write to it
             assert function(*[given] * ways.COUNTS[what]) == 6 * ways.COUNTS[what], (what, way)
 
 

@@ -22,14 +22,14 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def compare():
-    """The experiment's module that compares, with the cells compiled."""
+    """The experiment's module `compare`, with the cells compiled."""
     building.build("lltm")
     return load(NAME, "compare")
 
 
 @pytest.fixture(scope="module")
 def trained(compare):
-    """What one process has saved, and what two have."""
+    """The results that one process has saved, and those of two."""
     return compare.both(SETTINGS)
 
 
@@ -39,11 +39,11 @@ class TestTwoProcesses:
         assert len(found) == 3
         for ways in found.values():
             assert ways.keys() == set(compare.WAYS)
-            # Each gradient has gone through a hook.
+            # The hook has reduced the gradients.
             assert all(one["buckets"] > 0 for one in ways.values())
 
     def test_each_sees_a_part_of_the_batch(self, trained):
-        """Or else equal gradients would prove nothing."""
+        """Each process sees a part of the batch. Otherwise equal gradients would prove nothing."""
         one, several = trained
         first, second = (rank["training"]["every step"]["Cython op"]["losses"][0] for rank in several)
         (alone,) = one
@@ -94,7 +94,7 @@ class TestRun:
             compare.run(2, {}, tmp_path)
 
     def test_no_process_stays_behind(self, compare, monkeypatch, tmp_path):
-        """torchrun's workers are in sessions of their own."""
+        """The time limit also ends torchrun's workers, which are in their own sessions."""
         monkeypatch.setattr(compare, "LIMIT", 10)
         with pytest.raises(CommandError, match="2 processes took longer than 10 s"):
             compare.run(2, SETTINGS | {"steps": 1_000_000}, tmp_path)

@@ -1,4 +1,4 @@
-"""The experiment gil: what runs without the GIL computes the same, and lets other threads run."""
+"""The experiment gil: code without the GIL computes the same results and lets other threads run."""
 
 import sys
 import threading
@@ -45,7 +45,7 @@ def test_the_check_finds_a_wrong_product(gil, monkeypatch):
 
 
 class Watched(torch.Tensor):
-    """Notes the use counts of the matrices at each product, of which some references are ATen's own."""
+    """Records the use counts of the matrices at each product. They include ATen's own references."""
 
     seen: ClassVar[list[tuple[int, ...]]] = []
 
@@ -56,7 +56,7 @@ class Watched(torch.Tensor):
 
 
 def test_held_and_released_differ_by_the_release_alone(gil):
-    """Both keep a copy of each matrix, which what is compared with them does not."""
+    """Both keep one copy of each matrix more than `products_of_members`, which keeps none."""
     counts = {}
     for name in ("products", "products_of_members", "products_released"):
         a, out = torch.ones(4, 4).as_subclass(Watched), torch.ones(4, 4).as_subclass(Watched)
@@ -70,7 +70,7 @@ def test_held_and_released_differ_by_the_release_alone(gil):
 
 
 def test_threads_time_themselves(gil, monkeypatch):
-    """The main thread may come to look at the clock only when work that holds the GIL is over."""
+    """Each thread reads the clock itself, because the main thread may get the GIL only after work that holds it."""
     clock, lock = [0], threading.Lock()
 
     def now():
@@ -88,7 +88,7 @@ def test_threads_time_themselves(gil, monkeypatch):
 
 
 def test_older_results_without_some_ways_are_shown_as_well(gil):
-    """And what they have not is neither a column nor a sentence."""
+    """A way that older results lack has neither a column nor a sentence."""
     (result,) = results.read_recorded(NAME).values()
     both = []
     for newer in (False, True):
@@ -135,7 +135,7 @@ def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):
 @pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no GIL to be released")
 @pytest.mark.parametrize(("name", "runs"), [("products_released", True), ("products", False)])
 def test_another_thread_runs_while_the_gil_is_released(gil, name, runs):
-    """It counts while products are computed. All calls are made from C, where nobody is asked to give the GIL up."""
+    """A thread counts only while a product releases the GIL: map() makes all calls from C, which never yields it."""
     a, out = torch.ones(64, 64), torch.empty(64, 64)
     function = getattr(gil.ways.cython(), name)
     with gil.measure.Counter() as counter:

@@ -1,4 +1,4 @@
-"""The experiment import-order: modules in situations where torch is missing, copied or another one."""
+"""The experiment import-order: modules in situations in which torch is missing, copied or another release."""
 
 import shutil
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def measure():
-    """The experiment's module that measures, with the modules compiled."""
+    """The experiment's module `measure`, after the others are compiled."""
     building.build(NAME)
     return load(NAME, "measure")
 
 
 @pytest.fixture(scope="module")
 def cases(measure):
-    """What becomes of each module in each situation of a quick run."""
+    """The outcome of each module in each situation of a quick run."""
     return measure.measure(True, lambda _: None)
 
 
@@ -37,7 +37,7 @@ class TestSituations:
         assert cases["bare"]["pybind11"]["message"].startswith("libc10.so: cannot open shared object file")
 
     def test_after_torch_all_work(self, cases):
-        """Which is the cure of the others, and without which they would prove nothing."""
+        """This cures the other situations, which would prove nothing if the modules failed here too."""
         assert outcomes(cases, "torch first") == ["works"] * 3
 
     def test_an_rpath_loads_torch_without_python(self, cases):
@@ -72,7 +72,7 @@ class TestSituations:
 
 class TestRecorded:
     def test_every_cure_that_is_recommended_works(self, measure):
-        """In the recorded run, which has all situations."""
+        """The cures work in the recorded run, which has all situations."""
         for result in results.read_recorded(NAME).values():
             assert result["cases"].keys() == measure.SITUATIONS.keys()
             assert outcomes(result["cases"], "torch first") == outcomes(result["cases"], "package") == ["works"] * 3

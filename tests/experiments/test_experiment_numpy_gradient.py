@@ -17,14 +17,14 @@ pytest.importorskip("scipy", reason="the gradients are computed by SciPy, which 
 
 @pytest.fixture(scope="module")
 def ways():
-    """The experiment's module with the forms of the function, which are compiled."""
+    """The experiment's module with the compiled forms of the function."""
     building.build(NAME)
     return load(NAME, "ways")
 
 
 @pytest.fixture(scope="module")
 def mistakes(ways):
-    """What each version gives, as outcome and message."""
+    """The outcome and message of each version."""
     found = load(NAME, "mistakes").mistakes()
     return {text: (one["outcome"], one["message"]) for text, one in found.items()}
 
@@ -37,7 +37,7 @@ class TestGradients:
 
     def test_the_check_finds_a_wrong_gradient(self, ways, monkeypatch):
         right = ways.functions()
-        # The same values, and the gradient of `lower` with the other sign.
+        # The same values, but the gradient of `lower` has the other sign.
         turned = {ways.CYTHON: lambda lower, *rest: right[ways.CYTHON](2 * lower.detach() - lower, *rest)}
         monkeypatch.setattr(ways, "functions", lambda: right | turned)
         with pytest.raises(CommandError, match="Cython, SciPy differs from torch by"):

@@ -1,4 +1,4 @@
-"""The experiment unpack: all ways read the same out of a Python object, and a mirror that is wrong does not compile."""
+"""The experiment unpack: all ways read the same from a Python object, and a wrong mirror does not compile."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_the_check_finds_a_wrong_way(ways, monkeypatch, key, wrong):
     ("way", "of_another"), [("header", lambda a, b: b), ("function", lambda a, b: (a[0] + 8, b[1])), ("function", max)]
 )
 def test_the_check_finds_another_tensor(ways, monkeypatch, way, of_another):
-    """An other one's, one of another TensorImpl, and a handle that is the field itself."""
+    """The wrong ways give another tensor, another TensorImpl, and the field itself as a handle."""
     other = torch.ones(1)
     real = ways.identities
 
@@ -60,7 +60,7 @@ def test_the_check_finds_another_tensor(ways, monkeypatch, way, of_another):
 
 
 def test_the_handle_keeps_nothing_alive(ways):
-    """It is deleted: of a tensor that is dropped, nothing is left."""
+    """The handle is deleted: the tensor's use count stays the same."""
     x = torch.ones(3)
     for function in (ways.functions()["torch.Tensor", "function"], ways.identities):
         function(x)
@@ -87,7 +87,7 @@ def test_the_layout_is_that_of_this_torch(ways):
 
 
 def test_a_mirror_of_an_older_release_does_not_compile(ways):
-    """And the right ones do."""
+    """Those of this release do."""
     said = experiments.load(NAME, "measure").caught(lambda _: None)
     assert said.pop("as they are") == ""
     assert "torch.Tensor" in said.pop("torch.Tensor, as up to 2.9")

@@ -1,4 +1,4 @@
-"""The experiments' command line; the LLTM cell: its forms agree, and refuse what they must; custom operators."""
+"""The experiments: their command line, the agreement of their ways, their reports and their recorded results."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ BATCH, FEATURES, STATE = 3, 4, 5
 
 @pytest.fixture
 def interop(capsys):
-    """Runs the command line in this process: exit status, standard output, standard error."""
+    """Runs the command line in this process; returns the exit status, standard output and standard error."""
 
     def run(*arguments):
         status = command_line.main([str(argument) for argument in arguments])
@@ -36,7 +36,7 @@ def interop(capsys):
 
 @pytest.fixture(scope="session")
 def lltm():
-    """The modules of the experiment, with its cells compiled."""
+    """The modules of the experiment lltm, with its cells compiled."""
     building.build("lltm")
     return SimpleNamespace(
         **{
@@ -48,7 +48,7 @@ def lltm():
 
 @pytest.fixture
 def without_torch_compile(lltm, monkeypatch):
-    """The cell in Python stands for that of torch.compile, which compiles for each size and dtype."""
+    """Replaces the cell of torch.compile, which compiles for each size and dtype, with that in Python."""
     classes = lltm.ways.classes()
     monkeypatch.setattr(lltm.ways, "classes", lambda *_: classes | {"torch.compile": classes["Python"]})
 
@@ -194,7 +194,7 @@ class TestBuilding:
         [("measure.py", False), ("other.py", False), ("setup.py", False), ("report.py", True), ("run.py", True)],
     )
     def test_a_change_where_setup_py_may_load_from_is_compiled_again(self, monkeypatch, tmp_path, file, built):
-        """As the flags in measure.py, which setup.py gives to the compiler."""
+        """Such as the flags in measure.py, which setup.py passes to the compiler."""
         monkeypatch.setattr(building, "FOLDER", tmp_path)
         monkeypatch.setattr(building, "BUILD", tmp_path / "build")
         folder = tmp_path / "empty"
@@ -216,7 +216,7 @@ class TestBuilding:
         assert building._fingerprint(LLTM) != before
 
     def test_what_python_writes_beside_the_helper_does_not_count(self, monkeypatch, tmp_path):
-        """As it does the first time, unless PYTHONDONTWRITEBYTECODE is set."""
+        """Python writes it on the first import, unless PYTHONDONTWRITEBYTECODE is set."""
         helper = tmp_path / "interop" / "build"
         helper.mkdir(parents=True)
         (helper / "flags.py").write_text("FLAGS = 1\n")
@@ -257,7 +257,7 @@ class TestCells:
 
     @pytest.mark.usefixtures("without_torch_compile")
     def test_a_way_that_is_wrong_at_one_size_is_not_timed(self, lltm, monkeypatch):
-        """At the one where the fused cell takes another way."""
+        """At the size at which the fused cell takes another path."""
         classes = lltm.ways.classes()
         fused = classes["Cython fused"]
 
@@ -349,7 +349,7 @@ class TestCells:
             {0: (FEATURES,)},
             {1: (BATCH, STATE + 1)},
             {1: (BATCH + 1, STATE)},
-            {0: (BATCH, FEATURES - 1), 1: (BATCH, STATE + 1)},  # together as wide as they should be
+            {0: (BATCH, FEATURES - 1), 1: (BATCH, STATE + 1)},  # their total width is correct
             {0: (BATCH, FEATURES - 1), 1: (BATCH, STATE + 1), 2: (BATCH, STATE + 1)},
             {2: (1, STATE)},  # could be broadcast
             {2: (2, BATCH, STATE)},
@@ -427,9 +427,9 @@ class TestUfunc:
         platform.machine() != "x86_64" or not shutil.which("objdump"), reason="looks at x86-64's instructions"
     )
     def test_the_loops_by_hand_are_vectorised(self):
-        """Else they would be compared with what g++ does with any loop at -O2."""
+        """Otherwise the comparison would be with the code of g++ for any loop at -O2."""
         building.build("ufunc")
-        # What knows torch lies in a library of its own, beside the module.
+        # The half that uses torch is in a library of its own, beside the module.
         (library,) = building.native_path("ufunc", "").parent.glob("_ufunc_cython_torch_*")
         code = subprocess.run(
             ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
@@ -447,7 +447,7 @@ class TestUfunc:
         assert torch.equal(out, torch.zeros(4))
 
     def test_bandwidth_is_that_into_an_existing_result(self):
-        """A call that makes its result measures the system's pages as well."""
+        """A call that allocates its result also measures the system's page faults."""
         report, measure = (experiments.load("ufunc", name) for name in ("report", "measure"))
         (result,) = results.read_recorded("ufunc").values()
         times = {"elementwise": 4000, "torch": 3000, "torch.compile": 5000, "@cython.ufunc": 6000, "loop by hand": 1}
@@ -464,7 +464,7 @@ class TestUfunc:
 
 @pytest.fixture
 def one_thread():
-    """Small steps on several threads wait for one another wherever other programs run as well."""
+    """One thread, because small steps on several threads wait for one another if other programs run as well."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -492,7 +492,7 @@ class TestTraining:
         assert lltm.data.default().name == "argparse.py"
 
     def test_batches_are_stretches_of_the_text(self, lltm):
-        characters = "".join(chr(0x4E00 + i) for i in range(lltm.data.MINIMUM))  # each of them once
+        characters = "".join(chr(0x4E00 + i) for i in range(lltm.data.MINIMUM))  # each occurs once
         text = lltm.data.Text("all different", characters)
         for batch in text.batches(5, 7, 3):
             assert batch.shape == (8, 5)
@@ -500,11 +500,11 @@ class TestTraining:
 
 
 class TestLltmTimes:
-    """Of several sizes, on one thread and on two."""
+    """Times for several sizes, on one thread and on two."""
 
     @pytest.fixture
     def times(self, lltm):
-        """All ways take as long as Python, but for the fused cell."""
+        """All ways take as long as Python, except for the fused cell."""
 
         def of_case(python, fused):
             ways = dict.fromkeys((*lltm.ways.WAYS, "products"), python) | {"Cython fused": fused}
@@ -551,7 +551,7 @@ class TestLltmTimes:
 
 
 class TestLltmOnAGpu:
-    """The experiment lltm-cuda, as far as it goes without one."""
+    """The experiment lltm-cuda, as far as it runs without a GPU."""
 
     @pytest.fixture
     def lltm_cuda(self, toolkit, monkeypatch):
@@ -574,7 +574,7 @@ class TestLltmOnAGpu:
         assert "needs a CUDA device" in error
 
     def test_agreement(self, lltm_cuda, monkeypatch):
-        """With the operator's kernel for the CPU, which takes no float16."""
+        """With the operator's CPU kernel, which does not support float16."""
         tolerance = {d: t for d, t in lltm_cuda.agreement.TOLERANCE.items() if d != torch.float16}
         monkeypatch.setattr(lltm_cuda.agreement, "TOLERANCE", tolerance)
         torch.manual_seed(0)
@@ -610,7 +610,7 @@ class TestLltmOnAGpu:
 
 
 class TestBuildTime:
-    """As far as it goes without compiling for minutes."""
+    """The experiment build-time, without minutes of compilation."""
 
     def test_what_it_measures_it_reports(self, tmp_path):
         report, measure = (experiments.load("build-time", name) for name in ("report", "measure"))
@@ -637,7 +637,7 @@ class TestBuildTime:
         assert "135 MiB of disk" in section
 
     def test_an_edit_in_the_same_process_is_the_second_one(self, monkeypatch, tmp_path):
-        """In the first Cython is imported, which takes time: a stand-in says how much."""
+        """The first edit includes the time of Cython's import; a stand-in supplies the times."""
         measure = experiments.load("build-time", "measure")
         (tmp_path / measure.NAME).mkdir()
         for source in measure.WAYS.values():
@@ -657,7 +657,7 @@ class TestBuildTime:
                     assert "edited again" not in times
 
     def test_memory_is_that_of_all_processes(self):
-        """Of one that starts another: 100 MiB each."""
+        """A process and its child have 100 MiB each; both count."""
         measure = experiments.load("build-time", "measure")
         wait = "x = bytearray(b'1') * (100 << 20); import subprocess, sys, time; "
         inner = [sys.executable, "-c", wait + "time.sleep(1)"]
@@ -689,7 +689,7 @@ class TestRecordedResults:
 
     @pytest.fixture
     def drawn(self, monkeypatch, tmp_path):
-        """The figure of an experiment's recorded result."""
+        """Draws the figure of an experiment's recorded result."""
 
         def drawn(name):
             figures = []
@@ -747,7 +747,7 @@ class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_each_result_is_complete_and_has_its_plot(self, name):
         recorded = results.read_recorded(name)
-        if name == "lltm-cuda" and not recorded:  # which needs a GPU, and says so
+        if name == "lltm-cuda" and not recorded:  # it needs a GPU, and its page says so
             assert "Nothing is recorded yet." in (experiments.FOLDER / name / "README.md").read_text(encoding="utf-8")
             return
         assert recorded
@@ -759,7 +759,7 @@ class TestRecordedResults:
         ("file", "changed"),
         [
             ("docs/experiments/gil/results/a-machine.json", False),
-            ("docs/experiments/gil/results/another.svg", False),  # which was not there before
+            ("docs/experiments/gil/results/another.svg", False),  # a new file
             ("docs/experiments/gil/README.md", False),
             ("docs/experiments/gil/measure.py", True),
             ("docs/experiments/gil/new.pyx", True),
@@ -769,7 +769,7 @@ class TestRecordedResults:
         ],
     )
     def test_what_is_recorded_is_no_change_of_the_sources(self, monkeypatch, tmp_path, file, changed):
-        """Else the second result in a row would be one "with changes", because of the first."""
+        """Otherwise the first of two results in a row would turn the second into one "with changes"."""
         for path in ("gil/results/a-machine.json", "gil/README.md", "gil/measure.py", "index.md"):
             (tmp_path / "docs/experiments" / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "docs/experiments" / path).write_text("old")

@@ -1,4 +1,4 @@
-"""``python -m interop experiments --all``: all of them as a user runs them, and what becomes of failures."""
+"""``python -m interop experiments --all``: all experiments as a user runs them, and the handling of failures."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from interop import __main__ as command_line
 
 @pytest.fixture(scope="module")
 def run():
-    """All of them, as a user runs them."""
+    """All experiments, as a user runs them."""
     command = [sys.executable, "-m", "interop", "experiments", "--all", "--quick"]
     return subprocess.run(command, cwd=experiments.CHECKOUT, capture_output=True, text=True, timeout=3600)
 
@@ -25,7 +25,7 @@ def run():
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 class TestQuick:
-    """One run of everything; the tests of single experiments need not run them again."""
+    """One run of all experiments, so that the tests of single ones need not run them again."""
 
     def test_none_fails(self, run):
         assert run.returncode == 0, run.stdout
@@ -48,14 +48,13 @@ class TestQuick:
         for recorded in results.read_recorded(name).values():
             times, known = result.get("times", {}), recorded.get("times", {})
             assert bool(times) == bool(known)
-            for what in (
-                times.keys() & known.keys()
-            ):  # of the cases a quick run may leave out some, but none of the ways
+            # A quick run may leave out some of the cases, but none of the ways.
+            for what in times.keys() & known.keys():
                 assert lacking(times[what], known[what]) == [], what
 
 
 def lacking(found, expected):
-    """The keys of `expected` that `found` has not, below other keys, too."""
+    """The keys of `expected`, at any depth, that `found` lacks."""
     if not isinstance(expected, dict):
         return []
     missing = [key for key in expected if key not in found]
@@ -85,7 +84,7 @@ print("the end")
 
 
 class TestRunner:
-    """With programs that stand in for the experiments."""
+    """The runner, with stand-in programs for the experiments."""
 
     @pytest.fixture
     def run(self, monkeypatch, tmp_path, capsys):
@@ -189,7 +188,7 @@ class TestRunner:
 @pytest.mark.long
 class TestRender:
     def test_the_plots_come_from_the_json_alone(self, monkeypatch, tmp_path, capsys):
-        """Also where nothing was compiled."""
+        """Works even if nothing is compiled."""
         monkeypatch.setattr(building, "build", lambda _: pytest.fail("it compiles"))
         monkeypatch.setattr(results, "FOLDER", tmp_path)
         for name in experiments.names():

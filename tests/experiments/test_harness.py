@@ -1,4 +1,4 @@
-"""What the experiments have in common: the driver, with an experiment that measures nothing; tables."""
+"""The common code of the experiments: the driver, with an experiment that measures nothing; results, plots, tables."""
 
 import json
 import re
@@ -130,7 +130,7 @@ class TestDriver:
         monkeypatch.setattr(results, "FOLDER", tmp_path)
         readme = page()
         report = SimpleNamespace(ending=lambda: "of all")
-        for _ in range(2):  # of a page that has it, too
+        for _ in range(2):  # also for a page that has it
             readme = results.with_results("empty", readme, report)
             assert readme.count(results.NOTHING) == 2
             assert readme.split("\n\n")[-2:] == ["of all", f"{results.END.format(part='results')}\nrest\n"]
@@ -146,11 +146,11 @@ class TestDriver:
 
 
 OF_NO_ACCOUNT = ("README.md", "demo.py", "report.py", "results/there.json")
-"""What lies in the folder of an experiment and measures nothing."""
+"""Files in the folder of an experiment that measure nothing."""
 
 
 def contrast(*colours):
-    """Of two colours, as WCAG defines it: 1 for the same, 21 for black on white."""
+    """The contrast of two colours as WCAG defines it: 1 for equal colours, 21 for black on white."""
 
     def luminance(colour):
         parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
@@ -191,7 +191,7 @@ class TestPlots:
 
 
 class TestAge:
-    """Of a result of an experiment `empty`, which measures interop/fast.h."""
+    """The age of a result of the experiment `empty`, which measures interop/fast.h."""
 
     @pytest.fixture
     def commit(self, monkeypatch, tmp_path):
@@ -315,7 +315,7 @@ def test_a_module_for_many_cpythons_is_found(monkeypatch, tmp_path):
     lib = tmp_path / "empty" / "lib"
     lib.mkdir(parents=True)
     ordinary = building.native_path("empty", "m")
-    assert ordinary.name == "m" + sysconfig.get_config_var("EXT_SUFFIX")  # where it would lie
+    assert ordinary.name == "m" + sysconfig.get_config_var("EXT_SUFFIX")  # where it would be
     (lib / "m.abi3.so").touch()
     assert building.native_path("empty", "m") == lib / "m.abi3.so"
     ordinary.touch()

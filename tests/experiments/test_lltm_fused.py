@@ -1,4 +1,4 @@
-"""The fused LLTM cell against the plain Python one in float64: any sizes, strides, dtypes and needs."""
+"""The fused LLTM cell against the Python cell in float64, for any sizes, strides, dtypes and required gradients."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ from experiments.harness import building
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.bfloat16: 0.03}
 NAMES = ("x", "h", "c", "weight", "bias")
-SMALL, LARGE = 3, 40  # batches that are multiplied by the cell's own loop, and by ATen
+SMALL, LARGE = 3, 40  # the cell's own loop multiplies the small batch, ATen the large one
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ def assert_as_python(call, given_arguments, **options):
     dtype = given_arguments[0].dtype
     got = evaluate(call, "Cython fused", given_arguments, **options)
     wanted = evaluate(call, "Python", [a.double() for a in given_arguments], **options)
-    # These are sums of products, and where the products cancel each other their rounding is all that is left of a sum.
-    # So outputs are compared relative to the largest output, and gradients to the largest gradient.
+    # These are sums of products. If the products cancel, only their rounding errors are left of a sum. So outputs are
+    # compared relative to the largest output, and gradients relative to the largest gradient.
     largest = [
         max((t.abs().max().item() for t in some if t is not None and t.numel()), default=0)
         for some in (wanted[:2], wanted[2:])
@@ -142,7 +142,7 @@ class TestAgreement:
 
 
 def _like(values, layout):
-    """The values, with the strides of `layout`; differentiable."""
+    """The values with the strides of `layout`; differentiable."""
     if 0 in layout.stride():
         return values[:1].expand(values.shape)
     room = 1 + sum((n - 1) * s for n, s in zip(layout.shape, layout.stride(), strict=True))

@@ -1,4 +1,4 @@
-"""The monotonic alignment search of docs/experiments: the best path, as the usual core finds it, or a clear refusal."""
+"""The monotonic alignment search of docs/experiments: it finds the best path, as the usual core does, or raises."""
 
 import itertools
 import threading
@@ -27,14 +27,14 @@ LAYOUTS = {
 
 @pytest.fixture(scope="session")
 def ways():
-    """The module with all ways to search, compiled."""
+    """The module with all searches, compiled."""
     building.build(NAME)
     return experiments.load(NAME, "ways")
 
 
 @pytest.fixture(params=["cython", "op", "pytorch"])
 def search(request, ways):
-    """A way to search that is compared with the usual one."""
+    """A search that is compared with the usual core."""
     return getattr(ways, request.param)
 
 
@@ -46,7 +46,7 @@ def cython(ways):
 
 @pytest.fixture(params=[1, 2, 5])
 def threads(request):
-    """How many threads torch uses."""
+    """The number of threads that torch uses."""
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -54,26 +54,26 @@ def threads(request):
 
 
 def full(scores):
-    """The lengths of items that use all of `scores`."""
+    """Lengths with which each item uses all of `scores`."""
     batch, texts, frames = scores.shape
     return torch.full((batch,), texts), torch.full((batch,), frames)
 
 
 def ragged(batch, texts, frames, seed=0):
-    """Lengths of each item, every text no longer than its frames."""
+    """Random lengths of each item, with no more texts than frames."""
     generator = torch.Generator().manual_seed(seed)
     of_text = torch.randint(1, texts + 1, (batch,), generator=generator)
     return of_text, (of_text + torch.randint(0, frames, (batch,), generator=generator)).clamp(max=frames).max(of_text)
 
 
 def paths(texts, frames):
-    """All monotonic paths: the text of each frame."""
+    """All monotonic paths, each as the text of every frame."""
     for moves in itertools.combinations(range(1, frames), texts - 1):
         yield torch.tensor([sum(move <= frame for move in moves) for frame in range(frames)])
 
 
 def path_of(mask, texts, frames):
-    """The text of each frame of one item, which must be a path and nothing else."""
+    """The text of each frame of an item, whose mask must be a path and nothing else."""
     assert mask.dtype == torch.int32
     assert set(mask.unique().tolist()) <= {0, 1}
     assert mask.sum() == mask[:texts, :frames].sum() == frames
@@ -134,7 +134,7 @@ class TestBestPath:
 
     def test_stays_where_totals_are_equal(self, search):
         mask = search(torch.zeros(1, 3, 6), *full(torch.zeros(1, 3, 6)))
-        # Seen from the end: it stays at a text for as long as it can.
+        # Seen from the end, the path stays at a text for as long as it can.
         assert path_of(mask[0], 3, 6).tolist() == [0, 1, 2, 2, 2, 2]
 
     def test_avoids_what_is_minus_infinite(self, search):
@@ -150,7 +150,7 @@ class TestBestPath:
             path_of(mask, 20, 50)
 
     def test_of_totals_below_what_the_usual_core_calls_unreachable(self, ways, search):
-        """Its -1e9 is larger than a total of such scores: it believes in paths that do not exist."""
+        """The core's -1e9 is larger than a total of such scores, so it follows paths that do not exist."""
         scores = -torch.tensor([[[3, 37, 5, 18, 9], [40, 31, 7, 39, 9], [40, 17, 14, 4, 33.0]]]) * 2**27
         best = max(paths(3, 5), key=lambda path: scores[0, path, torch.arange(5)].sum())
         assert torch.equal(path_of(search(scores, *full(scores))[0], 3, 5), best)
@@ -178,7 +178,7 @@ class TestRefusals:
             for frame in range(text, frames - texts + text + 1):
                 scores = torch.randn(3, texts, frames)
                 scores[1, text, frame] = value
-                # A neighbour that forbids does not hide it.
+                # A neighbour of -inf does not hide the value.
                 scores[1, text, min(frame + 1, frames - 1)] += -torch.inf if frame < frames - texts + text else 0
                 with pytest.raises(ValueError, match=r"'scores' must have no nan and no inf .* item 1 has"):
                     cython(LAYOUTS[layout](scores), *full(scores))
@@ -274,7 +274,7 @@ class TestInputs:
         assert torch.equal(masks, cython(scores, *full(scores)).expand(4, -1, -1))
 
     def test_of_one_call_do_not_disturb_those_of_another(self, ways, cython):
-        """The GIL is released: calls of several threads run at the same time."""
+        """The search releases the GIL, so calls from several threads run concurrently."""
         scores = torch.randn(8, 8, 60, 200).unbind()
         lengths = ragged(8, 60, 200)
         expected = [ways.usual(s, *lengths) for s in scores]
@@ -322,7 +322,7 @@ class TestOperator:
             assert torch.isfinite(gradient).all()
 
     def test_refuses_another_device(self, ways):
-        """Without such a device: the kernel that is called there is this one, and it looks at the device first."""
+        """Needs no such device: the same kernel serves the other devices, and it checks the device first."""
         building.native(NAME, "search_cython")
         for key in ("CUDA", "XPU", "MPS"):
             assert torch._C._dispatch_has_computed_kernel_for_dispatch_key(
@@ -352,9 +352,9 @@ class TestExperiment:
                 assert all(time["median"] > 0 for time in times.values())
 
     def test_all_threads_are_of_one_library(self, bare):
-        """Otherwise torch.set_num_threads would not hold for the usual core.
+        """The usual core uses torch's OpenMP library, so that torch.set_num_threads applies to it.
 
-        In a process of its own: packages that other tests import bring a library with them.
+        Runs in a process of its own, because packages that other tests import bring their own library.
         """
         code = f"""
 import experiments

@@ -1,4 +1,4 @@
-"""What all ports of the experiment `ports` share: the comparison, the times, the report; with a port of two lines."""
+"""The parts that all ports of the experiment `ports` share: comparison, times and report, with a port of two lines."""
 
 import json
 
@@ -20,7 +20,7 @@ def modules():
 
 @pytest.fixture
 def port(modules):
-    """A port whose original squares, and ours does too."""
+    """A port in which the original and ours both square."""
     base = modules["base"]
     operation = base.Operation(
         name="square",
@@ -39,7 +39,7 @@ SETTINGS = {"rounds": 2, "block": 0.0, "threads": [1, 2], "sizes": 3, "dtypes": 
 
 
 def result_of(modules, port, *, original):
-    """What a run would give."""
+    """The result that a run would give."""
     there = {"ours": (10, 1.0), **({"original": (40, 20.0)} if original else {})}
     installed = {
         way: {"lines": lines, "seconds": {"cold": cold, "edit": cold}, "bytes": 2048, "compressed": 1024}

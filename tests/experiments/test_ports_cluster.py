@@ -1,4 +1,4 @@
-"""The port of torch_cluster: neighbours, samples and clusters, as a search of all points and torch find them."""
+"""The port of torch_cluster finds the neighbours, samples and clusters that an exhaustive search and torch find."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 @pytest.fixture(scope="module")
 def ops():
-    """The operators, compiled."""
+    """The compiled operators."""
     building.build("ports", ["cluster_cython"])
     building.native("ports", "cluster_cython")
     return torch.ops.ports_cluster
@@ -24,7 +24,7 @@ def ops():
 
 @pytest.fixture(params=[1, 2])
 def threads(request):
-    """How many threads torch uses."""
+    """The number of threads that torch uses."""
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -32,12 +32,12 @@ def threads(request):
 
 
 def clouds(*sizes):
-    """Where clouds of these sizes begin, and the end."""
+    """The offsets at which clouds of these sizes begin, and the end."""
     return torch.tensor([0, *sizes]).cumsum(0)
 
 
 def cells(*shape, seed=0, dtype=torch.float32, most=9):
-    """Points on a grid: many are at one distance, and every distance is exact in all dtypes."""
+    """Points on a grid: many have the same distance, and every distance is exact in all dtypes."""
     return torch.randint(0, most, shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
@@ -46,7 +46,7 @@ def normal(*shape, seed=0, dtype=torch.float32):
 
 
 def check_nearest(found, x, y, k, ptr_x=None, ptr_y=None):
-    """The pairs have the least distances that there are, sorted, and are different pairs."""
+    """Checks that the pairs are distinct, and sorted by distance, and that no other pairs are closer."""
     expected = port.reference_knn(x.double(), y.double(), ptr_x, ptr_y, k)
     assert found.dtype == torch.int64
     assert torch.equal(found[0], expected[0])
@@ -80,7 +80,7 @@ class TestNeighbours:
         x, y = cells(400, features, dtype=dtype), cells(130, features, seed=1, dtype=dtype)
         check_nearest(ops.knn(x, y, None, None, 7), x, y, 7)
         found = ops.radius(x, y, None, None, 3.5, 400)
-        # Of integers the square of the radius is a whole number too, as in the original.
+        # For integers the square of the radius is truncated to an integer, as in the original.
         bound = 3.5 if dtype.is_floating_point else 12**0.5
         expected = port.reference_radius(x.double(), y.double(), None, None, bound - 1e-6, 400)
         assert sorted_pairs(found) == sorted_pairs(expected)

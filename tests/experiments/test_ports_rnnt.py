@@ -1,4 +1,4 @@
-"""The port of fast_rnnt in docs/experiments/ports: its recursion is that of the definition, forward and backward."""
+"""The port of fast_rnnt in docs/experiments/ports computes the recursion as defined, forward and backward."""
 
 import itertools
 import math
@@ -58,7 +58,7 @@ def log_add(values):
 
 
 def by_definition(px, py, boundary=None):
-    """Scores and how often the paths take each step, by sums over all paths to a point and from it, in double."""
+    """Scores, and how often the paths take each step, from sums over all paths to and from each point, in double."""
     lag = int(px.size(2) == py.size(2))
     if boundary is None:
         boundary = torch.tensor([0, 0, px.size(1), py.size(2)]).expand(px.size(0), 4)
@@ -66,7 +66,7 @@ def by_definition(px, py, boundary=None):
     for b, (s_begin, t_begin, s_end, t_end) in enumerate(boundary.tolist()):
         x, y = px[b].tolist(), py[b].tolist()
         points = list(itertools.product(range(s_begin, s_end + 1), range(t_begin, t_end + 1)))
-        steps = {point: [] for point in points}  # to where, and with what score
+        steps = {point: [] for point in points}  # target, score and gradient of each step
         for s, t in points:
             if (s + 1, t + lag) in steps:
                 steps[s, t].append(((s + 1, t + lag), x[s][t], grads[0]))
@@ -92,7 +92,7 @@ def by_definition(px, py, boundary=None):
 
 
 def paths(symbols, frames, modified):
-    """All paths, as lists of (whether it is a symbol, s, t)."""
+    """All paths, as lists of steps (whether it is a symbol, s, t)."""
     for which in itertools.combinations(range(frames + (0 if modified else symbols)), symbols):
         s, t, path = 0, 0, []
         for step in range(frames + (0 if modified else symbols)):
@@ -152,7 +152,7 @@ class TestRecursion:
         layouts = [LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))] for _ in "xy"]
         assert_as_defined(recursion, layouts[0](px).detach(), layouts[1](py).detach(), boundary)
 
-    # Around the 16 lanes of a vector and the 16 steps of a block, long and short of each other.
+    # Around the 16 lanes of a vector and the 16 steps of a block, with either dimension longer.
     @pytest.mark.parametrize("modified", [False, True], ids=["regular", "modified"])
     @pytest.mark.parametrize("size", [(15, 16), (16, 15), (17, 33), (33, 17), (50, 4), (4, 50), (63, 64)], ids=str)
     def test_sizes_around_those_of_blocks(self, recursion, size, modified):
@@ -167,7 +167,7 @@ class TestRecursion:
 
     @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
     def test_scores_far_from_zero(self, recursion, dtype):
-        """Where exp(score) is zero, or infinite."""
+        """Scores are right even if exp(score) is zero or infinite."""
         for offset in (-300.0, 300.0):
             px, py = (t + offset for t in lattice(2, 6, 9, dtype=dtype))
             scores = recursion(px, py)
@@ -191,13 +191,11 @@ class TestRecursion:
 class TestSpecialNumbers:
     @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
     def test_the_sum_of_two_terms_is_the_originals(self, recursion, dtype):
-        """If the terms differ by infinity or nan: the larger one, or the first one of two that do not compare.
-
-        The gradient of a term is exp(term - sum), with 0 for a sum that is not finite; or zero if that is not finite.
-        """
+        """Terms that differ by infinity or nan have the larger one as sum, or the first if they do not compare."""
+        # The gradient of a term is exp(term - sum), with 0 for a sum that is not finite. It is zero if not finite.
         numbers = torch.tensor([-torch.inf, -1e30, -1000, -1, 0, 2, 1e30, torch.inf, torch.nan], dtype=dtype).tolist()
         for first, second in itertools.product(numbers, repeat=2):
-            # One symbol and two frames. Its point (1, 2) has the terms px[0, 2] and py[1, 1], after steps of score 0.
+            # One symbol and two frames. The terms of point (1, 2) are px[0, 2] and py[1, 1], after steps of score 0.
             px = torch.tensor([[[-torch.inf, 0.0, first]]], dtype=dtype)
             py = torch.tensor([[[0.0, 0.0], [0.0, second]]], dtype=dtype)
             (score,), (px_grad, py_grad) = recursion(px, py, None, True)
@@ -257,7 +255,7 @@ class TestAutograd:
             torch.testing.assert_close(torch.autograd.grad(recursion(*arguments).sum(), both[i])[0], wanted[i])
 
     def test_backward_changes_nothing_that_it_returned(self, recursion):
-        """The original multiplies the gradients that it returned and kept in place."""
+        """The original multiplies in place the gradients that it has returned and kept."""
         leaves = [t.requires_grad_() for t in lattice(2, 3, 5)]
         scores, grads = recursion(*leaves, None, True)
         assert not any(grad.requires_grad for grad in grads)
@@ -332,7 +330,7 @@ class TestLosses:
 
     @pytest.mark.parametrize("bounded", [False, True], ids=["whole", "ragged"])
     def test_a_penalty_for_late_symbols(self, rnnt, recursion, bounded):
-        """Each symbol costs the penalty times how much later than the middle of the frames it is."""
+        """Each symbol costs the penalty times the number of frames from the middle frame to it."""
         lm, am, symbols, blank = rnnt.port.simple_logits("2 x 3 x 6 x 5", torch.float64)
         boundary = torch.tensor([[0, 0, 3, 6], [0, 0, 2, 4]]) if bounded else None
         px, py = rnnt.loss.get_rnnt_logprobs(lm, am, symbols, blank, "regular", boundary)

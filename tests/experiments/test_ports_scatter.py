@@ -1,4 +1,4 @@
-"""The port of torch_scatter: what plain torch computes, for every dtype, layout and kind of index, or a clear error."""
+"""The port of torch_scatter: the results of plain torch for every dtype, layout and kind of index, or a clear error."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ LAYOUTS = {
 
 @pytest.fixture(scope="session")
 def scatter():
-    """The module with the inputs and references, its operators registered."""
+    """The module with the inputs and references, after its operators are registered."""
     building.build("ports")
     building.native("ports", "scatter_cython")
     experiments.load("ports")
@@ -39,7 +39,7 @@ def ops(scatter):
 
 @pytest.fixture(params=[1, 3])
 def threads(request):
-    """How many threads torch uses."""
+    """The number of threads that torch uses."""
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -47,7 +47,7 @@ def threads(request):
 
 
 def grouped(scatter, reduce, src, indices, dim, size):
-    """Groups of rows for each batch item by itself, by plain torch. `indices` has one index, or one for each."""
+    """Reduces the groups of rows of each batch item with plain torch. `indices` has one index, or one for each item."""
     batch = src.flatten(0, dim - 1) if dim else src[None]
     indices = indices.expand(batch.shape[0], -1)
     results = [scatter.reduced(reduce, x, i, 0, size) for x, i in zip(batch, indices, strict=True)]
@@ -65,7 +65,7 @@ def pointers_of(index, size):
 
 
 class TestAgreement:
-    """With plain torch, for the inputs that the experiment times."""
+    """The port agrees with plain torch, also for the inputs that the experiment times."""
 
     def test_results_and_gradients(self, scatter):
         measure = experiments.load("ports", "measure")
@@ -92,7 +92,7 @@ class TestAgreement:
                 check(getattr(ops, f"segment_{reduce}_csr")(src, pointers_of(ordered, 10)), expected, dtype)
 
     def test_means_of_negative_integers(self, ops):
-        """As in the original: of segments they are rounded to zero, and scattered down."""
+        """As in the original, means of segments round towards zero, and scattered means round down."""
         src, index = torch.tensor([-1, -2, 3, 4]), torch.tensor([0, 0, 1, 1])
         assert ops.segment_mean_coo(src, index).tolist() == [-1, 3]
         assert ops.segment_mean_csr(src, torch.tensor([0, 2, 4])).tolist() == [-1, 3]
@@ -155,7 +155,7 @@ class TestAgreement:
 
 
 def check(found, expected, dtype=None):
-    """Equal, the numbers of rows too."""
+    """Equal, including the numbers of rows."""
     if isinstance(expected, tuple):
         assert torch.equal(found[1], expected[1])
         found, expected = found[0], expected[0]
@@ -274,7 +274,7 @@ class TestErrors:
 
 
 def cases():
-    """For each operator, a function of a number of rows that makes arguments; all sizes are symbolic."""
+    """For each operator, a function that makes arguments from a number of rows, on which all sizes depend."""
 
     def index(n):
         return torch.arange(n) // 2

@@ -1,11 +1,11 @@
-"""Attacks what reads untrusted input, with inputs that coverage guides: `make fuzz`, or
+"""Fuzzes the code that reads untrusted input, guided by coverage: `make fuzz`, or
 
 python tests/fuzz/run.py [--seconds N] [TARGET...]
 
 The importers of shared memory (formats, buffers, dlpack, cuda_arrays) are C++, built by clang with AddressSanitizer for
-libFuzzer. The doctor's reader of libraries (elves) and that of the cache (manifests) are Python, and run by atheris.
-Each target starts from the inputs in corpus/TARGET. New ones go to build/fuzz/TARGET, and what ends a target to
-build/fuzz/TARGET-crash-*.
+libFuzzer. The doctor's reader of libraries (elves) and the cache's reader (manifests) are Python, which atheris runs.
+Each target starts from the inputs in corpus/TARGET. New inputs go to build/fuzz/TARGET. An input that ends a target
+goes to build/fuzz/TARGET-crash-*, or to -timeout-* or -oom-*.
 """
 
 import argparse
@@ -26,7 +26,7 @@ PYTHON = ("elves", "manifests")
 
 
 def find_clang() -> str:
-    """The newest clang++ that brings libFuzzer along."""
+    """The default clang++ or else the newest, with libFuzzer."""
     names = ["clang++", *(f"clang++-{major}" for major in range(30, 13, -1))]
     for path in filter(None, map(shutil.which, names)):
         if runtime(path, "fuzzer_no_main", "a").exists():
@@ -35,7 +35,7 @@ def find_clang() -> str:
 
 
 def runtime(clang: str, name: str, suffix: str) -> Path:
-    """A library of clang's."""
+    """A runtime library of clang's."""
     file = f"libclang_rt.{name}-{os.uname().machine}.{suffix}"
     for spelling in (file, f"libclang_rt.{name}.{suffix}"):
         path = subprocess.run([clang, f"-print-file-name={spelling}"], capture_output=True, text=True, check=True)
@@ -45,7 +45,7 @@ def runtime(clang: str, name: str, suffix: str) -> Path:
 
 
 def build(clang: str) -> Path:
-    """The module with the native targets: anew if a source of it is newer."""
+    """The module with the native targets, built again if one of its sources is newer."""
     import numpy
     from torch.utils.cpp_extension import include_paths, library_paths
 
@@ -71,7 +71,7 @@ def build(clang: str) -> Path:
         sys.exit(1)
     libraries = [*(f"-L{folder}" for folder in library_paths()), "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python"]
     support = runtime(clang, "fuzzer_no_main", "a")
-    # -Bsymbolic: AddressSanitizer, which comes first, has functions of libFuzzer's names, and counts no coverage.
+    # -Bsymbolic: AddressSanitizer comes first. It has functions with libFuzzer's names, which count no coverage.
     link = [
         clang,
         "-shared",
@@ -88,7 +88,7 @@ def build(clang: str) -> Path:
 
 
 def fuzz(target: str, seconds: int, clang: str | None) -> dict[str, object]:
-    """Runs a target; what came of it."""
+    """Runs a target and returns its result."""
     found = BUILD / target
     found.mkdir(parents=True, exist_ok=True)
     arguments = [
@@ -125,7 +125,7 @@ def fuzz(target: str, seconds: int, clang: str | None) -> dict[str, object]:
 
 
 def main() -> int:
-    """Runs the targets, and prints a line of JSON for each. 1 if one of them was brought to an end."""
+    """Runs the targets, and prints a line of JSON for each. Returns 1 if one of them failed or ran no input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(NATIVE + PYTHON)}; all by default")

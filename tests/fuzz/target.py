@@ -1,4 +1,4 @@
-"""``python target.py FOLDER TARGET ARGUMENTS...``: one target in this process, which libFuzzer ends. See run.py."""
+"""``python target.py FOLDER TARGET ARGUMENTS...``: runs a target in this process, which libFuzzer ends. See run.py."""
 
 import functools
 import itertools
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def of_entries(data: bytes) -> object:
-    """An object with a __cuda_array_interface__ that the bytes make up, entry by entry."""
+    """An object whose __cuda_array_interface__ is made from the bytes, entry by entry."""
 
     class Carrier:
         pass
@@ -52,8 +52,8 @@ def of_entries(data: bytes) -> object:
 
 
 def native(folder: str, target: str, arguments: list[str]) -> None:
-    """One of the targets in bridges.cpp."""
-    import torch  # noqa: F401  # whose libraries the module needs
+    """Runs one of the targets in bridges.cpp."""
+    import torch  # noqa: F401  # the module needs torch's libraries
 
     sys.path.insert(0, folder)
     import fuzz_bridges  # type: ignore[import-not-found]
@@ -62,7 +62,7 @@ def native(folder: str, target: str, arguments: list[str]) -> None:
 
 
 def python(target: str, arguments: list[str]) -> None:
-    """A target in Python."""
+    """Runs a target in Python."""
     import atheris  # type: ignore[import-untyped]
 
     with atheris.instrument_imports(include=["interop", "elftools"]):
@@ -72,11 +72,11 @@ def python(target: str, arguments: list[str]) -> None:
 
 
 def elves(folder: Path) -> Callable[[bytes], None]:
-    """The doctor's reader of libraries. Of any file there are findings."""
+    """The doctor's reader of libraries. Every file must give findings."""
     from interop.doctor import elf, loader
     from interop.doctor.module import examine_module
 
-    # In a process of its own, which takes longer than all else. There is no end of names in inputs.
+    # `_load` starts a process, the slowest step, so cache it. Inputs name any number of libraries, so limit the cache.
     loaded = functools.lru_cache(maxsize=1000)(loader._load)
     loader._load = lambda names: loaded(tuple(names))  # type: ignore[arg-type]
     numbers = itertools.count()
@@ -84,7 +84,7 @@ def elves(folder: Path) -> Callable[[bytes], None]:
     def attack(data: bytes) -> None:
         number = next(numbers)
         if number % 1000 == 0:
-            elf.read.cache_clear()  # which remembers by path, and is to keep the system's libraries
+            elf.read.cache_clear()  # keyed by path; not more often, to keep the system's libraries
         file = folder / f"module-{number}.so"
         file.write_bytes(data)
         assert examine_module(file, run=False)
@@ -94,7 +94,7 @@ def elves(folder: Path) -> Callable[[bytes], None]:
 
 
 def manifests(folder: Path) -> Callable[[bytes], None]:
-    """The reader of a cache. What is not sealed is damaged; of what is, as we write it, all can be used."""
+    """The reader of a cache's manifest. It accepts only the sealed text that we wrote, and can use all of that."""
     os.environ["INTEROP_CACHE_DIR"] = str(folder / "cache")
     from interop.jit import cache, manifest
     from interop.private import make_folders

@@ -1,4 +1,4 @@
-"""Modules that are compiled when a program runs: what names them, when they are built again, and who waits for whom."""
+"""Modules compiled at run time: their names, when they are built again, and which builds wait for which."""
 
 import contextlib
 import gc
@@ -40,17 +40,17 @@ def twice(torch.Tensor x not None):
 """
 
 
-PLAIN = "def f(): return 2\n"  # which g++ compiles faster
+PLAIN = "def f(): return 2\n"  # g++ compiles this faster
 
 
 def new():
-    """A name that no module has had, so that it is built."""
+    """A name that no module has had, so that a module of that name is built."""
     return f"new_{uuid.uuid4().hex}"
 
 
 @pytest.fixture
 def builds(monkeypatch):
-    """The names of the modules that are built, while this lasts."""
+    """The names of the modules that are built during the test."""
     names = []
     original = build.build
 
@@ -64,7 +64,7 @@ def builds(monkeypatch):
 
 @pytest.fixture
 def forget(monkeypatch):
-    """Makes this process forget what it has loaded, as a new one would."""
+    """Makes this process forget the modules that it has loaded, as if it were new."""
 
     def make_new():
         monkeypatch.setattr(importing, "_imports", {})
@@ -74,7 +74,7 @@ def forget(monkeypatch):
 
 class TestLoad:
     def test_a_pyx_alone(self, tmp_path, builds):
-        """No line in it says how it is compiled."""
+        """A .pyx file alone is enough: no line in it says how to compile it."""
         (tmp_path / "doubling.pyx").write_text(TWICE)
         module = interop.load(tmp_path / "doubling.pyx")
         x = torch.randn(3, requires_grad=True)
@@ -109,7 +109,7 @@ class TestLoad:
         assert type(pickle.loads(pickle.dumps(second.Scale()))) is second.Scale
 
     def test_names_of_cpp_stay_in_their_module(self):
-        """What inline functions declare static would be one variable for all modules, unless it is hidden."""
+        """Static variables of inline functions are hidden. Otherwise all modules would share one."""
         count = "template <class T> inline T& number() {{ static T value = {}; return value; }}\n"
         pyx = 'cdef extern from *:\n    int& number "number<int>"()\ndef f(): return number()\n'
         modules = [interop.load_inline(pyx, count.format(value), name="statics") for value in (1, 2)]
@@ -136,20 +136,20 @@ class TestLoad:
         assert interop.load(path).f() == expected
         assert builds == [path.stem] * 2
         if what != "own":
-            (tmp_path / changed).write_text(old)  # the earlier build is still there
+            (tmp_path / changed).write_text(old)  # the earlier build still exists
             assert interop.load(path).f() == (1, 2, 3)
             assert builds == [path.stem] * 2
 
     @with_precompiled_headers
     def test_headers_that_every_module_includes_are_read_precompiled(self):
-        """g++ says nothing when it finds that it cannot use them."""
+        """g++ uses the precompiled headers. It prints nothing when it cannot."""
         folder = Path(interop.load_inline(TWICE, name="precompiled").__file__).parent
         (read,) = (path.read_text() for path in folder.glob("*.o.d"))
         assert "Python.h" in read
-        assert "ATen/core/Tensor.h" not in read  # in which it would stand otherwise
+        assert "ATen/core/Tensor.h" not in read  # it would be listed otherwise
 
     def test_an_edit_that_cimports_more(self, tmp_path):
-        """Cython remembers for the whole process what a file cimports."""
+        """An edit may add a cimport, although Cython caches the cimports of a file for the whole process."""
         (tmp_path / "extra.pxd").write_text(
             "cimport ATen as at\ncdef inline at.Tensor f(const at.Tensor& x): return at.cosh(x)\n"
         )
@@ -213,7 +213,7 @@ class TestLoad:
 
 class TestFile:
     def test_it_imports_in_a_bare_process(self, bare):
-        """By its path, where nothing has imported torch."""
+        """The module can be imported from its folder in a process that has not imported torch."""
         path = Path(interop.load_inline(TWICE, name="by_path").__file__)
         code = "import by_path, sys; print(by_path.twice(sys.modules['torch'].ones(1)).item(), by_path.__file__)"
         assert path.name.startswith("by_path.")
@@ -250,7 +250,7 @@ class TestTogether:
         assert len(list((cache.root() / "modules").glob(f"{name}-*/*"))) == 1
 
     def test_a_build_that_was_killed_is_not_taken(self, builds):
-        """Neither what it left nor its lock stands in the way."""
+        """Neither the files nor the lock of a killed build prevents the next one."""
         name = new()
         code = (
             "import os, signal, interop\nfrom interop.jit import build, manifest\n"
@@ -267,7 +267,7 @@ class TestTogether:
 
     @pytest.mark.parametrize("gone", ["module", "native.so"])
     def test_a_build_of_which_a_part_is_gone(self, builds, forget, gone):
-        """Half removed, by a cleaner of old files perhaps."""
+        """A build is repeated if a file of it is gone, for example removed by a cleaner of old files."""
         name = new()
         module = Path(interop.load_inline(PLAIN, name=name).__file__)
         (module if gone == "module" else module.with_name(gone)).unlink()
@@ -275,7 +275,7 @@ class TestTogether:
         assert interop.load_inline(PLAIN, name=name).f() == 2
         assert builds == [name] * 2
 
-    @pytest.mark.usefixtures("own_cache")  # other tests are linking with the shared part
+    @pytest.mark.usefixtures("own_cache")  # other tests link with the shared part
     def test_a_shared_part_that_is_gone(self, builds):
         interop.load_inline(PLAIN, name=new())
         for part in (cache.root() / "support").glob("*/bootstrap.o"):
@@ -326,12 +326,12 @@ class TestTogether:
 
     @pytest.mark.parametrize("part", ["module", "native.so"])
     def test_a_module_of_zeros(self, builds, forget, part):
-        """Of the same size, as a disk may leave it; to import it would end the process."""
+        """A file of zeros of the same size, as a disk may leave it, is rebuilt: its import would end the process."""
         name = new()
         module = Path(interop.load_inline(PLAIN, name=name).__file__)
         damaged = module if part == "module" else module.with_name(part)
         zeros = bytes(damaged.stat().st_size)
-        damaged.unlink()  # and not what this process has loaded
+        damaged.unlink()  # keeps the file that this process has loaded
         damaged.write_bytes(zeros)
         forget()
         with pytest.warns(UserWarning, match="was damaged"):
@@ -342,7 +342,7 @@ class TestTogether:
         assert not damaged.exists()
 
     def test_a_manifest_that_was_edited(self, builds, forget):
-        """The file that it names does not exist."""
+        """A manifest that names a missing file counts as damaged."""
         name = new()
         record = Path(interop.load_inline(PLAIN, name=name).__file__).with_name("manifest.json")
         record.write_text(json.dumps(json.loads(record.read_text()) | {"module": "no_such.so"}))
@@ -367,16 +367,16 @@ class TestTogether:
         name = new()
 
         def load(count):
-            """Of another state, which all but the module itself serves as well."""
+            """Loads the module from a changed source, for which all shared parts stay valid."""
             (tmp_path / "parts.pyx").write_text(source + "#" * count)
             return interop.load(name, [tmp_path / "parts.pyx", tmp_path / "part.cpp"])
 
         load(0)
         names = {"objects": "object.o", "headers": "precompiled.h.gch", "support": "bootstrap.o"}
         paths = (cache.root() / kind).glob(f"*/{names[kind]}")
-        path = max(paths, key=lambda one: one.parent.stat().st_mtime)  # what was used last
+        path = max(paths, key=lambda one: one.parent.stat().st_mtime)  # the part used last
         size = path.stat().st_size
-        path.unlink()  # it may be a link to one that others use
+        path.unlink()  # it may be a link to a file that others use
         path.write_bytes(b"")
         os.truncate(path, size)
         with pytest.warns(UserWarning, match=f"/{kind}/.*damaged") as warned:
@@ -403,7 +403,7 @@ class TestTogether:
         assert builds == [name] * 2
 
     def test_a_lock_whose_file_was_removed(self, tmp_path):
-        """Whoever waited for it locks the one that is there now."""
+        """A thread that waited for a removed lock file locks the new one."""
         path, held = tmp_path / "lock", []
         with cache.locked(path):
             waiting = threading.Event()
@@ -449,7 +449,7 @@ class TestInline:
     def test_whether_it_needs_no_gil(self, free_threaded):
         module = interop.load_inline("x = 1\n", name="without_gil", free_threaded=free_threaded)
         cpp = Path(module.__file__).with_name("without_gil.cpp").read_text()
-        # What the module says of itself, after what it says if a macro is defined; Cython 3.1 has no macro for it.
+        # The last match is the module's own; those before it depend on a macro, which Cython 3.1 does not have.
         said = re.findall(r"(?:FREETHREADING_COMPATIBLE |SetGIL\(__pyx_m, )Py_MOD_GIL_(NOT_)?USED", cpp)
         assert bool(said[-1]) is free_threaded
 
@@ -460,7 +460,7 @@ class TestInline:
 
 
 def test_progress_on_a_terminal():
-    """And not elsewhere; nor of what is built already."""
+    """A build shows its steps on a terminal. If the module is already built, nothing is shown."""
     name = new()
     command = [sys.executable, "-c", f"import interop; interop.load_inline({PLAIN!r}, name={name!r})"]
     for steps in (("translating", "compiling", "linking"), ()):
@@ -468,7 +468,7 @@ def test_progress_on_a_terminal():
         with subprocess.Popen(command, stderr=end) as process:
             os.close(end)
             said = b""
-            with contextlib.suppress(OSError):  # what the terminal's other end being closed is
+            with contextlib.suppress(OSError):  # raised when the terminal's other end is closed
                 while part := os.read(terminal, 1 << 16):
                     said += part
         os.close(terminal)
@@ -479,7 +479,7 @@ def test_progress_on_a_terminal():
 
 
 def test_the_garbage_collector_goes_on_afterwards():
-    """Also after an error, and where several threads build."""
+    """Collections resume after a build, also after an error and after builds that overlap."""
     with pytest.raises(BuildError):
         interop.load_inline("def f(:\n")
     assert gc.isenabled()

@@ -1,4 +1,4 @@
-"""What is kept on disk for modules that are compiled while a program runs: how much, what goes, what stays."""
+"""The on-disk cache for modules that are compiled at run time: its limit, eviction, damage and privacy."""
 
 import errno
 import grp
@@ -43,7 +43,7 @@ def place(tmp_path, monkeypatch):
 
 
 def entry(kind, key, kilobytes, age):
-    """An entry that was used `age` seconds ago."""
+    """An entry that was last used `age` seconds ago."""
     made = Entry(kind, key)
     made.folder.mkdir(parents=True)
     (made.folder / "content").write_bytes(os.urandom(kilobytes << 10))
@@ -125,7 +125,7 @@ class TestCommand:
 
 
 def test_what_is_built_already_needs_no_room_to_write(jit_cache, monkeypatch):
-    """Nor a compiler that works."""
+    """A built module also loads without a working compiler."""
     module = interop.load_inline("x = 1\n", name="kept")
     assert interop.load_inline("x = 1\n", name="kept") is module
     monkeypatch.setattr(cache.Entry, "exclusive", lambda *_: pytest.fail("it was locked"))
@@ -150,7 +150,7 @@ def test_a_module_that_another_process_removes_is_built_again(monkeypatch):
 
 @pytest.mark.usefixtures("jit_cache")
 def test_what_was_just_built_is_not_removed(monkeypatch):
-    """However little may be kept."""
+    """A new module stays, however small the limit is."""
     monkeypatch.setattr(
         loading, "evict", lambda _: [one.remove() for one in cache.entries() if one.key.startswith("just_built")]
     )
@@ -170,7 +170,7 @@ JSON = st.recursive(
 
 
 class TestDamage:
-    """What is not what was written there is not there; and that is said."""
+    """Entries that differ from what was written count as missing, with a warning."""
 
     @pytest.fixture
     def made(self, place):
@@ -188,16 +188,16 @@ class TestDamage:
         with pytest.warns(UserWarning, match=f"has rebuilt {folder}"):
             private.warn()
         assert manifest.find(folder) is None
-        private.warn()  # not twice
+        private.warn()  # it warns only once
         return True
 
     def test_as_it_is(self, made):
         folder, data = made
         assert manifest.find(folder).module == "object.o"
-        assert {*json.loads(data)} == {"sha256", *MANIFEST}  # so that the others are edited indeed
+        assert {*json.loads(data)} == {"sha256", *MANIFEST}  # so that the other tests edit real fields
 
     def test_a_manifest_takes_the_memory_that_it_needs(self, made):
-        """And not the most that one may have, at each load."""
+        """A load does not allocate the maximum size of a manifest."""
         folder, _ = made
         tracemalloc.start()
         try:
@@ -255,7 +255,7 @@ class TestDamage:
         (folder / "object.o").write_bytes(content)
         assert self.is_damaged(folder)
         (folder / "object.o").unlink()
-        assert manifest.find(folder) is None  # a cleaner of old files may do that, and nothing is said
+        assert manifest.find(folder) is None  # without a warning: a cleaner of old files may remove it
 
     @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
@@ -269,7 +269,7 @@ class TestDamage:
         assert manifest.find(folder) if content == before else self.is_damaged(folder)
 
     def test_an_error_that_passes(self, made, place, monkeypatch):
-        """Then nothing is removed."""
+        """A temporary error removes nothing."""
         folder, _ = made
         nvrtc.write("kernel", Image(b"code", (), {}, ""))
         error = OSError(errno.EMFILE, os.strerror(errno.EMFILE), "file")
@@ -288,7 +288,7 @@ class TestDamage:
         assert nvrtc.read("kernel")
 
     def test_few_files_are_open(self, place):
-        """One for a folder, however deep it is."""
+        """A folder takes one descriptor, however deep it is."""
         deep = place.joinpath(*"abcdefghij")
         deep.mkdir(parents=True)
         (deep / "file").touch()
@@ -297,7 +297,7 @@ class TestDamage:
             assert len(os.listdir("/proc/self/fd")) == len(before) + 2
 
     def test_objects_for_cuda(self, place, tmp_path, monkeypatch):
-        """Which ninja would take for made, whatever is in them."""
+        """Damaged objects are compiled again; ninja would accept any content."""
 
         def compile_cuda(extension, _, folder, *__, **___):
             made = folder / "kernel.o"
@@ -329,7 +329,7 @@ class TestDamage:
             else:
                 path.write_bytes(content)
             private._notes.clear()
-            with pytest.raises(UserWarning, match=f"has rebuilt {path}"):  # an error here, and yet it is removed
+            with pytest.raises(UserWarning, match=f"has rebuilt {path}"):  # an error here, but the entry is removed
                 nvrtc.read("kernel")
             assert not path.exists()
             assert nvrtc.read("kernel") is None
@@ -337,7 +337,7 @@ class TestDamage:
     @pytest.mark.long
     @pytest.mark.usefixtures("place", "own_cache")
     def test_a_warning_that_is_an_error(self):
-        """The module has been made anew all the same."""
+        """The module is rebuilt before the error is raised."""
         text = "x = 1\n"
         path = Path(interop.load_inline(text, name="damaged").__file__)
         path.write_bytes(b"")
@@ -349,7 +349,7 @@ class TestDamage:
 
 
 class TestPrivacy:
-    """Whoever can write to the cache can have code run by whoever reads it."""
+    """A user who can write to the cache can run code as any user who loads from it."""
 
     def load(self):
         return interop.load_inline("x = 1\n", name="private")
@@ -368,7 +368,7 @@ class TestPrivacy:
     @pytest.mark.parametrize("below", [".", "jit"])
     @pytest.mark.parametrize("mode", [0o770, 0o702, 0o775])
     def test_one_that_others_can_write(self, place, below, mode):
-        """As an earlier version has made it under the umask 002."""
+        """The cache becomes private. An earlier version made such folders under the umask 002."""
         (place / "jit").mkdir(mode=0o700)
         (place / below).chmod(mode)
         cache.prepare("private")
@@ -382,7 +382,7 @@ class TestPrivacy:
 
     @pytest.mark.long
     def test_all_of_it_was_opened_to_others(self, place):
-        """As in recipes for images of containers; who had the time may have changed anything."""
+        """As in recipes for container images. The entries are rebuilt, because others may have changed them."""
         name = "opened"
         path = Path(interop.load_inline("x = 1\n", name=name).__file__)
         nvrtc.write("kernel", Image(b"code", (), {}, ""))
@@ -399,7 +399,7 @@ class TestPrivacy:
 
     @pytest.mark.parametrize("mode", [0o1777, 0o1700, 0o777])
     def test_one_that_is_shared(self, place, mode):
-        """Such as /tmp, or a folder with the files of a project."""
+        """A shared folder is rejected, such as /tmp or a project's folder."""
         (place / "file").touch()
         nvrtc.write("kernel", Image(b"code", (), {}, ""))
         assert nvrtc.read("kernel")
@@ -424,7 +424,7 @@ class TestPrivacy:
     @needs_root
     @pytest.mark.parametrize("depth", range(3))
     def test_what_another_has_planted(self, place, depth):
-        """While `jit` could be written to by all: a folder of another user, with a manifest that is right."""
+        """A valid entry of another user is rejected, planted while all users could write to `jit`."""
         folder = place / "jit" / "modules" / "private-0" / "build"
         folder.mkdir(parents=True)
         (folder / "private.so").write_bytes(b"evil")
@@ -460,7 +460,7 @@ class TestPrivacy:
     @needs_root
     @pytest.mark.parametrize("how", ["owner", "mode", "link"])
     def test_a_folder_above(self, place, how, monkeypatch):
-        """Whose owner could put another cache in the place of this one."""
+        """A folder above must be private too, because its owner could replace the cache."""
         above = place / "above"
         if how == "link":
             (place / "real").mkdir()
@@ -481,7 +481,7 @@ class TestPrivacy:
             cache.prepare("private")
 
     def test_links_of_ones_own(self, place, monkeypatch):
-        """As of a home to another disk."""
+        """Own links are followed, as for a home on another disk."""
         (place / "real").mkdir()
         (place / "link").symlink_to("real/../real")
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(place / "link"))
@@ -506,7 +506,7 @@ class TestPrivacy:
         assert not list((tmp_path / "mine").iterdir())
 
     def test_a_group_of_one(self, tmp_path, monkeypatch):
-        """That of the user alone; another may have members that nobody here knows of."""
+        """Only the group of the user alone may write; another may have unknown members."""
         group = os.getgid() or 12345
         users = [SimpleNamespace(pw_name="user", pw_gid=group)]
         monkeypatch.setattr(pwd, "getpwuid", lambda _: users[0])
@@ -546,7 +546,7 @@ class TestPrivacy:
             assert is_open()
 
     def test_users_without_a_number(self, monkeypatch):
-        """In a container of another user's they all look like one, and root does, too."""
+        """In another user's container, all unmapped users, even root, look the same; only `/` is trusted."""
         state = os.stat_result((0o40755, 0, 0, 0, 12345, 0, 0, 0, 0, 0))
         monkeypatch.setattr(os, "stat", lambda _: state)
         private.check("/", state)
@@ -555,7 +555,7 @@ class TestPrivacy:
 
     @pytest.mark.parametrize("how", ["owner", "mode"])
     def test_a_home_of_others(self, tmp_path, monkeypatch, how):
-        """As in containers, where nobody has chosen it."""
+        """The default cache avoids it, as in containers; a cache chosen there raises."""
         if how == "owner" and os.geteuid() != 0:
             pytest.skip("only root can give a folder away")
         home, temporary = tmp_path / "home", tmp_path / "temporary"
@@ -573,7 +573,7 @@ class TestPrivacy:
         private.warn()
         assert (get_cache_dir() / "jit").is_dir()
         assert not list(home.iterdir())
-        monkeypatch.setenv("INTEROP_CACHE_DIR", str(home / "cache"))  # which somebody has chosen
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(home / "cache"))  # chosen by the user
         advice = {"owner": "name a folder", "mode": f"run chmod go-w {home}, or name a folder"}[how]
         with pytest.raises(CacheError, match=rf"; {advice} of your own elsewhere in .* INTEROP_CACHE_DIR$"):
             cache.prepare("private")
@@ -586,7 +586,7 @@ class TestPrivacy:
         assert get_cache_dir() == tmp_path / f"torch-interop-{os.getuid()}"
 
     def test_a_user_without_a_home(self, tmp_path):
-        """As in a container that is run under a number."""
+        """The cache is temporary, as in a container that runs under a bare user id."""
         code = (
             "import os, pwd, tempfile\n"
             "def unknown(number): raise KeyError(number)\n"

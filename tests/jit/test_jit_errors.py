@@ -1,4 +1,4 @@
-"""What is said where a module cannot be built: the line that is wrong, or what is missing."""
+"""The messages if a module cannot be built: the line that is wrong, or the part that is missing."""
 
 import inspect
 import os
@@ -34,12 +34,12 @@ def error_of(*arguments, **options):
 
 
 def undeclared(name):
-    """What the compiler says of it."""
+    """The compiler's message about an undeclared name."""
     return f"'{name}' was not declared" if is_gcc() else f"use of undeclared identifier '{name}'"
 
 
 def hide_ninja(folder, monkeypatch):
-    """Leaves everything else on PATH."""
+    """Hides ninja. All other commands stay on PATH."""
     commands = folder / "commands"
     commands.mkdir()
     for place in reversed(os.environ["PATH"].split(os.pathsep)):
@@ -52,7 +52,7 @@ def hide_ninja(folder, monkeypatch):
 
 
 class TestInSources:
-    """The message has the place, the line and a caret, and nothing of the command."""
+    """The message has the place, the line and a caret, but nothing from the compiler's command."""
 
     @pytest.mark.parametrize(
         ("source", "place", "caret"),
@@ -143,7 +143,7 @@ class TestInSources:
         ],
     )
     def test_what_cython_cannot_read(self, tmp_path, text, place):
-        """Which Cython says without the line, as if something were wrong with it."""
+        """The message shows the line. Cython reports these errors without it, like errors of its own."""
         path = tmp_path / f"unreadable_{len(text)}.pyx"
         path.write_text(text)
         with pytest.raises(BuildError) as raised:
@@ -184,7 +184,7 @@ def f(torch.Tensor x not None, torch.Tensor y not None):
 
 
 class TestHints:
-    """For those who have not yet met tensors of two languages."""
+    """Hints for users who are new to the tensors of two languages."""
 
     @pytest.mark.parametrize(
         ("body", "expected"),
@@ -268,7 +268,7 @@ class TestHints:
         ],
     )
     def test_the_cause_alone(self, body):
-        """Of each of these Cython says two or three things."""
+        """Only the cause is shown. Cython reports two or three errors for each of these."""
         error = error_of(f"cimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    {body}\n")
         assert len(error.diagnostics) == 1
         assert error.output.count("Error compiling Cython file") > 1
@@ -280,7 +280,7 @@ class TestHints:
         assert [one.line for one in error.diagnostics] == [4, 5]
 
     def test_the_hints_are_true(self):
-        """What they say to write does what was meant."""
+        """The code that the hints propose does what the user meant."""
         module = interop.load_inline(HINTS_FOLLOWED)
         x, y = torch.rand(3, 3), torch.rand(3, 3) + 1
         changed = x.clone()
@@ -302,7 +302,7 @@ class TestHints:
     @pytest.mark.parametrize(
         ("message", "body"),
         [
-            # A C++ tensor has the name of one of Python's in another function.
+            # A C++ tensor has the name of a Python tensor in another function.
             ("Cannot convert Python object to 'CTensor'", "def g(torch.Tensor x): pass\ndef f(x): at.relu(x)"),
             ("no suitable method found (candidates: 8)", "def g(torch.Tensor x): pass\ndef f(): at.add(x, x, 1, 2)"),
             ("no suitable method found (candidates: 8)", "def f():\n    cdef Tensor x = y\n    at.add(x, x, 1, 2)"),
@@ -333,7 +333,7 @@ class TestHints:
         assert found == (None if " as " in first else hints._of_python("x"))
 
     def test_an_overload_of_tensors_that_there_is_not(self):
-        """The arguments are of C++, so the hint about Python's would be wrong."""
+        """A call with C++ tensors gets no hint, because the one about Python tensors would be wrong."""
         error = error_of(
             "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.add(x.cdata))\n"
         )
@@ -466,7 +466,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("folder", ["with space", "naïve-Ω", 'quote\'d "$HOME"'])
     def test_folders_with_any_name(self, tmp_path, folder):
-        """Errors in them name the line as well."""
+        """A module loads from a folder with any name, and errors in that folder name the line."""
         place = tmp_path / folder
         place.mkdir()
         path = place / f"elsewhere_{len(folder)}.pyx"
@@ -474,7 +474,7 @@ class TestArguments:
         (place / "two.h").write_text("inline int two() { return 2; }\n")
         assert interop.load(path).f() == 2
         (place / "two.h").write_text("// nothing\n")
-        # Before Cython 3.3 a line directive with a quotation mark in it is none for the compiler.
+        # Before Cython 3.3 the compiler cannot read a line directive with a quotation mark in it.
         line = f"{re.escape(str(path))}:3:17: " if running() >= (3, 3) or '"' not in folder else ""
         with pytest.raises(BuildError, match=line + undeclared("two")):
             interop.load(path)
@@ -493,7 +493,7 @@ class TestMachine:
         assert "false ended with status 1" in str(error_of("x = 1\n"))
 
     def test_no_ninja(self, tmp_path, monkeypatch):
-        """It is needed for .cu files alone."""
+        """Only .cu files need ninja."""
         hide_ninja(tmp_path, monkeypatch)
         assert interop.load_inline("x = 1\n", name="without_ninja", force=True).x == 1
 
@@ -514,7 +514,7 @@ class TestMachine:
 
     @pytest.mark.parametrize("megabytes", [0, pytest.param(1, marks=with_precompiled_headers)])
     def test_a_full_disk(self, tmp_path, megabytes):
-        """No file may grow beyond that: nothing at all can be written, or the compiler cannot."""
+        """No file may grow beyond `megabytes`. With 0 nothing can be written, with 1 the compiler cannot write."""
         code = (
             "import resource, interop, interop.jit.build\n"
             f"resource.setrlimit(resource.RLIMIT_FSIZE, ({megabytes} << 20,) * 2)\n"
@@ -528,7 +528,7 @@ class TestMachine:
 
     @pytest.mark.parametrize("size", ["100k", pytest.param("20m", marks=with_precompiled_headers)])
     def test_the_disk_that_is_full(self, tmp_path, monkeypatch, size):
-        """Too small for anything, and for the precompiled header alone, whose last line is not what is wrong."""
+        """The disk is too small for anything, or for the precompiled header alone. No line of a source is blamed."""
         (tmp_path / "small").mkdir()
         mounting = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(tmp_path / "small")]
         if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True).returncode:
@@ -567,7 +567,7 @@ class TestMachine:
 class TestCuda:
     @pytest.fixture
     def sources(self, tmp_path, toolkit, monkeypatch):
-        """A module with a kernel; compiled, if not run, also where torch has no CUDA."""
+        """The sources of a module with a kernel. Without CUDA in torch, it is compiled but not run."""
         monkeypatch.setenv("CUDA_HOME", str(toolkit.home))
         (tmp_path / "touching.pyx").write_text(
             "from interop.cuda cimport Launch\n"

@@ -1,4 +1,4 @@
-"""Imports of modules that are compiled when a program runs: beside other imports, after fork, and once more."""
+"""Imports of modules compiled at run time: concurrent with other imports, after fork, and repeated."""
 
 import sys
 import textwrap
@@ -11,7 +11,7 @@ import interop
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
-# A package whose body loads the module `{inner}`, and a module whose body imports that package. They meet half way.
+# A package whose body loads the module `inner`, and a module whose body imports that package. Each waits for the other.
 PACKAGE = """
 import meeting, interop
 meeting.package.set()
@@ -45,19 +45,19 @@ SLOW = "import meeting\nmeeting.module.set()\nassert meeting.finish.wait(60)\nva
 
 @pytest.fixture
 def limited(tmp_path, forked, monkeypatch):
-    """Runs code in a new process, which a deadlock does not outlive."""
+    """Runs code in a new process with a time limit, which ends a deadlock."""
 
     def run(code):
         (tmp_path / "meeting.py").write_text(MEETING)
         return forked(textwrap.dedent(code), tmp_path, seconds=100)
 
-    monkeypatch.chdir(tmp_path)  # what they write goes there
+    monkeypatch.chdir(tmp_path)  # the processes write there
     return run
 
 
 class TestThreads:
     def test_a_package_that_loads_and_a_module_that_imports_it(self, tmp_path, limited):
-        """The package's body waits for no other module's import."""
+        """A load in the body of a package does not wait for the import of another module."""
         interop.load_inline("value = 2\n", name="inner_of_a_package")
         (tmp_path / "package_in_a_circle.py").write_text(
             PACKAGE.format(source="value = 2\n", name="inner_of_a_package")
@@ -69,7 +69,7 @@ class TestThreads:
         assert said == "True 2\n"
 
     def test_a_true_circle(self, tmp_path, limited):
-        """One of the two goes on with what is not complete, as with Python's own modules."""
+        """One of the two gets the other before its import is complete, as with Python's own modules."""
         (tmp_path / "package_in_a_circle.py").write_text(PACKAGE.format(source=OUTER, name="outer_in_a_circle"))
         said = limited(
             THREADS + f"load = lambda: interop.load_inline({OUTER!r}, name='outer_in_a_circle')\n"
@@ -93,7 +93,7 @@ class TestThreads:
 
 
 class TestFork:
-    """A child process has one thread, and takes over the locks as they are."""
+    """A child process has one thread and inherits the locks in their current state."""
 
     FORK = """
     def in_child(function):
@@ -107,7 +107,7 @@ class TestFork:
     FORK = "import os\n" + textwrap.dedent(FORK)
 
     def test_while_another_thread_imports(self, limited):
-        """The child imports other modules, and that one as well."""
+        """The child can import other modules, and also the one that a thread of its parent imports."""
         interop.load_inline("value = 2\n", name="other_in_a_child")
         said = limited(
             THREADS + self.FORK + "import meeting\n"
@@ -120,7 +120,7 @@ class TestFork:
         assert said == "0\n0\nTrue\n"
 
     def test_while_another_thread_translates(self, limited):
-        """The child can build, and collects its garbage."""
+        """The child can build, and its garbage collector is enabled."""
         said = limited(
             THREADS + self.FORK + "import gc, time\nfrom interop.cython import translate\n"
             "inside, original = threading.Event(), translate.compile_single\n"
@@ -135,7 +135,7 @@ class TestFork:
         assert said == "0\n2 True\n"
 
     def test_a_lock_that_another_thread_had(self, tmp_path, limited):
-        """When the parent is killed, the child is not what still holds it."""
+        """A child does not hold the lock of its parent's thread after the parent is killed."""
         said = limited(
             THREADS + "import os, signal, time\nfrom pathlib import Path\nfrom interop.jit.cache import locked\n"
             "parent, path = os.getpid(), Path('lock')\nheld = threading.Event()\n"
@@ -210,7 +210,7 @@ class TestUndoneEdits:
 
 class TestNames:
     def test_two_files_of_one_stem(self, tmp_path):
-        """One would take the other's place: for pickles, and for the operators that it registers."""
+        """The second load raises, because it would replace the first for pickles and registered operators."""
         for folder in ("a", "b"):
             (tmp_path / folder).mkdir()
             (tmp_path / folder / "of_one_stem.pyx").write_text(f"where = {folder!r}\n")
@@ -226,7 +226,7 @@ class TestNames:
             interop.load(a)
 
     def test_a_file_by_another_name(self, tmp_path):
-        """Through a link, and behind a source that stands beside it."""
+        """A file counts as the same through a link, and after another source in the list."""
         (tmp_path / "a").mkdir()
         (tmp_path / "link").symlink_to("a")
         (tmp_path / "a" / "linked_stem.pyx").write_text("x = 1\n")

@@ -1,4 +1,4 @@
-"""What a build is made from, beyond its sources: when any of it changes, the module is built again."""
+"""The inputs of a build beyond its sources: if one of them changes, the module is built again."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("jit_cache")
 
 @pytest.fixture
 def builds(monkeypatch):
-    """How often a module was built, of which this process forgets each time that it was loaded."""
+    """Loads a module as if this process had not loaded it before; returns it and the number of builds so far."""
     built = []
     original = build.build
 
@@ -36,13 +36,13 @@ def builds(monkeypatch):
 
 @pytest.fixture
 def without_precompiled_header(monkeypatch):
-    """For flags that one test has: to precompile headers for it would take longer than all that it compiles."""
+    """For tests with flags of their own: precompiling headers for one test takes longer than its compilations."""
     monkeypatch.setattr(precompiled, "is_gcc", lambda: False)
 
 
 @pytest.fixture
 def folders(tmp_path):
-    """Two folders, of which the first is searched first."""
+    """Two folders; the first is searched first."""
     found = [tmp_path / "first", tmp_path / "second"]
     for folder in found:
         folder.mkdir()
@@ -60,7 +60,7 @@ def write_library(folder, value, kind, name="inputs"):
 
 
 def test_a_date_in_the_future(tmp_path, builds):
-    """As of an archive of a machine whose clock is ahead."""
+    """A source from an archive of a machine whose clock is ahead is built once."""
     path = tmp_path / "of_tomorrow.pyx"
     path.write_text("x = 1\n")
     tomorrow = time.time() + 86400
@@ -69,7 +69,7 @@ def test_a_date_in_the_future(tmp_path, builds):
 
 
 class TestShadows:
-    """A new file that is found before the one that was read."""
+    """A new file that comes earlier in a search path than the one that was read."""
 
     @pytest.mark.parametrize("name", ["shadowed", "deep.shadowed"])
     def test_a_pxd(self, tmp_path, folders, builds, name):
@@ -89,7 +89,7 @@ class TestShadows:
         assert builds(path, include_dirs=folders)[0].f() == 3
 
     def test_a_pxd_on_the_path(self, tmp_path, folders, builds, monkeypatch):
-        """Which is another with another PYTHONPATH; entries that have none do not matter."""
+        """Another PYTHONPATH may find another file; entries without such a file do not matter."""
         (tmp_path / "source").mkdir()
         path = tmp_path / "source" / "declared_on_path.pyx"
         path.write_text("from declared_somewhere cimport value\ndef f(): return value()\n")
@@ -106,7 +106,7 @@ class TestShadows:
         assert (module.f(), count) == (1, 2)
 
     def test_declarations_of_cython(self, tmp_path, builds):
-        """One beside the source is found before them."""
+        """A file beside the source is found before Cython's own."""
         path = tmp_path / "shadowing_cython.pyx"
         path.write_text("from libc.math cimport floor\ndef f(): return floor(2.5)\n")
         assert builds(path)[0].f() == 2
@@ -118,7 +118,7 @@ class TestShadows:
 
     @pytest.mark.parametrize("source", ["pyx", "cpp"])
     def test_a_header(self, tmp_path, folders, builds, source):
-        """Of the .pyx itself, and of C++ beside it, whose object is kept apart."""
+        """A header of the .pyx file, and of C++ beside it, whose object is cached separately."""
         path = tmp_path / f"shadowing_header_{source}.pyx"
         declared = "shadowed.h" if source == "pyx" else "value.h"
         path.write_text(f'cdef extern from "{declared}":\n    int value()\ndef f(): return value()\n')
@@ -161,7 +161,7 @@ class TestShadows:
         assert write(folders[0], "header", 4) == (3, 4)
 
     def test_force_takes_no_object_of_before(self, tmp_path, builds):
-        """Such as one for which the compiler was asked whether a header is there."""
+        """force=True compiles objects again, such as one that depends on `__has_include`."""
         path = tmp_path / "forced_anew.pyx"
         path.write_text('cdef extern from *:\n    """int value();"""\n    int value()\ndef f(): return value()\n')
         (tmp_path / "value.cpp").write_text(
@@ -222,7 +222,7 @@ class TestLibraries:
         assert builds(path, **options)[0].f() == 3
 
     def test_a_shared_one_is_found_again(self, tmp_path):
-        """Where the linker has found it."""
+        """The import finds it where the linker found it."""
         folder = tmp_path / "with, comma"
         folder.mkdir()
         write_library(folder, 2, "shared", "found_again")
@@ -242,7 +242,7 @@ class TestLibraries:
             assert "its project" not in str(raised.value)
 
     def test_what_a_body_raises_of_another_module(self):
-        """It is not about the module's own libraries."""
+        """The error is not attributed to the module's own libraries."""
         message = "libGL.so.1: cannot open shared object file: No such file or directory"
         with pytest.raises(ImportError, match=r"^libGL"):
             interop.load_inline(f"raise ImportError('{message}')\n", name="failing_with_a_library")
@@ -251,7 +251,7 @@ class TestLibraries:
 class TestEnvironment:
     @pytest.mark.usefixtures("without_precompiled_header")
     def test_the_processor(self, tmp_path, builds, monkeypatch):
-        """As for another machine with the same home, if the compiler makes code for this processor alone."""
+        """With -march=native, another processor causes a new build, as on another machine with the same home."""
         path = tmp_path / "on_processor.pyx"
         path.write_text("# distutils: extra_compile_args=-march=native\nx = 1\n")
         plain = tmp_path / "on_any_processor.pyx"

@@ -1,4 +1,4 @@
-"""Compilers end with the process that has started them, however it ends."""
+"""Compilers end with the process that started them, however it ends."""
 
 import os
 import re
@@ -35,7 +35,7 @@ setuptools.setup(name="slow", ext_modules=[module], cmdclass={{"build_ext": Buil
 
 
 def running(session):
-    """The commands of a session, but for those that have ended and that nobody has asked how."""
+    """The commands of the processes of a session, without zombies."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -62,7 +62,7 @@ def is_compiling(session):
 
 @pytest.fixture
 def started(tmp_path):
-    """Starts Python, in a session of its own, and waits until it compiles what takes long."""
+    """Starts Python in a new session, and waits until it compiles a source that takes long."""
     processes = []
 
     def start(*arguments):
@@ -73,8 +73,8 @@ def started(tmp_path):
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                # Where the tests run in the background of a shell, it is ignored, and so by all that they start.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # no thread has locks
+                # A shell starts background jobs with SIGINT ignored, and child processes inherit that.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # no other thread holds locks
             )
         processes.append(process)
         wait_until(lambda: is_compiling(process.pid) or process.poll() is not None, 300)
@@ -98,7 +98,7 @@ class TestBuilds:
         wait_until(lambda: not running(process.pid))
 
     def test_a_child_that_stays(self, jit_cache, started, tmp_path):
-        """One that was forked meanwhile has the pipe, too, and may live on."""
+        """The compilers end although a child that was forked during the build lives on."""
         fork = "import os, signal, threading, time\nthreading.Timer(0, lambda: {}).start()\n"
         wait = f"[time.sleep(.1) for _ in iter(lambda: os.path.exists({str(tmp_path / 'now')!r}), True)]"
         process = started("-c", fork.format(f"({wait}, os.fork() or signal.pause())") + LOAD)
@@ -109,7 +109,7 @@ class TestBuilds:
         wait_until(lambda: len(running(process.pid)) == 1)
 
     def test_an_interrupt(self, jit_cache, started):
-        """From a terminal it comes to all processes of the group."""
+        """An interrupt, which a terminal sends to all processes of the group, ends the build."""
         process = started("-c", LOAD)
         os.killpg(process.pid, signal.SIGINT)
         wait_until(lambda: not running(process.pid))
@@ -127,7 +127,7 @@ class TestBuilds:
 
 class TestMark:
     def test_what_is_left_running_goes_on(self):
-        """As the server of a compiler's cache does, where all is well; and after an error."""
+        """A process that outlives the context goes on, as a compiler cache's server does, also after an error."""
         for failing in (False, True):
             try:
                 with ended_with_us() as mark:
@@ -143,14 +143,14 @@ class TestMark:
             process.wait(60)
 
     def test_an_exit(self):
-        """Also if it is only an exception yet."""
+        """SystemExit ends the processes when it leaves the context, before the process itself ends."""
         with pytest.raises(SystemExit), ended_with_us() as mark:  # noqa: PT012
             process = subprocess.Popen(["sleep", "1000"], env=os.environ | mark)
             sys.exit(1)
         assert process.wait(60) == -signal.SIGTERM
 
     def test_the_environment_of_setuptools(self, monkeypatch):
-        """The mark is not for what the same process starts later."""
+        """The mark is set during the build alone, not for commands that the process starts later."""
         monkeypatch.setattr(cpp_extension.BuildExtension, "build_extensions", lambda _: seen.append(os.environ[MARK]))
         seen: list[str] = []
         command = BuildExtension(setuptools.Distribution())
@@ -167,7 +167,7 @@ class TestMark:
 
 @pytest.mark.long
 def test_a_child_that_was_forked():
-    """As those are in which Cython runs."""
+    """A forked child, such as those that run Cython, ends with its parent."""
     code = (
         "import os, signal, time\nfrom interop.processes import end_with_parent\n"
         "if not os.fork():\n    end_with_parent()\n    print('ready', flush=True)\nsignal.pause()"
@@ -183,7 +183,7 @@ def test_a_child_that_was_forked():
 
 @pytest.mark.long
 def test_a_child_that_unwinds():
-    """Its end of the pipe is closed, and another file may have the number."""
+    """A child that leaves the context writes to no pipe: its end is closed, and another file may have the number."""
     code = (
         "import os\nfrom interop.processes import _ends, ended_with_us\nread, other = os.pipe()\n"
         "with ended_with_us():\n    (write,) = _ends\n    child = os.fork()\n    child or os.dup2(other, write)\n"

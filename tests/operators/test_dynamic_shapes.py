@@ -1,4 +1,4 @@
-"""An operator written in Cython is compiled once for tensors of any size, or says which line makes that impossible."""
+"""torch compiles an operator written in Cython once for all sizes, or the error names the line that prevents this."""
 
 import re
 
@@ -21,7 +21,7 @@ LINES = (PROJECTS / "library" / "symbolic.pyx").read_text().splitlines()
 
 @pytest.fixture(autouse=True)
 def _loaded(operators, gradients, symbolic):
-    """The operators exist once their modules are imported."""
+    """Imports the modules that register the operators."""
 
 
 def leaf(*sizes):
@@ -69,7 +69,7 @@ def test_opcheck(name):
     list(enumerate(["size(0)", "numel()", "stride(0)", "sizes()", "strides()", "size(0)", "nbytes()"])),
 )
 def test_a_size_that_is_made_a_number(what, said):
-    """The line is that of the source, and what is to be written instead is there."""
+    """The error has the line of the source and says what to write instead."""
     x = torch.randn(4, 5)
     torch.testing.assert_close(SYMBOLIC.number_of(x, 0), x * 4)
     with pytest.raises(TorchRuntimeError, match=rf"{re.escape(said)} is symbolic here, .*Write sym_") as raised:
@@ -79,7 +79,7 @@ def test_a_size_that_is_made_a_number(what, said):
 
 
 def test_division_is_pythons():
-    """For numbers and for symbols alike; c10's own rounds the ones towards zero and the others down."""
+    """Numbers and symbols both round down; c10's own division rounds numbers towards zero and symbols down."""
     x = torch.ones(1)
     for a in range(-7, 8):
         for b in (*range(-4, 0), *range(1, 5)):
@@ -105,7 +105,7 @@ def test_a_check_that_could_not_fail_is_refused():
         check_dynamic_shapes(torch.sin, lambda n: (torch.ones(n),), (5, 5))
     with pytest.raises(TypeError, match=r"must return a tuple of arguments, got Tensor; .* write \(tensor,\)"):
         check_dynamic_shapes(torch.sin, torch.ones)
-    check_dynamic_shapes(lambda x: x / 0 * 0, lambda n: (torch.ones(n),))  # NaNs that are equal
+    check_dynamic_shapes(lambda x: x / 0 * 0, lambda n: (torch.ones(n),))  # NaNs count as equal
 
 
 def test_a_number_in_setup_context():
@@ -120,12 +120,12 @@ def test_a_parameter_that_is_a_number(name):
 
 
 def test_another_size_that_is_five():
-    """It is no symbol, and not the same one as the first."""
+    """A constant size that equals the first does not share its symbol."""
     check_dynamic_shapes(torch.sin, lambda n: (torch.randn(n, 5),))
 
 
 def test_a_number_that_is_asked_for():
-    """It is compiled for each size, which the check finds out, with torch's reason."""
+    """torch compiles the function for each size; the check detects that and gives torch's reason."""
     with pytest.raises(AssertionError, match=r"recompiled for the arguments of size 8: (.|\n)*expected 5, actual 8"):
         check_dynamic_shapes(lambda x: SYMBOLIC.number_of(x, 7), lambda n: (torch.randn(n, n + 1),))
 

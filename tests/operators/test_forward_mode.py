@@ -1,4 +1,4 @@
-"""Forward mode, and the transforms of torch.func: what is written in Cython does what the same in Python does."""
+"""Forward mode and torch.func's transforms: functions written in Cython behave like the same ones in Python."""
 
 import itertools
 
@@ -14,7 +14,7 @@ FUNC = torch.func
 
 @pytest.fixture(autouse=True)
 def _loaded(forward):
-    """The operators exist once their module is imported."""
+    """Imports the module that registers the operators."""
     forward.seen.clear()
 
 
@@ -92,7 +92,7 @@ class Wave(torch.autograd.Function):
 
 
 def pairs(forward):
-    """Functions of two tensors, and their twins in Python."""
+    """Functions of two tensors, and their equivalents in Python."""
     return {
         "cube": (lambda x, y: forward.cube(x) * y, lambda x, y: Cube.apply(x) * y),
         "square": (lambda x, y: forward.square(x, 2.5, y)[0], lambda x, y: Square.apply(x, 2.5, y)[0]),
@@ -142,7 +142,7 @@ class TestTransforms:
 
     @pytest.mark.parametrize("name", NAMES)
     def test_inside_of_a_graph(self, forward, name):
-        """The graph outside of a transform records it."""
+        """The graph outside a transform records the transform."""
         results = []
         for function in pairs(forward)[name]:
             torch.manual_seed(0)
@@ -187,7 +187,7 @@ class TestFunction:
         assert gradgradcheck(function, inputs, check_fwd_over_rev=True)
 
     def test_what_jvp_is_given(self, forward):
-        """Tangents are materialized, and there is none of a number; it finds what was kept for it."""
+        """jvp gets materialized tangents of tensors, none of a number, and the state saved by forward."""
         with forward_ad.dual_level():
             y, sign = forward.square(forward_ad.make_dual(draw(3), draw(3)), 2.0, draw(3))
             assert forward_ad.unpack_dual(y).tangent is not None
@@ -250,7 +250,7 @@ class TestFunction:
             torch.testing.assert_close(transform(lambda t: forward.triple_(t.sin()))(x), torch.diag(x.cos() * 3))
 
     def test_the_graph_ends(self, forward):
-        """Neither what jvp keeps nor what a transform keeps lives on."""
+        """State that jvp or a transform saves does not keep the results alive."""
         import gc
         import weakref
 
@@ -304,7 +304,7 @@ class TestOperator:
         torch.library.opcheck(OPS.wave.default, (draw(3).requires_grad_(), draw(3), 1.5))
 
     def test_a_rule_for_vmap(self):
-        """torch's own register_vmap takes an operator from here."""
+        """torch's own register_vmap accepts an operator registered from Cython."""
         calls = []
 
         def rule(info, in_dims, a, b):

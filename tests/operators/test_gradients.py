@@ -27,7 +27,7 @@ def draw(*shape, dtype=torch.float64):
 
 
 class Exp(torch.autograd.Function):
-    """What gradients.exp is, in Python: they are compared."""
+    """gradients.exp in Python, for comparison."""
 
     @staticmethod
     def forward(ctx, x):
@@ -110,7 +110,7 @@ class TestNumerically:
     )
     @settings(deadline=None, max_examples=20)
     def test_only_what_is_asked_for(self, gradients, requires, target):
-        """torch.autograd.grad may want fewer gradients than there are inputs that require one."""
+        """A context says which gradients are requested: torch.autograd.grad may request fewer than inputs require."""
         x, y = draw(3).requires_grad_(requires[0]), draw(3).requires_grad_(requires[1])
         wanted = [t for t, flag in ((x, requires[0]), (y, requires[1])) if flag][:target]
         if not wanted:
@@ -134,7 +134,7 @@ class TestGraph:
             assert op(*inputs).grad_fn is None
 
     def test_forward_is_recorded_once(self, gradients):
-        """What forward calls leaves no graph of its own."""
+        """The calls of forward record no graph of their own."""
         node = gradients.silu(draw(3)).grad_fn
         assert node.name() == "SiluBackward"
         assert [next_.name() for next_, _ in node.next_functions] == ["torch::autograd::AccumulateGrad"]
@@ -223,10 +223,9 @@ class TestGraph:
             with pytest.raises(NotImplementedError, match=r"interop_test::sca.*: an argument has a forward gradient"):
                 OPS.scaled_mm(forward_ad.make_dual(torch.ones(3, 3), torch.ones(3, 3)), torch.ones(3, 3), 1.0)
 
-    # torch's own, when its compiler is first used, and when that looks at a tensor which is no leaf
     @pytest.mark.long
     class TestCompiledAutograd:
-        """The backward of a function is called in a graph that torch.compile makes of the others."""
+        """torch.compile calls the backward of a function in a graph that it makes of the other nodes."""
 
         def gradients_of(self, function, *inputs, compiled):
             with (
@@ -293,7 +292,7 @@ class TestOutputs:
         assert torch.equal(x.grad, torch.full_like(x, 2.0))
 
     def test_in_place_leaves_no_cycle(self, gradients):
-        before = sys.getrefcount(torch.Tensor)  # each Python object of a tensor holds one
+        before = sys.getrefcount(torch.Tensor)  # each Python tensor holds one reference
         for _ in range(100):
             gradients.double_(draw(3) * 1)
         gc.collect()
@@ -354,7 +353,7 @@ class TestOutputs:
 
 class TestLifetime:
     def test_nothing_keeps_the_graph(self, gradients):
-        """An output that is kept for backward must not keep its node, which keeps it."""
+        """A node keeps the output that it saves for backward. The output must not keep the node."""
 
         class Packed:
             pass
@@ -383,12 +382,12 @@ class TestLifetime:
         assert gradients.counted_alive() == before + 1
         del y
         assert gradients.counted_alive() == before
-        gradients.counted(x.detach())  # without a graph it ends with the call
+        gradients.counted(x.detach())  # without a graph the state ends with the call
         assert gradients.counted_alive() == before
 
     @pytest.mark.parametrize("view", [False, True])
     def test_a_node_that_keeps_what_it_changed_ends(self, gradients, view):
-        """What a view that was changed in place leads to, through its base, is the node as well."""
+        """A node ends although it keeps a view that was changed in place, whose base leads to the node."""
         before = gradients.counted_alive()
         x = draw(3, 3)
         y = x * 1
@@ -399,7 +398,7 @@ class TestLifetime:
         expected[0 if view else slice(None)] = z.detach()
         assert torch.allclose(x.grad, expected)
         y = x * 1
-        z = gradients.exp_(y[0] if view else y)  # without a backward pass, which would drop what is kept
+        z = gradients.exp_(y[0] if view else y)  # without a backward pass, which would drop the saved tensors
         del y, z
         gc.collect()
         assert gradients.counted_alive() == before
@@ -433,7 +432,7 @@ class TestLifetime:
         assert torch.equal(gradients.shifted_by([x], None)[0], x)
 
     def test_the_engine_may_be_called_in_backward(self, gradients):
-        """Also on a graph that leads through the same node."""
+        """backward may call the engine, also on a graph that leads through the same node."""
         x = draw(3)
         total = gradients.counted(x).sum()
         inner = []
@@ -490,7 +489,7 @@ class TestErrors:
     )
     @pytest.mark.parametrize("thread", [False, True])
     def test_in_backward(self, what, kind, message, thread, capfd):
-        """Also in a backward that is called in a backward."""
+        """An error in backward keeps its class and message, also in a backward that another backward calls."""
         total = OPS.fail_backward(draw(3), what).sum()
 
         class Nested(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""at.TensorIterator in Cython computes what torch computes, and refuses what would read or write the wrong memory."""
+"""at.TensorIterator in Cython computes what torch does, and rejects tensors that would touch the wrong memory."""
 
 import re
 
@@ -31,7 +31,7 @@ def iterators(site):
 
 
 def values(shape, dtype):
-    """Small whole numbers, with which all dtypes compute exactly."""
+    """Small integers, with which all dtypes compute exactly."""
     return torch.randint(0, 9, shape).to(dtype)
 
 
@@ -50,7 +50,7 @@ def strided(draw, shape, dtypes=DTYPES):
 def pairs(draw, dtypes=DTYPES):
     shape = draw(st.lists(st.integers(0, 5), max_size=4))
     a, b = draw(strided(shape, dtypes)), draw(strided(shape, dtypes))
-    # That of a half and a complex number is complex32, or bcomplex32: no functions are written for these.
+    # A half and a complex number give complex32 or bcomplex32, for which there are no functions.
     assume(torch.result_type(a, b) in DTYPES)
     return a, b
 
@@ -158,7 +158,7 @@ class TestOutputs:
         assert torch.equal(leaf.detach(), torch.full((3,), 2.0))
 
     def test_inputs_that_require_grad(self, iterators):
-        """The loop's results would be constants to autograd."""
+        """They raise: to autograd, the loop's results would be constants."""
         a = torch.ones(3, requires_grad=True)
         for b in (a, torch.ones(3, dtype=torch.float64)):
             with pytest.raises(
@@ -168,7 +168,7 @@ class TestOutputs:
                 iterators.binary("binary_op", None, a, b)
             with torch.no_grad():
                 assert not iterators.binary("binary_op", None, a, b).requires_grad
-            assert not iterators.binary("comparison_op", None, a, b).any()  # truth values have no gradient
+            assert not iterators.binary("comparison_op", None, a, b).any()  # booleans have no gradient
         out = torch.zeros(3)
         with pytest.raises(RuntimeError, match="requires grad"):
             iterators.twice(a, out)
@@ -235,7 +235,7 @@ def shrunk():
     return x
 
 
-REFUSED = {  # what has no values in the memory of the CPU, and what is said of it
+REFUSED = {  # tensors without values in the CPU's memory, and the errors
     "meta": (lambda: torch.ones(3, device="meta"), TypeError, "meta device"),
     "sparse": (ONE.to_sparse, TypeError, "layout torch.strided"),
     "conj": (ONE.to(torch.complex64).conj, RuntimeError, "resolve_conj"),

@@ -1,4 +1,4 @@
-"""Operators registered from Cython take and give what their schemas say, and raise what their kernels raise."""
+"""Operators registered from Cython take and return the types of their schemas, and raise their kernels' errors."""
 
 import re
 import signal
@@ -81,7 +81,7 @@ class TestArguments:
     @pytest.mark.parametrize("s", [None, 2.5])
     @pytest.mark.parametrize("y", [None, torch.full((2, 3), 3.0)])
     def test_references(self, s, y):
-        """Elements of a vector, what an optional has, and parameters, handed on to operators."""
+        """A kernel may pass elements of a vector, the value of an optional, and its parameters to operators."""
         xs, x = [torch.randn(2, 3), torch.randn(2, 3)], torch.randn(2, 3)
         total = 4 * (xs[0] + xs[1]) + (s or 1.0) * xs[0]
         total = total * (s or 1.0) * xs[0] - (s or 0.0)
@@ -133,7 +133,7 @@ class TestChanges:
     def test_autograd_sees_it(self):
         x = torch.ones(2, requires_grad=True)
         y = x * 1
-        z = y * y  # keeps y
+        z = y * y  # saves y
         OPS.add_one_(y.detach())
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             z.sum().backward()
@@ -154,7 +154,7 @@ class TestChanges:
                 OPS.add_one_(x)
 
     def test_a_gradient_that_would_be_lost(self):
-        """Of what the change depends on: the changed tensor would seem to be a constant."""
+        """A change that depends on a tensor requiring grad raises: the changed tensor would seem to be a constant."""
         y = torch.full((3,), 2.0, requires_grad=True)
         for call in (lambda out: OPS.scaled.out(y, 2.0, out=out), lambda out: OPS.add_all_(out, [y.detach(), y])):
             out = torch.zeros(3)
@@ -192,7 +192,7 @@ class TestChanges:
 
 
 def torchs_message(function, *arguments):
-    """What torch's own `function` says to arguments that it refuses, which differs from release to release."""
+    """The message of torch's `function` for arguments that it rejects. It differs between releases."""
     with pytest.raises(RuntimeError) as raised:
         function(*arguments)
     return re.compile(f"{re.escape(str(raised.value))}$")
@@ -213,7 +213,7 @@ WAYS = ["star", "plus", "noexcept", "traced", "void", "number"]
 
 @pytest.fixture
 def interrupts():
-    """Ctrl-C raises KeyboardInterrupt, also where a shell has started the tests without it."""
+    """Makes Ctrl-C raise KeyboardInterrupt, also if a shell has started the tests with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -229,7 +229,7 @@ class TestErrors:
             getattr(OPS, f"fail_{way}")(torch.ones(3, 4), what)
         assert raised.type is kind
         assert message.match(str(raised.value))
-        assert capfd.readouterr() == ("", "")  # nothing is ignored, and nothing printed
+        assert capfd.readouterr() == ("", "")  # no error is ignored, and nothing is printed
 
     @pytest.mark.parametrize("way", WAYS)
     def test_a_class_of_ones_own(self, way, failing):
@@ -248,19 +248,19 @@ class TestErrors:
     def test_no_error_no_exception(self):
         x = torch.ones(3, 4)
         assert torch.equal(OPS.fail_star(x, 99), x)
-        assert OPS.fail_number(x, 99) == -1  # the value that would mean an error
+        assert OPS.fail_number(x, 99) == -1  # the value of `except? -1`, without an error
 
     @pytest.mark.parametrize("fails", [False, True])
     def test_an_error_in_flight_survives(self, failing, fails):
-        """A kernel that is called with an error set neither loses that one nor takes it for its own."""
+        """A kernel that is called with an error set neither loses that error nor mistakes it for its own."""
         with pytest.raises(LookupError, match="the first") as raised:
             failing.with_an_error_set(torch.ones(3, 4), 0 if fails else 99)
         assert raised.type is LookupError
 
     def test_a_destructor_is_nobodys_kernel(self, monkeypatch):
-        """Its error is ignored, as everywhere, and the kernel goes on."""
+        """An error in a destructor is unraisable, as usual, and the kernel goes on."""
         ignored = []
-        with monkeypatch.context() as patch:  # undone at once: tests are repeated where leaks are looked for
+        with monkeypatch.context() as patch:  # undone at once, because the check for leaks repeats tests
             patch.setattr(sys, "unraisablehook", lambda error: ignored.append(error.exc_value))
             assert torch.equal(OPS.fail_star(torch.ones(3, 4), 8), torch.ones(3, 4))
         assert [str(error) for error in ignored] == ["in a destructor"]
@@ -282,7 +282,7 @@ class TestErrors:
         assert len(caught) == 8
 
     def test_a_signal(self):
-        """Of a user who presses Ctrl-C while the kernel looks for signals."""
+        """Ctrl-C raises KeyboardInterrupt when the kernel checks for signals."""
         with pytest.raises(KeyboardInterrupt):
             OPS.fail_star(torch.ones(3, 4), 3)
 
@@ -344,7 +344,7 @@ def test_a_registration_is_refused(failing, what):
 
 
 def test_a_device_without_a_kernel():
-    """The message is the dispatcher's own, and names the operator and the backend."""
+    """The dispatcher's own message names the operator and the backend."""
     with pytest.raises(
         NotImplementedError, match="Could not run 'interop_test::given' with arguments from the 'Sparse"
     ):
@@ -405,7 +405,7 @@ class TestOperator:
 @pytest.mark.long
 @pytest.mark.usefixtures("jit_cache")
 def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
-    """As in a notebook: the same module, from a changed source, with another schema and without an operator."""
+    """As in a notebook, a module is loaded again from a changed source, with another schema and one operator less."""
     source = textwrap.dedent("""\
         cimport ATen as at
         from libc.stdint cimport int64_t
@@ -418,7 +418,7 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
     ops, x = torch.ops.interop_reload, torch.zeros(1)
 
     def parameters():
-        """As torch.fx knows them, which keeps the signature of an operator by its name."""
+        """The parameters according to torch.fx, which caches the signature of an operator by name."""
         (signature,) = get_signature_for_torch_op(ops.f.default)
         return list(signature.parameters)
 

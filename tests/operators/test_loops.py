@@ -1,4 +1,4 @@
-"""Loops over torch's threads: every iteration once, on the threads that torch has, and errors reach the caller."""
+"""Loops over torch's threads run every iteration once, on torch's number of threads, and pass errors to the caller."""
 
 import re
 import shutil
@@ -53,7 +53,7 @@ class TestParts:
         assert [part[:3] for part in loops.split(0, 10, 1)[0]] == [(0, 5, 0), (5, 10, 1)]
 
     def test_parts_run_at_the_same_time(self, loops):
-        """Else it does not end."""
+        """Otherwise `meet` does not return."""
         loops.meet()
 
     @pytest.mark.usefixtures("one_thread")
@@ -95,7 +95,7 @@ class TestErrors:
         assert caught.value.args == ("from", begin)
         frames = [frame.name.removeprefix("loops.") for frame in traceback.extract_tb(caught.value.__traceback__)]
         assert frames == [frames[0], "raising", *functions]
-        assert capfd.readouterr().err == ""  # "Exception ignored"
+        assert capfd.readouterr().err == ""  # no "Exception ignored"
 
     def test_of_two_one_is_raised(self, loops, capfd):
         with pytest.raises(loops.Told) as caught:
@@ -111,7 +111,7 @@ class TestErrors:
             loops.raising("c++", begin, 10)
 
     def test_a_function_stops_where_what_it_calls_raises(self, loops):
-        """It asks for the error on a thread that Python does not know."""
+        """The function checks for the error on a thread that Python does not know."""
         for begin in (0, 5):
             with pytest.raises(loops.Told) as caught:
                 loops.raising("within", begin, 10)
@@ -190,7 +190,7 @@ class TestPrange:
         assert loops.prange_threads(4, 0).tolist() == [0, 0, 1, 1]
         torch.set_num_threads(1)
         assert loops.prange_threads(4, 0).tolist() == [0, 0, 0, 0]
-        assert loops.prange_threads(4, 2).tolist() == [0, 0, 1, 1]  # what a loop asks for itself counts
+        assert loops.prange_threads(4, 2).tolist() == [0, 0, 1, 1]  # the loop's own number takes precedence
 
     def test_torch_and_openmp_have_one_number(self, loops):
         torch.set_num_threads(1)
@@ -211,7 +211,7 @@ class TestPrange:
 
 
 def libraries_of_openmp():
-    """Statements that print which files of OpenMP's libraries are loaded."""
+    """A statement that prints the files of the loaded OpenMP libraries."""
     return "print(sorted({l.split()[-1] for l in open('/proc/self/maps') if 'libgomp' in l or 'libiomp' in l}))\n"
 
 
@@ -229,7 +229,7 @@ class TestOneRuntime:
 
     @pytest.mark.skipif(not shutil.which("g++"), reason="compiles with g++")
     def test_a_second_library_does_not_know_torchs_settings(self, loops, bare, tmp_path, monkeypatch):
-        """The trap: a module that is linked with -fopenmp to a library of another name, and loaded before torch."""
+        """The pitfall: a module linked with -fopenmp to a library of another name, and loaded before torch."""
         ours = Path(run(["g++", "-print-file-name=libgomp.so.1"]).strip())
         other = tmp_path / "libgomq.so.1"
         other.write_bytes(ours.read_bytes().replace(b"libgomp.so.1", b"libgomq.so.1"))
@@ -241,5 +241,5 @@ class TestOneRuntime:
         monkeypatch.setenv("OMP_NUM_THREADS", "2")
         site = Path(loops.__file__).parent
         assert bare(f"{load}import torch, loops\n{ask}", site) == "1 2\n"
-        # torch loads its own for everyone to find, so a module that comes later is served by that one.
+        # torch loads its own library globally, so the symbols of a module loaded later resolve to that one.
         assert bare(f"import torch, loops\n{load}{ask}", site) == "1 1\n"

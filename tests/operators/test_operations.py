@@ -1,4 +1,4 @@
-"""Operations made of one scalar function do what torch's do, for every dtype, shape and layout, on its threads."""
+"""Operations made from one scalar function match torch's for every dtype, shape and layout, on torch's threads."""
 
 import os
 import sys
@@ -56,7 +56,7 @@ def test_each_instruction_set(site, tmp_path, capability):
 
 @pytest.fixture(autouse=True)
 def _loaded(operations):
-    """The operators exist once the module is imported."""
+    """Imports the module that registers the operators."""
 
 
 class TestElementwise:
@@ -69,7 +69,7 @@ class TestElementwise:
     @pytest.mark.parametrize("dtype", DTYPES, ids=str)
     @pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65, 1000, 100_001])
     def test_every_length(self, operations, dtype, n):
-        """Vectors and what is left behind the last of them; an input that is one element; steps between elements."""
+        """Full vectors and the remainder after the last; an input of one element; strided inputs."""
         a, b = values((2 * n,), dtype), values((n,), dtype)
         for left, right in ((a[:n], b), (a[:n], b[:1]), (a[:1], b), (a[:1].expand(n), b), (a[::2], b), (a[n:], b)):
             check_same(operations.binary(left, right), left * 2 + right)
@@ -103,7 +103,7 @@ class TestElementwise:
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
     def test_rounds_to_16_bits_as_torch(self, operations, dtype):
-        """Every number of 16 bits, twice, plus what makes results fall between two numbers."""
+        """Doubles every number of 16 bits, and adds values that make results fall between two numbers."""
         a = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
         for b in (torch.randn(2**16).to(dtype), torch.tensor([0.0], dtype=dtype), a.flip(0)):
             expected = (a.float() * 2 + b.float()).to(dtype)
@@ -169,7 +169,7 @@ class TestElementwise:
         assert capfd.readouterr().err == ""
 
     def test_a_function_that_uses_python(self, operations):
-        """On threads that Python does not know."""
+        """It runs on threads that Python does not know."""
         x = torch.arange(70_000.0)
         assert torch.equal(operations.with_gil(x), x + 1)
 
@@ -235,7 +235,7 @@ class TestPredicates:
     def test_of_truth_values(self, operations):
         a, b = torch.rand(100) < 0.5, torch.rand(100) < 0.5
         check_same(operations.alike(a, b), a == b)
-        odd = torch.tensor([0, 1, 2, 255], dtype=torch.uint8).view(torch.bool)  # a byte that C++ does not expect
+        odd = torch.tensor([0, 1, 2, 255], dtype=torch.uint8).view(torch.bool)  # bytes that are invalid as a C++ bool
         assert operations.alike(odd, odd.flip(0)).tolist() == [False, True, True, False]
 
 
@@ -261,7 +261,7 @@ GRAPH = r"requires grad, and what is computed here belongs to no graph, .* under
 
 
 def same_but_for_values(meta, real):
-    """Of strides, those count that lead anywhere."""
+    """Compares metadata, with strides only of sizes above 1."""
     strides = [[step for step, size in zip(t.stride(), t.shape, strict=True) if size > 1] for t in (meta, real)]
     return (meta.shape, meta.dtype) == (real.shape, real.dtype) and (strides[0] == strides[1] or not real.numel())
 
@@ -271,7 +271,7 @@ def on_meta(x):
 
 
 class TestMeta:
-    """Without values there is a result without values, so one function is the kernel for CPU and for Meta."""
+    """Inputs without values give a result without values, so one function is the kernel for CPU and for Meta."""
 
     @settings(deadline=None, max_examples=200)
     @given(pairs())
@@ -312,7 +312,7 @@ class TestMeta:
     @compiles
     @pytest.mark.long
     def test_compiled(self, backend, dynamic):
-        """With sizes that are symbols, too."""
+        """Works with static and with symbolic sizes."""
         for function in (
             lambda x: OPS.combine(x, x[0]) * 2,
             lambda x: OPS.close(x.t(), x.t()[:1]),
@@ -332,7 +332,7 @@ class TestMeta:
 
     @compiles
     def test_where_torch_compile_traces(self):
-        """In an implicit kernel the operation itself would be traced."""
+        """It raises in an implicit kernel, where torch would trace the operation itself."""
         compiled = torch.compile(OPS.squared_implicit, backend="aot_eager", fullgraph=True)
         with pytest.raises(
             RuntimeError, match=r"squared: input 0 is a FakeTensor, .* torch.export is tracing here. Make"
@@ -341,7 +341,7 @@ class TestMeta:
 
 
 class TestGraphs:
-    """What a loop computes has no gradient: wherever one would be recorded, it is an error and not a constant."""
+    """A loop's result has no gradient. If autograd would record one, the operation raises and returns no constant."""
 
     def test_inputs_that_require_grad(self, operations):
         a, b = torch.ones(3, dtype=torch.float64), torch.ones(3, requires_grad=True)
@@ -383,7 +383,7 @@ class TestGraphs:
             torch.autograd.grad(y.sum(), x, create_graph=True)
 
     def test_kernels_below_autograd(self):
-        """They need not care, also where the operator has no gradient, of which torch warns."""
+        """They need no check for gradients, even if the operator has none; torch warns of that."""
         x = torch.randn(5000, 20, requires_grad=True)
         for name in ("squared", "squared_explicit", "squared_in_parts"):
             y = getattr(OPS, name)(x)
@@ -399,7 +399,7 @@ class TestGraphs:
         torch.testing.assert_close(OPS.squared_implicit(x.detach()), x.detach() ** 2)
 
     def test_parts_of_a_loop(self, operations):
-        """Whatever thread they run on."""
+        """Parts raise on whichever thread they run."""
         x = torch.randn(5000, 20, requires_grad=True)
         with pytest.raises(RuntimeError, match=f"^squared: input 0 {GRAPH}"):
             operations.squared_in_parts(x)

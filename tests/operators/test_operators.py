@@ -1,7 +1,7 @@
-"""Every operator of torch's own database does in Cython what it does in Python.
+"""Every operator of torch's own database does the same in Cython as in Python.
 
-`make test-surface` takes all of them. Otherwise it is a random twentieth, another one whenever the declarations or this
-code change. It runs in a process of its own: torch's database changes settings of torch when it is imported.
+`make test-surface` takes all of them. Other runs take a random twentieth, which changes whenever the declarations or
+this code change. The comparison runs in a process of its own, because importing the database changes torch's settings.
 """
 
 import json
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def python(*arguments, stable="", **options):
-    # The folders of this process, because the package may be tested from elsewhere than where it is installed.
+    # The folders of this process, because the package under test may be installed elsewhere.
     folders = [TESTS, TESTS / "operators", TESTS.parent / "docs"]  # the last is for `experiments`, as in pyproject.toml
     path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path, "INTEROP_OPDB_STABLE": stable}
@@ -29,7 +29,7 @@ def python(*arguments, stable="", **options):
 
 @pytest.fixture(scope="module", params=["", pytest.param("2.11", marks=needs_stable)], ids=["one release", "stable"])
 def report(request):
-    """What was found in modules for one release, and for many; the tables go where pytest puts output."""
+    """The report on modules for one release, and for many. The tables go to the output that pytest captures."""
     done = python("-m", "opdb.run", CHOSEN, stable=request.param)
     assert done.returncode in (0, 1), "the comparison broke down; see its output"
     folder = BUILD / f"operators{'-stable' if request.param else ''}" / ("all" if ALL else "some")
@@ -46,11 +46,11 @@ def test_operators_agree(report):
 
 @pytest.mark.skipif(not ALL, reason="a random part of the operators was compared; make test-surface takes all")
 def test_there_are_enough_of_them(report):
-    """A database or a capture that went empty would find nothing to complain of."""
+    """Without this test, an empty database or capture would pass."""
     assert report["operators"]["one call of ATen"] >= 550
     assert report["overloads of ATen"] >= 600
     assert report["samples"]["passed"] >= 50_000
-    # What is skipped is skipped by the sample, so a reason that grows would show here.
+    # Samples are skipped one by one, so a reason that skips more of them shows here.
     assert report["samples"]["skipped"] <= 600
 
 

@@ -57,7 +57,7 @@ def leaves(value):
 @pytest.mark.parametrize("way", ["take", "apply", "call"])
 @pytest.mark.parametrize(("i", "value"), TAKEN)
 def test_an_argument(way, i, value):
-    """In the kernel, and in setup_context or the context of a Function."""
+    """The value reaches the kernel, and setup_context or the context of a Function."""
     x, factor = example(), table.digest(value)
     y = getattr(OPS, f"{way}_{i}")(x, value)
     torch.testing.assert_close(y, x * factor)
@@ -79,7 +79,7 @@ def test_autocast(i, value):
 @pytest.mark.parametrize("i", sorted({param.values[0] for param in TAKEN}))
 def test_opcheck(i):
     for value in table.CASES[i][0].values:
-        if not isinstance(value, torch.Generator):  # of which opcheck makes no copy
+        if not isinstance(value, torch.Generator):  # opcheck cannot copy one
             results = opcheck(getattr(OPS, f"take_{i}").default, (example(), value))
             assert set(results.values()) == {"SUCCESS"}
 
@@ -101,14 +101,14 @@ def test_a_result(i, value):
     if leaves(value):
         assert all(map(torch.equal, leaves(given), leaves(value)))
     elif isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-        assert given == table.SEEN[value]  # torch makes no objects of such results
+        assert given == table.SEEN[value]  # torch returns such results as numbers
     else:
         assert (type(given), given) == (type(value), value)
     torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], torch.full((3,), 2.0))
 
 
 def test_all_that_torch_infers_is_there():
-    """torch.library's own list of types; what else a schema may have is there beyond it."""
+    """The table has all types that torch.library infers; it also has the others of a schema."""
     infer = pytest.importorskip("torch._library.infer_schema")
     known = {one.schema for one in table.TYPES}
     missing = set(infer.SUPPORTED_PARAM_TYPES.values()) - known
@@ -119,7 +119,7 @@ def test_all_that_torch_infers_is_there():
 
 def test_the_guide_has_the_table():
     tools = TESTS.parent / "tools"
-    path = os.pathsep.join([str(tools), os.environ.get("PYTHONPATH", "")])  # checkers have Python leave it out
+    path = os.pathsep.join([str(tools), os.environ.get("PYTHONPATH", "")])  # the checkers' PYTHONSAFEPATH leaves it out
     command = [sys.executable, tools / "schema_table.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
     assert (done.returncode, done.stderr) == (0, "")

@@ -28,7 +28,7 @@ def templates(site):
 
 
 def not_implemented(name, dtype):
-    """The beginning of what torch says of a dtype that an operator has no kernel for."""
+    """The beginning of torch's message for a dtype without a kernel, with the operator's name."""
     with pytest.raises(NotImplementedError) as raised:
         torch.zeros(3, dtype=dtype).frac()
     return re.sub(r'^".*?"', f'"{name}"', str(raised.value))
@@ -44,7 +44,7 @@ class TestIterators:
         assert torch.equal(got, a + a + b)
 
     def test_each_set_has_the_dtypes_of_torchs(self, templates):
-        """`binary` is for all sets in one dimension, and for three arguments in two."""
+        """`binary` takes all sets in one dimension, and a set and two dtypes in two dimensions."""
         for dtype in UNSIGNED:
             a = torch.arange(5).to(dtype)
             assert templates.binary(a, a).tolist() == [0, 3, 6, 9, 12]
@@ -116,7 +116,7 @@ def divide(x, y):
 
 def literals(x, _):
     if x.dtype.itemsize < 4 and not x.dtype.is_floating_point:
-        return literals_of(x.int()).to(x.dtype)  # C++ computes with small integers in an int
+        return literals_of(x.int()).to(x.dtype)  # C++ promotes small integers to int
     return literals_of(x)
 
 
@@ -133,16 +133,16 @@ ARITHMETIC = {
     "IN_PLACE": lambda x, y: x.floor_divide(y).remainder(y),
     "LITERALS": literals,
 }
-"""What the operators of Cython do, with torch's functions."""
+"""Cython's operators, computed with torch's functions."""
 EXPRESSIONS = re.findall(
     r"mixed_result = <double> \((.+)\)\n    elif", (PROJECTS / "kernels" / "templates.pyx").read_text()
 )
-"""Those of `mix`, by their numbers."""
+"""The expressions of `mix`, by number."""
 SIGNED = tuple(dtype for dtype in INTEGRAL if dtype.is_signed)
 
 
 def numbers(draw, dtype, size):
-    """Many are small, and none is 0: torch refuses to divide integers by it, and Cython's division ends the process."""
+    """Many are small, and none is 0: torch rejects integer division by 0, and Cython's division ends the process."""
     if dtype.is_floating_point:
         width = torch.finfo(dtype).bits
         large = st.floats(width=max(width, 16), allow_nan=False, allow_infinity=False)
@@ -156,7 +156,7 @@ def numbers(draw, dtype, size):
 
 
 class TestArithmetic:
-    """`/`, `//`, `%`, `**` and abs() are Python's and torch's for each dtype."""
+    """`/`, `//`, `%`, `**` and abs() do the same as in Python and torch, for each dtype."""
 
     @settings(deadline=None, max_examples=300)
     @given(st.data())
@@ -167,9 +167,9 @@ class TestArithmetic:
         if not dtype.is_floating_point:
             if how == "POWER":
                 y = y % 12
-            elif dtype.is_signed:  # which is undefined in C++, and in torch
+            elif dtype.is_signed:  # undefined in C++, and in torch
                 x[(y == -1) & (x == torch.iinfo(dtype).min)] = 1
-        y[y == 0] = 3  # what is too small for the dtype
+        y[y == 0] = 3  # numbers too small for the dtype
         got, expected = templates.operate(x, y, templates.Operator[how]), ARITHMETIC[how](x, y)
         assert got.dtype == dtype
         if how == "POWER" and dtype.is_floating_point:
@@ -207,7 +207,7 @@ class TestArithmetic:
     @settings(deadline=None, max_examples=200)
     @given(st.sampled_from(EXPRESSIONS), st.data())
     def test_mixed_types(self, templates, dtype, case, data):
-        """Neither an operand nor a part of an expression is rounded to a type that it does not have."""
+        """No operand and no part of an expression is rounded to a type that it does not have."""
         small = st.integers(-7 if dtype.is_signed else 1, 7).filter(bool)
         a, b, n, m = data.draw(small), data.draw(small), data.draw(st.integers(1, 256)), data.draw(st.integers(0, 3))
         got = templates.mix(EXPRESSIONS.index(case), torch.tensor([a, b], dtype=dtype), n, m)

@@ -20,7 +20,7 @@ def _loaded(operators, failing, gradients):
 
 
 def mixed(a, b):
-    """A function of which the operator is a part."""
+    """A function that calls the operator among others."""
     return OPS.scaled_mm(a.sin(), b, 2.0).cos().sum()
 
 
@@ -115,7 +115,7 @@ class TestFunctions:
         torch.testing.assert_close(result, batch @ b * 2)
 
     def test_vmap_with_a_rule(self):
-        """The rule is registered from Python, for an operator from here as for any."""
+        """A rule registered from Python works for an operator from Cython as for any other."""
         calls = []
 
         def rule(info, dims, a, b, s):
@@ -143,7 +143,7 @@ class TestFunctions:
 
     @pytest.mark.parametrize(("mine", "theirs"), [("sine", torch.sin), ("exponential", torch.exp)])
     def test_levels(self, mine, theirs):
-        """Of transforms, the one around the other, and of the graph outside. `exponential` keeps its result."""
+        """Transforms may be nested, within an outer graph. `exponential` saves its result."""
         func = torch.func
         x = torch.randn(4, requires_grad=True)
 
@@ -233,7 +233,7 @@ class TestAutocast:
 
 
 class Failing(torch.utils.data.Dataset):
-    """Its items are made by a kernel that raises."""
+    """A data set whose items come from a kernel that raises."""
 
     def __init__(self, what):
         self.what = what
@@ -260,7 +260,7 @@ def test_a_worker_of_a_data_loader():
 
 @pytest.mark.long
 def test_data_parallel_training_in_two_processes(site, tmp_path):
-    """DistributedDataParallel over gloo: the gradients are those of one process with the whole batch."""
+    """DistributedDataParallel over gloo gives the gradients of one process with the whole batch."""
     script = tmp_path / "train.py"
     script.write_text(
         textwrap.dedent("""\

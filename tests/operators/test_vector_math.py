@@ -1,4 +1,4 @@
-"""Vectorised functions are exact, give what torch gives at the edges, and run on what ATEN_CPU_CAPABILITY says."""
+"""Vectorised functions are accurate to 3 ulp, agree with torch at the edges, and follow ATEN_CPU_CAPABILITY."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 def exact(name, x):
-    """The function in long double."""
+    """The values of the function in long double."""
     x = x.numpy().astype(np.longdouble)
     with np.errstate(over="ignore", under="ignore"):
         return {
@@ -38,7 +38,7 @@ def exact(name, x):
 
 
 def finite_values(dtype):
-    """Numbers of all magnitudes, and many of those for which the functions are neither 0, 1 nor infinite."""
+    """Numbers of all magnitudes, and many for which the functions are neither 0, 1 nor infinite."""
     generator = np.random.default_rng(0)
     bits = generator.integers(0, 2 ** (8 * NUMPY[dtype]().itemsize), 50_000, dtype=f"u{NUMPY[dtype]().itemsize}")
     everywhere = bits.view(NUMPY[dtype])
@@ -77,11 +77,11 @@ class TestValues:
 
 @pytest.mark.parametrize("name", TORCH)
 def test_bfloat16_is_rounded_once(vectors, name):
-    x = torch.arange(-(2**15), 2**15, dtype=torch.int16).view(torch.bfloat16)  # all that there are
+    x = torch.arange(-(2**15), 2**15, dtype=torch.int16).view(torch.bfloat16)  # all bfloat16 values
     wanted = TORCH[name](x.double()).bfloat16()
     got = vectors.apply(name, x)
     off = (got != wanted) & ~(got.isnan() & wanted.isnan())
-    # A float next to the middle between two of them may be rounded to the other one, and to 0 what is next to nothing.
+    # A float near the midpoint of two bfloat16 values may round to the other one, and a tiny float to 0.
     assert off.float().mean() < 1e-3
     torch.testing.assert_close(got, wanted, equal_nan=True)
 
@@ -109,6 +109,6 @@ def test_each_instruction_set(site, tmp_path, vectors):
         results[capability] = torch.load(file)
         for name, result in zip(vectors.NAMES, results[capability], strict=True):
             torch.testing.assert_close(result.double(), TORCH[name](x.double()), rtol=2e-7, atol=0)
-    if chosen["avx2"] == "AVX2" and is_gcc():  # clang does so within a statement alone
-        # Multiplied and added at once, numbers are rounded once: that the last bits differ shows which code ran.
+    if chosen["avx2"] == "AVX2" and is_gcc():  # clang fuses only within a statement
+        # A fused multiply-add rounds once, so different last bits show which code ran.
         assert not torch.equal(results["default"][0], results["avx2"][0])

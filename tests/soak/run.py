@@ -2,11 +2,11 @@
 
 python tests/soak/run.py [--seconds N] [--threads N] [--valgrind]
 
-Each thread calls what `JOBS` names, in an order of its own, with new objects and with one that all threads share, and
-compares what comes back. Resident memory must stay where it is after a quarter of the time. A line of JSON says how
-often each job ran and what was found; the status is 1 if anything was. With MALLOC_PERTURB_ set, memory that is gone is
-filled with other bytes. --valgrind runs all this under memcheck, some thirty times slower, and counts what it reports
-with a frame in a module of ours.
+Each thread calls the functions in `JOBS` in an order of its own, with new objects and with one that all threads share,
+and compares the results. Resident memory must not grow after about a third of the time. A line of JSON has the number
+of calls of each job and the faults; the status is 1 if there are any. With MALLOC_PERTURB_ set, freed memory is filled
+with other bytes. --valgrind runs all this under memcheck, about thirty times slower, and counts the errors that have a
+frame in a module of ours.
 """
 
 import argparse
@@ -44,7 +44,7 @@ import interop  # noqa: E402
 
 REFUSALS = (TypeError, ValueError, BufferError, RuntimeError, NotImplementedError)
 GROWTH = 24 << 20
-"""Bytes by which resident memory may differ: threads' arenas are not emptied at the same moments."""
+"""Maximum growth of resident memory in bytes: threads' arenas are not emptied at the same moments."""
 
 UNDER_VALGRIND = "INTEROP_UNDER_VALGRIND"
 SITE = conftest.BUILD / "site"
@@ -57,7 +57,7 @@ def plus(torch.Tensor x not None):
 
 
 def arrays(random: random.Random) -> None:
-    """Any array, by each importer: over the same memory, or refused."""
+    """Any array, through each importer, which shares its memory or rejects it."""
     array = ARRAYS[random.choice(list(ARRAYS))]()
     for convert in (interop.from_numpy, interop.from_buffer, interop.from_dlpack, interop.from_array):
         try:
@@ -69,7 +69,7 @@ def arrays(random: random.Random) -> None:
 
 
 def tensors(random: random.Random) -> None:
-    """Any tensor, by each exporter."""
+    """Any tensor, through each exporter."""
     tensor = TENSORS[random.choice(list(TENSORS))]()
     for convert in (interop.to_numpy, interop.as_memoryview, interop.TensorBuffer, memoryview, np.asarray):
         try:
@@ -97,7 +97,7 @@ def buffers(random: random.Random) -> None:
 
 
 def chains(random: random.Random) -> None:
-    """Memory that goes around through a way of ours, or of other libraries."""
+    """Memory that makes round trips through converters of ours or of other libraries."""
     ways = {**ROUNDS, **LAYERED}
     name = random.choice(list(ways))
     first = torch.arange(random.randrange(1, 100), dtype=torch.float64)
@@ -114,7 +114,7 @@ BYTES = SHARED.numpy().tobytes()
 
 
 def shared(random: random.Random) -> None:
-    """One tensor that all threads show at the same time."""
+    """One tensor that all threads export at the same time."""
     for _ in range(20):
         show = random.choice((interop.to_numpy, interop.as_memoryview, memoryview, np.asarray, bytes))
         assert bytes(memoryview(show(SHARED)).cast("B")) == BYTES
@@ -126,7 +126,7 @@ PASSED = interop.with_arrays(lambda *args, **kwargs: (args, kwargs))
 
 
 def calls(random: random.Random) -> None:
-    """What knows only NumPy, called with any tensor; and blocks of a protocol that is on already."""
+    """Functions that know only NumPy, called with any tensor, and nested blocks of the buffer protocol."""
     with interop.enable_buffer_protocol(), interop.enable_buffer_protocol():
         assert torch.equal(CUMSUM(SHARED, axis=1), SHARED.cumsum(1))
     tensor = TENSORS[random.choice(list(TENSORS))]()
@@ -139,7 +139,7 @@ def calls(random: random.Random) -> None:
 
 
 def operators(random: random.Random) -> None:
-    """A differentiable function and a registered operator, and errors out of their kernels."""
+    """A differentiable function, a registered operator, and errors from kernels."""
     gradients, failing = (conftest.import_from(SITE, name) for name in ("gradients", "failing"))
     x = torch.rand(random.randrange(1, 50), dtype=torch.float64, requires_grad=True)
     y = gradients.exp(x)
@@ -149,7 +149,7 @@ def operators(random: random.Random) -> None:
     a, b = torch.rand(3, 4), torch.rand(4, 5)
     torch.testing.assert_close(torch.ops.interop_test.scaled_mm(a, b, 2.0), (a @ b) * 2)
     for fail in (torch.ops.interop_test.fail_star, torch.ops.interop_test.fail_plus):
-        # C++'s errors, Python's, one that it has for the end of generators, and one that only torch has.
+        # Errors of C++, errors of Python, the one that ends generators, and one that only torch has.
         with pytest.raises((RuntimeError, KeyError, failing.Custom, MemoryError, StopIteration)):
             fail(a, random.choice((-1, 0, 1, 4, 5, 6)))
 
@@ -166,7 +166,7 @@ _new_modules_until = 0.0
 
 
 def load(random: random.Random) -> None:
-    """Modules from the cache, and new ones in the first quarter of the time, since no module is ever unloaded."""
+    """Modules from the cache, and new ones in the first quarter of the time, because modules are never unloaded."""
     is_new = random.random() < 0.02 and time.monotonic() < _new_modules_until
     number = next(_numbers) if is_new else 0
     module = interop.load_inline(MODULE.format(number=number))
@@ -177,10 +177,10 @@ JOBS = (arrays, tensors, buffers, chains, shared, calls, operators, cython, load
 
 
 def soak(seconds: float, threads: int) -> dict[str, object]:
-    """Runs the jobs; what came of it."""
+    """Runs the jobs and returns the results."""
     global _new_modules_until
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # of torch's: some of the tensors are of kinds that it calls prototypes
+    warnings.simplefilter("ignore")  # torch calls some kinds of these tensors prototypes
     counts: collections.Counter[str] = collections.Counter()
     faults: list[str] = []
     started = time.monotonic()
@@ -210,7 +210,7 @@ def soak(seconds: float, threads: int) -> dict[str, object]:
         samples.append((time.monotonic() - started, process.memory_info().rss))
     early = [rss for at, rss in samples if 0.3 <= at / seconds <= 0.45]
     late = [rss for at, rss in samples if 0.85 <= at / seconds <= 1]
-    known = early and late and UNDER_VALGRIND not in os.environ  # whose own memory grows
+    known = early and late and UNDER_VALGRIND not in os.environ  # valgrind's own memory grows
     grown = round(statistics.median(late) - statistics.median(early)) if known else None
     if grown is not None and grown > GROWTH:
         faults.append(f"resident memory has grown by {grown} bytes")
@@ -226,7 +226,7 @@ def soak(seconds: float, threads: int) -> dict[str, object]:
 
 
 def under_valgrind(arguments: list[str]) -> int:
-    """Runs the same command under memcheck; 1 if it reports what has a frame of ours."""
+    """Runs the same command under memcheck; returns 1 if it fails or an error has a frame of ours."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = ["valgrind", "--tool=memcheck", "--leak-check=no", "--xml=yes", f"--xml-file={report}"]
@@ -236,7 +236,7 @@ def under_valgrind(arguments: list[str]) -> int:
             env=os.environ | {"PYTHONMALLOC": "malloc", UNDER_VALGRIND: "1"},
         ).returncode
         found = ElementTree.parse(report).getroot().findall("error")
-    # What lives until the end, such as types, it lists in any case.
+    # memcheck always lists memory that lives until the end, such as types.
     errors = [error for error in found if not error.findtext("kind", "").startswith("Leak_")]
     ours = [error for error in errors if any(map(_is_ours, error.iter("obj")))]
     for error in ours:

@@ -1,6 +1,6 @@
-"""``python checks.py FOLDER``: what the modules of tests/projects/stable in FOLDER do under the torch that runs.
+"""``python checks.py FOLDER [CALLS]``: check the modules of tests/projects/stable in FOLDER with the running torch.
 
-It needs nothing but torch, so that the very same files can be tried in any environment. Prints a line of JSON.
+It needs nothing but torch, so it can test the very same files in any environment. Prints a line of JSON.
 """
 
 import gc
@@ -19,7 +19,7 @@ import torch
 
 @contextmanager
 def raises(kind, part=""):
-    """Something that must raise this kind of error, with this text in it."""
+    """The block must raise this kind of error, with this text in its message."""
     try:
         yield
     except Exception as error:
@@ -30,13 +30,13 @@ def raises(kind, part=""):
 
 
 class Liar:
-    """It says of itself that it is a tensor, which isinstance() believes."""
+    """Claims to be a tensor, and isinstance() believes it."""
 
     __class__ = torch.Tensor
 
 
 def has_texts():
-    """Whether this torch hands on the text of an error."""
+    """Whether this torch's C interface passes on the text of an error."""
     return tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)
 
 
@@ -194,7 +194,7 @@ def check_operators(m, o):
     torch.testing.assert_close(compiled(a, b), 3 * (a @ b) + 1)
     exported = torch.export.export(Model(), (a.detach(), b.detach())).module()
     torch.testing.assert_close(exported(a, b), 2 * (a @ b))
-    with raises((ValueError, RuntimeError), "s must not be negative"):  # torch 2.15 has no ValueError left of it
+    with raises((ValueError, RuntimeError), "s must not be negative"):  # torch 2.15 makes a RuntimeError of it
         mm(a, b, -1.0)
     all_types = torch.ops.stable_operators.all_types
     x = torch.ones(3)
@@ -235,13 +235,13 @@ CHECKS = [value for name, value in sorted(globals().items()) if name.startswith(
 
 
 def resident():
-    """KiB of memory that this process has now."""
+    """The resident memory of this process in KiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() // 1024
 
 
 def calls_of_each(m):
-    """A call of each function of the file, by its name, and of operators; errors are caught."""
+    """Calls of each function of the module and of operators, by name, and their tensors. The calls catch errors."""
     x, y, w = torch.randn(3, 4), torch.randn(3, 4), torch.randn(5, 4, requires_grad=True)
     i, one, doubles = torch.tensor([2, 0]), torch.tensor(2.5), torch.arange(5.0).double()
     with warnings.catch_warnings():
@@ -305,18 +305,18 @@ def calls_of_each(m):
 
 
 def check_growth(m, o, calls):
-    """References and memory after many calls of each function, beyond those that settle it."""
+    """References and memory do not grow in many calls of each function, after some to warm up."""
     found, tensors = calls_of_each(m)
-    limit = 1024 + calls // 1000  # KiB: less than a byte a call of a million
+    limit = 1024 + calls // 1000  # KiB: about two bytes a call for a million
     for name, call in found.items():
-        # With more than one thread, waiting for one another would take most of the time.
+        # With several threads, most of the time would go to waiting for each other.
         torch.set_num_threads(2 if name == "fail_in_torch_on_a_thread" else 1)
-        # torch looks up names for the traceback of each error of its own, which takes milliseconds.
+        # For each error of its own, torch resolves the names in the traceback, which takes milliseconds.
         number = calls // 100 if name in ("fail_in_torch_on_a_thread", "biggest of no dimension") else calls
         for _ in range(min(number, 1000)):
             call()
-        gc.collect()  # tracebacks hold frames, whose arguments are these tensors
-        # A refcount that is read holds a reference of its own, the same each time.
+        gc.collect()  # tracebacks hold frames, which hold these tensors
+        # Reading a refcount takes a reference itself, the same each time.
         references, memory, blocks = [sys.getrefcount(one) for one in tensors], resident(), sys.getallocatedblocks()
         for _ in range(number):
             call()

@@ -1,4 +1,4 @@
-"""What the headers of modules for many releases declare in place of torch's own, compared with these."""
+"""The headers of stable modules declare the same as the headers of torch that they replace."""
 
 import re
 import subprocess
@@ -57,7 +57,7 @@ c10::complex<double> number(const at::Scalar& value) { return value.toComplexDou
 
 
 def compiles(folder, text):
-    """What the compiler says of a source for torch 2.11 on; nothing if it is right."""
+    """The compiler's errors for a source for torch 2.11 and later; empty if there are none."""
     source = folder / "m.cpp"
     source.write_text(text)
     extension = Extension("m", [str(source)], stable="2.11")
@@ -69,7 +69,7 @@ def compiles(folder, text):
 
 @pytest.mark.parametrize("both", [TORCHS + OURS, OURS + TORCHS], ids=["after torch's", "before torch's"])
 def test_they_agree_with_torchs(tmp_path, both):
-    """In any order, as the C++ of a user may include torch's as well."""
+    """In either order, because a user's C++ may include torch's headers too."""
     assert not compiles(tmp_path, both + NUMBERS)
 
 

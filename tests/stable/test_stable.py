@@ -1,4 +1,4 @@
-"""Modules for many releases of torch, under the torch that runs; `make matrix` tries the same files under others."""
+"""Modules for many releases of torch, under the torch that runs; `make matrix` tests the same files under others."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def run(site, *arguments, **variables):
 
 @pytest.mark.long
 def test_torchs_own_way_from_an_object_to_its_tensor(site, modules):
-    """Where the layout of torch.Tensor is not the one that was found when this was written."""
+    """The fallback for a layout of torch.Tensor other than the one known when this was written."""
     done = run(site, INTEROP_BORROW="0")
     assert done.returncode == 0, done.stderr
     assert '"borrows": false' in done.stdout
@@ -43,7 +43,7 @@ def test_torchs_own_way_from_an_object_to_its_tensor(site, modules):
 
 @pytest.mark.long
 def test_many_calls(site, modules):
-    """Of each function of the files; `make one-binary` makes a million."""
+    """5000 calls of each function of the files leak nothing; `make one-binary` makes a million."""
     done = run(site, "5000")
     assert done.returncode == 0, done.stderr
 
@@ -64,7 +64,7 @@ class Tensor: ...
 )
 @pytest.mark.long
 def test_a_torch_that_does_not_do(site, modules, tmp_path, version, message):
-    """Which is found out by its version, and by what its library has."""
+    """The module checks torch's version, and the symbols of its library."""
     (tmp_path / "torch.py").write_text(FAKE_TORCH.format(version=version))
     command = [sys.executable, "-c", "import stable_tensors"]
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{site}"}
@@ -95,7 +95,7 @@ print(result, stable_tensors.numel(torch.ones(3)))
 @pytest.mark.parametrize("before", ["import stable_tensors", ""], ids=["after the main one", "first"])
 @pytest.mark.long
 def test_another_interpreter(bare, site, modules, before):
-    """An ImportError, and neither a crash nor torch's import, which hangs there; the main one has it as before."""
+    """It raises ImportError, without a crash or torch's import, which hangs there. The main interpreter still works."""
     printed = bare(IN_ANOTHER_INTERPRETER.format(before=before), site).splitlines()
     ours = "this module, and torch, can be imported by the main interpreter of a process only"
     cpythons = "module stable_tensors does not support loading in subinterpreters"  # from 3.12 on, before it calls ours
@@ -115,7 +115,7 @@ def test_it_is_linked_to_no_torch(site, modules):
 
 
 def test_what_is_required_is_in_the_oldest_torch_and_what_is_newer_is_not():
-    """By the list of an auditor, which has it from torch's sources."""
+    """By the list of an auditor, which it takes from torch's sources."""
     versions = pytest.importorskip("torch_abi_audit.torch_versions").stable_shim_versions()
     header = Path(get_stable_dir(), "include", "interop", "stable", "shim.h").read_text()
     required = re.findall(r"^ +X\((\w+)\)", header, re.MULTILINE)
@@ -127,7 +127,7 @@ def test_what_is_required_is_in_the_oldest_torch_and_what_is_newer_is_not():
 
 
 def test_numbers_of_element_types(modules):
-    """The enum in the headers is the C interface's, whose functions say which number stands for which dtype."""
+    """The enum in the headers is that of the C interface, whose functions map each dtype to its number."""
     for name in ("float32", "float64", "int64", "bool", "complex64", "bfloat16", "uint16", "float8_e5m2"):
         x = torch.empty(0, dtype=getattr(torch, name))
         assert modules[0].metadata(x)["dtype"] is x.dtype

@@ -1,4 +1,4 @@
-"""Modules for many releases of torch: what the build makes of them, and what others' auditors say of the result."""
+"""Modules for many releases of torch: the files that the build makes, and the reports of third-party auditors."""
 
 import os
 import re
@@ -56,7 +56,7 @@ needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CP
 
 @pytest.fixture(scope="session")
 def wheel():
-    """The wheel of a project with one module, for torch 2.11 and CPython 3.11 on, beside a folder `site` with it."""
+    """The wheel of a project with one module, for torch >= 2.11 and CPython >= 3.11. It is unpacked into `site`."""
     project = PROJECTS / "stable_build"
     work = BUILD / "stable_build"
     toml = (project / "pyproject.toml").read_text()
@@ -74,20 +74,20 @@ def wheel():
 
 @pytest.fixture
 def module(wheel):
-    """The file of its module."""
+    """The module's file in the wheel."""
     (found,) = (wheel.parent / "site" / "stable_build").glob("*.so")
     return found
 
 
 @pytest.fixture
 def in_folder(tmp_path, monkeypatch):
-    """An empty folder that is the current one."""
+    """An empty current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def finalized(*extensions, **arguments):
-    """A distribution with these extensions, as it is before anything is built."""
+    """A distribution with these extensions, before anything is built."""
     commands = {"build_ext": BuildExtension}
     distribution = Distribution({"name": "project", "ext_modules": list(extensions), "cmdclass": commands, **arguments})
     distribution.get_command_obj("build_ext").ensure_finalized()
@@ -95,7 +95,7 @@ def finalized(*extensions, **arguments):
 
 
 def stable(name="m", sources=("m.pyx",), torch="2.11", python=None):
-    """An extension. What is for a torch or CPython newer than those here can be described, though not built."""
+    """An extension. One for a torch or CPython newer than those here can be described, but not built."""
     extension = Extension(name, list(sources), stable="2.11")
     extension.define_macros = StableABI(torch, python).macros
     extension.py_limited_api = python is not None
@@ -160,7 +160,7 @@ class TestArguments:
 
 class TestDistribution:
     def test_one_file(self):
-        """No bootstrap, and the ordinary suffix without the Limited API."""
+        """It has no bootstrap, and without the Limited API the ordinary suffix."""
         command = finalized(stable("package.module")).get_command_obj("build_ext")
         (extension,) = command.extensions
         suffix = sysconfig.get_config_var("EXT_SUFFIX")
@@ -175,7 +175,7 @@ class TestDistribution:
         ("extensions", "tag"),
         [
             ([("a", "cp311"), ("b", "cp312")], "cp312"),
-            ([("a", "cp39"), ("b", "cp312")], "cp312"),  # no order of texts
+            ([("a", "cp39"), ("b", "cp312")], "cp312"),  # not in string order
             ([("a", "cp312"), ("b", None)], False),
             ([], False),
         ],
@@ -205,7 +205,7 @@ class TestDistribution:
         assert finalized(plain()).install_requires == []
 
     def test_what_pyproject_says_stays(self, in_folder, capsys):
-        """A build must not change it, and nobody would see a metadata that lacks torch."""
+        """A build must not change it. It prints advice, because nobody would notice metadata without torch."""
         (in_folder / "pyproject.toml").write_text("[project]\nname = 'project'\nversion = '1'\n")
         assert finalized(stable()).install_requires == []
         assert "add 'torch>=2.11' to the dependencies in pyproject.toml" in capsys.readouterr().out
@@ -226,7 +226,7 @@ class TestWheel:
         assert [path.name for path in (site / "stable_build").glob("*.so")] == ["ops.abi3.so"]
 
     def test_what_it_is_compiled_with(self, wheel, bare):
-        """By Cython's C++, and a source of the user's own."""
+        """Cython's C++ and the user's own source get the macros."""
         said = eval(bare("from stable_build import ops; print(ops.compiled_with())", wheel.parent / "site"))
         assert said == {
             "target": "0x20b000000000000",
@@ -250,7 +250,7 @@ class TestWheel:
         assert bare(code, wheel.parent / "site") == "[2.0, 2.0, 2.0] 6.0\n"
 
     def test_what_it_needs_and_offers(self, module):
-        """None of torch's libraries, no folder of this machine, and nothing to others but its entry point."""
+        """It needs no library of torch and no folder of this machine, and exports nothing but its entry point."""
         with module.open("rb") as file:
             elf = ELFFile(file)
             dynamic = list(elf.get_section_by_name(".dynamic").iter_tags())
@@ -258,7 +258,7 @@ class TestWheel:
         tags = {tag.entry.d_tag for tag in dynamic}
         needed = [tag.needed for tag in dynamic if tag.entry.d_tag == "DT_NEEDED"]
         assert not [name for name in needed if re.match(r"lib(c10|torch|python)", name)]
-        if "-rpath" not in sysconfig.get_config_var("LDSHARED"):  # then this Python would have its own in all modules
+        if "-rpath" not in sysconfig.get_config_var("LDSHARED"):  # if it is, all modules of this Python have one
             assert not tags & {"DT_RPATH", "DT_RUNPATH"}
         offered = [
             symbol.name
@@ -271,7 +271,7 @@ class TestWheel:
         run([TOOLS / "abi3audit", "--strict", wheel])
 
     def test_abi3audit_notices(self, module):
-        """The same file, for an older CPython than it is made for."""
+        """It rejects the same file for a CPython older than the file's."""
         command = [TOOLS / "abi3audit", "--strict", "--assume-minimum-abi3", "3.10", module]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)
         assert done.returncode == 1
@@ -290,7 +290,7 @@ class TestWheel:
         assert findings["import"].text == "stable_build.ops can be imported, without an import of torch before it"
 
     def test_torch_abi_audit_notices(self):
-        """A module that uses ATen."""
+        """It rejects a module that uses ATen."""
         command = [TOOLS / "torch-abi-audit", "--check", "torch", _core.__file__]
         assert subprocess.run(command, capture_output=True, timeout=100).returncode == 1
 
@@ -304,7 +304,7 @@ class TestTranslation:
         assert "stable='2.11'" in raised.value.diagnostics[0].hint
 
     def test_one_source_for_one_release_and_for_many(self, in_folder):
-        """In one process, in which Cython keeps what it has found out about a source."""
+        """Both work in one process, although Cython caches what it knows of a source."""
         (in_folder / "both.pyx").write_text("x = 1\n")
         options = [{}, {"stable": "2.11"}, {"stable": "2.11", "extra_link_args": ["-s"]}]
         for number in (0, 1, 2, 0):
@@ -317,7 +317,7 @@ class TestTranslation:
     @pytest.mark.parametrize("together", [True, False])
     @pytest.mark.parametrize("folder", [None, "generated"])
     def test_both_in_one_project(self, in_folder, together, folder):
-        """Each has C++ of its own, beside the source or in a folder."""
+        """Each has a C++ file of its own, beside the source or in a folder."""
         (in_folder / "both.pyx").write_text("cimport torch\ndef f(torch.Tensor x not None): return x\n")
         extensions = [Extension("one", ["both.pyx"]), Extension("many", ["both.pyx"], stable="2.11")]
         calls = [extensions] if together else [[extension] for extension in extensions]
@@ -330,7 +330,7 @@ class TestTranslation:
 @pytest.mark.long
 class TestDeclarations:
     def test_all_that_there_are_in_any_order(self, in_folder):
-        """Each brings its header, none of which is torch's C++."""
+        """Each brings its own header, and none brings torch's C++."""
         files = [path.relative_to(PXD).with_suffix("") for path in sorted(PXD.rglob("*.pxd"))]
         names = [
             file.as_posix().removesuffix("/__init__").replace("/", ".")
@@ -364,7 +364,7 @@ class TestDeclarations:
 
     @pytest.mark.parametrize("options", [{}, {"py_limited_api": "cp311"}], ids=str)
     def test_scalars(self, jit_cache, options):
-        """Of each kind of number, as `scalar` makes them in a module for one release."""
+        """Each kind of number becomes the same scalar as in a module for one release."""
         if FREE_THREADED and options:
             pytest.skip("a free-threaded CPython has no Limited API")
         module = interop.load_inline(SCALARS, stable="2.11", **options)
@@ -424,7 +424,7 @@ class TestLoad:
         assert {path.name for path in root().iterdir()}.isdisjoint({"headers", "support"})
 
     def test_it_is_found_again(self, cache):
-        """For the same arguments alone."""
+        """Only the same arguments find it."""
         first = interop.load_inline(self.SOURCE, name="found_again", stable="2.11")
         assert interop.load_inline(self.SOURCE, name="found_again", stable="2.11") is first
         given = [{}, {"stable": "2.11"}, {"stable": "2.12"}, {"stable": "2.11", "py_limited_api": "cp311"}]
@@ -432,7 +432,7 @@ class TestLoad:
         assert len(keys) == len(given)
 
     def test_a_module_that_is_loaded_anew_replaces_what_it_registered(self, cache):
-        """As in a notebook: the same module, from a changed source, with another schema."""
+        """As in a notebook, the same module is loaded from a changed source, with another schema."""
         source = textwrap.dedent("""\
             cimport ATen as at
             from libc.stdint cimport int64_t

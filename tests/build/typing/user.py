@@ -1,4 +1,4 @@
-"""A user's module, as `mypy --strict` reads it. What stands behind `# is` is the type that it must find."""
+"""A user's module for `mypy --strict`. The text after `# is` is the type that mypy must find."""
 
 from typing import reveal_type
 

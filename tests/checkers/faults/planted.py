@@ -1,4 +1,4 @@
-"""The planted faults as tests, run as the real tests are. pytest finds them only when this file is named to it."""
+"""The planted faults as tests, which run as the real tests do. pytest collects them only if it is given this file."""
 
 import threading
 

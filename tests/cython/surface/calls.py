@@ -1,4 +1,4 @@
-"""Writes .pyx files that call each declared signature, once for each C++ overload that the declaration stands for."""
+"""Writes .pyx files that call each declared signature, once for each C++ overload that the declaration covers."""
 
 from collections.abc import Iterator
 from itertools import count, islice
@@ -42,14 +42,14 @@ cdef double real
 cdef double complex complex_double
 cdef float complex complex_float
 """
-# What modules for many releases of torch do not have.
+# Variables of types that stable modules do not have.
 OF_ONE_RELEASE = """\
 cdef at.Storage storage
 cdef at.SymInt symbol
 cdef at.SymIntArrayRef symbols
 """
 
-# How a value of each declared type is written.
+# Expressions for each declared type.
 TYPED = {
     "BoolArray2": ["two"],
     "BoolArray3": ["three"],
@@ -82,7 +82,7 @@ TYPED = {
     "int64_t": ["large", "2"],
     "object": ["o"],
 }
-# And what else may be written where the argument is open.
+# Further expressions for open arguments.
 TUPLES = {
     "IntList": ["(1, 2)", "(small, large)", "small"],
     "DoubleList": ["(1.0, 2.0)", "real"],
@@ -99,7 +99,7 @@ TUPLES = {
 
 
 def expressions(form: str, parameter: Parameter) -> list[str]:
-    """The ways to write an argument for `parameter` where `form` is declared; none if that is for another one."""
+    """The expressions for `parameter`'s argument if `form` is declared; none if `form` is for another overload."""
     kind = parameter.kind
     if form == OPEN:
         written = [way for mine in kind.cython_types for way in (*TYPED[mine], *TUPLES.get(mine, ()))]
@@ -108,7 +108,7 @@ def expressions(form: str, parameter: Parameter) -> list[str]:
 
 
 def calls(overload: Overload, turn: Iterator[int]) -> Iterator[str]:
-    """A call for each declared line and each C++ overload that it stands for; `turn` varies how arguments look."""
+    """A call for each declared form and each C++ overload that it covers; `turn` varies the argument expressions."""
     for form in overload.call_forms():
         for candidate in overload.candidates:
             yield from islice(_call(overload, candidate, form, turn), 1)
@@ -123,14 +123,14 @@ def _call(overload: Overload, candidate: Candidate, form: tuple[str, ...], turn:
 
 
 def every_call(*, for_stable: bool = False) -> list[str]:
-    """A call of each declared signature, functions first; `for_stable`, of those for many releases of torch."""
+    """A call of each declared signature, functions first; with `for_stable`, of those for stable modules."""
     surface, turn = read(for_stable=for_stable), count()
     listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]
     return [call for overload in listed for call in calls(overload, turn)]
 
 
 def module(listed: list[str], *, for_stable: bool = False) -> str:
-    """A .pyx file with the calls in functions of a few."""
+    """The text of a .pyx file with the calls, 20 to a function."""
     parts = [MODULE, "" if for_stable else OF_ONE_RELEASE, "\n"]
     for start in range(0, len(listed), 20):
         body = "".join(f"    {call}\n" for call in listed[start : start + 20])

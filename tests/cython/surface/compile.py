@@ -1,6 +1,6 @@
-"""``python compile.py FILE.pyx [RELEASE]``: translate the file with Cython, and have C++ check the result.
+"""``python compile.py FILE.pyx [RELEASE]``: translate the file with Cython, and check the C++ with the compiler.
 
-Both in the folder of the file; with a release of torch, for all releases from that one on.
+Run it in the folder of the file. With a release of torch, it compiles for that release and later ones.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Finds out which functions of ATen a Python function calls, and with what: just as torch's own bindings decided."""
+"""Records which ATen functions a Python function calls, and their arguments, as torch's own bindings decide."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from torch._subclasses.schema_check_mode import SchemaCheckMode
 
 @dataclass
 class Call:
-    """One call of a function of ATen: which overload, and its arguments, without those that have their default."""
+    """One call of an ATen function: the overload, and the arguments that differ from their defaults."""
 
     overload: OpOverload
     args: tuple
@@ -25,16 +25,16 @@ class Call:
 
 @dataclass
 class Captured:
-    """What a Python function did."""
+    """A function's ATen calls and its outcome."""
 
     calls: list[Call] = field(default_factory=list)
     result: Any = None
     error: Exception | None = None
 
 
-# The stack of modes before dispatch takes three classes only. This one is meant for tests and adds nothing of its own.
+# The stack of pre-dispatch modes accepts three classes only. This one is meant for tests and adds nothing of its own.
 class _Capture(SchemaCheckMode):
-    """Sees calls before the dispatcher takes composite functions apart, as the bindings of Python make them."""
+    """Sees calls as torch's Python bindings make them, before the dispatcher decomposes composite functions."""
 
     def __init__(self, captured: Captured, execute: Callable[[Call], Any]):
         super().__init__()
@@ -45,7 +45,7 @@ class _Capture(SchemaCheckMode):
     def __torch_dispatch__(self, overload, types, args=(), kwargs=None):
         call = Call(overload, tuple(args), dict(kwargs or {}))
         self.captured.calls.append(call)
-        # Without this, functions of ATen that have an implementation in Python as well would run that one.
+        # Without this, ATen functions that also have an implementation in Python would run that one.
         with torch._C._DisablePythonDispatcher():
             try:
                 call.result = self.execute(call)
@@ -56,7 +56,7 @@ class _Capture(SchemaCheckMode):
 
 
 def capture(function: Callable[[], Any], execute: Callable[[Call], Any] = Call.run) -> Captured:
-    """Calls `function` and notes its calls of ATen. Each of them is made by `execute`."""
+    """Calls `function` and records its ATen calls, each of which `execute` makes."""
     captured = Captured()
     with torch.no_grad(), torch._C._EnablePythonDispatcher(), _Capture(captured, execute):
         try:

@@ -1,4 +1,4 @@
-"""Finds the shapes of all calls that the samples make, and remembers them in a file."""
+"""Finds the shapes of all calls that the samples make, and keeps them in a file."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ def _collect(operator: Any) -> dict[str, Shape]:
 
 
 def remembered(path: Path, key: Any, find: Callable[[], dict[str, Shape]]) -> dict[str, Shape]:
-    """What `find` finds, from the file `path` if that was written for the same `key`."""
+    """The shapes that `find` returns, from the file `path` if it was written for the same `key`."""
     try:
         record = json.loads(path.read_text())
         if record["key"] == key:

@@ -1,4 +1,4 @@
-"""Whether two results are the same, to the last bit, with the same dtype, strides and layout, and views of the same."""
+"""Whether two results are equal to the last bit, with the same dtype, strides and layout, and views of the same."""
 
 import copy
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-# What these return is memory that nobody has written yet.
+# These return uninitialised memory.
 UNINITIALISED = {
     "empty",
     "empty_like",
@@ -18,8 +18,8 @@ UNINITIALISED = {
     "resize_as_",
 }
 
-# Where torch does not give the same numbers twice, they may differ by what torch's tests allow.
-UNSTEADY = {"linalg_lstsq"}  # LAPACK's gelsy begins with pivots that torch does not initialise
+# torch does not give the same numbers twice for these. They may differ by what torch's tests allow.
+UNSTEADY = {"linalg_lstsq"}  # LAPACK's gelsy starts from pivots that torch does not initialise
 
 
 def difference(
@@ -31,8 +31,8 @@ def difference(
 ) -> str | None:
     """The first difference between two results, in words, or None.
 
-    `given` are the arguments of both calls: a result that is a view of one of them must be so in both. Without `values`
-    the numbers in tensors are not looked at; they must be equal to the last bit if `exact`.
+    `given` has the arguments of both calls: a result that is a view of one of them must be a view of it in both.
+    Without `values`, the numbers in tensors are not compared. With `exact`, they must be equal to the last bit.
     """
     theirs, ours = list(leaves(expected)), list(leaves(actual))
     if len(ours) != len(theirs):
@@ -63,12 +63,12 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def duplicate(value: Any) -> Any:
-    """Copies of tensors in nested lists and tuples, with their strides and with the memory that they share."""
+    """Copies of tensors in nested lists and tuples, which keep their strides and the memory that they share."""
     return copy.deepcopy(value)
 
 
 def _storage(tensor: torch.Tensor) -> int | None:
-    """Which memory a tensor is a view of."""
+    """The storage of a tensor, if it is strided."""
     return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else None
 
 
@@ -84,7 +84,7 @@ def _between_tensors(expected: torch.Tensor, actual: torch.Tensor, values: bool,
     for name, read in _METADATA.items():
         if read(expected) != read(actual):
             return f"{name} {read(actual)}, not {read(expected)}"
-    if expected.dtype == torch.complex32:  # of which torch cannot compare two
+    if expected.dtype == torch.complex32:  # torch cannot compare two of these
         expected, actual = expected.to(torch.complex64), actual.to(torch.complex64)
     if not values or (expected.layout == torch.strided and torch.equal(expected, actual)):
         return None

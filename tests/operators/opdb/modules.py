@@ -1,4 +1,4 @@
-"""Writes a Cython function for each shape, compiles them in several modules, and finds out which do not compile."""
+"""Writes a Cython function for each shape, compiles them in several modules, and finds those that do not compile."""
 
 import hashlib
 import importlib.util
@@ -39,7 +39,7 @@ cdef object number_of(at.Scalar value):
     return torch.wrap(at.scalar_tensor(value, at.TensorOptions(value.type()))).item()
 """
 
-# How an argument of each kind is made of the value `{value}`; one that is not here is written as it stands in WRITTEN.
+# How each kind of argument is made from the value `{value}`. A kind that is not here is written as in WRITTEN.
 VARIABLES = {
     "tensor": "cdef at.Tensor {name} = torch.unpack({value})",
     "cbool": "cdef cbool {name} = {value}",
@@ -64,7 +64,7 @@ VARIABLES = {
 }
 WRITTEN = {"None": "None", "options": "at.TensorOptions()"}
 
-# Arguments that a block without the GIL cannot touch.
+# Kinds of arguments that a block without the GIL cannot use.
 PYTHON = {"object", "bytes"}
 
 # The Cython type of each result in a schema, and how it becomes a Python object.
@@ -113,7 +113,7 @@ def _result(returns: tuple[str, ...]) -> tuple[str, str]:
 
 
 class Modules:
-    """The compiled functions for some shapes; those that do not compile, with the compiler's message."""
+    """The compiled functions of some shapes, and the compiler's message for each shape that does not compile."""
 
     def __init__(self, folder: Path, shapes: Iterable[Shape], fingerprint: str, log: Callable[[str], None] = print):
         self.functions: dict[str, Callable] = {}
@@ -152,7 +152,7 @@ class _Module:
         return record["wanted"] == self.wanted and self.library.exists()
 
     def build(self) -> "_Module":
-        """Translates and compiles, again and again without the functions that a compiler refused."""
+        """Translates and compiles, and repeats this without the functions that a compiler rejected."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.refused = {}
         self.stamp.unlink(missing_ok=True)
@@ -198,10 +198,10 @@ class _Module:
         libraries = [f"-L{folder}" for folder in cpp_extension.library_paths()]
         libraries += [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python") if not STABLE]
         done = self._run([*command, self.generated, "-o", self.library.name, *libraries])
-        # Where a template of ours is to blame, "required from here" names the line, and the error comes after it.
+        # If the error is in a template of ours, "required from here" names the line, and the error comes after it.
         errors = self._errors(done, r":(\d+):\d+:(?:   required from here[\s\S]*?error:| error:) (.*)")
         if errors:
-            # The functions are gone from the C++ only when Cython writes it anew.
+            # The functions leave the C++ only when Cython writes it again.
             self.refused |= errors
             self._translate()
         return errors
@@ -210,7 +210,7 @@ class _Module:
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
 
     def _errors(self, done: subprocess.CompletedProcess, pattern: str) -> dict[str, str]:
-        """The shapes of the functions in whose lines a compiler found errors, each with the first of these."""
+        """The shapes of the functions in which a compiler found errors, each with the first error."""
         if done.returncode == 0:
             return {}
         output = done.stdout + done.stderr

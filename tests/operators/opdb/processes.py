@@ -13,17 +13,17 @@ _task: tuple[Callable[[Any], Any], list[Any]]
 
 
 def in_processes(function: Callable[[Any], Any], operators: list[Any]) -> Iterator[Any]:
-    """`function` of each operator, in that order, by as many processes as there are processors."""
+    """The results of `function` for the operators, in order, from as many processes as there are processors."""
     global _task
     _task = function, operators
-    # What is compiled and loaded, and the operators, which cannot be pickled, the processes have from this one.
+    # Forked processes inherit the loaded modules and the operators, which cannot be pickled.
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=_quiet) as pool:
         yield from pool.map(_one, range(len(operators)), chunksize=4)
 
 
 def _quiet() -> None:
-    """Sends what C++ prints, warnings that samples are meant to cause, to a file; but not the trace of a crash."""
+    """Sends the output of C++, warnings that samples cause on purpose, to a file, but not the trace of a crash."""
     faulthandler.enable(os.dup(2))
     FOLDER.mkdir(parents=True, exist_ok=True)
     os.dup2(os.open(FOLDER / "stderr.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)

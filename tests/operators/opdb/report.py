@@ -1,4 +1,4 @@
-"""Makes the report of a run, and shows it as tables."""
+"""Makes the report of a run and shows it as tables."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from opdb.modules import Modules
 from opdb.results import Run, Tally
 from opdb.samples import operator_name
 
-LISTED = 60  # shapes of calls that failed
+LISTED = 60  # maximum number of failed shapes shown
 
 
 def summary(run: Run, operators: list[Any], modules: Modules, seed: int | None, seconds: dict[str, float]) -> dict:
-    """The report: what is written as JSON and shown as tables."""
+    """The report, which is written as JSON and shown as tables."""
     tallies = run.operators
 
     def names(wanted: Callable[[Tally], bool]) -> set[str]:

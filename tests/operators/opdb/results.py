@@ -1,4 +1,4 @@
-"""What is known after a comparison, of one operator or of many."""
+"""The results of a comparison, for one operator or for many."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Tally:
-    """What became of the samples of one operator."""
+    """The outcomes of the samples of one operator."""
 
     passed: int = 0
     failed: int = 0
     skipped: Counter = field(default_factory=Counter)
-    calls: Counter = field(default_factory=Counter)  # by how they are written
+    calls: Counter = field(default_factory=Counter)  # by form, such as "method"
     direct: int = 0  # samples that are one call of ATen and nothing else
 
 
@@ -26,7 +26,7 @@ class Failure:
 
 @dataclass
 class Run:
-    """Everything that is known after a run."""
+    """All results of a run."""
 
     operators: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, Tally] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """``python -m opdb.run [all | 0.05 | NAME ...]``: compares all operators, or some, and reports.
 
-What is compiled, and the report, go to build/tests/operators.
+The compiled modules and the report go to build/tests/operators.
 """
 
 import json
@@ -25,16 +25,16 @@ from opdb.side_by_side import Comparison
 
 
 def main(chosen: list[str]) -> bool:
-    warnings.simplefilter("ignore")  # samples warn of what they are meant to try
-    torch.set_num_threads(1)  # the order of summation must not depend on how busy the machine is
+    warnings.simplefilter("ignore")  # some samples warn by design
+    torch.set_num_threads(1)  # the order of summation must not depend on the machine's load
     started = time.monotonic()
     built_from = fingerprint()
     found_by = fingerprint(Path(__file__).parent)
-    # Another choice whenever anything changed, and the same one, built already, as long as nothing does.
+    # The choice changes whenever the inputs of the build do. Until then it stays the same, and is already built.
     seed = int(found_by[:8], 16)
     kind, operators = choose(chosen, seed)
     folder = FOLDER / kind
-    surface()  # once, and not in each process
+    surface()  # once here, not in each process
     shapes = remembered(folder / "shapes.json", [found_by, chosen], lambda: collect(operators))
     collected = time.monotonic()
     print(f"{len(shapes)} shapes of calls, found in {collected - started:.0f} s", flush=True)

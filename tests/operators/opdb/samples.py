@@ -1,4 +1,4 @@
-"""The operators of torch's own database, and the calls of them that its samples stand for."""
+"""The operators of torch's own database, and the calls that its samples describe."""
 
 import functools
 import random
@@ -40,7 +40,7 @@ def samples(operator: Any) -> Iterator[tuple[str, functools.partial]]:
 
 
 def error_samples(operator: Any) -> Iterator[functools.partial]:
-    """For each sample that is an error, a function that calls the operator with it."""
+    """For each sample that must raise, a function that calls the operator with it."""
     if operator.error_inputs_func:
         torch.manual_seed(SEED)
         for sample in operator.error_inputs("cpu"):
@@ -52,5 +52,5 @@ def _bind(operator: Any, sample: Any) -> functools.partial:
 
 
 def seeded(function: Callable[[], Any]) -> Any:
-    torch.default_generator.manual_seed(SEED)  # there are no devices for which to seed more
+    torch.default_generator.manual_seed(SEED)  # there are no other devices to seed
     return function()

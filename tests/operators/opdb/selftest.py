@@ -1,4 +1,4 @@
-"""``python -m opdb.selftest``: prints, as JSON, how many failures each planted fault of a function gives."""
+"""``python -m opdb.selftest``: prints, as JSON, the number of failures that each planted fault of a function causes."""
 
 import json
 import warnings

@@ -1,7 +1,7 @@
-"""How a call of ATen is written in Cython: its shape, and the values that fill it.
+"""Writes a call of ATen in Cython: its shape, and the values that fill it.
 
-The shape is all that a compiler sees: the function's name, and of each argument whether it is a tensor, a C number, a
-Python object, None, ... Calls that differ in values alone share one.
+The shape is all that a compiler sees: the function's name and the kind of each argument (a tensor, a C number, a Python
+object, None, ...). Calls that differ only in values share a shape.
 """
 
 import functools
@@ -19,31 +19,31 @@ from opdb.capture import Call
 
 OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
-# The ways in which one call is written. "plain" is what one would write first: Python lists, a torch.dtype. "typed" has
-# C++ types throughout, and so runs without the GIL. "method" is "plain", called on the tensor.
+# The ways to write a call. "plain" is the simplest: Python lists, a torch.dtype. "typed" has C++ types throughout, and
+# so runs without the GIL. "method" is "plain", called on the tensor.
 FORMS = ("plain", "typed", "method")
 
-# Overloads with which a call that leaves its defaults out would be a call of another one.
+# Overloads whose defaults must be written, because a call without them selects another overload.
 SPELLED_OUT = {"stft"}  # at.stft(t, n) is stft.center, which is also what torch.stft(t, n) does
 
-# Methods, and with how many arguments, that Cython is not told of on purpose: it passes True on as the int 1, and there
-# an overload takes a number. docs/cimport-guide.md says so; the functions, which are called here as well, have no gaps.
+# Methods, with numbers of arguments, that are not declared on purpose: Cython passes True as the int 1, which another
+# overload accepts. docs/cimport-guide.md says so. The functions, which are called here as well, have no gaps.
 METHODS_LEFT_OUT = {"argsort": (1, 2), "sort": (1, 2), "std": (1, 2, 3), "var": (1, 2, 3)}
 
 
 class NotDeclaredError(Exception):
-    """There is nothing in the surface to write this call with; the message is the reason."""
+    """No declaration fits this call. The message is the reason."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One call as a compiler sees it. `receiver` is which of the arguments a method is called on."""
+    """One call as a compiler sees it. `receiver` is the index of the argument on which a method is called."""
 
     name: str
     kinds: tuple[str, ...]
     returns: tuple[str, ...]
     receiver: int | None
-    overload: str  # for messages; Cython finds it by itself
+    overload: str  # for messages; Cython finds the overload by itself
 
     @property
     def key(self) -> str:
@@ -52,7 +52,7 @@ class Shape:
 
 @functools.cache
 def surface() -> tuple[set[str], set[str], dict[str, str]]:
-    """The overloads that are declared as functions, as methods, and why others are not."""
+    """The overloads declared as functions, those declared as methods, and the reasons why others are not declared."""
     declared = read(for_stable=STABLE is not None)
     functions = {_overload(declaration.schema) for declaration in declared.functions}
     methods = {_overload(declaration.schema) for declaration in declared.methods}
@@ -67,7 +67,7 @@ def _overload(schema: str) -> str:
 @dataclass(frozen=True)
 class _Parameter:
     name: str
-    type: str  # as in a schema, without the "?" of an optional one
+    type: str  # as in a schema, without the "?" of an optional type
     optional: bool
     length: int | None  # of a list of fixed length
     default: Any
@@ -77,7 +77,7 @@ class _Parameter:
 
 @dataclass(frozen=True)
 class _Overload:
-    """What there is to know of one overload. torch reads its schemas slowly, and there are many samples."""
+    """The facts about one overload, cached because torch reads its schemas slowly and there are many samples."""
 
     name: str
     overload: str
@@ -101,7 +101,7 @@ def _read(overload: OpOverload) -> _Overload:
         )
         for argument in schema.arguments
     )
-    # References to several out arguments, which the caller has, are returned as nothing.
+    # An overload with several out arguments returns nothing here, because the caller has them.
     several_out = len(schema.returns) > 1 and all(r.alias_info and r.alias_info.is_write for r in schema.returns)
     name = schema.name.removeprefix("aten::")
     return _Overload(
@@ -114,7 +114,7 @@ def _read(overload: OpOverload) -> _Overload:
 
 
 def write(call: Call, form: str) -> tuple[Shape, list[Any]]:
-    """The shape of `call` and the values for it: a function where there is one, else a method."""
+    """The shape of `call` and its values, as a function if there is one, else as a method."""
     if call.overload.namespace != "aten":
         raise NotDeclaredError("a function outside of ATen")
     overload = _read(call.overload)
@@ -127,7 +127,7 @@ def write(call: Call, form: str) -> tuple[Shape, list[Any]]:
     name = overload.name
     outs = {parameter.name for parameter in overload.parameters if parameter.out}
     if outs:
-        # In C++, f_outf takes them last, and f_out takes them first.
+        # In C++, f_outf takes the out arguments last, and f_out takes them first.
         name += "_out" if form == "typed" else "_outf"
         if form == "typed":
             written.sort(key=lambda argument: argument[0] not in outs)
@@ -154,17 +154,17 @@ def call_forms(call: Call) -> Iterator[tuple[Shape, list[Any]]]:
 
 
 def _arguments(overload: _Overload, call: Call, form: str) -> list[tuple[str, str, Any]]:
-    """The arguments in the order of C++: name, kind and value. Trailing ones that were not given are left out."""
+    """The name, kind and value of each argument, in C++'s order, without trailing arguments that were not given."""
     parameters = overload.parameters
     given = dict(zip((parameter.name for parameter in parameters), call.args, strict=False)) | call.kwargs
     if overload.has_options and given.get("pin_memory") is False:
         del given["pin_memory"]  # the bindings always pass it
     options = {name for name in OPTIONS if overload.has_options and given.get(name) is not None}
-    # To leave the device out means the CPU, which is all that there is here.
+    # Without a device, the call uses the CPU, which is the only device here.
     if form == "typed" and "device" in options <= {"dtype", "device"} and given["device"] == torch.device("cpu"):
         options.discard("device")
         del given["device"]
-    # Where more is given than what converts to TensorOptions, the signature of C++ with each of them apart is meant. It
+    # A dtype converts to TensorOptions. With other options, the call means C++'s signature with separate options, which
     # has no defaults.
     apart = bool(options - {"dtype"})
     count = max((i + 1 for i, p in enumerate(parameters) if p.name in given or not p.has_default), default=0)
@@ -178,13 +178,13 @@ def _arguments(overload: _Overload, call: Call, form: str) -> list[tuple[str, st
                 arguments.append(("options", *(("options", None) if value is None else _dtype(value, form))))
         else:
             arguments.append((parameter.name, *_kind(parameter, value, form)))
-    # Options in which there is nothing, and nothing behind them.
+    # Trailing options that contain nothing are left out.
     if arguments and arguments[-1][1] == "options":
         arguments.pop()
     return arguments
 
 
-# The value in C++ of each element type.
+# The number of each element type in C++.
 DTYPES = {
     getattr(torch, name): number
     for number, name in enumerate(
@@ -205,21 +205,21 @@ DTYPES = {
     )
 } | {torch.bfloat16: 15}
 
-BY_NUMBER = {number: dtype for dtype, number in DTYPES.items()}  # what a default in a schema is
+BY_NUMBER = {number: dtype for dtype, number in DTYPES.items()}  # defaults in schemas are numbers
 
-# Plain parameters of C++, and numbers where a Scalar is taken: by the type of the number.
+# C++ types of plain parameters by type in the schema, and of numbers for a Scalar by Python type.
 PLAIN = {"int": "int64_t", "float": "double", "bool": "cbool"}
 NUMBERS = {bool: "cbool", int: "int64_t", float: "double", complex: "double complex"}
 VECTORS = {"List[int]": "ints", "List[float]": "doubles", "List[Tensor]": "tensors"}
 
 
 def _kind(parameter: _Parameter, value: Any, form: str) -> tuple[str, Any]:
-    """The kind of an argument, and what the compiled function is handed for it."""
+    """The kind of an argument, and the value that the compiled function gets."""
     if value is None and (parameter.optional or parameter.type == "Tensor"):
         return "None", None
     if isinstance(value, torch.Tensor):
         return "tensor", value
-    if parameter.type in ("Tensor", "number"):  # to C++, a number that stands for a tensor is a Scalar
+    if parameter.type in ("Tensor", "number"):  # in C++, a number in place of a tensor is a Scalar
         return NUMBERS[type(value)], value
     if parameter.type in PLAIN:
         return PLAIN[parameter.type], value
@@ -234,7 +234,7 @@ def _kind(parameter: _Parameter, value: Any, form: str) -> tuple[str, Any]:
     if parameter.type == "List[bool]" and parameter.length:
         return f"bools{parameter.length}", value
     if form == "typed" and parameter.type == "List[int]" and parameter.length == 1 and len(value) == 1:
-        return "int64_t", value[0]  # as in Python, a number stands for a list of fixed length
+        return "int64_t", value[0]  # as in Python, a number may replace a list of fixed length
     if form == "typed" and parameter.type in VECTORS:
         return VECTORS[parameter.type], value
     return "object", value

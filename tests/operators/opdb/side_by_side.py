@@ -1,4 +1,4 @@
-"""Calls the compiled functions beside torch's, and notes what comes out."""
+"""Calls the compiled functions alongside torch's, and compares the outcomes."""
 
 import functools
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from opdb.shapes import NotDeclaredError, Shape, call_forms
 
 
 class Comparison:
-    """Calls the compiled functions beside torch's, and notes what comes out."""
+    """Calls the compiled functions alongside torch's, and records how they compare."""
 
     def __init__(self, modules: Modules):
         self.modules = modules
         self.run = Run()
         self.where = ("", "")
-        self.shapes: dict[str, Shape] = {}  # of the calls of the operator at hand, where it is one call
+        self.shapes: dict[str, Shape] = {}  # of samples of the current operator that are one direct call
 
     def operator(self, operator: Any) -> Run:
         """Compares all samples of one operator."""
@@ -71,9 +71,9 @@ class Comparison:
             tally.passed += not problems
 
     def _wrong_types(self, function: functools.partial, tally: Tally) -> None:
-        """What torch's argument parser refuses we must refuse in the conversion of arguments, with a TypeError as well.
+        """Our conversion of arguments must raise TypeError for arguments that torch's argument parser rejects.
 
-        No call of ATen says which of our functions is meant, so each is tried that takes as many arguments.
+        No ATen call says which of our functions is meant, so the check tries each that takes as many arguments.
         """
         meant = [shape for shape in self.shapes.values() if len(shape.kinds) == len(function.args)]
         meant = [shape for shape in meant if not {"None", "options"} & set(shape.kinds)]
@@ -91,16 +91,16 @@ class Comparison:
         tally.calls["conversion of wrong types"] += len(meant)
 
     def _mirrored(self, function: Callable[[], Any], tally: Tally) -> tuple[Captured | NotDeclaredError, list[str]]:
-        """Calls `function`, and beside each of its calls of ATen ours."""
+        """Calls `function`, and our function alongside each of its ATen calls."""
         problems: list[str] = []
         captured = seeded(lambda: capture(function, lambda call: self._compare(call, tally, problems)))
         undeclared = captured.calls and captured.calls[-1].error
         return (undeclared if isinstance(undeclared, NotDeclaredError) else captured), problems
 
     def _compare(self, call: Call, tally: Tally, problems: list[str]) -> Any:
-        """Makes a call as torch does, and compares each of our ways to write it with that."""
+        """Makes a call as torch does, and compares each of our forms of the call with it."""
         written = list(call_forms(call))
-        # The copies are made before torch may change its arguments.
+        # Make the copies before torch can change its arguments.
         mutable = _is_mutable(call)
         given = [duplicate(values) if mutable else values for _, values in written]
         generators = {g: g.get_state() for g in call.kwargs.values() if isinstance(g, torch.Generator)}
@@ -132,7 +132,7 @@ class Comparison:
         if isinstance(theirs, _Raised):
             same = _first_line(theirs.error) == _first_line(ours.error)
             if STABLE and same and type(ours.error) is RuntimeError is not type(theirs.error):
-                # torch's C interface hands on the text alone, and only some texts tell the class.
+                # torch's C interface passes on only the text of an error, and only some texts identify its class.
                 self.run.messages["the same, of another class"] += 1
                 return None
             if type(theirs.error) is not type(ours.error):
@@ -171,7 +171,7 @@ def _outcome(function: Callable[[], Any]) -> Any:
 
 
 def _is_direct(captured: Captured) -> bool:
-    """Whether a Python function did nothing else than to call ATen once."""
+    """Whether a Python function did nothing but call ATen once."""
     if len(captured.calls) != 1 or captured.error:
         return False
     results = list(leaves(captured.result)), list(leaves(captured.calls[0].result))

@@ -1,4 +1,4 @@
-"""What can be written in Cython, and what Python writes for it."""
+"""Expressions in Cython, and their equivalents in Python."""
 
 from dataclasses import dataclass
 
@@ -83,7 +83,7 @@ def {name}(torch.Tensor x not None, torch.Tensor y not None):
 
 @dataclass(frozen=True)
 class CallForm:
-    """A Cython expression and what Python writes for it, for tensors t and u, or x and y, of 2 x 3 floats."""
+    """A Cython expression of t and u, and its Python equivalent of x and y, which are tensors of 2 x 3 floats."""
 
     cython: str
     python: str
@@ -92,7 +92,7 @@ class CallForm:
 
     @property
     def stable(self) -> bool:
-        """Whether a module for many releases of torch has it: it has no indices of several kinds."""
+        """Whether stable modules have it; they have no indices of several kinds."""
         return not any(word in self.cython for word in ("indices(", "Slice", "None_", "Ellipsis"))
 
 
@@ -270,7 +270,7 @@ CALL_FORMS = [
 
 
 def pyx(stable=False):
-    """The module with all call forms, or with those of a module for many releases of torch."""
+    """The module with all call forms, or with those of a stable module."""
     functions = []
     for i, form in enumerate(CALL_FORMS):
         if stable and not form.stable:

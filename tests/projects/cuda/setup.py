@@ -1,4 +1,4 @@
-"""CUDA modules: one by nvcc, and one of the same kernels by g++, to be run on the host."""
+"""CUDA modules: one built by nvcc, and one of the same kernels built by g++ to run on the host."""
 
 import os
 from pathlib import Path
@@ -8,13 +8,13 @@ from setuptools import setup
 from interop.build import BuildExtension, Extension
 from interop.build.cuda import find_toolkit
 
-# What installs this builds a copy of it.
+# The tests build a copy of this project elsewhere.
 checkout = Path(os.environ.get("INTEROP_CHECKOUT") or Path(__file__).resolve().parents[3])
 
 emulated = Extension(
     "emulated",
     ["emulated.pyx", "emulated_kernels.cpp", "lltm_emulated.cpp"],
-    # The emulation's launch.cuh comes before ours.
+    # The emulation's launch.cuh must come before ours.
     include_dirs=[
         "emulation",
         str(checkout / "docs" / "experiments" / "lltm-cuda"),

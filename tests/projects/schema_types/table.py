@@ -1,6 +1,6 @@
-"""Every type that a schema can have, how a kernel in Cython declares it, and operators that take and return it.
+"""Every type of a schema, its declaration in a Cython kernel, and operators that take and return it.
 
-docs/operators-guide.md has this table, as tools/schema_table.py prints it. To add a type, add it to FAMILIES.
+tools/schema_table.py prints this table for docs/operators-guide.md. To add a type, add it to FAMILIES.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LISTS = ("", "?", "[]", "[]?")
 
 @dataclass(frozen=True)
 class Type:
-    """A type of a schema: what a parameter may be declared as, the first as the guide says, and what a result is."""
+    """A type of a schema: the declarations of a parameter, the one in the guide first, and of a result."""
 
     schema: str
     parameters: tuple[str, ...]
@@ -27,7 +27,7 @@ class Type:
 
 
 def family(name, cython, values, forms, *, also=(), by_reference=False, result=True):
-    """A type, and its optional, its list and its optional list: those of `forms`."""
+    """A type and its optional, list and optional list, as far as `forms` names them."""
     found = []
     for form in forms:
         plain = {
@@ -44,7 +44,7 @@ def family(name, cython, values, forms, *, also=(), by_reference=False, result=T
 
 
 def numbers(name, reference, tensor):
-    """Whole numbers, whose lists have a type of their own as well."""
+    """Integers, whose lists also have their own type."""
     found = family(name, tensor, (3, -7), LISTS)
     return [
         Type(one.schema, (reference, *one.parameters), one.result, one.values) if one.schema.endswith("[]") else one
@@ -57,7 +57,7 @@ TENSORS = tuple(torch.full(shape, 0.5) for shape in ((), (2,), (2, 3)))
 FAMILIES = {
     "Tensor": [
         *family("Tensor", "at.Tensor", TENSORS, ("", "?", "[]"), by_reference=True),
-        *family("Tensor", "at.Tensor", TENSORS, ("[]?",), result=False),  # which has no gradient as a result
+        *family("Tensor", "at.Tensor", TENSORS, ("[]?",), result=False),  # as a result it has no gradient
         Type("Tensor?[]", ("const vector[optional[at.Tensor]]&",), None, ([], [None, *TENSORS])),
         Type("Tensor?[]?", ("const optional[vector[optional[at.Tensor]]]&",), None, (None, [None, *TENSORS])),
     ],
@@ -72,7 +72,7 @@ FAMILIES = {
     "bool": family("bool", "cbool", (True, False), LISTS, also=("bint",)),
     "Scalar": [
         *family("Scalar", "at.Scalar", (3, 0.5, True), NO_LISTS, by_reference=True),
-        Type("Scalar[]", ("const vector[at.Scalar]&",), None, ([], [3, 0.5, True])),  # no kernel of C++ returns one
+        Type("Scalar[]", ("const vector[at.Scalar]&",), None, ([], [3, 0.5, True])),  # no C++ kernel returns one
     ],
     "str": family("str", "string", ("", "text"), LISTS, by_reference=True),
     "ScalarType": family("ScalarType", "at.ScalarType", (torch.float64, torch.int8), NO_LISTS),
@@ -93,7 +93,7 @@ CASES = [(one, parameter) for one in TYPES for parameter in one.parameters]
 
 
 def digest(value):
-    """A number that stands for a value: what digest.h makes of the same in C++."""
+    """A number that stands for a value. digest.h computes the same number in C++."""
     if value is None:
         return -1.0
     if isinstance(value, list):
@@ -111,7 +111,7 @@ def digest(value):
     return float(value)
 
 
-# The numbers of C++'s enums.
+# The values of C++'s enums.
 SEEN = {
     torch.float64: 7.0, torch.int8: 1.0, torch.strided: 0.0, torch.sparse_coo: 1.0, torch.contiguous_format: 0.0,
     torch.channels_last: 2.0,
@@ -138,8 +138,8 @@ cdef extern from "digest.h" nogil:
 
 """
 
-# y = x * digest(a): with another value of `a`, the result and the gradient are others. Through a kernel, its fake, its
-# gradient and autocast; a Function that is the kernel for Autograd; and Operator, which calls the first.
+# y = x * digest(a), so the result and the gradient depend on `a`. There are three operators: a kernel with its fake,
+# gradient and autocast; a Function as the kernel for Autograd; and an Operator that calls the first.
 TAKES = """\
 cdef at.Tensor take_{i}(const at.Tensor& x, {parameter} a) except * nogil:
     return at.mul(x, digest(a))
@@ -231,7 +231,7 @@ register_autograd("schema_types::give_{i}", give_backward_{i}, give_setup_{i})
 
 
 def gives(one, parameter):
-    """Whether there is an operator that returns what it takes."""
+    """Whether an operator takes this parameter and returns it."""
     return (
         one.result is not None and parameter == [each for each in one.parameters if each not in ("float", "bint")][-1]
     )
@@ -243,7 +243,7 @@ MODULES = {
     "types_of_numbers": ("float", "bool", "Scalar"),
     "types_of_names": ("str", "ScalarType", "Device", "Layout", "MemoryFormat"),
 }
-"""What is compiled together."""
+"""The families of types that each module compiles."""
 
 
 def pyx(module):

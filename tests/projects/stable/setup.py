@@ -2,7 +2,7 @@ from setuptools import setup
 
 from interop.build import BuildExtension, Extension
 
-# As they are shipped: for torch 2.11 and CPython 3.11, and all that came later.
+# As they are shipped: for torch >= 2.11 and CPython >= 3.11.
 setup(
     name="stable",
     ext_modules=[
