@@ -730,7 +730,7 @@ cdef struct Matching:
     const int64_t* rowptr
     const int64_t* col
     const int64_t* order
-    const void* weight  # NULL if edges have none
+    const void* weight  # of each edge, if they are weighted
     int64_t nodes
     int64_t edges
     int64_t wrong_edge  # one whose node does not exist, or -1
@@ -739,7 +739,11 @@ cdef struct Matching:
     int64_t* result
 
 
-cdef void _match(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+cdef enum:
+    UNWEIGHTED, WEIGHTED, MATCHINGS
+
+
+cdef void _match(int64_t begin, int64_t end, constant_t how, any_t* of) noexcept nogil:
     cdef Matching* matching = <Matching*> of
     cdef const scalar_t* weight = <const scalar_t*> matching.weight
     cdef const int64_t* rowptr = matching.rowptr
@@ -755,21 +759,21 @@ cdef void _match(int64_t begin, int64_t end, any_t* of) noexcept nogil:
         u = order[i]
         if matched[u]:
             continue
-        matched[u] = weight == NULL  # an edge from a node to itself counts only if it has a weight, as in the original
+        matched[u] = how == UNWEIGHTED  # an edge from a node to itself counts only with a weight, as in the original
         chosen, most, e, last = u, 0, rowptr[u], rowptr[u + 1]
         if e < 0 or last < e or last > edges:
             matching.wrong_node = u
             return
         while e < last:
             # Weights lie together, and `matched` does not: it comes second.
-            if weight == NULL or weight[e] >= most:
+            if how == UNWEIGHTED or weight[e] >= most:
                 v = col[e]
                 if <uint64_t> v >= <uint64_t> nodes:
                     matching.wrong_edge = e
                     return
                 if not matched[v]:
                     chosen = v
-                    if weight == NULL:
+                    if how == UNWEIGHTED:
                         break
                     most = weight[e]
             e += 1
@@ -819,7 +823,10 @@ cdef at.Tensor graclus(
     # On one thread: which nodes are free depends on all before.
     at.parallel_for(
         0, nodes, nodes + 1,
-        instantiate_part(dtype, b"graclus", _match, AT_ALL_TYPES, AT_REDUCED_FLOATING_TYPES), &matching)
+        instantiate_part_with(
+            WEIGHTED if weight.has_value() else UNWEIGHTED, MATCHINGS, dtype, b"graclus", _match, AT_ALL_TYPES,
+            AT_REDUCED_FLOATING_TYPES),
+        &matching)
     check_value(
         matching.wrong_node < 0, b"argument 'rowptr' must ascend from 0 to at most ", col.numel(),
         b", the number of edges; node ", matching.wrong_node, b" has others")

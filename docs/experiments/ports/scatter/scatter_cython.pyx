@@ -18,6 +18,7 @@ from interop cimport (
     numeric_limits, opmath_t, scalar_t, tuple2,
 )
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.atomic cimport atomic
 from libcpp.optional cimport optional
@@ -127,25 +128,26 @@ cdef inline void give(
 ) noexcept nogil:
     # Gives what a group has to its rows first:end, which are not none.
     cdef Task* task = <Task*> of
-    cdef int64_t columns = task.columns, i, k, _i
+    cdef int64_t columns = task.columns, total = (end - first) * columns, done = columns, i, k
     cdef const scalar_t* source = <const scalar_t*> task.source + (batch * task.groups + group) * columns
     cdef scalar_t* row = <scalar_t*> task.result + (batch * task.rows + first) * columns
-    cdef const scalar_t* given = row
     cdef scalar_t one
-    for k in range(columns):
-        if how == SHARE:
+    if how == SHARE:
+        for k in range(columns):
             row[k] = <scalar_t> (<opmath_t> source[k] / <opmath_t> (end - first))
-        else:
-            row[k] = source[k]
+    elif columns > 1:
+        memcpy(row, source, columns * sizeof(scalar_t))
+    else:
+        row[0] = source[0]
     if columns == 1:
         one = row[0]
-        for i in range(1, end - first):
+        for i in range(1, total):
             row[i] = one
         return
-    for _i in range(first + 1, end):
-        row += columns
-        for k in range(columns):
-            row[k] = given[k]
+    # The rows are contiguous: copy those that are written behind themselves, twice as many each time.
+    while done < total:
+        memcpy(row + done, row, min(done, total - done) * sizeof(scalar_t))
+        done += min(done, total - done)
 
 
 cdef inline void group_of_rows(
