@@ -6,6 +6,8 @@ import re
 import pytest
 import torch
 from conftest import BUILD, TESTS, build_projects, import_from, write_whole
+from torch import distributed
+from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
 DOCS = TESTS.parent / "docs"
 GUIDES = ("operators-guide", "kernels-guide", "cimport-guide", "cuda-streams-guide")
@@ -210,3 +212,30 @@ def test_python_about_operators(operators_guide):
     torch.testing.assert_close(ops.stretched(x, 7), x.repeat_interleave(3, 0)[:7])
     with pytest.raises(ValueError, match="n must not be negative, got -1"):
         ops.stretched(x, -1)
+    x = names["x"].requires_grad_()
+    with one_process() as mesh:
+        for dim in range(2):
+            placed = distribute_tensor(x.detach(), mesh, [Shard(dim)]).requires_grad_()
+            result = ops.scaled_sine(placed, 2.0)
+            assert result.placements == (Shard(dim),)
+            torch.testing.assert_close(result.full_tensor(), ops.scaled_sine(x, 2.0))
+            (gradient,) = torch.autograd.grad(result.sum(), placed)
+            assert gradient.placements == (Shard(dim),)
+            torch.testing.assert_close(gradient.full_tensor(), 2.0 * x.cos())
+
+
+def test_the_profiler_shows_operators_under_their_names(operators_guide):
+    x = torch.randn(4, 3, dtype=torch.double, requires_grad=True)
+    with torch.profiler.profile() as profile:
+        torch.ops.guide.scaled_sine(x, 2.0).sum().backward()
+    assert {"guide::scaled_sine", "guide::scaled_sineBackward"} <= {event.key for event in profile.key_averages()}
+
+
+@contextlib.contextmanager
+def one_process():
+    """A mesh of this process alone."""
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        yield init_device_mesh("cpu", (1,))
+    finally:
+        distributed.destroy_process_group()

@@ -28,19 +28,31 @@ def compare():
 
 
 @pytest.fixture(scope="module")
+def worker(compare):
+    """The experiment's module `worker`."""
+    return load(NAME, "worker")
+
+
+@pytest.fixture(scope="module")
 def trained(compare):
     """The results that one process has saved, and those of two."""
     return compare.both(SETTINGS)
 
 
 class TestTwoProcesses:
-    def test_train_as_one_does(self, compare, trained):
+    def test_train_as_one_does(self, compare, worker, trained):
         found = compare.agreement(*trained)
-        assert len(found) == 3
-        for ways in found.values():
-            assert ways.keys() == set(compare.WAYS)
-            # The hook has reduced the gradients.
-            assert all(one["buckets"] > 0 for one in ways.values())
+        assert found.keys() == worker.MODES.keys()
+        for mode, ways in found.items():
+            assert ways.keys() == set(worker.MODES[mode])
+            if mode in (worker.SHARDED, worker.PLACED):
+                # Each process kept a part of the parameters, or of the batch.
+                for one in ways.values():
+                    assert sum(one["shares"]) == 1
+                    assert max(one["shares"]) < 0.6
+            else:
+                # The hook has reduced the gradients.
+                assert all(one["buckets"] > 0 for one in ways.values())
 
     def test_each_sees_a_part_of_the_batch(self, trained):
         """Each process sees a part of the batch. Otherwise equal gradients would prove nothing."""

@@ -83,6 +83,7 @@ def agreement(one: list[dict], several: list[dict]) -> dict[str, dict[str, dict]
                         raise CommandError(f"{where}: the processes have different {what}")
             found = {what: _difference(where, what, ranks[0], expected) for what in ("gradients", "parameters")}
             found["buckets"] = ranks[0]["reduced"]
+            found["shares"] = [rank["share"] for rank in ranks]
             result[mode][way] = found
     return result
 

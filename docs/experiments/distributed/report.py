@@ -5,7 +5,7 @@ from pathlib import Path
 from experiments.harness import plots
 from experiments.harness.tables import Table
 
-from .worker import CPP, CYTHON, FUSED, OPERATOR, PLAIN, PYTHON, WAYS
+from .worker import CPP, CYTHON, FUSED, OPERATOR, PLACED, PLAIN, PYTHON, SHARDED, WAYS
 
 PROCESSES = ("one process", "two processes")
 COLOURS = {"one process": "#8a8f98", "two processes": "#e08a1e"}
@@ -21,13 +21,21 @@ PLOT = "Left: the loss over the steps with one process and with two; right: the 
 
 def answer(result: dict) -> str:
     """What it comes to, in a sentence."""
-    largest = {way: max(found[way]["gradients"] for found in result["agreement"].values()) for way in WAYS}
+    largest = {
+        way: max(found[way]["gradients"] for found in result["agreement"].values() if way in found) for way in WAYS
+    }
     ours = max(largest[way] for way in (CYTHON, OPERATOR, FUSED))
     return (
-        f"Trained by two processes, the cells in Cython get the gradients of one process to within {ours:.0e} of the "
-        f"largest in float64, the cell in C++ to within {largest[CPP]:.0e} and that of plain PyTorch to within "
-        f"{largest[PYTHON]:.0e}."
+        f"Trained by two processes under {_wrappers(result)}, the cells in Cython get the gradients of one process to "
+        f"within {ours:.0e} of the largest in float64, the cell in C++ to within {largest[CPP]:.0e} and that of plain "
+        f"PyTorch to within {largest[PYTHON]:.0e}."
     )
+
+
+def _wrappers(result: dict) -> str:
+    """The names of what the models were trained under."""
+    *most, last = ("DistributedDataParallel", *(mode for mode in (SHARDED, PLACED) if mode in result["agreement"]))
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def tables(result: dict) -> list[Table]:
@@ -35,8 +43,10 @@ def tables(result: dict) -> list[Table]:
     lines = []
     for mode, ways in result["agreement"].items():
         for what in ("gradients", "parameters"):
-            lines.append([f"{mode}: {what} differ by", *(f"{ways[way][what]:.0e}" for way in WAYS)])
-        lines.append([f"{mode}: buckets reduced", *(str(ways[way]["buckets"]) for way in WAYS)])
+            found = (f"{ways[way][what]:.0e}" if way in ways else "-" for way in WAYS)
+            lines.append([f"{mode}: {what} differ by", *found])
+        if ways[PYTHON]["buckets"] is not None:
+            lines.append([f"{mode}: buckets reduced", *(str(ways[way]["buckets"]) for way in WAYS)])
     for processes in PROCESSES:
         times = result["times"][processes]
         lines.append([f"milliseconds of a step, {processes}", *(f"{times[way]['median']:.1f}" for way in WAYS)])

@@ -12,16 +12,30 @@ from pathlib import Path
 import torch
 from torch import Tensor, distributed, nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Shard, distribute_module
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from experiments import load
 from experiments.harness import building
 
+from . import sharding
+
 PYTHON, CPP, CYTHON, OPERATOR, FUSED = "Python", "C++", "Cython", "Cython op", "Cython fused"
 WAYS = (PYTHON, CPP, CYTHON, OPERATOR, FUSED)
 PLAIN, UNUSED, TWICE = "every step", "a parameter without use", "two backwards a step"
-"""Reduced after each backward; with find_unused_parameters, for which the graph is walked; with no_sync()."""
+"""Under DistributedDataParallel: reduced after each backward; with find_unused_parameters, for which the graph is
+walked; with no_sync()."""
+SHARDED, PLACED = "fully_shard", "DTensor"
+"""Each process keeps a part of the parameters; the batch and the parameters are DTensors."""
+MODES = {
+    **dict.fromkeys((PLAIN, UNUSED, TWICE, SHARDED), WAYS),
+    PLACED: (PYTHON, OPERATOR, FUSED),
+}
+"""The ways of each mode. torch.autograd.Function passes plain zeros for the last c, which nobody uses, to the backward
+of C++ and of Cython; DTensors do not mix with plain tensors."""
 
 WAITS = 60
 """Seconds after which a process gives another one up."""
@@ -37,7 +51,7 @@ def main(folder: str, settings: str) -> None:
         distributed.init_process_group("gloo", timeout=timedelta(seconds=WAITS))
     worker = _Worker(options, processes, rank, together)
     result = {
-        "training": {mode: {way: worker.train(way, mode) for way in WAYS} for mode in (PLAIN, UNUSED, TWICE)},
+        "training": {mode: {way: worker.train(way, mode) for way in ways} for mode, ways in MODES.items()},
         "seconds": worker.seconds(),
     }
     torch.save(result, Path(folder) / f"{processes}-{rank}.pt")
@@ -68,6 +82,9 @@ class _Worker:
         self.options, self.processes, self.rank, self.together = options, processes, rank, together
         self.text = load("lltm", "data").default()
         self.cells = cells()
+        if together:
+            self.mesh = init_device_mesh("cpu", (processes,))
+            sharding.register()
 
     def model(self, way: str, dtype: torch.dtype) -> nn.Module:
         """The character model of the experiment lltm, with the same parameters everywhere."""
@@ -86,11 +103,13 @@ class _Worker:
         model = self.model(way, torch.float64)
         if mode == UNUSED:
             model.unused = nn.Parameter(torch.zeros(3, dtype=torch.float64))
-        reduced = [0]
-        wrapped = self._wrap(model, reduced, find_unused_parameters=mode == UNUSED) if self.together else model
+        reduced = [0] if mode in (PLAIN, UNUSED, TWICE) else [None]
+        wrapped = self._wrapped(model, mode, reduced) if self.together else model
         optimizer = torch.optim.SGD(model.parameters(), 0.3)
         gradients, losses = {}, []
         for batch in self.batches(self.options["steps"]):
+            if mode == PLACED and self.together:
+                batch = DTensor.from_local(batch, self.mesh, [Shard(1)], run_check=False)
             parts = batch.chunk(2, 1) if mode == TWICE else (batch,)
             optimizer.zero_grad()
             total = 0.0
@@ -99,14 +118,21 @@ class _Worker:
                 with nullcontext() if last or not self.together else wrapped.no_sync():
                     loss = _loss(wrapped, part) / len(parts)
                     loss.backward()
-                    total += loss.item()
+                    total += _whole(loss).item()
             losses.append(total)
             gradients = gradients or {
-                name: one.grad.clone() for name, one in model.named_parameters() if one.grad is not None
+                name: _whole(one.grad).clone() for name, one in model.named_parameters() if one.grad is not None
             }
             optimizer.step()
-        parameters = {name: one.detach().clone() for name, one in model.named_parameters()}
-        return {"gradients": gradients, "losses": losses, "parameters": parameters, "reduced": reduced[0]}
+        parameters = {name: _whole(one.detach()).clone() for name, one in model.named_parameters()}
+        share = self._share(model, batch) if mode in (SHARDED, PLACED) else 1.0
+        return {
+            "gradients": gradients,
+            "losses": losses,
+            "parameters": parameters,
+            "reduced": reduced[0],
+            "share": share,
+        }
 
     def seconds(self) -> dict[str, list[float]]:
         """How long a step takes in float32, of each way, the ways taking turns."""
@@ -126,6 +152,22 @@ class _Worker:
                     taken[way].append(time.perf_counter() - started)
         return taken
 
+    def _wrapped(self, model: nn.Module, mode: str, reduced: list[int | None]) -> nn.Module:
+        """The model as `mode` trains it in several processes. `reduced` counts what DistributedDataParallel reduces."""
+        if mode == SHARDED:
+            fully_shard(model.cell, mesh=self.mesh)
+            return fully_shard(model, mesh=self.mesh)
+        if mode == PLACED:
+            return distribute_module(model, self.mesh)  # every process has all parameters
+        return self._wrap(model, reduced, find_unused_parameters=mode == UNUSED)
+
+    @staticmethod
+    def _share(model: nn.Module, batch: Tensor) -> float:
+        """Which part of its DTensors, among the parameters and the batch, this process keeps."""
+        parts = [one for one in (*model.parameters(), batch) if isinstance(one, DTensor)]
+        divided = [one for one in parts if not one.placements[0].is_replicate()]
+        return sum(one.to_local().numel() for one in divided) / max(sum(one.numel() for one in divided), 1)
+
     @staticmethod
     def _wrap(model: nn.Module, reduced: list[int], **options: bool) -> DistributedDataParallel:
         # Small buckets, so that several are sent while backward goes on.
@@ -138,6 +180,11 @@ def _counted(reduced: list[int], bucket: distributed.GradBucket) -> torch.future
     """What DistributedDataParallel calls for each bucket of gradients: count it, and average it as usual."""
     reduced[0] += 1
     return allreduce_hook(None, bucket)
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """All of a tensor that may be in parts."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def _loss(model: Callable[[Tensor], Tensor], batch: Tensor) -> Tensor:

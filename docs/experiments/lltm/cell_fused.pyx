@@ -3,7 +3,7 @@
 # takes the GIL after each call of such a function, to look for an error.
 cimport ATen as at
 from c10.util.BFloat16 cimport BFloat16
-from checks cimport check_backward, check_forward
+from checks cimport check_backward, check_forward, given_or_zeros
 from interop cimport accessor1, accessor2, const_accessor1, const_accessor2, get0, get1, get2, get3, get4, tuple5
 from interop.instruction_sets cimport vectorized
 from libc.stdint cimport int64_t
@@ -203,16 +203,18 @@ cdef void setup_context(
     const at.Tensor& new_h, const at.Tensor& new_c, const at.Tensor& gates,
 ) except * nogil:
     ctx.mark_non_differentiable(gates)
+    ctx.set_materialize_grads(False)
     ctx.save_for_backward(x, h, gates, new_c, weight)
 
 
 cdef (at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor) gradient(
     Context& ctx, const at.Tensor& grad_h, const at.Tensor& grad_c, const at.Tensor& _
 ) except * nogil:
+    cdef at.Tensor new_c = ctx.saved_tensor(3)
     cdef Results r = backward_operator.call(
-        grad_h, grad_c, ctx.saved_tensor(0), ctx.saved_tensor(1), ctx.saved_tensor(2), ctx.saved_tensor(3),
-        ctx.saved_tensor(4), ctx.needs_input_grad(0), ctx.needs_input_grad(1), ctx.needs_input_grad(3),
-        ctx.needs_input_grad(4))
+        given_or_zeros(grad_h, new_c), given_or_zeros(grad_c, new_c), ctx.saved_tensor(0), ctx.saved_tensor(1),
+        ctx.saved_tensor(2), new_c, ctx.saved_tensor(4), ctx.needs_input_grad(0), ctx.needs_input_grad(1),
+        ctx.needs_input_grad(3), ctx.needs_input_grad(4))
     return get0(r), get1(r), get2(r), get3(r), get4(r)
 
 

@@ -2,6 +2,7 @@
 # torch.autograd.Function around it.
 cimport ATen as at
 from ATen cimport Tensor
+from checks cimport given_or_zeros
 from interop cimport check
 from libcpp.vector cimport vector
 from torch.autograd cimport Context
@@ -40,16 +41,18 @@ cdef void setup_context(
     ctx.mark_non_differentiable(joined)
     ctx.mark_non_differentiable(gates)
     ctx.mark_non_differentiable(tanh_c)
+    ctx.set_materialize_grads(False)
     ctx.save_for_backward(joined, gates, tanh_c, weight)
 
 
 cdef (Tensor, Tensor, Tensor, Tensor, Tensor) backward(
     Context& ctx,
-    const Tensor& grad_h, const Tensor& grad_c, const Tensor& _1, const Tensor& _2, const Tensor& _3,
+    const Tensor& given_h, const Tensor& given_c, const Tensor& _1, const Tensor& _2, const Tensor& _3,
 ) except * nogil:
     """The gradients for x, h, c, weight and bias."""
     cdef Tensor joined = ctx.saved_tensor(0), gates = ctx.saved_tensor(1), tanh_c = ctx.saved_tensor(2)
     cdef Tensor weight = ctx.saved_tensor(3), d_x, d_h, d_weight, d_bias, d_joined
+    cdef Tensor grad_h = given_or_zeros(given_h, tanh_c), grad_c = given_or_zeros(given_c, tanh_c)
     cdef at.SymInt state = tanh_c.sym_size(1)
     cdef Tensor i = gates.narrow_symint(1, 0, state), o = gates.narrow_symint(1, state, state)
     cdef Tensor z = gates.narrow_symint(1, 2 * state, state)

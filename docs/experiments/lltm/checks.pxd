@@ -1,5 +1,5 @@
-# What the operator lltm::fused accepts, and what it says to the rest. Tensors of other devices and layouts do not come
-# here: torch looks for a kernel of theirs.
+# What the operator lltm::fused accepts, and what it says to the rest; below, what stands for a gradient that does not
+# come. Tensors of other devices and layouts do not come here: torch looks for a kernel of theirs.
 cimport ATen as at
 cimport torch
 from libc.stdint cimport int64_t
@@ -103,3 +103,9 @@ cdef inline int check_backward(
     check_sizes(b"new_c", new_c, batch, state)
     check_sizes(b"weight", weight, 3 * state, state + x.size(1))
     return 0
+
+
+cdef inline at.Tensor given_or_zeros(const at.Tensor& gradient, const at.Tensor& result) except * nogil:
+    """The gradient for `result`, zeros if it is undefined. Autograd's own zeros are plain tensors, which an operator on
+    DTensors rejects; these are a DTensor if `result` is one."""
+    return gradient if gradient.defined() else at.zeros_like(result)
