@@ -57,7 +57,7 @@ def torch_problem() -> str | None:
     missing = [name for name in ("Cython", "numpy", "yaml") if importlib.util.find_spec(name) is None]
     if missing:
         return (
-            f"torch-interop is built with packages that are not there: {', '.join(missing)}. Run: pip install {needed}"
+            f"building torch-interop needs packages that are missing: {', '.join(missing)}. Run: pip install {needed}"
         )
     return None
 

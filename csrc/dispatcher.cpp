@@ -148,7 +148,8 @@ void RuntimeImpl::define(
   }
   std::optional<c10::FunctionSchema> read;
   try {
-    TORCH_CHECK(schema.find_first_not_of(" \n") == schema.find('('), "it begins with the arguments, in parentheses");
+    TORCH_CHECK(
+        schema.find_first_not_of(" \n") == schema.find('('), "it must begin with the arguments, in parentheses");
     read = torch::jit::parseSchema(name + schema, /*allow_typevars=*/false);
   } catch (const std::exception& error) {
     TORCH_CHECK_VALUE(
@@ -224,7 +225,7 @@ void RuntimeImpl::register_autograd(
       TORCH_CHECK(
           !argument.alias_info(), where,
           ": the operator changes or returns an argument, so it has no gradient of this "
-          "kind; define a functional one. The schema is ",
+          "kind; define a functional operator. The schema is ",
           schema);
     }
   }
@@ -233,18 +234,18 @@ void RuntimeImpl::register_autograd(
     const std::string type = signature::type_of(result);
     TORCH_CHECK_TYPE(
         type.find("Tensor") == std::string::npos || type == "Tensor" || type == "Tensor?" || type == "Tensor[]", where,
-        ": there is no gradient of a ", type, ". The schema is ", schema);
+        ": there is no gradient for a result of type ", type, ". The schema is ", schema);
     outputs = type == "Tensor[]" || outputs == autograd::any ? autograd::any
                                                              : outputs + (type == "Tensor" || type == "Tensor?");
   }
   TORCH_CHECK_TYPE(
       backward.outputs == autograd::any || backward.outputs == outputs, where, ": the operator returns ",
       outputs == autograd::any ? "a list of tensors" : c10::str(outputs, outputs == 1 ? " tensor" : " tensors"),
-      ", and backward takes the gradients of ", autograd::said(backward.outputs), ". The schema is ", schema);
+      ", but backward takes the gradients of ", autograd::said(backward.outputs), ". The schema is ", schema);
   TORCH_CHECK_TYPE(
       backward.results == autograd::any || backward.results == schema.arguments().size(), where,
-      ": the operator takes ", schema.arguments().size(), " arguments, and backward returns ", backward.results,
-      " gradients; it returns one for each argument, at.Tensor() for those that have none. The schema is ", schema);
+      ": the operator takes ", schema.arguments().size(), " arguments, but backward returns ", backward.results,
+      " gradients; it must return one for each argument, at.Tensor() for those that have none. The schema is ", schema);
   autograd::refuse_unfit(where, jvp, schema.arguments().size(), outputs);
   std::vector<c10::Argument> values = schema.arguments();
   values.insert(values.end(), schema.returns().begin(), schema.returns().end());

@@ -55,7 +55,7 @@ std::string ContextBase::state_bytes(const std::string& name) const {
   TORCH_CHECK_NOT_IMPLEMENTED(
       state_type_->bytes > 0, "compiled autograd cannot trace ", name, ", whose ctx.state is ",
       spelled(*state_type_->type),
-      ", because it must compare and copy a state, and can do so with numbers and structs of numbers only; keep "
+      ", because it must compare and copy a state, and can do that only with numbers and structs of numbers; keep "
       "tensors with ctx.save_for_backward, or leave compiled autograd off here");
   return {static_cast<const char*>(state_), state_type_->bytes};
 }
@@ -149,7 +149,7 @@ std::vector<at::Tensor> defined(c10::ArrayRef<Input> inputs) {
 void refuse_without_jvp(const Definition& definition) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       definition.jvp, definition.name,
-      ": an argument has a forward gradient, and the function has no forward-mode derivative; give it a jvp: "
+      ": an argument has a forward gradient, but the function has no forward-mode derivative; give it a jvp: "
       "define(name, forward, backward, jvp) for a Function, register_autograd(name, backward, setup_context, jvp) for "
       "an operator");
 }
@@ -165,7 +165,7 @@ Tensors call_jvp(
   }
   TORCH_CHECK_TYPE(
       definition.jvp.outputs == any || definition.jvp.outputs == given.size(), definition.name,
-      ": an argument is a list, and jvp takes ", definition.jvp.outputs,
+      ": an argument is a list, but jvp takes ", definition.jvp.outputs,
       " tangents; declare it with one const vector[at.Tensor]&, which has those of all tensors");
   definition.jvp.call(definition.jvp.function, context, given, results);
   return results;

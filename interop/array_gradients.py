@@ -71,7 +71,7 @@ def _gradients(ctx: Any, vjp: Callable[..., Any], grads: tuple[Any, ...], lists:
     saved = iter(ctx.saved_tensors)
     if any(one._version != version for one, version in ctx.watched):
         raise RuntimeError(
-            f"a tensor in a list or dict that {name_of(vjp)}, given as vjp=, needs has been modified by an inplace "
+            f"{name_of(vjp)}, given as vjp=, needs a tensor in a list or dict that has been modified by an inplace "
             "operation since the call"
         )
     values = [next(saved) if is_tensor else other for is_tensor, other in zip(ctx.tensors, ctx.others, strict=True)]
@@ -112,7 +112,7 @@ def differentiated(
     positional = {id(one) for one in args}
     if any(tensor.requires_grad and id(tensor) not in positional for tensor in tensors):
         raise TypeError(
-            f"{name_of(function)} has gradients for positional arguments alone, got a tensor that requires grad "
+            f"{name_of(function)} has gradients for positional arguments only, got a tensor that requires grad "
             "as a keyword argument or in a list; pass it by position, or .detach() it"
         )
     called: list[Any] = []
@@ -153,7 +153,7 @@ def operator_of(
     name, parenthesis, rest = op.partition("(")
     mutated: Any = [one for one in options.mutates_args if isinstance(one, str)]
     if len(mutated) != len(options.mutates_args):
-        raise TypeError(f"argument 'mutates_args' of an operator must be names, got {options.mutates_args!r}")
+        raise TypeError(f"argument 'mutates_args' of an operator must contain only names, got {options.mutates_args!r}")
     schema = parenthesis + rest or torch.library.infer_schema(function, mutates_args=mutated)
 
     @functools.wraps(function)

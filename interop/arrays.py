@@ -90,8 +90,8 @@ def from_array(
         tensor = from_numpy(np.asarray(obj, copy=False if copy is False else None), on_readonly=readonly)
     else:
         raise TypeError(
-            "argument 'obj' must be an array of some library (DLPack, the CUDA array interface, a buffer or NumPy's "
-            f"array interface), got {kind.__name__}; torch.tensor(obj) copies lists and numbers"
+            "argument 'obj' must support DLPack, the CUDA array interface, the buffer protocol or NumPy's array "
+            f"interface, got {kind.__name__}; torch.tensor(obj) copies lists and numbers"
         )
     there = tensor.device if device is None else torch.empty(0, device=device).device
     if copy is False and tensor.device != there:
@@ -208,7 +208,7 @@ def with_arrays(
         raise ValueError(f"argument 'gradients' must be 'refuse' or 'detach', got {gradients!r}")
     if isinstance(devices, str) or isinstance(mutates_args, str):
         name, got = ("devices", devices) if isinstance(devices, str) else ("mutates_args", mutates_args)
-        raise TypeError(f"argument {name!r} must be several strings, got {got!r}; write ({got!r},)")
+        raise TypeError(f"argument {name!r} must be a sequence of strings, got {got!r}; write ({got!r},)")
     for name, one in (("vjp", vjp), ("fake", fake)):
         if one is not None and not callable(one):
             raise TypeError(f"argument {name!r} must be callable or None, got {type(one).__name__}")
@@ -244,7 +244,7 @@ def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., 
     if of_function:
         name = "op" if op is not None else "vjp" if options.vjp is not None else "mutates_args"
         raise TypeError(
-            f"argument {name!r} needs a function as 'target', got {type(target).__name__}; wrap the function alone"
+            f"argument {name!r} needs a function as 'target', got {type(target).__name__}; wrap the function itself"
         )
     return StandIn(target, options)
 
@@ -444,8 +444,8 @@ class _Call:
         if tensor.requires_grad and torch.is_grad_enabled():
             if not options.detach:
                 raise RuntimeError(
-                    "argument 'tensor' requires grad, and autograd does not see work on arrays; pass "
-                    ".detach(), or give with_arrays gradients='detach' or a gradient, vjp="
+                    "argument 'tensor' requires grad, and autograd does not see operations on arrays; pass "
+                    ".detach(), or give with_arrays gradients='detach' or a gradient function as vjp="
                 )
             plain = tensor.detach()
         if tensor.device.type != "cpu":
@@ -633,8 +633,8 @@ def _check_mutated(function: Callable[..., Any], mutated: tuple[str | int, ...])
             known = 0 <= one < len(found) or inspect.Parameter.VAR_POSITIONAL in kinds
         if not known:
             raise ValueError(
-                f"argument 'mutates_args' must have names or positions of parameters of {name_of(function)}, which are "
-                f"{', '.join(found)}; got {one!r}"
+                f"argument 'mutates_args' must contain names or positions of parameters of {name_of(function)}, "
+                f"which are {', '.join(found)}; got {one!r}"
             )
 
 
@@ -825,8 +825,8 @@ def _keep_from_compiler(function: Callable[..., Any], name: str) -> None:
     """Make torch.compile break the graph at this function, and say why."""
     function._torchdynamo_disable = True  # type: ignore[attr-defined]
     function._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
-        f"interop.with_arrays: {name} works on NumPy arrays, which are not part of a graph; with op='namespace::name' "
-        "it is an operator, which is"
+        f"interop.with_arrays: {name} works on NumPy arrays, which cannot be part of a graph; with "
+        "op='namespace::name' it becomes an operator, which can"
     )
 
 

@@ -49,14 +49,14 @@ _FOLDERS = "src dist tests test conftest setup docs"
 _NAMESPACES = "aten at prim prims quantized c10d onnx higher_order load_library import_module loaded_libraries"
 
 TAKEN = {
-    **dict.fromkeys(_NAMESPACES.split(), "a name in torch.ops, where a project with operators has its own"),
+    **dict.fromkeys(_NAMESPACES.split(), "a name in torch.ops, where a project with operators adds its own name"),
     **dict.fromkeys(
-        sys.stdlib_module_names, "the name of a module of Python's own that it would hide, or that hides it"
+        sys.stdlib_module_names, "the name of a module of the standard library, and one would hide the other"
     ),
-    **dict.fromkeys(_CYTHONS.split(), "a word of Cython, or the name of declarations that it would hide"),
+    **dict.fromkeys(_CYTHONS.split(), "a keyword of Cython, or the name of declarations that the project would hide"),
     **dict.fromkeys(_FOLDERS.split(), "a name that tools look for in a project"),
-    **dict.fromkeys(_PACKAGES.split(), "the name of a package, or of one that builds, tests or runs the project"),
-    **dict.fromkeys(keyword.kwlist, "a word of Python"),
+    **dict.fromkeys(_PACKAGES.split(), "the name of a package that exists, perhaps one that the project needs"),
+    **dict.fromkeys(keyword.kwlist, "a keyword of Python"),
 }
 """Names that break a project, and why. pip ignores case, and treats dashes, underscores and dots alike."""
 
@@ -92,7 +92,8 @@ def main(arguments: list[str]) -> None:
         parser.error("the project with a CUDA kernel is built by setuptools: leave out --cuda or --cmake")
     if options.stable and (options.cuda or options.cmake):
         parser.error(
-            "the project for many releases of torch has no CUDA and is built by setuptools: leave out the other"
+            "the project for many releases of torch has no CUDA and is built by setuptools: leave out --stable, or "
+            "--cuda and --cmake"
         )
     files = write_project(options.name, Path(), options.cuda, options.cmake, options.free_threaded, options.stable)
     print("\n".join(map(str, files)))
@@ -181,7 +182,7 @@ def _check_name(name: str) -> None:
     if reason:
         proposed = name.strip("_") if name.strip("_") != name else f"my_{name}"
         instead = f", such as {proposed!r}" if proposed.isidentifier() and not _conflict(proposed) else ""
-        raise CommandError(f"NAME must be a name of its own, and {name!r} is {reason}; choose another{instead}", USAGE)
+        raise CommandError(f"NAME must be a usable name, but {name!r} is {reason}; choose another{instead}", USAGE)
 
 
 def _conflict(name: str) -> str | None:
@@ -205,7 +206,7 @@ def _installed(name: str) -> str | None:
         found = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
         spec = PathFinder.find_spec(name)
-        return f"a module that is installed, {spec.origin}" if spec is not None and spec.origin else None
+        return f"an installed module, {spec.origin}" if spec is not None and spec.origin else None
     if found.read_text("direct_url.json") is not None:
         return None  # installed from a folder: perhaps the same project, started again
-    return f"a package that is installed, in version {found.version}, which pip would replace"
+    return f"an installed package, version {found.version}, which pip would replace"

@@ -108,7 +108,7 @@ def keep_private(folder: Path, names: Collection[str] | None = None) -> None:
     mode = stat.S_IMODE(state.st_mode)
     if mode & stat.S_ISVTX or (mode & 0o022 and names is not None and not set(os.listdir(folder)) <= {*names}):
         raise NotPrivateError(
-            f"INTEROP_CACHE_DIR must be a folder for one user alone, and others use {folder}: name a folder below it"
+            f"INTEROP_CACHE_DIR must be a folder that only you use, but others use {folder}: name a folder below it"
         )
     if mode & 0o022 and state.st_uid == os.geteuid():
         # It was created under a umask such as 002.

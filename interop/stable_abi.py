@@ -85,7 +85,7 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
     if release is None or release < MINIMUM_STABLE or (newest and release > newest):
         last = f" to {_dotted(newest)!r}, which is installed" if newest else ""
         raise ValueError(
-            "stable must be the oldest release of torch that the module is to run with, a string from "
+            "stable must be the oldest release of torch that the module supports, a string from "
             f"{_dotted(MINIMUM_STABLE)!r}{last}, got {stable!r}"
         )
     if py_limited_api is None:
@@ -93,8 +93,8 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
     found = re.fullmatch(r"cp3(\d+)", py_limited_api) if isinstance(py_limited_api, str) else None
     if found is None or not MINIMUM_LIMITED_API <= (3, int(found[1])) <= sys.version_info[:2]:
         raise ValueError(
-            "py_limited_api must be the oldest CPython that the module is to run with, a string from "
-            f"{_tag(MINIMUM_LIMITED_API)!r} to {_tag(sys.version_info[:2])!r}, which runs, got {py_limited_api!r}"
+            "py_limited_api must be the oldest CPython that the module supports, a string from "
+            f"{_tag(MINIMUM_LIMITED_API)!r} to {_tag(sys.version_info[:2])!r}, which is running, got {py_limited_api!r}"
         )
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise ValueError(

@@ -45,7 +45,7 @@ def check_dynamic_shapes(
     """
     sizes = tuple(sizes)
     if len(set(sizes)) < 2:
-        raise ValueError(f"argument 'sizes' must have two different sizes or more, got {sizes}")
+        raise ValueError(f"argument 'sizes' must have at least two different sizes, got {sizes}")
     compiled: Counter[str] = Counter()
 
     def counting(direction: str) -> Callable[..., Any]:
@@ -68,7 +68,7 @@ def check_dynamic_shapes(
         if not isinstance(arguments, (tuple, list)):
             raise TypeError(
                 f"argument 'make_arguments' must return a tuple of arguments, got {type(arguments).__name__}; "
-                "for a single one write (tensor,)"
+                "for a single argument, write (tensor,)"
             )
         try:
             with different, torch._dynamo.config.patch(error_on_recompile=True):

@@ -84,7 +84,7 @@ Axes axes_of(const Py_buffer& view) {
     // Py_buffer.suboffsets: a value >= 0 means that the axis leads through pointers.
     TORCH_CHECK_VALUE(
         !view.suboffsets || view.suboffsets[d] < 0,
-        "argument 'obj' must have its elements in one piece, got a buffer whose axis ", d, " leads through pointers; ",
+        "argument 'obj' must have its elements in one block of memory, got a buffer with pointers on axis ", d, "; ",
         subject.advice);
     axes.sizes.push_back(size);
     overflows |= __builtin_mul_overflow(bytes, size, &bytes);
@@ -123,11 +123,11 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
   int64_t* open = nullptr;
   for (int64_t& size : sizes) {
     if (size == -1) {
-      TORCH_CHECK_VALUE(!open, "argument 'shape' must have one -1 at most, got ", wanted.shape);
+      TORCH_CHECK_VALUE(!open, "argument 'shape' must have at most one -1, got ", wanted.shape);
       open = &size;
       continue;
     }
-    TORCH_CHECK_VALUE(size >= 0, "argument 'shape' must have sizes >= 0, and -1 once, got ", wanted.shape);
+    TORCH_CHECK_VALUE(size >= 0, "argument 'shape' must have sizes >= 0, and at most one -1, got ", wanted.shape);
     empty |= size == 0;
     overflows |= __builtin_mul_overflow(count, size, &count);
   }
@@ -139,7 +139,7 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
   TORCH_CHECK_VALUE(
       !overflows && fits,
       open ? "argument 'shape' must divide the memory, got " : "argument 'shape' must fit into the memory, got ",
-      wanted.shape, " for ", bytes, " bytes after the offset and elements of ", static_cast<int>(dtype.size));
+      wanted.shape, " for ", bytes, " bytes after the offset and elements of ", static_cast<int>(dtype.size), " bytes");
   if (open) {
     *open = room / count;
   }
@@ -148,7 +148,7 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
 
 const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const char* text) {
   TORCH_CHECK_TYPE(
-      !format.pointers, "argument 'obj' must have numbers for elements, got a buffer with format '", text,
+      !format.pointers, "argument 'obj' must have numbers as elements, got a buffer with format '", text,
       "': ", format.reason);
   if (wanted.dtype != c10::ScalarType::Undefined) {
     const Dtype* dtype = find_dtype(wanted.dtype);
@@ -495,7 +495,7 @@ int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
 int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   const bool writes = asks_for(flags, PyBUF_WRITABLE);
   if (writes && cast(self)->of_tensor) {
-    return refuse(view, "this buffer belongs to one export of a tensor; ask the tensor for memory to write to");
+    return refuse(view, "this buffer belongs to one export of a tensor; request writable memory from the tensor");
   }
   const int result = fill_buffer(cast(self), view, flags);
   if (writes && result == 0) {
@@ -674,7 +674,7 @@ int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   try {
     TORCH_CHECK_TYPE(
         !is_overridden(Py_TYPE(self)), "a tensor of class ", Py_TYPE(self)->tp_name,
-        ", which has a way of its own to become an array, exports no memory; call interop.as_memoryview(tensor) for "
+        ", which defines its own conversion to an array, exports no memory; call interop.as_memoryview(tensor) for "
         "the memory as it is");
     TORCH_CHECK_TYPE(
         !is_seen_by_mode(),

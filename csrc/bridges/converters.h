@@ -52,7 +52,7 @@ const DLPackExchangeAPI* exchange_api() noexcept;
 c10::Device torch_device(
     const DLDevice& device,
     const char* argument = "obj",
-    const char* instead = "bring it to the CPU first, or pass device='cpu'");
+    const char* instead = "move it to the CPU first, or pass device='cpu'");
 // Parses a result of __dlpack_device__(): python.cpp.
 DLDevice dl_device_of(PyObject* object, const char* argument);
 

@@ -26,7 +26,7 @@ namespace interop::bridges {
 
 namespace {
 
-constexpr Subject subject{"obj", "copy it where it comes from"};
+constexpr Subject subject{"obj", "copy it in the library that made it"};
 constexpr int newest = 3;
 constexpr const char* attribute = "__cuda_array_interface__";
 
@@ -101,12 +101,12 @@ const Dtype& dtype_of(PyObject* interface) {
       dtype, "argument 'obj' must have a dtype that torch has, got the typestr '", text, "'",
       text[1] == 'V' ? "; convert structured elements field by field, and bfloat16 as a view of uint16, then "
                        ".view(torch.bfloat16) of the tensor"
-                     : "; convert it where it comes from");
+                     : "; convert it in the library that made it");
   constexpr char ours = std::endian::native == std::endian::little ? '<' : '>';
   TORCH_CHECK_VALUE(
       text[0] == ours || text[0] == '=' || (text[0] == '|' && size == 1),
       "argument 'obj' must have the byte order of this machine, got the typestr '", text,
-      "'; convert it where it comes from");
+      "'; convert it in the library that made it");
   return *dtype;
 }
 
@@ -151,7 +151,7 @@ OwnedRef interface_of(PyObject* object) {
     PyErr_Clear();
     PyErr_Format(
         PyExc_TypeError,
-        "argument 'obj' must be on a GPU and have the attribute %s, got %.200s, which does not; try "
+        "argument 'obj' must be on a GPU and have the attribute %s, got %.200s without it; try "
         "interop.from_dlpack(obj)",
         attribute, Py_TYPE(object)->tp_name);
   }

@@ -113,7 +113,7 @@ c10::Device torch_device(const DLDevice& device, const char* argument, const cha
     }
     default:
       TORCH_CHECK_WITH(
-          BufferError, false, ArgumentName{argument}, " must be on the CPU or on CUDA, got a device of DLPack's type ",
+          BufferError, false, ArgumentName{argument}, " must be on the CPU or on CUDA, got DLPack's device type ",
           static_cast<int>(device.device_type), " (", name_of(device.device_type), "); ", instead);
   }
 }
@@ -242,8 +242,8 @@ PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted)
   const bool moves = wanted.device && *wanted.device != given.device();
   const bool copies = moves || wanted.copy.value_or(false);
   TORCH_CHECK_VALUE(
-      !moves || wanted.copy.value_or(true), "argument 'copy' is False, but to move 'tensor' from ", given.device(),
-      " to ", wanted.device.value_or(c10::kCPU), " is to copy it; pass copy=None");
+      !moves || wanted.copy.value_or(true), "argument 'copy' is False, but a copy is necessary to move 'tensor' from ",
+      given.device(), " to ", wanted.device.value_or(c10::kCPU), "; pass copy=None");
   at::Tensor copied;
   if (copies) {
     describe(given, "tensor", wanted.readonly);
@@ -265,14 +265,14 @@ PyObject* capsule_of_tensor(const at::Tensor& given, const DlpackExport& wanted)
 namespace {
 
 constexpr const char* argument = "obj";
-constexpr Subject subject{argument, "copy it where it comes from"};
+constexpr Subject subject{argument, "copy it in the library that made it"};
 
 const Dtype& torch_dtype(const DLDataType& type) {
   const Dtype* found = find_dtype(type);
   TORCH_CHECK_TYPE(
       found, "argument 'obj' must have a dtype that torch has, got DLPack's type code ", static_cast<int>(type.code),
       " with ", static_cast<int>(type.bits), " bits and ", static_cast<int>(type.lanes),
-      " lanes; convert it where it comes from");
+      " lanes; convert it in the library that made it");
   return *found;
 }
 
@@ -284,7 +284,7 @@ void check_version([[maybe_unused]] const Managed& managed) {
     TORCH_CHECK_WITH(
         BufferError, managed.version.major == DLPACK_MAJOR_VERSION, "argument 'obj' must be of DLPack ",
         DLPACK_MAJOR_VERSION, ", got a tensor of version ", managed.version.major, ".", managed.version.minor,
-        "; ask for an older one with __dlpack__(max_version=(", DLPACK_MAJOR_VERSION, ", 0))");
+        "; request an older one with __dlpack__(max_version=(", DLPACK_MAJOR_VERSION, ", 0))");
   }
 }
 
@@ -308,8 +308,8 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
   if (!wanted.copy.value_or(true)) {
     TORCH_CHECK_VALUE(!copied, "argument 'copy' is False, but 'obj' gave a copy; pass copy=None");
     TORCH_CHECK_VALUE(
-        !moves(wanted, device), "argument 'copy' is False, but to move 'obj' from ", device, " to ", *wanted.device,
-        " is to copy it; pass copy=None");
+        !moves(wanted, device), "argument 'copy' is False, but a copy is necessary to move 'obj' from ", device, " to ",
+        *wanted.device, "; pass copy=None");
     TORCH_CHECK_VALUE(
         !read_only || wanted.on_readonly != OnReadonly::copy,
         "argument 'copy' is False, but 'on_readonly' requests a copy of read-only memory, which 'obj' has; pass "
@@ -534,7 +534,7 @@ void wait_for_producer(const DLPackExchangeAPI& api, const DLDevice& where) {
 at::Tensor tensor_of_exchange(PyObject* object, const DLPackExchangeAPI& api, const DlpackImport& wanted) {
   DLManagedTensorVersioned* managed = nullptr;
   check_status(api.managed_tensor_from_py_object_no_sync(object, &managed), "managed_tensor_from_py_object_no_sync");
-  TORCH_CHECK_WITH(BufferError, managed, "argument 'obj': its DLPack exchange API gave no tensor");
+  TORCH_CHECK_WITH(BufferError, managed, "argument 'obj': its DLPack exchange API returned no tensor");
   return take_or_delete(managed, wanted, [&] { wait_for_producer(api, managed->dl_tensor.device); });
 }
 

@@ -149,8 +149,8 @@ inline void* first_element(
   TORCH_CHECK_VALUE(
       !__builtin_add_overflow(reinterpret_cast<uintptr_t>(base), offset, &address) &&
           !__builtin_add_overflow(address, static_cast<uintptr_t>(layout.nbytes()), &end),
-      subject, " must lie in the address space, got ", layout.nbytes(), " bytes from the address ", base,
-      " on, after a byte offset of ", offset);
+      subject, " must be in the address space, got ", layout.nbytes(), " bytes from the address ", base,
+      ", after a byte offset of ", offset);
   TORCH_CHECK_VALUE(
       (address & (dtype.alignment - 1U)) == 0, subject, " must be aligned to ", static_cast<int>(dtype.alignment),
       " bytes, got the address ", reinterpret_cast<void*>(address), "; ", subject.advice);

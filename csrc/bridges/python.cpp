@@ -73,7 +73,7 @@ Pair pair_of(PyObject* object, const char* argument, const char* accepted) {
 using Sizes = c10::SmallVector<int64_t, 8>;
 
 Sizes shape_of(PyObject* object) {
-  constexpr const char* accepted = "a sequence of integers, or one";
+  constexpr const char* accepted = "an integer or a sequence of integers";
   if (PyIndex_Check(object)) {
     return {integer_of(object, "shape", accepted)};
   }
@@ -147,7 +147,7 @@ int64_t stream_of(PyObject* object, const c10::Device& device) {
 }  // namespace
 
 DLDevice dl_device_of(PyObject* object, const char* argument) {
-  constexpr const char* accepted = "a tuple of DLPack's type of device and its index";
+  constexpr const char* accepted = "a tuple of DLPack's device type and the device's index";
   const Pair given = pair_of(object, argument, accepted);
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   TORCH_CHECK_VALUE(

@@ -98,7 +98,7 @@ def cuda(torch_cuda: str | None = torch.version.cuda) -> Cuda:
         return _off(mode, toolkit)
     found = f"nvcc {_text(toolkit.version)} in {toolkit.home}"
     if torch_cuda is None:
-        return Cuda(f"{found}, only to compile: {has}", toolkit)
+        return Cuda(f"{found}, only for compiling, because {has}", toolkit)
     if int(torch_cuda.partition(".")[0]) != toolkit.version[0]:
         return _off(mode, f"{has}, but {found} has another major version; set CUDA_HOME to a CUDA {torch_cuda}")
     return Cuda(f"{found}, {has}", toolkit)
@@ -136,7 +136,7 @@ def _toolkit(command: str) -> Toolkit | str:
     release = re.search(r"release (\d+)\.(\d+)", version)
     top = re.search(r"^#\$ TOP=(.+)$", steps, re.MULTILINE)
     if not release or not top:
-        return f"{command} is not an nvcc"
+        return f"{command} is not nvcc"
     return Toolkit(Path(os.path.normpath(top[1].strip())), (int(release[1]), int(release[2])))
 
 
@@ -235,7 +235,7 @@ def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[
     ]
     broken = next((line for line in lines if "\n" in line or "\0" in line), None)
     if broken:
-        raise setuptools.errors.CompileError(f"paths and flags for nvcc must have no line break, got {broken!r}")
+        raise setuptools.errors.CompileError(f"paths and flags for nvcc must not contain a line break, got {broken!r}")
     return "\n".join(lines) + "\n"
 
 

@@ -87,7 +87,7 @@ def Extension(  # noqa: N802
         )
     if free_threaded and not translated:
         raise ValueError(
-            "free_threaded needs a Cython source; a module of C++ alone declares it itself: "
+            "free_threaded needs a Cython source; a module that is only C++ declares it itself: "
             "PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED)"
         )
     abi = stable_abi(stable, py_limited_api)

@@ -185,13 +185,13 @@ class Module:
             return Kernel(self, entries[0])
         if entries:
             raise KeyError(
-                f"{self.name} has several kernels {name!r}; give the whole declaration of one: "
+                f"{self.name} has several kernels named {name!r}; give the whole declaration of one: "
                 + ", ".join(repr(self._name(entry)) for entry in entries)
             )
         if "<" not in name:
             raise KeyError(
-                f"{self.name} has no kernel {name!r}; it has {', '.join(map(repr, self.kernels)) or 'none'}, and of a "
-                "template kernel any instance, such as 'axpy<float>'"
+                f"{self.name} has no kernel {name!r}; it has {', '.join(map(repr, self.kernels)) or 'none'}; for a "
+                "template kernel, name an instance, such as 'axpy<float>'"
             )
         return _module(self._request, (_normal(name),)).get_kernel(name)
 

@@ -83,18 +83,19 @@ def _unfit_functions(node: Any) -> Iterator[tuple[Position, str]]:
         if kind.is_pyobject and _takes_objects(entry, index):
             continue
         if kind.is_pyobject:
-            yield argument.pos, f"a {what} must be a cdef function, and this is a Python object"
+            yield argument.pos, f"a {what} must be a cdef function, but this is a Python object"
         elif not kind.nogil and not kind.with_gil:
             yield argument.pos, "torch calls this function without the GIL; declare it `nogil`, or `with gil`"
         elif first is None and (_is_for_a_dtype(kind) or _is_template(kind)):
-            yield argument.pos, f"the last parameter of a {what} is a void*{_other(kind)}"
+            yield argument.pos, f"the last parameter of a {what} must be a void*{_other(kind)}"
         elif what.startswith("function of instantiate") and not _fits_template(entry.name, kind):
-            has = f"the parameters ({_INSTANTIATED[entry.name]}), by these types and the name `of`"
-            yield argument.pos, f"a {what} has {has}{_other(kind)}"
+            wanted = f"the parameters ({_INSTANTIATED[entry.name]}), with these types and the name `of`"
+            yield argument.pos, f"a {what} must have {wanted}{_other(kind)}"
         elif what.startswith("function of dispatch") and _is_template(kind):
-            yield argument.pos, f"a {what} is a specialisation for one type{_other(kind)}"
+            yield argument.pos, f"a {what} must be a specialisation for one type{_other(kind)}"
         elif what.startswith("function of dispatch") and len(kind.args) != _DISPATCHED[entry.name].count(",") + 2:
-            yield argument.pos, f"a {what} has the parameters ({_DISPATCHED[entry.name]}, floating* _){_other(kind)}"
+            wanted = f"the parameters ({_DISPATCHED[entry.name]}, floating* _)"
+            yield argument.pos, f"a {what} must have {wanted}{_other(kind)}"
         elif what == "function of kernel()" and (kind.exception_check or kind.exception_value is not None):
             yield argument.pos, f"a {what} must be noexcept: {_noexcept(kind)}"
 

@@ -94,7 +94,7 @@ def _step(check: Callable[[Any], Any], is_needed: bool = True) -> Callable[[Any]
             except CompilerCrash as crash:
                 # After an error, Cython may leave an inconsistent tree.
                 if is_needed and not get_errors_count():
-                    raise missing(f"tree as {type(check).__name__} needs it") from crash
+                    raise missing(f"syntax tree of the form that {type(check).__name__} needs") from crash
         return tree
 
     return step

@@ -53,8 +53,7 @@ _INSTEAD = [
         (r"Invalid operand types for '@' \(.*Tensor", "C++ has no operator @: write at.matmul(a, b)"),
         (
             r"Indexing '(?:const )?Tensor(?: ?&)?' not supported",
-            "pass what Python writes in brackets to index: x.index(indices(0, at.Slice(1, 3))), "
-            "after: from interop cimport indices",
+            "pass the indices to index(): x.index(indices(0, at.Slice(1, 3))), after: from interop cimport indices",
         ),
         (
             r"Can't set non-reference result '(?:const )?Tensor'",
@@ -66,7 +65,7 @@ _INSTEAD = [
         ),
         (
             r"Type '(?:const )?Tensor(?: ?&)?' not acceptable as a boolean",
-            "for the truth of an element, write x.is_nonzero()",
+            "for the truth value of an element, write x.is_nonzero()",
         ),
         (
             r"Cannot assign type '(?:const )?Tensor(?: ?&)?' to 'b?(?:float|double|int|long|char)",
@@ -78,7 +77,7 @@ _INSTEAD = [
         ),
         (
             r"(?:Cannot convert|Indexing) 'tuple\d\[",
-            "take several results with get0(r), get1(r) and so on, after: from interop cimport get0, get1",
+            "get the results one by one with get0(r), get1(r) and so on, after: from interop cimport get0, get1",
         ),
         (
             r"'torch/stable(?:/\w+)?\.pxd' not found",
@@ -106,19 +105,19 @@ def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
     if found:
         return found
     if _TO_PYTHON.match(message):
-        return _of_use(text, column) or "this is a C++ tensor; torch.wrap(...) makes a Python object of it"
+        return _of_use(text, column) or "this is a C++ tensor; torch.wrap(...) makes a Python object from it"
     keyword = _KEYWORD.match(message)
     if keyword and _OURS.search(_callee(lines, line, column)):
         return f"most C++ functions take no keyword arguments: pass {keyword[1]!r} by position"
     declared = _declared(lines, line)
     if _FROM_PYTHON.match(message):
         if re.match(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef)\b", text) and "argument to type" in message:
-            return "Python passes a torch.Tensor x, declared so after `cimport torch`; its C++ tensor is x.cdata"
+            return "declare the parameter as torch.Tensor x, after `cimport torch`; its C++ tensor is x.cdata"
         name = re.match(r"\w*", here)
         if name and name[0] in declared and not here[name.end() :].startswith((".", "(", "[")):
             return _of_python(name[0])
         python = (
-            "this is a Python object: of a torch.Tensor x, the C++ tensor is x.cdata; of any other, torch.unpack(x)"
+            "this is a Python object: its C++ tensor is x.cdata for a torch.Tensor x, torch.unpack(x) for any other"
         )
         return _of_use(text, column) or python
     if _NO_OVERLOAD.match(message) and _TAKES_TENSORS.search(text[: column - 1]):
@@ -165,7 +164,7 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
         return _of_ours(name) or _near(package, name)
     not_cimported = _NOT_CIMPORTED.match(message)
     if not_cimported and not_cimported[1] in _PACKAGES:
-        return f"`import` is for Python's module; write as well: cimport {_PACKAGES[not_cimported[1]]}"
+        return f"`import` gives only Python's module; write also: cimport {_PACKAGES[not_cimported[1]]}"
     missing = _UNDECLARED.match(message)
     name = (missing[1] or missing[2]) if missing else ""
     if name in _PACKAGES:

@@ -64,7 +64,8 @@ def _power(original: Callable[..., Any]) -> Callable[..., Any]:
     def compute_c_result_type(node: Any, type1: Any, type2: Any) -> Any:
         common = _common(type1, type2)
         if common and node.operand2.has_constant_result() and node.operand2.constant_result < 0:
-            error(node.pos, "a negative power of a type that C++ instantiates: write 1 / x, or 1 / x ** 2")
+            text = "a negative power of a type that C++ instantiates is not supported; write 1 / x, or 1 / x ** 2"
+            error(node.pos, text)
         return common or original(node, type1, type2)
 
     return compute_c_result_type
@@ -91,7 +92,7 @@ def _call(original: Callable[..., Any]) -> Callable[..., Any]:
             node.type, node.is_temp = _absolute(given[0]), False
             node.calculate_result_code = MethodType(lambda self: _called("absolute", self.args), node)
         else:
-            error(node.pos, f"{name}() has no version for a type that C++ instantiates; cast to a type of C")
+            error(node.pos, f"{name}() has no version for a type that C++ instantiates; cast it to a C type")
 
     return analyse_c_function_call
 
@@ -124,13 +125,15 @@ class Arithmetic(CythonTransform):
 
     def visit_CoerceToPyTypeNode(self, node: Any) -> Any:
         if _is_of_template(node.arg.type):
-            error(node.pos, "a value of a type that C++ instantiates becomes no Python object; cast it to a type of C")
+            text = "a value of a type that C++ instantiates cannot become a Python object; cast it to a C type"
+            error(node.pos, text)
         self.visitchildren(node)
         return node
 
     def visit_CoerceFromPyTypeNode(self, node: Any) -> Any:
         if _is_of_template(node.type):
-            error(node.pos, "a Python object becomes no value of a type that C++ instantiates; convert to a type of C")
+            text = "a Python object cannot become a value of a type that C++ instantiates; convert it to a C type"
+            error(node.pos, text)
         self.visitchildren(node)
         return node
 

@@ -89,7 +89,7 @@ def _explain(name: str, module: Any, alias: str) -> str:
         return f"the cimported {package} has no {name!r}" + (f"; did you mean {alias}.{near[0]}?" if near else "")
     pxd = get_pxd_dir()
     missing = f"ATen has no {name!r}" if package == "ATen" else f"the cimported {package} has no {name!r}"
-    python = "" if package == "ATen" else f"for Python's, write: import {package}"
+    python = "" if package == "ATen" else f"for Python's module, write: import {package}"
     at = alias if package == "ATen" else "at"
     known = names_in(pxd, "ATen")
     if name in _SCALAR_TYPES:
@@ -97,7 +97,7 @@ def _explain(name: str, module: Any, alias: str) -> str:
     elif name in known:
         instead = f"write {at}.{name}"
     elif (Path(pxd) / "ATen" / name).is_dir():
-        return "; ".join(filter(None, [missing, python, f"for C++'s, write: from ATen.{name} cimport ..."]))
+        return "; ".join(filter(None, [missing, python, f"for C++'s {name}, write: from ATen.{name} cimport ..."]))
     elif module_of_it := module_of_ours(name, pxd):
         return "; ".join(filter(None, [missing, f"write: from {module_of_it} cimport {name}", python]))
     elif not _python_has(package, name) and (near := difflib.get_close_matches(name, names_in(pxd, package), 1)):

@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> int:
     files = [Path(module) for module in options.modules]
     for file in files:
         if not file.is_file():
-            kind = "a folder" if file.is_dir() else "no file"
-            raise CommandError(f"MODULE.so must be a compiled extension module, and {str(file)!r} is {kind}", USAGE)
+            kind = "a folder" if file.is_dir() else "not a file"
+            raise CommandError(f"MODULE.so must be a compiled extension module, but {str(file)!r} is {kind}", USAGE)
 
     # Show each section when it is done, so that earlier findings are visible if the next one takes long or crashes.
     report = []

@@ -23,7 +23,7 @@ from interop.errors import Error
 
 __all__ = ["DamagedError", "Library", "NotALibraryError", "read"]
 
-_KINDS = {"ET_REL": "an object file, which is not linked yet", "ET_CORE": "what a crash has left (a core file)"}
+_KINDS = {"ET_REL": "an object file, which is not linked yet", "ET_CORE": "a core file, which a crash left behind"}
 _PIE = 0x08000000
 _GLOBAL, _WEAK, _UNIQUE = 1, 2, 10
 
@@ -31,7 +31,7 @@ _SectionType = TypeVar("_SectionType", bound=Section)
 
 _TABLES_LIMIT = 4 << 20
 """Maximum number of bytes that pyelftools reads from one file, many times the size of a real library's tables."""
-_TABLES_END = f"its tables come to more than {_TABLES_LIMIT} bytes"
+_TABLES_END = f"its tables are larger than {_TABLES_LIMIT} bytes"
 _NAMES_LIMIT = 16
 """Maximum total size of symbol names, in multiples of the string table's size. Names with a common suffix overlap."""
 _SECTION_LIMIT = 128 << 20
@@ -109,7 +109,7 @@ class _Reader(io.BufferedReader):
 
     def seek(self, position: int, whence: int = os.SEEK_SET, /) -> int:
         if position > self.size:
-            raise DamagedError(f"is cut short, or damaged: it leads to byte {position}, and ends at {self.size}")
+            raise DamagedError(f"is cut short, or damaged: it refers to byte {position}, but ends at {self.size}")
         return super().seek(position, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -124,7 +124,7 @@ class _Reader(io.BufferedReader):
         if section is None:
             return b""
         if section["sh_size"] > _SECTION_LIMIT:
-            raise DamagedError(f"is damaged: {section.name} comes to more than {_SECTION_LIMIT} bytes")
+            raise DamagedError(f"is damaged: {section.name} is larger than {_SECTION_LIMIT} bytes")
         self.seek(section["sh_offset"])
         return super().read(section["sh_size"])
 
@@ -141,7 +141,7 @@ class _Strings:
     def at(self, place: int) -> str:
         end = self.data.find(b"\0", place)
         if end < 0:
-            raise DamagedError("is damaged: a name is outside of its table")
+            raise DamagedError("is damaged: a name is outside its table")
         self.left -= end - place
         if self.left < 0:
             raise DamagedError(f"is damaged: {self.what}")
@@ -153,7 +153,7 @@ class _File:
         self.file = file
         head = file.read(64)
         if head[:4] != b"\x7fELF":
-            raise NotALibraryError("is not an ELF file" if head else "is not an ELF file, but empty")
+            raise NotALibraryError("is not an ELF file" if head else "is not an ELF file: it is empty")
         if len(head) < 64:
             raise DamagedError(f"is cut short: it ends after {file.size} bytes")
         self.elf = ELFFile(file)
@@ -161,8 +161,8 @@ class _File:
         if kind in _KINDS:
             raise NotALibraryError(f"is {_KINDS[kind]}")
         if kind not in ("ET_EXEC", "ET_DYN"):
-            raise DamagedError(f"is damaged: its header says that it is of kind {kind}, and a library's is ET_DYN")
-        self._require("its table of sections", self.elf["e_shoff"], self.elf.num_sections() * self.elf["e_shentsize"])
+            raise DamagedError(f"is damaged: its header has the type {kind}, but that of a library is ET_DYN")
+        self._require("its section table", self.elf["e_shoff"], self.elf.num_sections() * self.elf["e_shentsize"])
         self.sections = list(self.elf.iter_sections())
         for section in self.sections:
             if section["sh_type"] != "SHT_NOBITS":
@@ -183,9 +183,9 @@ class _File:
         )
         # The loader ignores RPATH if there is a RUNPATH.
         search = [one for text in runpath or rpath for one in text.split(":") if one]
-        for what, found in (("names libraries", needed), ("names folders", search)):
+        for what, found in (("libraries", needed), ("folders", search)):
             if len(found) > _COUNT_LIMIT:
-                raise DamagedError(f"is damaged: it {what} in more than {_COUNT_LIMIT} places")
+                raise DamagedError(f"is damaged: it names more than {_COUNT_LIMIT} {what}")
         defined, undefined = self._symbols(symbols)
         constants = self._named(".rodata")
         comments = self.file.section(self._named(".comment"))[:_COMMENTS_LIMIT].split(b"\0")
@@ -208,12 +208,12 @@ class _File:
 
     def _machine(self) -> str:
         name: str = self.elf.get_machine_arch()
-        return {"x64": "x86-64", "<unknown>": f"the machine of number {self.elf['e_machine']}"}.get(name, name)
+        return {"x64": "x86-64", "<unknown>": f"machine number {self.elf['e_machine']}"}.get(name, name)
 
     def _require(self, what: str, start: int, size: int) -> None:
         if start + size > self.file.size:
             raise DamagedError(
-                f"is cut short, or damaged: {what} ends at byte {start + size}, and the file at {self.file.size}"
+                f"is cut short, or damaged: {what} ends at byte {start + size}, but the file at {self.file.size}"
             )
 
     def _of_type(self, kind: type[_SectionType]) -> _SectionType | None:
@@ -226,11 +226,11 @@ class _File:
         link = section["sh_link"]
         table = self.sections[link] if link < len(self.sections) else None
         if not isinstance(table, StringTableSection):
-            raise DamagedError(f"is damaged: {section.name} has no table of strings")
+            raise DamagedError(f"is damaged: {section.name} has no string table")
         data = self.file.section(table)
         if of_symbols:
             limit = min(_NAMES_LIMIT * len(data), _SECTION_LIMIT)
-            return _Strings(data, limit, f"the names of its symbols come to more than {_NAMES_LIMIT} times their table")
+            return _Strings(data, limit, f"its symbol names are more than {_NAMES_LIMIT} times as long as their table")
         return _Strings(data, _TABLES_LIMIT, _TABLES_END)
 
     def _symbols(self, section: Section) -> tuple[frozenset[str], frozenset[str]]:

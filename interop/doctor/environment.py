@@ -64,7 +64,8 @@ def _compiler() -> Finding:
     macros = predefined_macros()
     if macros is None:
         text = f"{command} does not run" + (" (the environment variable CXX names it)" if "CXX" in os.environ else "")
-        return problem("compiler", text, "install one, such as with apt-get install g++, or set CXX to the one to use")
+        fix = "install one, for example with apt-get install g++, or set CXX to another compiler"
+        return problem("compiler", text, fix)
     name = f"{command}, {'clang' if '__clang__' in macros else 'g++'} {macros.get('__VERSION__', '?').strip(chr(34))}"
     standard = (predefined_macros(*CXX_FLAGS) or {}).get("__cplusplus", "")
     if standard < "2020":  # or the compiler does not know the flag
@@ -100,10 +101,10 @@ def torch() -> list[Finding]:
     else:
         findings.append(ok("torch", f"{version}, {folder}"))
     if running.compiled_with_cxx11_abi():
-        findings.append(ok("C++ ABI", "the CXX11 one (_GLIBCXX_USE_CXX11_ABI=1), as every compiler has by default"))
+        findings.append(ok("C++ ABI", "the CXX11 ABI (_GLIBCXX_USE_CXX11_ABI=1), which is every compiler's default"))
     else:
         fix = "compile with CFLAGS=-D_GLIBCXX_USE_CXX11_ABI=0, or install a torch with the CXX11 ABI"
-        findings.append(warning("C++ ABI", "torch has the one from before C++11 (_GLIBCXX_USE_CXX11_ABI=0)", fix))
+        findings.append(warning("C++ ABI", "torch uses the ABI from before C++11 (_GLIBCXX_USE_CXX11_ABI=0)", fix))
     return [*findings, _cuda(running.version.cuda)]
 
 
@@ -171,8 +172,8 @@ def openmp_finding(libraries: list[str]) -> Finding:
     if len(found) > 1:
         fix = (
             "each has its own threads and settings, so they slow one another down, and may hang after fork(). Find "
-            "out which package has the runtime that is not torch's, and import torch before it; link no module with "
-            "-fopenmp"
+            "out which package has the runtime that is not torch's, and import torch before it; do not link modules "
+            "with -fopenmp"
         )
         return warning("OpenMP", f"{len(found)} runtimes are loaded: {', '.join(found)}", fix)
     return ok("OpenMP", found[0] if found else "no runtime is loaded")

@@ -110,7 +110,7 @@ def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
         missing, paths = result
         return missing, paths
     if len(names) <= 1:
-        return dict.fromkeys(names, f"where it is loaded, {_end(done.returncode)}"), []
+        return dict.fromkeys(names, f"while loading it, {_end(done.returncode)}"), []
     # One of them ends the process. Load them one by one to find out which.
     one_by_one = [_load([name]) for name in names]
     return {name: text for missing, _ in one_by_one for name, text in missing.items()}, [
@@ -141,7 +141,7 @@ def try_import(name: str, root: Path, torch_first: bool) -> Imported:
             timeout=_PATIENCE,
         )
     except subprocess.TimeoutExpired:
-        return Imported(error=f"it has not ended after {_PATIENCE} seconds")
+        return Imported(error=f"the import did not finish within {_PATIENCE} seconds")
     if done.returncode > 0 and done.stderr.strip():
         return Imported(error=done.stderr.strip().rpartition("\n")[2])
     libraries = _report(done.stdout) if done.returncode == 0 else None
@@ -159,6 +159,6 @@ def _end(status: int) -> str:
     if status >= 0:
         return f"the process ended with status {status}"
     try:
-        return f"the process ended by {signal.Signals(-status).name}"
+        return f"the process was ended by {signal.Signals(-status).name}"
     except ValueError:
-        return f"the process ended by signal {-status}"
+        return f"the process was ended by signal {-status}"

@@ -243,7 +243,7 @@ def _torch(parts: Parts) -> list[Finding]:
     if parts.abi is None:
         if not any(TORCHS.match(name) for name in (library.needed if library else ())):
             return [ok("torch", f"it uses none of torch's libraries{compilers}")]
-        text = f"it has no note of the torch that it was built for, as modules from interop.build have{compilers}"
+        text = f"it does not record the torch that it was built for, unlike modules from interop.build{compilers}"
         return [ok("torch", text)]
     built = f"built for torch {parts.abi.removeprefix('torch_').replace('_', '.')}{compilers}"
     if running is None:
@@ -268,7 +268,7 @@ def _search_path(library: Library, everything: Closure, torch: Torch | None, reb
     if not library.search:
         if any(TORCHS.match(name) for one in everything.libraries.values() for name in one.needed):
             return ok("RPATH", "none: torch's libraries are found after torch is imported")
-        return ok("RPATH", "none: its libraries are searched in the system's folders")
+        return ok("RPATH", "none: the loader searches the system's folders for its libraries")
     text = ":".join(library.search)
     absolute = [folder for folder in library.folders if "$ORIGIN" not in text and folder.is_absolute()]
     gone = [str(folder) for folder in absolute if not os.path.isdir(folder)]
@@ -374,7 +374,7 @@ def _import(parts: Parts, entry: Library) -> list[Finding]:
             return [warning("import", text, "run the doctor in the folder from which the module can be imported")]
     if not alone.error:
         return [
-            ok("import", f"{name} can be imported, without an import of torch before it"),
+            ok("import", f"{name} can be imported without importing torch first"),
             _runtimes(alone.libraries),
         ]
     if after_torch.error:

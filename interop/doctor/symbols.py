@@ -76,7 +76,7 @@ def probable_cause(
 
 
 def _of_torch(symbol: str, name: str, libraries: Iterable[Library], torch: Torch | None, rebuild: str) -> str:
-    version = torch.version if torch else "that is not there"
+    version = torch.version if torch else "(not installed)"
     if "cuda" in name.lower() and torch and torch.cuda:
         linked = {library.path.name for library in libraries}
         for path in sorted(Path(torch.lib_dir).glob("lib*_cuda.so")):

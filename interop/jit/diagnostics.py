@@ -95,7 +95,7 @@ class CommandFailedError(Error):
 
 def explain_os_error(error: OSError) -> str:
     """Why a file could not be read or written, and what to do about it."""
-    advice = "such as with `python -m interop cache --clear`, or name another folder in INTEROP_CACHE_DIR"
+    advice = "for example with `python -m interop cache --clear`, or name another folder in INTEROP_CACHE_DIR"
     if error.filename and not Path(error.filename).is_relative_to(get_cache_dir()):
         if error.errno != errno.ENOSPC or error.filename != tempfile.gettempdir():
             return f"{error.strerror}: {error.filename}"

@@ -82,7 +82,7 @@ def check_name(name: str, origin: str | None) -> None:
                 f"the name {name!r} belongs to a module that is imported already ({where}); give another name"
             )
         if known.origin != origin and (known.origin is None or os.path.exists(known.origin)):
-            where = known.origin or "a text"
+            where = known.origin or "source text"
             raise ValueError(f"the name {name!r} belongs to the module made from {where}; {advice}")
 
 
@@ -224,8 +224,8 @@ def _explained(one: _Import, error: BaseException) -> BuildError | None:
         reason = f"{demangle(symbol[1]) or symbol[1]} is declared and used, but no source and no library defines it"
     elif library and Path(library[1]).parent != one.path.parent:  # otherwise the module itself was removed
         reason = (
-            f"its library {library[1]} is not found at import; name the library's folder in library_dirs, "
-            "where the module looks for it too, or in the environment variable LD_LIBRARY_PATH before Python starts"
+            f"its library {library[1]} was not found at import; name the library's folder in library_dirs, which the "
+            "module also searches, or in the environment variable LD_LIBRARY_PATH before Python starts"
         )
     else:
         return None

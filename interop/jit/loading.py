@@ -198,7 +198,8 @@ def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
         files = [os.fspath(source) for source in sources]
         advice = f"; give one: load({instead!r}, {files!r})" if files else f", such as {instead!r}"
         origin = "" if given == name else f" from {given!r}"
-        raise ValueError(f"a module's name must be an identifier in ASCII and no keyword, got {name!r}{origin}{advice}")
+        wanted = "an identifier in ASCII and not a keyword"
+        raise ValueError(f"a module's name must be {wanted}, got {name!r}{origin}{advice}")
 
     if len(name) > MAX_NAME:
         raise ValueError(
@@ -209,7 +210,7 @@ def _check_name(name: str, given: str, sources: Sequence[str]) -> None:
 
 def _check_sources(name: str, sources: Sequence[str]) -> None:
     if not sources and not name.isidentifier():
-        raise ValueError(f"load needs the path of a .pyx, got {name!r}; for a text, use load_inline(text)")
+        raise ValueError(f"load needs the path of a .pyx, got {name!r}; for source text, use load_inline(text)")
     if not sources:
         raise ValueError(
             f"load({name!r}) needs sources: load({name!r}, [{name + '.pyx'!r}]), or load({name + '.pyx'!r})"
@@ -284,7 +285,7 @@ def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     bound = limit()
     with (
         _progress(target.name) as report,
-        entry.exclusive(lambda: report("another process builds it")),
+        entry.exclusive(lambda: report("another process is building it")),
         without_collections(),
     ):
         path = None if force else _find(entry)

@@ -124,7 +124,7 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
 
 def _damaged(folder: Path) -> NoReturn:
     private.note(private.damaged(root() / _entry(folder)))
-    raise DamagedError(f"{folder} is not what was written there")
+    raise DamagedError(f"the content of {folder} is not what was written there")
 
 
 def write(

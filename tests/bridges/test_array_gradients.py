@@ -115,7 +115,7 @@ class TestVjp:
         x = torch.ones(2, requires_grad=True)
         double = with_arrays(lambda x, *, y=None: x * 2, vjp=lambda grad, y, x: grad * 2)
         for args, kwargs in (((x,), {"y": x * 1}), (([x],), {})):
-            with pytest.raises(TypeError, match="positional arguments alone, got a tensor that requires grad"):
+            with pytest.raises(TypeError, match="positional arguments only, got a tensor that requires grad"):
                 double(*args, **kwargs)
 
     def test_wrong_results(self):
@@ -190,7 +190,7 @@ class TestOp:
     def test_what_is_wrong(self):
         with pytest.raises(ValueError, match="annotation"):
             with_arrays(lambda x: x, op=name())
-        with pytest.raises(TypeError, match="'mutates_args' of an operator must be names"):
+        with pytest.raises(TypeError, match="'mutates_args' of an operator must contain only names"):
             with_arrays(numpy_solve, op=name(), mutates_args=(0,))
         op = with_arrays(functools.partial(np.multiply, 2).__call__, op=f"{name()}(Tensor x) -> Tensor")
         with pytest.raises(RuntimeError, match=r"does not require grad|autograd"):

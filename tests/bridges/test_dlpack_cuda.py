@@ -74,7 +74,7 @@ def test_consumers_that_wait(fake):
                 interop.to_dlpack(tensor, stream=stream)
         dlpacked.exported(tensor), dlpacked.round_trip(tensor), dlpacked.api_round_trip(True, tensor)
         assert written() == []
-        with raises(ValueError, match="to move 'tensor' from cuda:3 to cpu is to copy it"):
+        with raises(ValueError, match="a copy is necessary to move 'tensor' from cuda:3 to cpu"):
             interop.to_dlpack(tensor, dl_device=(1, 0), copy=False)
         interop.to_dlpack(tensor, dl_device=(2, 3), copy=False)
     """)
@@ -85,7 +85,7 @@ def test_what_is_taken(fake):
         given = capsule()
         tensor = interop.from_dlpack(given.capsule)
         assert (tensor.device, tensor.data_ptr()) == (torch.device("cuda:3"), given.array.ctypes.data)
-        with raises(ValueError, match="'copy' is False, but to move 'obj' from cuda:3 to cpu"):
+        with raises(ValueError, match="'copy' is False, but a copy is necessary to move 'obj' from cuda:3 to cpu"):
             interop.from_dlpack(capsule().capsule, device="cpu", copy=False)
         assert interop.from_dlpack(capsule().capsule, device="cuda:3").device.index == 3
         with raises(BufferError, match="a CUDA device from 0 to 7, got 8"):

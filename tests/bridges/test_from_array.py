@@ -89,7 +89,7 @@ def test_read_only_memory():
 
 @pytest.mark.parametrize("obj", [[1, 2], (1.0,), 3, "text", None, {1: 2}, object(), range(3)])
 def test_what_is_no_array_is_refused(obj):
-    with pytest.raises(TypeError, match=f"must be an array of some library .*, got {type(obj).__name__}; torch"):
+    with pytest.raises(TypeError, match=f"'obj' must support DLPack, .*, got {type(obj).__name__}; torch"):
         interop.from_array(obj)
 
 

@@ -258,13 +258,13 @@ class TestCommand:
             (["módulo"], "NAME must be an identifier of Python, in ASCII"),
             ([""], "got ''"),
             (["../up"], "such as 'up'"),
-            (["class"], "'class' is a word of Python; choose another, such as 'my_class'"),
+            (["class"], "'class' is a keyword of Python; choose another, such as 'my_class'"),
             (
                 ["_cells"],
                 "'_cells' is a name that pip does not accept, because it ends in an underscore; choose another,",
             ),
-            (["cdef"], "'cdef' is a word of Cython"),
-            (["random"], "'random' is the name of a module of Python's own"),
+            (["cdef"], "'cdef' is a keyword of Cython"),
+            (["random"], "'random' is the name of a module of the standard library"),
             (["src"], "'src' is a name that tools look for in a project"),
             (["aten"], "'aten' is a name in torch.ops"),
             (["Torch_Interop"], "'Torch_Interop' is the name of a package"),
@@ -304,13 +304,13 @@ class TestCommand:
 
     def test_a_package_that_is_installed(self, new, tmp_path, monkeypatch):
         """Its name is rejected, unless it is a project installed from a folder."""
-        assert "'rich' is a package that is installed, in version" in new("rich")[2]
-        assert "'yaml' is a module that is installed, " in new("yaml")[2]
+        assert "'rich' is an installed package, version" in new("rich")[2]
+        assert "'yaml' is an installed module, " in new("yaml")[2]
         metadata = tmp_path / "site" / "cells-0.1.0.dist-info"
         metadata.mkdir(parents=True)
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cells\nVersion: 0.1.0\n")
         monkeypatch.syspath_prepend(tmp_path / "site")
-        assert "'cells' is a package that is installed, in version 0.1.0, which pip would replace" in new("cells")[2]
+        assert "'cells' is an installed package, version 0.1.0, which pip would replace" in new("cells")[2]
         (metadata / "direct_url.json").write_text(f'{{"dir_info": {{}}, "url": "{tmp_path.as_uri()}"}}')
         assert new("cells")[0] == 0
 

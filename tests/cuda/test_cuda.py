@@ -48,9 +48,9 @@ class TestArguments:
         assert (result.shape, result.device) == (torch.Size([2, 3]), torch.device("cuda:0"))
 
     def test_nothing_to_launch(self, cuda_operators):
-        with pytest.raises(ValueError, match=r"given an Elementwise without operands; assign it before"):
+        with pytest.raises(ValueError, match=r"given an Elementwise without operands; assign it first"):
             cuda_operators.launch_nothing()
-        with pytest.raises(ValueError, match="takes another number of values than its Elementwise has inputs"):
+        with pytest.raises(ValueError, match="takes a different number of values than its Elementwise has inputs"):
             cuda_operators.check_error(-3)
 
     def test_meta_tensors_have_an_output(self, cuda_operators):
@@ -78,7 +78,7 @@ class TestArguments:
 @pytest.mark.native
 class TestLaunch:
     def test_a_device_that_is_not_cuda(self, cuda_operators):
-        with pytest.raises(ValueError, match="a CUDA kernel is launched on a CUDA device, got cpu"):
+        with pytest.raises(ValueError, match="a CUDA kernel must be launched on a CUDA device, got cpu"):
             cuda_operators.launch_on("cpu")
 
     def test_unassigned(self, cuda_operators):
@@ -196,5 +196,5 @@ def test_a_module_without_a_launcher_of_its_own(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     first, second = done.stdout.splitlines()
-    assert first.startswith("ValueError a CUDA kernel is launched on a CUDA device, got cpu")
+    assert first.startswith("ValueError a CUDA kernel must be launched on a CUDA device, got cpu")
     assert second.startswith("AcceleratorError CUDA error at the launch of k: see cudaError_t")

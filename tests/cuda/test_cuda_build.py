@@ -163,7 +163,7 @@ class TestModes:
 
     def test_something_else_called_nvcc(self, mode, tmp_path):
         mode("1", CUDA_HOME=fake_nvcc(tmp_path / "cuda", output="nothing"))
-        with pytest.raises(setuptools.errors.PlatformError, match="nvcc is not an nvcc"):
+        with pytest.raises(setuptools.errors.PlatformError, match="nvcc is not nvcc"):
             cuda("13.0")
 
     def test_a_script_that_starts_nvcc_elsewhere(self, mode, tmp_path):
@@ -362,6 +362,6 @@ def test_a_path_with_a_line_break(tmp_path):
     source.parent.mkdir()
     source.touch()
     extension = Extension("m", [str(source)], extra_compile_args={"nvcc": ["-arch=sm_90"]})
-    with pytest.raises(setuptools.errors.CompileError, match=r"must have no line break, got .*\\nrule\$ evil"):
+    with pytest.raises(setuptools.errors.CompileError, match=r"must not contain a line break, got .*\\nrule\$ evil"):
         compile_cuda(extension, Cuda("", Toolkit(Path("/nowhere"), (13, 0))), tmp_path)
     assert not (tmp_path / "build.ninja").exists()

@@ -447,11 +447,11 @@ def test_code_that_cannot_be_loaded():
 
 @in_child
 def test_kernel_is_made_of_a_handle():
-    with pytest.raises(TypeError, match=r"a Kernel is made of an interop.cuda.Kernel, such as .*, got str"):
+    with pytest.raises(TypeError, match=r"a Kernel must be made from an interop.cuda.Kernel, such as .*, got str"):
         launches.Launcher("saxpy")
-    with pytest.raises(RuntimeError, match="a Kernel must be made of a handle"):
+    with pytest.raises(RuntimeError, match="a Kernel must be made from a handle"):
         launches.Launcher().nothing()
-    with pytest.raises(RuntimeError, match="a Kernel must be made of a handle"):
+    with pytest.raises(RuntimeError, match="a Kernel must be made from a handle"):
         launches.Launcher().of_int(1)
 
 

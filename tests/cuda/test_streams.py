@@ -238,7 +238,7 @@ def test_guards_do_nothing_on_the_cpu(streams):
     assert streams.within_device(CPU, lambda: 1) == (1, "cpu", "cpu")
     assert streams.within_device_of(x, lambda: 2) == 2
     assert streams.within_stream(CPU, 0, lambda: 3) == (3, ("cpu", 0), ("cpu", 0), "cpu", "cpu")
-    with pytest.raises(ValueError, match="a CUDA kernel is launched on a CUDA device, got cpu"):
+    with pytest.raises(ValueError, match="a CUDA kernel must be launched on a CUDA device, got cpu"):
         streams.within_launch(x, lambda: None)
 
 
@@ -255,7 +255,7 @@ def test_events_have_happened_on_the_cpu(streams):
 
 @pytest.mark.parametrize("name", ["statistics", "memory_info", "reset_peak", "reset_accumulated", "empty_cache"])
 def test_the_cpu_has_no_caching_allocator(streams, name):
-    with pytest.raises(NotImplementedError, match="there is no caching allocator for cpu; ask for that of a GPU"):
+    with pytest.raises(NotImplementedError, match="there is no caching allocator for cpu; request that of a GPU"):
         getattr(streams, name)(CPU)
 
 
@@ -278,7 +278,7 @@ def test_a_stream_of_python(streams):
     assert streams.unpack(7, 2, 1) == ("cuda:2", 7)
     with pytest.raises(ValueError, match="there is no device cuda:-3"):
         streams.unpack(7, -3, 1)
-    with pytest.raises(ValueError, match="there is no type of device 99"):
+    with pytest.raises(ValueError, match="there is no device type 99"):
         streams.unpack(7, 0, 99)
 
 
@@ -305,18 +305,18 @@ def test_an_unassigned_guard(streams):
 
 
 def test_an_event_of_no_type(streams):
-    with pytest.raises(ValueError, match="for no type of device yet"):
+    with pytest.raises(ValueError, match="the event has no device type yet"):
         streams.untyped_event()
 
 
 def test_wrong_arguments_of_the_cuda_mirrors(cuda_mirrors):
-    with pytest.raises(ValueError, match="a CUDAStream must be of CUDA, got cpu"):
+    with pytest.raises(ValueError, match="a CUDAStream must belong to CUDA, got cpu"):
         cuda_mirrors.CUDAStream_of(CPU)
-    with pytest.raises(ValueError, match="the device of a CUDAGuard must be of CUDA, got cpu"):
+    with pytest.raises(ValueError, match="the device of a CUDAGuard must belong to CUDA, got cpu"):
         cuda_mirrors.CUDAGuard_of_device(CPU)
-    with pytest.raises(ValueError, match="the stream of a CUDAStreamGuard must be of CUDA, got cpu"):
+    with pytest.raises(ValueError, match="the stream of a CUDAStreamGuard must belong to CUDA, got cpu"):
         cuda_mirrors.CUDAStreamGuard_of_stream(CPU)
-    with pytest.raises(ValueError, match=r"the flags of a CUDAEvent are cudaEventDefault.*, got 5"):
+    with pytest.raises(ValueError, match=r"the flags of a CUDAEvent must be cudaEventDefault.*, got 5"):
         cuda_mirrors.CUDAEvent_with(5)
     with pytest.raises(ValueError, match="memory of cpu cannot be used on a stream of cuda:0"):
         cuda_mirrors.recordStream(torch.zeros(3))
@@ -503,7 +503,7 @@ def test_events(fake):
             streams.record_on_another_type(device(1))
         with raises(ValueError, match="a stream of cpu cannot wait for an event of cuda"):
             streams.wait_on_another_type(device(1), torch.device("cpu"))
-        with raises(ValueError, match="made with a time: .*BACKEND_DEFAULT"): streams.elapsed(device(1), False, True)
+        with raises(ValueError, match="made with timing: .*BACKEND_DEFAULT"): streams.elapsed(device(1), False, True)
         with raises(ValueError, match="both events must be recorded"): streams.elapsed(device(1), True, False)
         assert streams.elapsed(device(1), True, True) == 0.0
     """)

@@ -343,7 +343,8 @@ class TestFunctions:
             "    at.parallel_for(0, 1, 1, ranges[float], NULL)",
         )
         loop = (
-            "a function of dispatch() has the parameters (char** data, const int64_t* strides, int64_t n, floating* _)"
+            "a function of dispatch() must have the parameters (char** data, const int64_t* strides, int64_t n, "
+            "floating* _)"
         )
         found = list(dict.fromkeys(message for _, message in refused))
         assert found[0] == f"{loop}; for this one use dispatch2d()"
@@ -351,7 +352,7 @@ class TestFunctions:
         assert found[2].endswith("(int64_t begin, int64_t end, floating* _); for this one use dispatch()")
         assert found[3] == f"{loop}; for this one use dispatch_part()"
         assert found[-1] == (
-            "the last parameter of a function that torch calls is a void*; for this one use dispatch_part()"
+            "the last parameter of a function that torch calls must be a void*; for this one use dispatch_part()"
         )
 
     TEMPLATES = (
@@ -388,8 +389,8 @@ class TestFunctions:
             other = calls[line]
             assert message.partition("; for this one use ")[2] == (f"{other}()" if other else "")
         assert refused[5][1] == (
-            "a function of instantiate_part() has the parameters (int64_t begin, int64_t end, any_t* of), "
-            "by these types and the name `of`"
+            "a function of instantiate_part() must have the parameters (int64_t begin, int64_t end, any_t* of), "
+            "with these types and the name `of`"
         )
         refused = self.refusals(
             capsys,
@@ -409,9 +410,9 @@ class TestFunctions:
         lines = {
             "    x[0] = x[1] ** -1": "a negative power",
             "    x[0] = divmod(x[1], x[2])[0]": "divmod() has no version",
-            "    y.append(x[0])": "becomes no Python object",
-            "    x[0] = y": "a Python object becomes no value",
-            "    for i in range(7): x[0] += i": "a Python object becomes no value",
+            "    y.append(x[0])": "cannot become a Python object",
+            "    x[0] = y": "a Python object cannot become a value",
+            "    for i in range(7): x[0] += i": "a Python object cannot become a value",
         }
         refused = self.refusals(capsys, begin, *lines)
         assert [line for line, _ in refused] == list(lines)
@@ -433,7 +434,7 @@ class TestFunctions:
         what = ["forward, backward or jvp function"] * 2 + ["kernel"] * 2
         what += ["function of register_autograd", "function of kernel()", "function that torch calls"]
         assert [message for _, message in refused] == [
-            f"a {name} must be a cdef function, and this is a Python object" for name in what
+            f"a {name} must be a cdef function, but this is a Python object" for name in what
         ]
 
 
@@ -443,7 +444,10 @@ class TestNames:
         [
             ("cimport ATen as at\ndef f(): at.tensor([1])\n", r"ATen has no 'tensor'"),
             ("cimport torch\ndef f(torch.Tensor x): torch.tanh(x)\n", r"torch has no 'tanh'; write at\.tanh"),
-            ("cimport torch\ndef f(): torch.no_grad()\n", r"torch has no 'no_grad'; for Python's, write: import torch"),
+            (
+                "cimport torch\ndef f(): torch.no_grad()\n",
+                r"torch has no 'no_grad'; for Python's module, write: import torch",
+            ),
             (
                 "cimport torch\ndef f(): torch.float64\n",
                 r"no 'float64'; the ScalarType is at\.kDouble, after: ",
@@ -454,7 +458,7 @@ class TestNames:
             ),
             (
                 "cimport ATen as at\ndef f(): at.cuda.init()\n",
-                r"no 'cuda'; for C\+\+'s, write: from ATen\.cuda",
+                r"no 'cuda'; for C\+\+'s cuda, write: from ATen\.cuda",
             ),
             ("cimport ATen as at\ndef f(): at.float\n", r"ATen has no 'float'; the ScalarType is at\.kFloat"),
             (
@@ -467,7 +471,7 @@ class TestNames:
             ),
             (
                 "cimport interop\ndef f(): interop.load()\n",
-                r"the cimported interop has no 'load'; for Python's, write: import interop \(",
+                r"the cimported interop has no 'load'; for Python's module, write: import interop \(",
             ),
             (
                 "cimport torch\ndef f(): torch.indices()\n",
@@ -528,7 +532,7 @@ class TestNames:
 
     @pytest.mark.long
     def test_a_name_that_python_has(self):
-        with pytest.raises(TranslationError, match=r"torch has no 'tensor'; for Python's, write: import torch"):
+        with pytest.raises(TranslationError, match=r"torch has no 'tensor'; for Python's module, write: import torch"):
             translate("cimport torch\ndef f(): return torch.tensor([1.0])\n")
 
     def test_a_type_that_is_misspelt(self):

@@ -73,11 +73,11 @@ WRONG = (  # in units: C++ sees only calls that Cython accepts, and both report 
     {"at.trace(small)": "Cannot assign type 'int'"},
     {
         "at.sum(tensor, real)": "no overload of this function takes arguments of these types",
-        "at.zeros((1.5, 2))": "is not what this parameter",
+        "at.zeros((1.5, 2))": "takes no argument of type A",
     },
     {
         "tensor.view(real)": "no overload of this function takes arguments of these types",
-        "at.conv1d(tensor, tensor, real)": "is not what this parameter",
+        "at.conv1d(tensor, tensor, real)": "takes no argument of type A",
     },
 )
 

@@ -99,11 +99,11 @@ class TestModulesThatAreWell:
         findings = examine_module(compile_module())
         assert {finding.level for finding in findings} == {Level.OK}
         text = {finding.subject: finding.text for finding in findings}["import"]
-        assert text == "m can be imported, without an import of torch before it"
+        assert text == "m can be imported without importing torch first"
 
     def test_no_rpath(self, compile_module, tmp_path):
         """The text names torch only if the module links to it, directly or through another library."""
-        system = "none: its libraries are searched in the system's folders"
+        system = "none: the loader searches the system's folders for its libraries"
         torchs = "none: torch's libraries are found after torch is imported"
         assert found(compile_module("plain"), Level.OK, run=False)["RPATH"].startswith(system)
         assert found(compile_module("user", linked=["-lc10"]), Level.OK, run=False)["RPATH"].startswith(torchs)
@@ -118,7 +118,7 @@ class TestModulesThatAreWell:
         path = compile_module(file="m.abi3.so", declarations=STABLE.format("2.11, cp311"))
         findings = {finding.subject: finding.text for finding in examine_module(path)}
         assert findings["torch"].startswith("stable, torch >= 2.11, abi3 cp311, compiled by GCC")
-        assert findings["import"] == "m can be imported, without an import of torch before it"
+        assert findings["import"] == "m can be imported without importing torch first"
         path = compile_module("n", declarations=STABLE.format("2.10"))
         assert found(path, Level.OK, run=False)["torch"].startswith("stable, torch >= 2.10, compiled by")
 
@@ -453,7 +453,7 @@ class TestBrokenModules:
 
     def test_a_crash(self, compile_module):
         text = found(compile_module(statements="*(volatile int*)0 = 1;"))["import"]
-        assert "the process ended by SIGSEGV" in text
+        assert "the process was ended by SIGSEGV" in text
 
     def test_an_error_of_its_own(self, compile_module):
         path = compile_module(statements='PyErr_SetString(PyExc_OSError, "as it likes"); return nullptr;')
@@ -462,7 +462,7 @@ class TestBrokenModules:
     def test_an_import_without_end(self, compile_module, monkeypatch):
         monkeypatch.setattr(loader, "_PATIENCE", 1)
         path = compile_module(declarations="#include <unistd.h>", statements="sleep(60);")
-        assert "m cannot be imported: it has not ended after 1 seconds" in found(path)["import"]
+        assert "m cannot be imported: the import did not finish within 1 seconds" in found(path)["import"]
 
     def test_a_second_openmp(self, compile_module, tmp_path):
         run(["cc", "-shared", "-x", "c", os.devnull, "-o", tmp_path / "libiomp5.so"])
@@ -511,7 +511,7 @@ class TestBrokenModules:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("LD_LIBRARY_PATH", str(tmp_path))
             wrong = found(path)
-        assert "libstop.so cannot be loaded (where it is loaded, the process ended by SIG" in wrong["libraries"]
+        assert "libstop.so cannot be loaded (while loading it, the process was ended by SIG" in wrong["libraries"]
 
 
 # The strings that the first of two files contains.
@@ -609,15 +609,15 @@ class TestDamagedFiles:
     @pytest.mark.parametrize(
         ("what", "text"),
         [
-            ("symbols", "the names of its symbols come to more than 16 times their table"),
-            ("one name", "the names of its symbols come to more than 16 times their table"),
-            ("libraries", "its tables come to more than"),
-            ("short libraries", "it names libraries in more than 1000 places"),
-            ("folders", "it names folders in more than 1000 places"),
-            ("versions", "its tables come to more than"),
-            ("files of versions", "its tables come to more than"),
-            ("offered versions", "its tables come to more than"),
-            ("sections", "its tables come to more than"),
+            ("symbols", "its symbol names are more than 16 times as long as their table"),
+            ("one name", "its symbol names are more than 16 times as long as their table"),
+            ("libraries", "its tables are larger than"),
+            ("short libraries", "it names more than 1000 libraries"),
+            ("folders", "it names more than 1000 folders"),
+            ("versions", "its tables are larger than"),
+            ("files of versions", "its tables are larger than"),
+            ("offered versions", "its tables are larger than"),
+            ("sections", "its tables are larger than"),
         ],
     )
     def test_names_without_end(self, tmp_path, what, text):
@@ -672,7 +672,7 @@ class TestDamagedFiles:
         elf.read.cache_clear()
         findings = examine_module(path, run=False)
         if kind in (3, 11):  # of the others the doctor reads only the beginning
-            assert "comes to more than 134217728 bytes" in findings[0].text
+            assert "is larger than 134217728 bytes" in findings[0].text
 
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
@@ -719,14 +719,14 @@ class TestDamagedFiles:
             struct.pack_into("<2Q", whole, header + 24, len(whole), 1 << 24)  # sh_offset and sh_size
             whole += struct.pack("<2Q", 1, 1) * (1 << 20)
         (finding,) = self.look(tmp_path / to_damage.name, bytes(whole))
-        assert "is damaged: its tables come to more than" in finding.text
+        assert "is damaged: its tables are larger than" in finding.text
 
     @pytest.mark.parametrize(
         ("kind", "place", "value", "text"),
         [
-            (None, 16, 77, "its header says that it is of kind 77, and a library's is ET_DYN"),
-            ("SHT_DYNAMIC", 40, 0, ".dynamic has no table of strings"),
-            ("SHT_STRTAB", 32, 1, "a name is outside of its table"),
+            (None, 16, 77, "its header has the type 77, but that of a library is ET_DYN"),
+            ("SHT_DYNAMIC", 40, 0, ".dynamic has no string table"),
+            ("SHT_STRTAB", 32, 1, "a name is outside its table"),
         ],
     )
     def test_what_is_damaged(self, to_damage, tmp_path, kind, place, value, text):
@@ -981,7 +981,7 @@ class TestCommand:
         assert (status, error) == (1, "")
         too_old = r"problem  torch +2.9.1 is too old: 2.10 or newer is required\n +fix: pip install 'torch>=2.10'\n"
         assert re.search(too_old, out)
-        assert re.search(r"warning  C\+\+ ABI +torch has the one from before C\+\+11", out)
+        assert re.search(r"warning  C\+\+ ABI +torch uses the ABI from before C\+\+11", out)
         assert re.search(
             r"warning  CUDA +the search for nvcc failed: ModuleNotFoundError: .*\n +fix: see the other lines", out
         )
@@ -1061,11 +1061,11 @@ class TestCommand:
         assert (done.returncode, done.stderr) == (1, "")
         assert f"\n{tmp_path}/\\udcff\\n.so\n" in done.stdout
 
-    @pytest.mark.parametrize(("name", "kind"), [("nothing.so", "no file"), ("", "a folder")])
+    @pytest.mark.parametrize(("name", "kind"), [("nothing.so", "not a file"), ("", "a folder")])
     def test_wrong_arguments(self, tmp_path, capsys, name, kind):
         assert command_line.main(["doctor", str(tmp_path / name)]) == 2
         error = capsys.readouterr().err
-        assert error.startswith("error: MODULE.so must be a compiled extension module, and ")
+        assert error.startswith("error: MODULE.so must be a compiled extension module, but ")
         assert error.endswith(f"is {kind}\n")
 
     def test_other_commands_say_where_to_look(self, copied):

@@ -192,9 +192,9 @@ class TestHints:
             ("return torch.wrap(at.add(x, y.cdata))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
             ("return torch.wrap(at.relu(x))", "x is a torch.Tensor, a Python object: .* C.. tensor, x.cdata"),
             ("cdef at.Tensor a = y", "y is a torch.Tensor, a Python object: .* C.. tensor, y.cdata"),
-            ("return torch.wrap(z)", "of a torch.Tensor x, the C.. tensor is x.cdata; of any other, torch.unpack"),
-            ("return at.relu(x.cdata)", r"torch\.wrap\(\.\.\.\) makes a Python object of it"),
-            ("return [at.relu(x.cdata)]", r"torch\.wrap\(\.\.\.\) makes a Python object of it"),
+            ("return torch.wrap(z)", "its C.. tensor is x.cdata for a torch.Tensor x, torch.unpack"),
+            ("return at.relu(x.cdata)", r"torch\.wrap\(\.\.\.\) makes a Python object from it"),
+            ("return [at.relu(x.cdata)]", r"torch\.wrap\(\.\.\.\) makes a Python object from it"),
             (
                 "return torch.wrap(x.cdata.sum(dim=1))",
                 "functions take no keyword arguments: pass 'dim' by position",
@@ -242,13 +242,13 @@ class TestHints:
             ("def f(torch.Tensor x): return x\n", "write at the top: cimport torch"),
             ("def f(x): return at.relu(x)\n", "write at the top: cimport ATen as at"),
             ("cimport aten as at\ndef f(x): return at.relu(x)\n", "the packages are called ATen and torch"),
-            ("cimport ATen as at\ndef f(at.Tensor x): at.relu(x)\n", "Python passes a torch.Tensor x"),
+            ("cimport ATen as at\ndef f(at.Tensor x): at.relu(x)\n", "declare the parameter as torch.Tensor x, after"),
             ("from ATen cimport elementwise\n", "write at the top: from interop cimport elementwise"),
             ("from c10.core.Stream cimport current_stream\n", "write at the top: from interop.stream cimport current"),
             ("cimport ATen as at\ndef f(): at.zeros(dims(1, 2))\n", "write at the top: from interop cimport dims"),
             (
                 "import torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.tanh(x.cdata))\n",
-                "`import` is for Python's module; write as well: cimport torch",
+                "`import` gives only Python's module; write also: cimport torch",
             ),
             ("from torch cimport empty\n", "write at.empty, after: cimport ATen as at"),
             ("from ATen cimport tahn\n", "did you mean: from ATen cimport tan"),
@@ -372,7 +372,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("name", ["my-module", "2nd", "", "a.b", "módulo", "a b", "class", "None", 3])
     def test_names_that_are_none(self, name):
-        with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII and no keyword, got"):
+        with pytest.raises(ValueError, match="a module's name must be an identifier in ASCII and not a keyword, got"):
             interop.load_inline("x = 1\n", name=name)
 
     def test_a_name_that_is_too_long(self):
@@ -540,7 +540,7 @@ class TestMachine:
             subprocess.run(["umount", str(tmp_path / "small")], check=True)
         assert f"there is no space to write {tmp_path}/small/cache" in str(error)
         assert f"the disk at {tmp_path}/small has " in str(error)
-        assert "MiB free; free some, such as with" in str(error)
+        assert "MiB free; free some, for example with" in str(error)
         assert not error.diagnostics
 
     def test_no_room_for_temporary_files(self, tmp_path, monkeypatch):

@@ -246,7 +246,7 @@ class TestNames:
     def test_a_text_of_the_name_of_a_file(self, tmp_path):
         (tmp_path / "text_or_file.pyx").write_text("x = 1\n")
         interop.load_inline("x = 2\n", name="text_or_file")
-        with pytest.raises(ValueError, match="belongs to the module made from a text; give another"):
+        with pytest.raises(ValueError, match="belongs to the module made from source text; give another"):
             interop.load(tmp_path / "text_or_file.pyx")
 
     def test_a_name_that_was_taken_out(self):

@@ -236,7 +236,7 @@ class TestLibraries:
         (tmp_path / "linking_lost.pyx").write_text(self.SOURCE)
         for _ in range(2):
             with pytest.raises(
-                BuildError, match=r"its library libnot_found_again\.so is not found at import; .* in library_dirs"
+                BuildError, match=r"its library libnot_found_again\.so was not found at import; .* in library_dirs"
             ) as raised:
                 interop.load(tmp_path / "linking_lost.pyx", extra_link_args=flags)
             assert "its project" not in str(raised.value)

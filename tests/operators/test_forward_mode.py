@@ -289,9 +289,9 @@ class TestFunction:
     @pytest.mark.parametrize(
         ("what", "message"),
         [
-            ("arguments", "New: there are 1 arguments, and jvp takes 3 tangents; it takes one for each argument"),
-            ("outputs", "New: there are 1 output, and jvp returns the tangents of 2 outputs"),
-            ("operator", r"register_autograd\(\"interop_forward::product\"\): there are 2 arguments, and jvp takes 1"),
+            ("arguments", "New: there are 1 arguments, but jvp takes 3 tangents; it must take one for each argument"),
+            ("outputs", "New: there are 1 output, but jvp returns the tangents of 2 outputs"),
+            ("operator", r"register_autograd\(\"interop_forward::product\"\): there are 2 arguments, but jvp takes 1"),
         ],
     )
     def test_wrong_use(self, forward, what, message):

@@ -287,8 +287,8 @@ class TestRefusals:
             ("strides", IndexError, "tensor 2 of a TensorIterator that has 2"),
             ("common_dtype", ValueError, "has no common dtype"),
             ("outputs of parallel_reduce", ValueError, "one output and one input, got 1 and 2"),
-            ("dtypes of parallel_reduce", TypeError, "one dtype, got torch.float64 and torch.float32"),
-            ("undefined output of reduce_op", ValueError, "output 0 of a reduction must be there"),
+            ("dtypes of parallel_reduce", TypeError, "the same dtype, got torch.float64 and torch.float32"),
+            ("undefined output of reduce_op", ValueError, "output 0 of a reduction must be defined"),
             ("undefined input", TypeError, "'input 0' must be a tensor, got an undefined one"),
         ],
     )

@@ -25,7 +25,7 @@ struct Forward {
   static_assert(
       sizeof(F) == 0,
       "forward is `cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil`: first the context, then "
-      "what apply() is given");
+      "the arguments of apply()");
 };
 
 template <class R, class... P>
@@ -106,11 +106,11 @@ class Function {
     const Backward gradient = Gradient<B>::make(backward);
     TORCH_CHECK_TYPE(
         gradient.outputs == count<R> || gradient.outputs == any, name, ": forward returns ", said(count<R>),
-        ", and backward takes the gradients of ", said(gradient.outputs));
+        ", but backward takes the gradients of ", said(gradient.outputs));
     TORCH_CHECK_TYPE(
         gradient.results == Forward<F>::arguments || gradient.results == any, name, ": forward takes ",
-        Forward<F>::arguments, " arguments, and backward returns ", gradient.results,
-        " gradients; it returns one for each argument, at.Tensor() for those that have none");
+        Forward<F>::arguments, " arguments, but backward returns ", gradient.results,
+        " gradients; it must return one for each argument, at.Tensor() for those that have none");
     refuse_unfit(name, jvp, Forward<F>::arguments, count<R>);
     forward_ = reinterpret_cast<void (*)()>(forward);
     call_ = &Forward<F>::call;

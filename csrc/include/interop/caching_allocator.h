@@ -19,7 +19,7 @@ namespace interop {
 namespace detail {
 
 inline c10::DeviceAllocator& caching_allocator(c10::DeviceType type) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!is_host(type), "there is no caching allocator for ", type, "; ask for that of a GPU");
+  TORCH_CHECK_NOT_IMPLEMENTED(!is_host(type), "there is no caching allocator for ", type, "; request that of a GPU");
   devices(type, "there is no caching allocator");
   auto* found = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(type));
   TORCH_CHECK_NOT_IMPLEMENTED(found != nullptr, "the allocator for ", type, " keeps no statistics");

@@ -137,8 +137,8 @@ inline void check_data(const at::TensorBase& tensor, const char* argument, Copes
       "; convert it with .to_dense()");
   TORCH_CHECK_TYPE(
       !tensor.is_meta(), name,
-      " must have memory, got a tensor on the meta device; make one that has with torch.empty_like(tensor, "
-      "device='cpu')");
+      " must have memory, got a tensor on the meta device; make one that has memory with "
+      "torch.empty_like(tensor, device='cpu')");
   TORCH_CHECK_TYPE(
       tensor.is_cpu() || detail::copes(copes, Copes::with_any_device), name, " must be on device cpu, got ",
       tensor.device(), "; copy it with .cpu()");

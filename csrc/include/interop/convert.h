@@ -250,7 +250,7 @@ using Found = c10::SmallVector<T, 6>;
 // Calls f with the fields of a tuple of C values.
 template <CTuple A, class F>
 constexpr auto with_fields(const A& a, F f) {
-  static_assert(!requires { a.f8; }, "a tuple of C values can have 8 elements here: pass a vector");
+  static_assert(!requires { a.f8; }, "a tuple of C values can have at most 8 elements here: pass a vector");
   if constexpr (requires { a.f7; }) {
     return f(a.f0, a.f1, a.f2, a.f3, a.f4, a.f5, a.f6, a.f7);
   } else if constexpr (requires { a.f6; }) {
@@ -467,7 +467,7 @@ inline constexpr bool possible = [] {
 // `a` as the parameter P of an ATen function.
 template <class P, class A>
 decltype(auto) as(const A& a, const char* function, const char* name) {
-  static_assert(possible<P, A>, "an argument of type A is not what this parameter, of type P, takes");
+  static_assert(possible<P, A>, "this parameter, of type P, takes no argument of type A");
   if constexpr (Object<A>) {
     return in_python([&]() -> decltype(auto) {
       return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});

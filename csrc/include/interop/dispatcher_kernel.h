@@ -139,7 +139,7 @@ class Parameter {
   static_assert(!std::is_pointer_v<P>, "a kernel takes no pointers and no Python objects");
   static_assert(
       !std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
-      "of its parameters, a kernel can change tensors only: declare others by value");
+      "a kernel can change only those parameters that are tensors: declare the others by value");
   using From = FromDispatcher<std::remove_cvref_t<P>>;
 
  public:

@@ -40,7 +40,7 @@ struct Signature;
 
 template <class R, class First, class... Rest>
 struct Signature<R (*)(First, Rest...)> {
-  static_assert((std::is_same_v<First, Rest> && ...), "the arguments of a kernel's function must have one type");
+  static_assert((std::is_same_v<First, Rest> && ...), "the arguments of a kernel's function must have the same type");
   static_assert(std::is_same_v<R, First> || std::is_same_v<R, bool>, "it must return that type or a C++ bool");
   using Element = First;
   static constexpr size_t arguments = 1 + sizeof...(Rest);
@@ -90,7 +90,7 @@ struct ScalarFunctions {
   static_assert(
       ((detail::Signature<decltype(functions)>::arguments == First::arguments) && ...) &&
           ((detail::Signature<decltype(functions)>::is_predicate == First::is_predicate) && ...),
-      "the functions of a kernel must have one number of arguments and one kind of result");
+      "the functions of a kernel must have the same number of arguments and the same kind of result");
 
   static detail::Description describe(const char* name) {
     return {name, dtypes.data(), dtypes.size(), First::is_predicate};
@@ -115,7 +115,7 @@ at::Tensor operand(const A& argument) {
   } else {
     static_assert(
         std::is_arithmetic_v<V> || std::is_same_v<V, c10::Scalar>,
-        "an argument must be an at.Tensor or a number with a C type; of a torch.Tensor take .cdata");
+        "an argument must be an at.Tensor or a number with a C type; for a torch.Tensor, pass .cdata");
     return wrapped_number(c10::Scalar(value));
   }
 }
@@ -226,7 +226,8 @@ template <auto... functions, class... Arguments>
 at::Tensor elementwise(const char* name, const at::Tensor& out, const Arguments&... arguments) {
   using Functions = ScalarFunctions<functions...>;
   static_assert(
-      sizeof...(Arguments) == Functions::First::arguments, "a kernel takes as many arguments as its functions");
+      sizeof...(Arguments) == Functions::First::arguments,
+      "a kernel must be called with as many arguments as its functions");
   std::array<at::Tensor, sizeof...(Arguments)> inputs{operand(arguments)...};
   const Description operation = Functions::describe(name);
   const Plan plan(operation, inputs.data(), inputs.size());

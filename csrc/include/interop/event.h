@@ -77,9 +77,9 @@ class Event {
   double elapsedTime(const Event& other) const {
     TORCH_CHECK_VALUE(
         flag_ == c10::EventFlag::BACKEND_DEFAULT && other.flag_ == c10::EventFlag::BACKEND_DEFAULT,
-        "both events must be made with a time: Event(type, EventFlag.BACKEND_DEFAULT)");
+        "both events must be made with timing: Event(type, EventFlag.BACKEND_DEFAULT)");
     TORCH_CHECK_VALUE(
-        recorded_ && other.recorded_, "both events must be recorded before the time between them is asked for");
+        recorded_ && other.recorded_, "both events must be recorded before the time between them is requested");
     TORCH_CHECK_NOT_IMPLEMENTED(event_ && other.event_, "an event on the CPU has no time; measure with a clock");
     return event_->elapsedTime(*other.event_);
   }
@@ -89,7 +89,7 @@ class Event {
     return event_ ? event_->device() : c10::Device(device_type());
   }
   c10::DeviceType device_type() const {
-    TORCH_CHECK_VALUE(type_, "the event is for no type of device yet; record it, or make it with Event(type)");
+    TORCH_CHECK_VALUE(type_, "the event has no device type yet; record it, or make it with Event(type)");
     return *type_;
   }
   c10::DeviceIndex device_index() const noexcept {

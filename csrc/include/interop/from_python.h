@@ -99,7 +99,7 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
   if (is_number_in_a_tensor(obj)) {
     return number_in(unpack(obj));
   }
-  require(!is_tensor(obj), obj, argument, "a number, or a tensor of no dimensions that requires no grad");
+  require(!is_tensor(obj), obj, argument, "a number, or a tensor without dimensions that does not require grad");
   if (PyIndex_Check(obj) && !PySequence_Check(obj)) {
     const OwnedRef index(checked(PyNumber_Index(obj)));
     int overflow = 0;

@@ -87,7 +87,7 @@ class Generator : public at::Generator {
   at::CPUGeneratorImpl* cpu() const {
     check();
     TORCH_CHECK_VALUE(
-        at::Generator::device().is_cpu(), "only a generator of the CPU can be drawn from here, got one of ",
+        at::Generator::device().is_cpu(), "numbers can be drawn here only from a generator of the CPU, got one of ",
         at::Generator::device());
     return get<at::CPUGeneratorImpl>();
   }

@@ -132,7 +132,7 @@ R collect(Tensors& list, const char* name) {
     return R(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
   } else {
     TORCH_CHECK_TYPE(
-        list.size() == count<R>, name, ": forward returns ", said(list.size()), ", and Function is one of ",
+        list.size() == count<R>, name, ": forward returns ", said(list.size()), ", but Function is one of ",
         said(count<R>));
     if constexpr (std::is_same_v<R, at::Tensor>) {
       return std::move(list[0]);
@@ -203,11 +203,12 @@ struct Gradient<R(Context&, G...)> {
 inline void refuse_unfit(const std::string& where, const Backward& jvp, size_t arguments, size_t outputs) {
   TORCH_CHECK_TYPE(
       !jvp || jvp.outputs == arguments || jvp.outputs == any, where, ": there are ", arguments,
-      " arguments, and jvp takes ", jvp.outputs,
-      " tangents; it takes one for each argument, undefined for those that are no tensors, or one vector[at.Tensor]");
+      " arguments, but jvp takes ", jvp.outputs,
+      " tangents; it must take one for each argument, undefined for those that are not tensors, or one "
+      "vector[at.Tensor]");
   TORCH_CHECK_TYPE(
       !jvp || jvp.results == outputs || jvp.results == any || outputs == any, where, ": there are ", said(outputs),
-      ", and jvp returns the tangents of ", said(jvp.results));
+      ", but jvp returns the tangents of ", said(jvp.results));
 }
 
 // The data that all nodes of one function share.

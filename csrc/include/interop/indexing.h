@@ -71,7 +71,7 @@ inline at::indexing::TensorIndex index_of_object(PyObject* object) {
   raise_error(
       PyExc_TypeError,
       "an index must be an integer, truth value, slice, None, ellipsis or tensor, got %.200s; "
-      "make a tensor of a list with torch.tensor(...) first",
+      "convert a list with torch.tensor(...) first",
       Py_TYPE(object)->tp_name);
 }
 
@@ -80,7 +80,7 @@ inline at::indexing::TensorIndex index_of_object(PyObject* object) {
 template <class T>
 at::indexing::TensorIndex index_of(const T& value) {
   if constexpr (std::is_same_v<T, at::Tensor>) {
-    TORCH_CHECK_TYPE(value.defined(), "an index must not be an undefined tensor; a new axis is at.None_");
+    TORCH_CHECK_TYPE(value.defined(), "an index must not be an undefined tensor; for a new axis, write at.None_");
     return at::indexing::TensorIndex(value);
   } else if constexpr (
       std::is_same_v<T, bool> || std::is_same_v<T, at::indexing::Slice> ||
@@ -95,7 +95,7 @@ at::indexing::TensorIndex index_of(const T& value) {
   } else if constexpr (std::is_same_v<T, int>) {
     static_assert(
         false_for<T>,
-        "indices() takes no C int, because Cython makes one of True: write <long>i for an element, "
+        "indices() takes no C int, because Cython also passes True as one: write <long>i for an element, "
         "scalar(flag) for a truth value");
   } else if constexpr (std::is_integral_v<T>) {
     if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(int64_t)) {

@@ -262,7 +262,7 @@ class TensorIterator {
         ntensors() == 2 && noutputs() == 1, "parallel_reduce takes an iterator with one output and one input, got ",
         noutputs(), " and ", ninputs());
     TORCH_CHECK_TYPE(
-        dtype(0) == dtype(1), "parallel_reduce takes an output and an input of one dtype, got ",
+        dtype(0) == dtype(1), "parallel_reduce takes an output and an input of the same dtype, got ",
         detail::dtype_name(dtype(0)), " and ", detail::dtype_name(dtype(1)));
     run(loop, [&](at::TensorIteratorBase& it) {
       const auto function = detail::two_dimensional(loop, context, it.ntensors());
@@ -366,7 +366,7 @@ inline TensorIterator TensorIteratorConfig::build() const {
     } else {
       makes_output = true;
       TORCH_CHECK_VALUE(!inputs_.empty() || (dtype_ && shape_), "output ", i, " needs a static dtype and shape");
-      TORCH_CHECK_VALUE(!reduction_, "output ", i, " of a reduction must be there before, with what it begins with");
+      TORCH_CHECK_VALUE(!reduction_, "output ", i, " of a reduction must be defined, and contain its initial values");
     }
     config.add_owned_output(outputs_[i]);
   }

@@ -41,7 +41,7 @@ inline c10::IValue object_to_ivalue(PyObject* object) {
   }
   TORCH_CHECK_TYPE(
       python::is_number(object), "Operator.call takes None, a torch.Tensor, a number or a str, got ",
-      Py_TYPE(object)->tp_name, "; give anything else as a C++ object");
+      Py_TYPE(object)->tp_name, "; pass anything else as a C++ object");
   return c10::IValue(python::to_scalar(object, argument));
 }
 
@@ -86,7 +86,7 @@ R from_ivalue(c10::IValue& value, const std::string& name) {
   const bool is_size = std::is_same_v<R, c10::SymInt> && value.isInt();
   const bool fits = value.isTensor() ? wants_tensor : is_size || value.type()->isSubtypeOf(*c10::getTypePtr<R>());
   TORCH_CHECK_TYPE(
-      fits, name, " returns ", value.tagKind(), ", and Operator[...] says ", c10::getTypePtr<R>()->annotation_str());
+      fits, name, " returns ", value.tagKind(), ", but Operator[...] says ", c10::getTypePtr<R>()->annotation_str());
   return std::move(value).to<R>();
 }
 
@@ -94,7 +94,7 @@ template <class R>
 R from_stack(std::vector<c10::IValue>& stack, const std::string& name) {
   using Parts = std::conditional_t<std::is_void_v<R>, std::tuple<>, std::tuple<R>>;
   constexpr size_t wanted = std::tuple_size_v<Parts>;
-  TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, and Operator[...] says ", wanted);
+  TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, but Operator[...] says ", wanted);
   if constexpr (wanted == 1) {
     return from_ivalue<R>(stack[0], name);
   }
@@ -104,7 +104,7 @@ template <class R>
   requires requires { std::tuple_size<R>::value; }
 R from_stack(std::vector<c10::IValue>& stack, const std::string& name) {
   constexpr size_t wanted = std::tuple_size_v<R>;
-  TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, and Operator[...] says ", wanted);
+  TORCH_CHECK_TYPE(stack.size() == wanted, name, " returns ", stack.size(), " values, but Operator[...] says ", wanted);
   return [&]<size_t... I>(std::index_sequence<I...>) {
     return R(from_ivalue<std::tuple_element_t<I, R>>(stack[I], name)...);
   }(std::make_index_sequence<wanted>());

@@ -32,7 +32,7 @@ inline void check_function(bool given) {
 
 inline void check_grain(int64_t grain) {
   TORCH_CHECK_VALUE(
-      grain >= 0, "argument 'grain' must be 0 or the least number of iterations worth a thread, got ", grain);
+      grain >= 0, "argument 'grain' must be 0 or the smallest number of iterations worth a thread, got ", grain);
 }
 
 // Calls a function written in Cython, on any thread, and throws the error that it raised.
@@ -74,7 +74,7 @@ void for_parts(int64_t begin, int64_t end, int64_t grain, const F& f) {
     const NoGil no_gil;
     TORCH_CHECK(
         torch_parallel_for(begin, end, grain, &Loop::run, &loop) == 0,
-        "torch could not begin its threads, and has written the reason to stderr");
+        "torch could not start its threads, and has written the reason to stderr");
   }
   if (loop.error) {
     std::rethrow_exception(loop.error);

@@ -89,7 +89,7 @@ at::Tensor reduce(
   using Functions = ScalarFunctions<functions...>;
   static_assert(
       Functions::First::arguments == 2 && !Functions::First::is_predicate,
-      "a reduction's function is T f(T total, T value)");
+      "a reduction's function must be T f(T total, T value)");
   check_operand(Functions::describe(name), tensor, "input");
   const auto [result_dtype, computed] = Functions::describe(name).choose(tensor.scalar_type());
   const auto reduced = at::dim_list_to_bitset(dims, tensor.dim());

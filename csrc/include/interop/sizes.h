@@ -24,7 +24,7 @@ template <class Symbol>
   TORCH_CHECK(
       false, what, " is symbolic here, ", symbol,
       ": torch.compile or torch.export is tracing for any size, and a number would recompile for each size. Write sym_",
-      what, ", and at.empty_symint for at.empty; a number for each size is guard_int(b\"file\", line) of an at.SymInt");
+      what, ", and at.empty_symint for at.empty; guard_int(b\"file\", line) of an at.SymInt recompiles for each size");
 }
 
 inline bool may_be_symbolic(const at::TensorBase& tensor) {

@@ -53,7 +53,7 @@ class Stream {
   // NOLINTNEXTLINE(google-explicit-constructor): what c10's functions return
   Stream(const c10::Stream& stream) noexcept : stream_(stream) {}
   static Stream unpack3(c10::StreamId id, c10::DeviceIndex index, c10::DeviceType type) {
-    TORCH_CHECK_VALUE(c10::isValidDeviceType(type), "there is no type of device ", static_cast<int>(type));
+    TORCH_CHECK_VALUE(c10::isValidDeviceType(type), "there is no device type ", static_cast<int>(type));
     return c10::Stream(c10::Stream::UNSAFE, detail::make_device(type, index), id);
   }
 
@@ -101,7 +101,7 @@ class Stream {
 #else
     TORCH_CHECK_NOT_IMPLEMENTED(
         detail::is_host(devices.type()), "is_capturing() needs torch >= 2.12, this is " TORCH_VERSION
-                                         "; ATen.cuda's currentStreamCaptureStatus() says it of CUDA's current stream");
+                                         "; for CUDA's current stream, call currentStreamCaptureStatus() of ATen.cuda");
     return false;
 #endif
   }

@@ -51,7 +51,7 @@ class Value {
       static_assert(
           !std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>> ||
               std::is_same_v<D, at::Tensor>,
-          "a parameter of forward is a value, a constant reference or a tensor");
+          "a parameter of forward must be a value, a constant reference or a tensor");
       if (*type_ != typeid(D)) {
         refuse<int>(function, index, spelled(typeid(D)).c_str());
       }
@@ -81,8 +81,8 @@ class Value {
   template <class R>
   [[noreturn]] R refuse(const char* function, size_t index, const char* wanted) const {
     TORCH_CHECK_TYPE(
-        false, function, ": argument ", index + 1, " of forward is ", wanted, ", got ",
-        is_object_ ? "a Python object; give it a C type, and write x.cdata of a tensor" : spelled(*type_));
+        false, function, ": argument ", index + 1, " of forward must be ", wanted, ", got ",
+        is_object_ ? "a Python object; give it a C type, or pass x.cdata of a tensor" : spelled(*type_));
   }
 
   const void* address_ = nullptr;

@@ -49,7 +49,7 @@ inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part functio
   }
   if (grain < 0) {
     stable::raise(
-        stable::Kind::value, "argument 'grain' must be 0 or the least number of iterations worth a thread, got ",
+        stable::Kind::value, "argument 'grain' must be 0 or the smallest number of iterations worth a thread, got ",
         grain);
   }
   detail::Loop loop{function, data};

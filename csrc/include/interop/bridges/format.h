@@ -87,7 +87,7 @@ class FormatReader {
       field(depth);
     }
     if (depth == 0 && peek() == '}') {
-      give_up("it cannot be parsed: a brace is too many");
+      give_up("it cannot be parsed: it has one brace too many");
     }
   }
 
@@ -250,7 +250,7 @@ class FormatReader {
     format_.dtype = find_dtype(kind, size);
     format_.itemsize = static_cast<int64_t>(size);
     if (swapped_ && size > 1) {
-      fail("it has the byte order of other machines");
+      fail("its byte order is not that of this machine");
     }
   }
 

@@ -33,7 +33,7 @@ inline c10::Device existing(c10::DeviceIndex index, const char* what) {
 }
 
 inline void check_cuda(const c10::Device& device, const char* what) {
-  TORCH_CHECK_VALUE(device.is_cuda(), what, " must be of CUDA, got ", device);
+  TORCH_CHECK_VALUE(device.is_cuda(), what, " must belong to CUDA, got ", device);
 }
 
 }  // namespace interop::cuda::detail

@@ -47,7 +47,8 @@ class CUDAEvent : public Event {
   static c10::EventFlag flag_of(unsigned int flags) {
     TORCH_CHECK_VALUE(
         flags == event_default || flags == event_disable_timing,
-        "the flags of a CUDAEvent are cudaEventDefault, for one with a time, or cudaEventDisableTiming, got ", flags);
+        "the flags of a CUDAEvent must be cudaEventDefault, for one with timing, or cudaEventDisableTiming, got ",
+        flags);
     return flags == event_default ? c10::EventFlag::BACKEND_DEFAULT : c10::EventFlag::PYTORCH_DEFAULT;
   }
 };

@@ -44,15 +44,17 @@ namespace detail {
 template <class A>
 Dim3 to_dim3(const A& size) noexcept {
   if constexpr (CTuple<A>) {
-    static_assert(!requires { size.f3; }, "a grid and a block have up to three sizes");
+    static_assert(!requires { size.f3; }, "a grid and a block must have at most three sizes");
     return interop::detail::with_fields(size, [](const auto&... field) {
       static_assert(
-          (IntegralOrEnum<std::remove_cvref_t<decltype(field)>> && ...), "the sizes of a grid and a block are ints");
+          (IntegralOrEnum<std::remove_cvref_t<decltype(field)>> && ...),
+          "the sizes of a grid and a block must be ints");
       return Dim3(static_cast<int64_t>(field)...);
     });
   } else {
     static_assert(
-        std::is_same_v<A, Dim3> || IntegralOrEnum<A>, "a grid and a block are an int, a tuple of C ints, or a Dim3");
+        std::is_same_v<A, Dim3> || IntegralOrEnum<A>,
+        "a grid and a block must be an int, a tuple of C ints, or a Dim3");
     return Dim3(size);
   }
 }
@@ -296,8 +298,8 @@ class Launcher {
   template <class... A>
   void operator()(const A&... argument) const {
     constexpr size_t count = sizeof...(A);
-    static_assert(count <= detail::KernelState::max_arguments, "a kernel can have 32 arguments here");
-    TORCH_CHECK(kernel_, "a Kernel must be made of a handle, Kernel(module['name']), before it is launched");
+    static_assert(count <= detail::KernelState::max_arguments, "a kernel can have at most 32 arguments here");
+    TORCH_CHECK(kernel_, "a Kernel must be made from a handle, Kernel(module['name']), before it is launched");
     LaunchArgument arguments[count + 1] = {LaunchArgument::of(argument)...};
     const void* pointers[count + 1];
     void* values[count + 1];
@@ -322,7 +324,7 @@ class Kernel {
     const OwnedRef type = detail::attribute(module.get(), "Kernel");
     TORCH_CHECK_TYPE(
         PyType_Check(type.get()) && PyObject_TypeCheck(handle, reinterpret_cast<PyTypeObject*>(type.get())),
-        "a Kernel is made of an interop.cuda.Kernel, such as interop.cuda.compile(source)['name'], got ",
+        "a Kernel must be made from an interop.cuda.Kernel, such as interop.cuda.compile(source)['name'], got ",
         Py_TYPE(handle)->tp_name);
     state_ = std::make_shared<detail::KernelState>(handle);
   }

@@ -25,7 +25,7 @@ namespace interop::cuda {
 // tensor, are no error. The arguments become the kernel's parameters as in a call.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), int64_t blocks, int threads, void* stream, const Arguments&... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the kernel takes another number of arguments");
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the kernel takes a different number of arguments");
   if (blocks == 0) {
     return cudaSuccess;
   }

@@ -64,8 +64,8 @@ class Launch {
     device_ = request.device_;
     if (device_) {
       TORCH_CHECK_VALUE(
-          device_->is_cuda(), "a CUDA kernel is launched on a CUDA device, got ", *device_,
-          "; check_device(tensor, \"name\") before says which argument it is");
+          device_->is_cuda(), "a CUDA kernel must be launched on a CUDA device, got ", *device_,
+          "; call check_device(tensor, \"name\") first, which names the wrong argument");
       const auto& devices = interop::detail::devices(c10::kCUDA, "a CUDA kernel cannot be launched");
       guard_.emplace(*device_);
       // The guard has resolved a device without an index to the current one.
@@ -91,10 +91,10 @@ class Launch {
         "list in its .cu file");
     TORCH_CHECK_VALUE(
         error != no_operands, "kernel ", kernel,
-        " was given an Elementwise without operands; assign it before: e = Elementwise(x, ...)");
+        " was given an Elementwise without operands; assign it first: e = Elementwise(x, ...)");
     TORCH_CHECK_VALUE(
         error != wrong_number_of_inputs, "kernel ", kernel,
-        " takes another number of values than its Elementwise has inputs");
+        " takes a different number of values than its Elementwise has inputs");
     const bool known = &interop_cuda_error_name != nullptr && &interop_cuda_error_text != nullptr;
     fail(
         error, std::string("CUDA error at the launch of ") + kernel + ": " +

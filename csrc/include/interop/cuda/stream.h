@@ -86,10 +86,10 @@ inline CUDAStream getStreamFromPool(bool is_high_priority = false, c10::DeviceIn
 inline CUDAStream getStreamFromExternal(
     [[maybe_unused]] cudaStream_t stream, [[maybe_unused]] c10::DeviceIndex device) {
 #ifdef INTEROP_WITH_CUDA
-  const c10::Device existing = detail::existing(device, "a stream cannot be taken over");
+  const c10::Device existing = detail::existing(device, "a stream of another library cannot be used");
   return CUDAStream(c10::cuda::getStreamFromExternal(stream, existing.index()).unwrap());
 #else
-  detail::not_compiled("a stream cannot be taken over");
+  detail::not_compiled("a stream of another library cannot be used");
 #endif
 }
 
