@@ -23,16 +23,18 @@ MISSING = "-"
 PICTURE = ROOT / "docs" / "static" / "costs.svg"
 
 EXPERIMENTS_SHOWN = ("crossing", "build-time", "bridges")
+ANSWERS = {"custom-ops": "an operator", "lltm": "a recurrent cell", "ports": "three ported extensions"}
+"""The experiments with more than an empty call, whose answers the pages repeat, and what each is about."""
+ANSWER = re.compile(r"<!-- answer: .*?\n\n\*\*(.*?)\*\*\n", re.DOTALL)
 OURS = "torch-interop"
 
-# The columns of the table in README.md, and their names in the experiments. An empty name has no measurements.
+# The columns of the table in README.md, and their names in the experiments.
 TOOLS = {
     OURS: "Cython",
     "pybind11": "pybind11",
     "nanobind": "nanobind",
     "tvm-ffi": "tvm-ffi",
     "torch.library": "torch.ops",
-    "cuda.core": "",
 }
 CALLS = ("1 tensor", "numel")
 """The names of a call with one tensor, preferred first. Old results of the experiment have only `numel`."""
@@ -40,6 +42,7 @@ CALLS = ("1 tensor", "numel")
 FEWEST = {"pybind11": "pybind11, fewest headers"}
 """Tools that compile faster with chosen headers: torch's documentation includes torch/extension.h."""
 LOADERS = {"Cython": "interop", "pybind11": "cpp_extension"}
+BUILDS = {"from an edit to the module, s": "edited", "the first module on a machine, s": "cold"}
 CONVERSIONS = {
     "tensor from array": ("interop", "torch"),
     "array from tensor": ("interop", "torch"),
@@ -80,17 +83,23 @@ def each_tool(title: str, digits: int, figure: Callable[[str], float | None]) ->
     return row(title, [figure(how) for how in TOOLS.values()], digits)
 
 
+def one_tensor(crossing: dict) -> str:
+    """The name of the call with one tensor in a result of the experiment crossing."""
+    return next((call for call in CALLS if call in crossing.get("times", {})), CALLS[-1])
+
+
 def tools_table(crossing: dict, build_time: dict) -> list[str]:
     """The time of a call and of a compilation with each tool."""
-    what = next((call for call in CALLS if call in crossing.get("times", {})), CALLS[-1])
+    what = one_tensor(crossing)
     return [
         f"| measured | {' | '.join(TOOLS)} |",
         "|---|" + "--:|" * len(TOOLS),
-        each_tool("a call with a tensor, ns", 0, lambda how: find(crossing, "times", what, how)),
-        each_tool("compiling five functions, s", 1, lambda how: find(crossing, "compiling", how)),
+        each_tool("a call that counts a tensor's elements, ns", 0, lambda how: find(crossing, "times", what, how)),
+        each_tool("g++ on a file of five functions, s", 1, lambda how: find(crossing, "compiling", how)),
         each_tool("the same, fewest headers, s", 1, lambda how: find(crossing, "compiling", FEWEST.get(how, how))),
-        each_tool(
-            "from an edit to the module, s", 1, lambda how: find(build_time, "times", "edited", LOADERS.get(how, ""))
+        *(
+            each_tool(title, 1, lambda how, when=when: find(build_time, "times", when, LOADERS.get(how, "")))
+            for title, when in BUILDS.items()
         ),
     ]
 
@@ -103,15 +112,27 @@ def conversions_table(bridges: dict) -> list[str]:
     return lines
 
 
+def link(name: str, page: Path, text: str = "") -> str:
+    folder = "docs/experiments" if page.parent == ROOT else "experiments"
+    return f"[{text or name}]({folder}/{name}/README.md)"
+
+
 def source(name: str, result: dict, page: Path) -> str:
     """The source of an experiment's figures."""
-    folder = "docs/experiments" if page.parent == ROOT else "experiments"
-    link = f"[{name}]({folder}/{name}/README.md)"
     if not result:
-        return f"{link}: nothing is recorded yet"
-    return (
-        f"{link}: {result['machine']['cpu']}, {result['machine']['cores']} cores, torch {result['versions']['torch']}"
-    )
+        return f"{link(name, page)}: nothing is recorded yet"
+    machine = f"{result['machine']['cpu']}, {result['machine']['cores']} cores"
+    return f"{link(name, page)}: {machine}, torch {result['versions']['torch']}, {result['date']}"
+
+
+def answers(page: Path) -> list[str]:
+    """A line for each of `ANSWERS`: the sentence of its page."""
+    lines = []
+    for name, about in ANSWERS.items():
+        text = (EXPERIMENTS / name / "README.md").read_text(encoding="utf-8")
+        if found := ANSWER.search(text):
+            lines.append(f"- {link(name, page, about)}: {found[1]}")
+    return lines
 
 
 def section(page: Path) -> str:
@@ -120,7 +141,9 @@ def section(page: Path) -> str:
     parts = [
         "\n".join(tools_table(results["crossing"], results["build-time"])),
         "\n".join(conversions_table(results["bridges"])),
-        "Nanoseconds are medians; " + "; ".join(source(name, result, page) for name, result in results.items()) + ".",
+        "More than an empty call:",
+        "\n".join(answers(page)),
+        "Times are medians; " + "; ".join(source(name, result, page) for name, result in results.items()) + ".",
     ]
     return "\n\n".join(parts)
 
@@ -131,7 +154,7 @@ Bars = list[tuple[str, float]]
 def bars() -> dict[str, Bars]:
     """The data of the picture, by title and unit of its parts: each tool with its figure, the lowest first."""
     crossing, build_time, bridges = map(newest, EXPERIMENTS_SHOWN)
-    what = next((call for call in CALLS if call in crossing.get("times", {})), CALLS[-1])
+    what = one_tensor(crossing)
     found = {
         "A call with one tensor, ns": {tool: find(crossing, "times", what, how) for tool, how in TOOLS.items()},
         "From an edit to a module that runs, s": {

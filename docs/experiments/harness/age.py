@@ -7,7 +7,7 @@ from experiments import CHECKOUT
 
 __all__ = ["BEGIN", "note"]
 
-BEGIN = "The code that is measured here is newer than this result: "
+BEGIN = "This result is older than the code that it measures: "
 """What a note begins with. What follows depends on the history at hand, so no test may insist on it."""
 
 
@@ -30,8 +30,8 @@ def note(name: str, machine: str, result: dict, measured: Sequence[str]) -> str:
     if not commits:
         return ""
     last, *others = commits.splitlines()
-    what = f"{1 + len(others)} commits have changed it, the last one {last}" if others else f"{last} has changed it"
-    return f"{BEGIN}since commit {since[:10]}, {what}."
+    what = f"{1 + len(others)} commits after {since[:10]} changed the code, the last one {last}"
+    return BEGIN + (f"{what}." if others else f"{last} changed the code.")
 
 
 def _log(*arguments: str) -> str:

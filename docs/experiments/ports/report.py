@@ -32,10 +32,10 @@ def answer(result: dict) -> str:
             )
             continue
         built = figures["installed"]
-        compiling = f" and is compiled in {_part(built, 'seconds', 'cold')}" if "original" in built else ""
-        parts.append(f"{name} takes {median(ratios):.2f} of the time of the original in C++{compiling}")
+        compiling = f", {_part(built, 'seconds', 'cold')} of its compile time" if "original" in built else ""
+        parts.append(f"{name} takes {median(ratios):.2f} of the original's time{compiling}")
     plural = "" if threads == "1" else "s"
-    return f"On {threads} thread{plural}, {'; '.join(parts)}." if parts else "There is no port yet."
+    return f"Ported to Cython, on {threads} thread{plural}, {'; '.join(parts)}." if parts else "There is no port yet."
 
 
 def tables(result: dict) -> list[Table]:
