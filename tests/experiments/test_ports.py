@@ -97,7 +97,7 @@ class TestReport:
         assert len(one.rows) == len(two.rows) == 2
         assert all(len(line) == len(one.head) == 7 for line in one.rows)
         if original:
-            assert "of the time of the original in C++ and is compiled in 0.05" in report.answer(result)
+            assert "of the original's time, 0.05 of its compile time" in report.answer(result)
             assert "microseconds" not in one.title
             assert "10 / 40" in summary.rows[0]
             assert report.sentences(result) == "square: 6 results and 6 gradients are those of the original."
