@@ -38,6 +38,18 @@ needs_stable = pytest.mark.skipif(
 # A release of torch other than the one that runs: the one that the documentation names, if possible.
 OTHER_TORCH = "2.12" if release_of(torch.__version__) == (2, 11) else "2.11"
 OTHER_ABI = f"torch_{OTHER_TORCH.replace('.', '_')}"
+INSTRUCTION_SETS = ("default", "avx2", "avx512")
+"""What ATEN_CPU_CAPABILITY accepts on x86, from the oldest on."""
+_CAPABILITY = torch.backends.cpu.get_cpu_capability().lower()
+HAVING = INSTRUCTION_SETS[: 1 + (INSTRUCTION_SETS.index(_CAPABILITY) if _CAPABILITY in INSTRUCTION_SETS else 0)]
+"""Those that this CPU has. With another one, torch itself ends with an illegal instruction."""
+each_instruction_set = pytest.mark.parametrize(
+    "capability",
+    [
+        pytest.param(name, marks=pytest.mark.skipif(name not in HAVING, reason=f"this CPU has no {name}"))
+        for name in INSTRUCTION_SETS
+    ],
+)
 with_precompiled_headers = pytest.mark.skipif(not is_gcc(), reason="load precompiles no headers with this compiler")
 
 BUILT = (  # the slowest to build come first

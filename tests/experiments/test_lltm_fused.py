@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from conftest import each_instruction_set
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,6 +117,17 @@ class TestAgreement:
     def test_only_what_is_needed(self, call, batch, needed):
         assert_as_python(call, arguments(batch, 4, 5), needed=needed)
 
+    @pytest.mark.parametrize("threads", [1, 2, 3])
+    @pytest.mark.parametrize("sizes", [(16, 128, 512), (31, 33, 401), (1, 700, 600), (64, 5, 130)])
+    def test_products_large_enough_for_several_threads(self, call, sizes, threads):
+        """The parts that threads compute are the whole product, also where they do not divide it evenly."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            assert_as_python(call, arguments(*sizes))
+        finally:
+            torch.set_num_threads(before)
+
     @pytest.mark.parametrize("weights", [(True, False), (False, True)])
     def test_one_result_alone(self, call, weights):
         assert_as_python(call, arguments(SMALL, 4, 5), weights=weights)
@@ -165,7 +177,7 @@ print(torch.backends.cpu.get_cpu_capability())
 
 
 @pytest.mark.usefixtures("lltm")
-@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+@each_instruction_set
 @pytest.mark.long
 def test_each_instruction_set(capability):
     docs = str(experiments.FOLDER.parent)

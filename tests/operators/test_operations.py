@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from conftest import import_from, run
+from conftest import each_instruction_set, import_from, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
@@ -44,7 +44,7 @@ torch.save([operations.binary(a, b) for a, b in inputs], file)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+@each_instruction_set
 def test_each_instruction_set(site, tmp_path, capability):
     inputs = [(values((n,), dtype), values((n,), dtype)) for dtype in DTYPES for n in LENGTHS]
     torch.save(inputs, tmp_path / "inputs")

@@ -4,6 +4,7 @@ from c10.util.BFloat16 cimport BFloat16
 from interop.instruction_sets cimport const_restricted, restricted
 from interop.vector_math cimport elu, sigmoid, tanh, widen
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 ctypedef fused element:
     float
@@ -61,10 +62,10 @@ cdef inline void backward_row(
         d_c[k] = d
 
 
-cdef inline void copy_row(int64_t width, const_restricted[element] source, restricted[element] target) noexcept nogil:
-    cdef int64_t k
-    for k in range(width):
-        target[k] = source[k]
+cdef inline void copy_row(int64_t width, const element* source, element* target) noexcept nogil:
+    # Not element by element: g++ makes no vectors of a loop that copies elements of a class, such as BFloat16.
+    if width:  # an empty tensor may be at NULL
+        memcpy(target, source, width * sizeof(element))
 
 
 # All rows. Elements of a row lie next to one another; the rows of what the caller gave may lie anywhere.
@@ -124,8 +125,8 @@ cdef inline void join_rows(
     cdef element* to
     for row in range(batch):
         to = joined + row * (state + features)
-        copy_row[element](state, const_restricted[element](h + row * h_stride), restricted[element](to))
-        copy_row[element](features, const_restricted[element](x + row * x_stride), restricted[element](to + state))
+        copy_row[element](state, h + row * h_stride, to)
+        copy_row[element](features, x + row * x_stride, to + state)
 
 
 cdef inline void transpose_rows(

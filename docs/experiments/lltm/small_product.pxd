@@ -13,11 +13,11 @@ cdef extern from "small_product.h" namespace "lltm" nogil:
         const float* b, int64_t b_inner,
         const float* start,
         float* c, int64_t c_row,
-    ) noexcept
+    ) except +
     void product(
         int64_t rows, int64_t columns, int64_t inner,
         const double* a, int64_t a_row, int64_t a_inner,
         const double* b, int64_t b_inner,
         const double* start,
         double* c, int64_t c_row,
-    ) noexcept
+    ) except +
