@@ -601,7 +601,9 @@ class TestCython:
     def test_another_tree(self, monkeypatch):
         """Another tree raises: without the check of guards a module may do other than its source says."""
         monkeypatch.setattr(Guards, "visit_FuncDefNode", lambda _, node: node.local_entries)
-        with pytest.raises(RuntimeError, match=r"has no tree as Guards needs it, so torch-interop cannot reject"):
+        with pytest.raises(
+            RuntimeError, match=r"has no syntax tree of the form that Guards needs, so torch-interop cannot reject"
+        ):
             translate("cimport torch\ndef f():\n    x = 1\n")
 
     def test_a_check_that_is_not_needed(self, monkeypatch):
