@@ -37,7 +37,8 @@ namespace inner { __global__ void nothing() {} }
 def cache_folder(tmp_path, monkeypatch):
     """Each test has its own cache, on disk and in memory."""
     monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("interop.cuda.module._images", type(interop.cuda.module._images)())
+    for name in ("_images", "_modules"):
+        monkeypatch.setattr(interop.cuda.module, name, type(getattr(interop.cuda.module, name))())
     return tmp_path / "nvrtc"
 
 
@@ -129,7 +130,7 @@ def test_kernel_that_is_not_there():
     )
     assert overloaded.kernels == ["k(int*)", "k(float*, int)"]
     assert overloaded["k(float*,int)"].parameters == ("float*", "int")
-    with pytest.raises(KeyError, match=r"several kernels 'k'.*'k\(int\*\)', 'k\(float\*, int\)'"):
+    with pytest.raises(KeyError, match=r"several kernels named 'k'.*'k\(int\*\)', 'k\(float\*, int\)'"):
         overloaded["k"]
 
 

@@ -99,14 +99,25 @@ class TestBuilds:
 
     def test_a_child_that_stays(self, jit_cache, started, tmp_path):
         """The compilers end although a child that was forked during the build lives on."""
-        fork = "import os, signal, threading, time\nthreading.Timer(0, lambda: {}).start()\n"
-        wait = f"[time.sleep(.1) for _ in iter(lambda: os.path.exists({str(tmp_path / 'now')!r}), True)]"
-        process = started("-c", fork.format(f"({wait}, os.fork() or signal.pause())") + LOAD)
-        before = {*running(process.pid)}
-        (tmp_path / "now").touch()
-        wait_until(lambda: {*running(process.pid)} - before)
+        go, forked = tmp_path / "go", tmp_path / "forked"
+        fork = f"""
+import os, signal, threading, time
+from pathlib import Path
+
+def fork():
+    while not Path({str(go)!r}).exists():
+        time.sleep(0.1)
+    if os.fork() == 0:
+        Path({str(forked)!r}).write_text(str(os.getpid()))
+        signal.pause()
+
+threading.Thread(target=fork).start()
+"""
+        process = started("-c", fork + LOAD)
+        go.touch()
+        wait_until(lambda: forked.exists() and forked.read_text())
         process.kill()
-        wait_until(lambda: len(running(process.pid)) == 1)
+        wait_until(lambda: [*running(process.pid)] == [int(forked.read_text())])
 
     def test_an_interrupt(self, jit_cache, started):
         """An interrupt, which a terminal sends to all processes of the group, ends the build."""
