@@ -1,5 +1,6 @@
 """Builds the projects that the tests import, and builds them again only when one of their inputs changes."""
 
+import gc
 import hashlib
 import importlib
 import os
@@ -91,6 +92,8 @@ def pytest_configure(config):
     # For the same reason Inductor precompiles no headers, and keeps no pool of compile processes.
     os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    # Nor does it compile a program for each instruction set, to find out which the CPU has: it uses none of them.
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")
     # For the experiments' builds, in this process and in those that tests start.
     os.environ.setdefault("INTEROP_CUDA", cuda_mode())
 
@@ -125,6 +128,13 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("cuda"):
                 item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen():
+    """Excludes older objects from garbage collection, which many tests request and which would visit all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 def run(command, **options):
