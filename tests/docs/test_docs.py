@@ -266,7 +266,20 @@ class TestTable:
 
     def test_nothing_recorded(self, table):
         assert all(line.count("| -") >= 2 for line in table.conversions_table({})[2:])
-        assert "nothing is recorded yet" in table.source("crossing", {}, ROOT / "README.md")
+        assert "nothing is recorded yet: [crossing]" in table.sources({"crossing": {}}, ROOT / "README.md")
+
+    def test_each_figure_has_its_machine_and_date(self, table):
+        for page in table.PAGES:
+            (line,) = re.findall(r"^Times are medians\. .*$", page.read_text(), re.MULTILINE)
+            for name in (*table.EXPERIMENTS_SHOWN, *table.ANSWERS):
+                assert f"/{name}/README.md) ({table.newest(name)['date']})" in line
+
+    def test_the_range_has_the_slowest_size(self, table):
+        times = {"Python": 10.0, "C++": 9.0, "Cython": 9.0, "Cython fused": 5.0}
+        slow = {**times, "Cython": {"median": 13.3}}
+        said = table.ranges({"times": {"small": {"1 thread": {"both": times}}, "wide": {"1 thread": {"both": slow}}}})
+        assert "all 2 sizes" in said
+        assert "Cython 0.90 to 1.33, C++ 0.90 to 0.90, the fused cell 0.50 to 0.50" in said
 
 
 class Page(html.parser.HTMLParser):

@@ -12,7 +12,7 @@ Functions = tuple[Callable[..., int], ...]
 
 
 def by_ctypes(path: Path) -> Functions:
-    """Of a library in C. Nothing is checked, and whoever calls keeps the tensors alive."""
+    """Functions of a library in C. They check nothing, and the caller keeps the tensors alive."""
     library = ctypes.CDLL(str(path))
     c_one, c_three, c_eight = library.crossing_one, library.crossing_three, library.crossing_eight
     for function, count in ((c_one, 1), (c_three, 3), (c_eight, 8)):

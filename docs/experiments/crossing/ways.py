@@ -14,7 +14,7 @@ FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
 """Of the modules that are called: the code of binding tools is inlined templates, which -O3 does most for."""
 
 COUNTS = {"1 tensor": 1, "3 tensors": 3, "8 tensors": 8}
-"""What is called: a function of so many tensors, which gives the number of all their elements."""
+"""The number of tensors that a function takes. It returns the number of all their elements."""
 
 Functions = tuple[Callable[..., int], ...]
 

@@ -81,6 +81,7 @@ def draw(result: dict, path: Path) -> None:
         medians, spread = [time["median"] for time in times], plots.spread(times)
         right.bar(places, medians, 0.38, yerr=spread, color=COLOURS[processes], ecolor=plots.ERRORS, label=processes)
     right.set_xticks([place + 0.2 for place in range(len(WAYS))], WAYS, fontsize=9)
+    right.margins(y=0.25)  # room for the legend
     plots.plain(right, "milliseconds of a step, median and quartiles", "")
     for axes in (left, right):
         axes.legend(fontsize=8, frameon=False)

@@ -136,7 +136,7 @@ def draw(result: dict, path: Path) -> None:
         left.bar(places, other, 0.9 * width, bottom=own, color=COLOURS[how], alpha=0.35)
         speeds = [result["threads"][what][how]["median"] for what in PRODUCTS]
         right.bar(places, speeds, 0.9 * width, color=COLOURS[how], label=LABELS[how])
-    plots.plain(left, "Products (dark) beside a thread that counts in Python (light)", "y")
+    plots.plain(left, "Products (full colour) beside a thread that counts in Python (faded)", "y")
     left.set_ylabel("parts of what each does alone")
     plots.plain(right, "Products on two threads", "y")
     right.set_ylabel("times as many as on one")

@@ -43,7 +43,7 @@ def empty() -> dict[str, Callable[[object], None]]:
 
 
 def products(size: int) -> dict[str, Work]:
-    """Functions that multiply a matrix of so many rows by itself, as often as they are told."""
+    """Functions that multiply a matrix of `size` rows by itself, as often as their argument says."""
     a, out = torch.full((size, size), 1.0), torch.empty(size, size)
     module = cython()
 
@@ -60,7 +60,7 @@ def products(size: int) -> dict[str, Work]:
 
 
 def copies() -> dict[tuple[str, str], Work]:
-    """Functions that wait for a millisecond, copy an at::Tensor and drop the copy, so many times, without the GIL."""
+    """Functions that wait for a millisecond, copy an at::Tensor and drop the copy, repeatedly, without the GIL."""
     x = torch.ones(3)
     result = {}
     for language, module in (("Cython", cython()), ("C++", cpp())):
@@ -89,5 +89,5 @@ def check() -> None:
 
 
 def has_gil() -> bool:
-    """Whether this Python runs with a GIL; a free-threaded one may have put it back for a module that asked for it."""
+    """Whether this Python runs with a GIL; a free-threaded one may have put it back for a module that requires it."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()

@@ -94,7 +94,7 @@ def build(name: str, modules: Sequence[str] = ()) -> None:
 
 
 def build_once(name: str, how_long: str, modules: Sequence[str] = ()) -> None:
-    """`build`, and say meanwhile that it goes on."""
+    """`build`, and say in the meantime that it goes on."""
     if not is_built(name, modules):
         with waiting(f"compiling the modules, once: {how_long}"):
             build(name, modules)

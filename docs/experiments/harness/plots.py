@@ -44,6 +44,7 @@ DARK = {
     "#3d8f58": "#55b377",
     "#7a4fa3": "#a982d4",
     "#8f4a06": "#b55f0c",
+    "#4d535b": "#666d76",
     "#a8632b": "#c27a3e",
     # Fields that words stand in.
     "#8cc08f": "#34784a",
@@ -143,7 +144,7 @@ def spread(times: Sequence[dict], unit: float = 1) -> list[list[float]]:
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches."""
+    """An empty figure; its size is in inches."""
     result = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasSVG(result)
     return result
