@@ -36,7 +36,7 @@ def by_ctypes(path: Path) -> Functions:
 
 
 def by_cffi(module: ModuleType) -> Functions:
-    """Of a module that cffi compiled. A pointer is made of each address, since a number is not taken for one."""
+    """Functions of a module that cffi compiled. Addresses become pointers first, because cffi accepts no numbers."""
     p, library = module.ffi.cast, module.lib
     c_one, c_three, c_eight = library.crossing_one, library.crossing_three, library.crossing_eight
     void = module.ffi.typeof("void *")  # which need not be parsed again at each call

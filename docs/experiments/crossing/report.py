@@ -26,10 +26,10 @@ COMPILED = (
     ("Cython", "pybind11", "pybind11, fewest headers", "nanobind", "tvm-ffi", "torch.ops"),
     ("Cython, at.add", "pybind11, at::add"),
 )
-"""What is compiled: ours, and what does the same."""
+"""Our module, and those of other tools that do the same."""
 TOOLS = {"Cython": "Cython", "pybind11": "pybind11", "nanobind": "nanobind", "tvm-ffi": "tvm-ffi"}
 TOOLS |= {"torch.ops": "torch.library in C++"}
-"""Those of the answer, by the names of the ways."""
+"""The tools in the answer, by the names of the ways."""
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
 MEASURED = (
     "csrc/include/interop/tensor.h",
@@ -37,7 +37,7 @@ MEASURED = (
     "csrc/include/interop/dlpack.h",
     "pxd/torch/__init__.pxd",
 )
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
     "Bars: nanoseconds of calls into Cython and pybind11; dots: calls with one, three and eight tensors by each tool, "
     "ours in orange"
@@ -50,7 +50,7 @@ def measured(result: dict) -> list[str]:
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     found = {tool: result["times"]["1 tensor"].get(way, {}).get("median") for way, tool in TOOLS.items()}
     others = sorted((time, tool) for tool, time in found.items() if time is not None and tool != "Cython")
     *told, last = [f"{found['Cython']:.0f} ns in Cython", *(f"{time:.0f} ns with {tool}" for time, tool in others)]
@@ -93,7 +93,7 @@ def sentences(result: dict) -> str:
 
 
 def conditions(result: dict) -> str:
-    """What it was measured with."""
+    """The machine and the versions."""
     tools = ", ".join(f"{tool} {version}" for tool, version in result["tools"].items())
     return f"{results.conditions(result)} Beside them: {tools}."
 

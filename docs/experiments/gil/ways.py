@@ -10,14 +10,14 @@ from interop.cli import CommandError
 
 NAME = "gil"
 SIZES = (8, 64, 256, 1024)
-"""Of the square matrices whose product stands for work."""
+"""The sizes of the square matrices whose product represents work."""
 PRODUCTS = ("held", "held, no copies kept", "released", "torch")
 SHARING = ("held", "released", "torch")
-"""Those that are measured on two threads, too."""
+"""The ways that are also measured on two threads."""
 PAUSE = 1000
-"""Microseconds for which a copy is kept that is kept: as many as pass before it."""
+"""Microseconds between a copy and its end, if it is kept. The same time passes before the copy."""
 COPIES = ("1 to 2", "1 to 2, kept for a pause", "2 to 3")
-"""Of an at::Tensor, by its use count before and after; those that are not kept are dropped at once."""
+"""Copies of an at::Tensor, by the use count before and after. A copy that is not kept is dropped at once."""
 
 Work = Callable[[int], None]
 

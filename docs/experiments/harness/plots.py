@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 OURS, THEIRS, OTHER = "#e08a1e", "#2f6db5", "#8a8f98"
-"""Of this toolkit; of the tool that one would take else; of what comes with torch, NumPy or Python."""
+"""The colours of this toolkit; of the tool that one would use instead; of torch, NumPy and Python."""
 
 INK, PAPER, GRID, ERRORS = "#1f2328", "#ffffff", "#dddddd", "#444444"
 
@@ -51,7 +51,7 @@ DARK = {
     "#f2c078": "#87590f",
     "#e07b6a": "#ad4433",
 }
-"""What a colour becomes in dark mode; one that is not here is seen on both grounds."""
+"""The colours of dark mode, by those of light mode. A colour that is missing here is visible in both."""
 
 mpl.rcParams.update(
     {

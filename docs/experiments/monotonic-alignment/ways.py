@@ -43,6 +43,6 @@ def pytorch(scores: Tensor, text_lengths: Tensor, frame_lengths: Tensor) -> Tens
 
 
 SEARCHES = {"NumPy route": usual, "Cython": cython, "Cython, called as an op": op, "PyTorch": pytorch}
-"""Those that take tensors and give a tensor."""
+"""The ways that take tensors and return a tensor."""
 
 WAYS = ("NumPy route", "its core alone", *(way for way in SEARCHES if way != "NumPy route"))
