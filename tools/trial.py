@@ -1,14 +1,12 @@
 """Tries a release as its users install it: ``python tools/trial.py [TORCH]``; without TORCH, that of requirements/.
 
-It builds sdist and wheel out of a clean clone of HEAD. Then it makes three environments, with nothing from this one,
-and types the commands of README.md and docs/support.md in them:
+It builds sdist and wheel out of a clean clone of HEAD. Then it makes two environments, with nothing from this one, and
+types the commands of README.md and docs/support.md in them. In one it installs torch alone, and the wheel. In the other
+it installs torch and what the build needs, and the sdist without isolation. In both, the doctor runs, and a module of
+Cython is compiled and called. At last it installs the sdist with isolation, which must end in one message, and must
+fetch no torch.
 
-- torch alone, and the wheel;
-- torch and what the build needs, and the sdist without isolation;
-- the same, and the sdist with isolation, which must end in one message, and must fetch no torch.
-
-After an installation that must work, the doctor runs, and a module of Cython is compiled and called. All of it is in
-build/trial. The exit status is 1 if anything differs.
+All of it is in build/trial. The exit status is 1 if anything differs.
 """
 
 import os
@@ -46,6 +44,8 @@ def run(*command: str | Path, fails: bool = False) -> str:
     print(f"$ {shown}", flush=True)
     hidden = ("INTEROP_", "PYTHON", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    ours = str(Path(sys.executable).parent)
+    environment["PATH"] = os.pathsep.join(one for one in os.environ["PATH"].split(os.pathsep) if one != ours)
     begin = time.monotonic()
     done = subprocess.run(
         words,
@@ -104,7 +104,7 @@ def main(torch: str) -> int:
     python = environment("sdist", f"torch=={torch}", *NEEDED)
     run(python, "-m", "pip", "install", "--quiet", "--no-build-isolation", *FROM_SDIST)
     use(python)
-    isolated(environment("isolated", f"torch=={torch}", *NEEDED))
+    isolated(python)
     print("trial: all as documented")
     return 0
 
