@@ -7,19 +7,26 @@ from jupyter_client.manager import KernelManager
 
 
 class Notebook:
-    """Runs cells, each of which must succeed, or fail if `fails` is set."""
+    """Runs cells, each of which must succeed, or fail if `fails` is set.
+
+    `line` has the texts of the last cell's line that is replaced, as a front end shows them one after the other.
+    """
 
     def __init__(self, client):
         self.client = client
+        self.line = []
 
     def run(self, code, fails=False):
-        """The text that the cell prints and displays, with the error if it fails."""
+        """The text that the cell prints and displays, with the error if it fails, without its line of progress."""
         said = []
+        self.line = []
 
         def hear(message):
             content = message["content"]
             if message["msg_type"] == "stream":
                 said.append(content["text"])
+            elif content.get("transient", {}).get("display_id"):
+                self.line.append((message["msg_type"], content["data"]["text/plain"]))
             elif message["msg_type"] in ("execute_result", "display_data"):
                 said.append(content["data"].get("text/html") or content["data"]["text/plain"])
             elif message["msg_type"] == "error":

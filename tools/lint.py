@@ -24,6 +24,7 @@ def commands(fix: bool) -> list[list[str]]:
     prose = [
         name for name in files(*SPELLED) if not name.endswith((".png", ".svg", ".json")) and "/corpus/" not in name
     ]
+    written = [name for name in prose if not name.endswith((".jsonl", ".patch", ".txt"))]  # by hand
     return [
         [*python, "ruff", "check", *(["--fix"] if fix else []), "."],
         [*python, "ruff", "format", *([] if fix else ["--check"]), "."],
@@ -32,6 +33,7 @@ def commands(fix: bool) -> list[list[str]]:
         [str(Path(sys.executable).with_name("clang-format")), *(["-i"] if fix else ["--dry-run", "--Werror"]), *cxx],
         # Runs without a fix: an unknown word may be a name.
         [*python, "codespell_lib", *prose],
+        [sys.executable, "tools/words.py", *written],
     ]
 
 
@@ -42,7 +44,8 @@ def main() -> int:
     failed = []
     for command in commands("--fix" in sys.argv[1:]):
         if subprocess.run(command, cwd=ROOT, env=environment).returncode:
-            failed.append(" ".join(command[2:4]) if command[1] == "-m" else Path(command[0]).name)
+            module = command[1] == "-m"
+            failed.append(" ".join(command[2:4]) if module else " ".join(Path(name).name for name in command[:2]))
     print(f"lint: {', '.join(failed)} failed" if failed else "lint: clean")
     return bool(failed)
 

@@ -256,7 +256,7 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
 
 
 def section(lines: list[Line]) -> str:
-    """The table of the page: the newest line of each stack, newest stacks first."""
+    """The table of the page: the newest line of each stack, newest stacks first. Below it are the failed tests."""
     columns = ("torch", "python", "numpy", "cython", "compiler")
     whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "error" not in line]
     newest = {tuple(line[key] for key in columns): line for line in whole}
@@ -267,12 +267,16 @@ def section(lines: list[Line]) -> str:
     heads = ("torch", "CPython", "NumPy", "Cython", "compiler", "passed", "failed", "skipped", "xfailed")
     heads += ("one binary", "date", "commit")
     rows = [f"| {' | '.join(heads)} |", f"|{'---|' * len(columns)}{'--:|' * 4}{'---|' * 3}"]
+    failed = []
     for versions in sorted(newest, key=order, reverse=True):
         line = newest[versions]
         cells = [line[key] for key in ("passed", "failed", "skipped", "xfailed")]
         cells += [line["one binary"]["sha256"][:8] if "one binary" in line else "", line["date"], line["commit"]]
         rows.append(f"| {' | '.join(map(str, [*versions, *cells]))} |")
-    return "\n".join(rows)
+        if line["failures"]:
+            stack = f"torch {line['torch']}, CPython {line['python']}, NumPy {line['numpy']}, commit {line['commit']}"
+            failed += [f"Failed with {stack}:", "\n".join(f"- `{name}`" for name in line["failures"])]
+    return "\n\n".join(["\n".join(rows), *failed])
 
 
 def recorded(path: Path = RESULTS) -> list[Line]:

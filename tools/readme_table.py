@@ -117,33 +117,49 @@ def link(name: str, page: Path, text: str = "") -> str:
     return f"[{text or name}]({folder}/{name}/README.md)"
 
 
-def source(name: str, result: dict, page: Path) -> str:
-    """The source of an experiment's figures."""
-    if not result:
-        return f"{link(name, page)}: nothing is recorded yet"
-    machine = f"{result['machine']['cpu']}, {result['machine']['cores']} cores"
-    return f"{link(name, page)}: {machine}, torch {result['versions']['torch']}, {result['date']}"
+def sources(results: dict[str, dict], page: Path) -> str:
+    """The machine of each experiment's figures and their date."""
+    found: dict[str, list[str]] = {}
+    for name, result in results.items():
+        if not result:
+            found.setdefault("nothing is recorded yet", []).append(link(name, page))
+            continue
+        machine = f"{result['machine']['cpu']}, {result['machine']['cores']} cores"
+        where = f"{machine}, torch {result['versions']['torch']}"
+        found.setdefault(where, []).append(f"{link(name, page)} ({result['date']})")
+    return "; ".join(f"{where}: {', '.join(names)}" for where, names in found.items())
+
+
+def ranges(lltm: dict) -> str:
+    """The least and the most of each cell's time, as a part of Python's, over all sizes and numbers of threads."""
+    cases = [times["both"] for of_size in lltm["times"].values() for times in of_size.values()]
+    parts = []
+    for way, called in {"Cython": "Cython", "C++": "C++", "Cython fused": "the fused cell"}.items():
+        found = [find(times, way) / find(times, "Python") for times in cases]
+        parts.append(f"{called} {min(found):.2f} to {max(found):.2f}")
+    return f" Over all {len(cases)} sizes and numbers of threads, in parts of Python's time: {', '.join(parts)}."
 
 
 def answers(page: Path) -> list[str]:
-    """A line for each of `ANSWERS`: the sentence of its page."""
+    """A line for each of `ANSWERS`: the sentence of its page, and for the LLTM its other sizes."""
     lines = []
     for name, about in ANSWERS.items():
         text = (EXPERIMENTS / name / "README.md").read_text(encoding="utf-8")
         if found := ANSWER.search(text):
-            lines.append(f"- {link(name, page, about)}: {found[1]}")
+            more = ranges(newest(name)) if name == "lltm" else ""  # its sentence has one size
+            lines.append(f"- {link(name, page, about)}: {found[1]}{more}")
     return lines
 
 
 def section(page: Path) -> str:
     """The text between the marks in a page."""
-    results = {name: newest(name) for name in EXPERIMENTS_SHOWN}
+    results = {name: newest(name) for name in (*EXPERIMENTS_SHOWN, *ANSWERS)}
     parts = [
         "\n".join(tools_table(results["crossing"], results["build-time"])),
         "\n".join(conversions_table(results["bridges"])),
         "More than an empty call:",
         "\n".join(answers(page)),
-        "Times are medians; " + "; ".join(source(name, result, page) for name, result in results.items()) + ".",
+        f"Times are medians. {sources(results, page)}.",
     ]
     return "\n\n".join(parts)
 

@@ -47,7 +47,7 @@ def main(venv: Path, requirements: Path) -> int:
 
 
 def run(text: str, command: list[str]) -> int:
-    """Run `command`, and print `text` with its seconds. On a terminal, the seconds count up while it runs."""
+    """Run `command`, and print `text` with its seconds. On a terminal, the line shows the seconds while it runs."""
     live = sys.stdout.isatty()
     begin = time.monotonic()
     print(text, end="" if live else "\n", flush=True)

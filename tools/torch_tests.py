@@ -106,8 +106,8 @@ def compare(name: str, theirs: dict[str, str], ours: dict[str, str]) -> int:
         print(f"  by design, {count}: {reason}")
     for test in (test for test, reason in reasons.items() if not reason):
         print(f"  DIFFERS: {test}: {differing[test]}")
-    mended = [test for test in failing if ours[test] == "passed"]
-    print("".join(f"  only with ours: {test}\n" for test in mended), end="")
+    only_ours = [test for test in failing if ours[test] == "passed"]
+    print("".join(f"  only with ours: {test}\n" for test in only_ours), end="")
     return sum(not reason for reason in reasons.values())
 
 

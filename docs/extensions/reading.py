@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 TWICE = re.compile(r'<(span|em) class="([\w -]+)"><span class="pre">([^<]*)</span></\1>')
 
 
-def mend(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None) -> None:
+def correct(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None) -> None:
     """Give the headings of the contents a level; keep the style sheet of notebooks to notebooks.
 
     The parameters of a long signature are a list without terms, which a screen reader cannot announce. Each word of a
@@ -24,5 +24,5 @@ def mend(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.do
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("html-page-context", mend, priority=900)  # after the theme, which makes the contents
+    app.connect("html-page-context", correct, priority=900)  # after the theme, which makes the contents
     return {"parallel_read_safe": True, "parallel_write_safe": True}

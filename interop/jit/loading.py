@@ -7,6 +7,7 @@ import secrets
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -284,7 +285,7 @@ def _copy(entry: Entry) -> Path | None:
 def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     bound = limit()
     with (
-        _progress(target.name) as report,
+        _progress(target.labels.get(target.sources[0], target.name)) as report,
         entry.exclusive(lambda: report("another process is building it")),
         without_collections(),
     ):
@@ -305,14 +306,38 @@ def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
 
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[str], None]]:
-    """Show the progress of the build of `name` on a terminal. Yield a function to call with the name of each stage."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda stage: None
-        return
-    from rich.console import Console  # imported here, because that takes longer than the rest of a load
+    """Show the progress of the build of `name` on a terminal or in a notebook.
 
-    with Console(stderr=True, highlight=False).status(f"{name}: building") as status:
-        yield lambda stage: status.update(f"{name}: {stage}")
+    Yields a function to call with the name of each stage. Programs whose standard error is anything else see nothing.
+    """
+    if type(sys.stderr).__module__ == "ipykernel.iostream":
+        with _line_of_a_notebook(name) as report:
+            yield report
+    elif sys.stderr is not None and sys.stderr.isatty():
+        from rich.console import Console  # imported here, because that takes longer than the rest of a load
+
+        with Console(stderr=True, highlight=False).status(f"{name}: building") as status:
+            yield lambda stage: status.update(f"{name}: {stage}")
+    else:
+        yield lambda stage: None
+
+
+@contextmanager
+def _line_of_a_notebook(name: str) -> Iterator[Callable[[str], None]]:
+    """One line below the cell, which each stage replaces. It ends with the duration, or says that the build failed."""
+    from IPython.display import display
+
+    def line(said: str) -> dict[str, str]:
+        return {"text/plain": f"{name}: {said}"}
+
+    begin = time.monotonic()
+    handle = display(line("building"), raw=True, display_id=True)
+    ending = "not built"
+    try:
+        yield lambda stage: handle.update(line(stage), raw=True)
+        ending = f"built in {time.monotonic() - begin:.1f} s"
+    finally:
+        handle.update(line(ending), raw=True)
 
 
 def _new_folder(entry: Entry) -> Path:

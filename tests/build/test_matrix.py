@@ -148,20 +148,25 @@ def test_a_line_has_what_pytest_says(matrix, tmp_path):
 def test_the_table_has_the_newest_of_each_stack(matrix):
     def line(torch, commit, **other):
         same = {"python": "3.13.0", "numpy": "2.4.6", "cython": "3.3.1", "compiler": "g++ 12", "date": "2026-01-01"}
-        found = {"passed": 5, "failed": 0, "skipped": 2, "xfailed": 1, "tests": [*matrix.NOT_SLOW]}
+        found = {"passed": 5, "failed": 0, "skipped": 2, "xfailed": 1, "failures": [], "tests": [*matrix.NOT_SLOW]}
         return same | found | {"torch": torch, "commit": commit} | other
 
     lines = [
-        line("2.9.0", "aaa", failed=3),
-        line("2.10.0+cpu", "bbb"),
+        line("2.9.0", "aaa", failed=1, failures=["tests.old::test_patched_since"]),
+        line("2.10.0+cpu", "bbb", failed=2, failures=["tests.one::test_a", "tests.two::test_b[x]"]),
         line("2.9.0", "ccc") | {"one binary": {"sha256": "0123abcdef"}},
         line("2.9.0", "ddd", tests=["tests/build"]),
         {"asked": {"torch": "2.10.0"}, "commit": "eee", "tests": [*matrix.NOT_SLOW], "error": "no such compiler"},
     ]
     rows = matrix.section(lines).splitlines()
     assert rows[2:] == [
-        "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 |  | 2026-01-01 | bbb |",
+        "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 2 | 2 | 1 |  | 2026-01-01 | bbb |",
         "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 | 0123abcd | 2026-01-01 | ccc |",
+        "",
+        "Failed with torch 2.10.0+cpu, CPython 3.13.0, NumPy 2.4.6, commit bbb:",
+        "",
+        "- `tests.one::test_a`",
+        "- `tests.two::test_b[x]`",
     ]
 
 

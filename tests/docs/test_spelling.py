@@ -1,4 +1,4 @@
-"""`make lint` looks words up in codespell's dictionaries, with the settings of pyproject.toml."""
+"""`make lint` looks words up in codespell's dictionaries and in docs/style.md."""
 
 import importlib.util
 import subprocess
@@ -10,13 +10,18 @@ from doc_blocks import ROOT
 pytest.importorskip("codespell_lib", reason="codespell is not installed: pip install -r requirements/lint.txt")
 
 
-@pytest.fixture(scope="module")
-def command():
-    """The command that tools/lint.py runs, and the files that it passes."""
+def commands():
+    """The commands that tools/lint.py runs."""
     spec = importlib.util.spec_from_file_location("lint", ROOT / "tools" / "lint.py")
     lint = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(lint)
-    (found,) = [command for command in lint.commands(fix=False) if "codespell_lib" in command]
+    return lint.commands(fix=False)
+
+
+@pytest.fixture(scope="module")
+def command():
+    """The command of codespell, and the files that it gets."""
+    (found,) = [command for command in commands() if "codespell_lib" in command]
     return found[:3], found[3:]
 
 
@@ -55,3 +60,42 @@ def test_a_misspelt_word_fails(command, tmp_path, text, returncode):
 
 def test_the_command_is_that_of_this_python(command):
     assert command[0] == [sys.executable, "-m", "codespell_lib"]
+
+
+class TestWords:
+    """The words of docs/style.md that tools/words.py finds."""
+
+    @pytest.fixture
+    def command(self):
+        (found,) = [command for command in commands() if command[1] == "tools/words.py"]
+        assert {"README.md", "docs/tutorials/numpy-code.ipynb", "tests/conftest.py", "csrc/layout.cpp"} < set(found[2:])
+        return found[:2]
+
+    @pytest.fixture
+    def said(self, command, tmp_path):
+        """What the tool says of a file with this text, without the file's name."""
+
+        def check(name, text):
+            (tmp_path / name).write_text(text)
+            done = subprocess.run([*command, tmp_path / name], cwd=ROOT, capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (bool(done.stdout), "")
+            return done.stdout.replace(f"{tmp_path / name}:", "").splitlines()
+
+        return check
+
+    def test_a_page(self, said):
+        assert said("page.md", "One.\nTried in\nvain.\n") == ["2: 'in vain': write without success"]
+        text = 'A `refuse` and a "refuse".\n\n```python\nrefuse()\n```\nAs everywhere, maintained.\n'
+        assert said("page.md", text) == []
+
+    def test_comments_and_docstrings(self, said):
+        text = 'def refuse():\n    """{}s."""\n    refuse("{}")  # {}d\n'.replace("{}", "refuse")
+        assert [line.partition(": write")[0] for line in said("module.pyx", text)] == ["2: 'refuses'", "3: 'refused'"]
+        found = said("header.h", "int anew;\n/* Read,\n * and anew. */\n// As\n// ever.\n")
+        assert found == ["3: 'anew': write again", "4: 'As ever': write as usual"]
+
+    def test_every_phrase_of_the_table(self, said):
+        rows = [line for line in (ROOT / "docs" / "style.md").read_text().splitlines() if line.startswith("| ")]
+        for phrase in ("told by", "count up", "whoever", "meanwhile", "likewise", "mend", "surroundings"):
+            assert any(phrase in row for row in rows)
+            assert said("page.md", f"So {phrase}.\n")

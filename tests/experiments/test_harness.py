@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import experiments
-from experiments.harness import age, building, driver, overview, plots, results
+from experiments.harness import age, building, driver, overview, plots, results, sources
 from experiments.harness.calls import summary
 from experiments.harness.tables import Table, table_of_calls
 from interop.cli import CommandError
@@ -190,6 +190,49 @@ class TestPlots:
         assert len({bar.get_y() for bar in axes.patches}) == 3
 
 
+PYTHON = '''"""Says # what."""
+import x  # of theirs
+
+def f(a="# no comment", b=\'"""\', c="it\\\\"):
+    """Two
+    lines."""
+    return g(
+        a, """kept""", 1)  # "quoted
+'''
+CXX = """/* Says
+what. */
+auto url = "http://x";  // 'a
+char c = '"', d = '\\''; int n = 1'000; // it's
+auto raw = R"END(// kept " )END";
+"""
+
+
+class TestSources:
+    def test_python(self):
+        assert sources.code(PYTHON, ".pyx") == [
+            "import x",
+            """def f(a="# no comment", b='\"\"\"', c="it\\\\"):""",
+            "    return g(",
+            '        a, """kept""", 1)',
+        ]
+        lines = sources.prose(PYTHON, ".py").splitlines()
+        assert [line.strip() for line in lines] == [
+            '"""Says # what."""', "# of theirs", "", "", '"""Two', 'lines."""', "", '# "quoted'
+        ]  # fmt: skip
+
+    def test_cxx(self):
+        assert sources.code(CXX, ".cpp") == [
+            'auto url = "http://x";',
+            """char c = '"', d = '\\''; int n = 1'000;""",
+            'auto raw = R"END(// kept " )END";',
+        ]
+        assert sources.prose(CXX, ".h").split() == ["/*", "Says", "what.", "*/", "//", "'a", "//", "it's"]
+
+    def test_a_page_is_both(self):
+        assert sources.code("a // b\n", ".md") == ["a // b"]
+        assert sources.prose("a // b\n", ".md") == "a // b\n"
+
+
 class TestAge:
     """The age of a result of the experiment `empty`, which measures interop/fast.h."""
 
@@ -200,10 +243,10 @@ class TestAge:
         git = ["git", "-C", tmp_path / "clone", "-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", "init", "--quiet", tmp_path / "clone"], check=True)
 
-        def commit(file):
+        def commit(file, line="one more\n"):
             path = tmp_path / "clone" / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{path.read_text() if path.exists() else ''}one more\n")
+            path.write_text(f"{path.read_text() if path.exists() else ''}{line}")
             subprocess.run([*git, "add", "."], check=True)
             subprocess.run([*git, "commit", "--quiet", "--message", file], check=True)
             done = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
@@ -217,15 +260,32 @@ class TestAge:
         return age.note("empty", "here", result, ("interop/fast.h",))
 
     @pytest.mark.parametrize("file", ["interop/fast.h", "docs/experiments/empty/measure.py"])
-    def test_the_commits_that_changed_what_is_measured(self, commit, file):
+    def test_the_files_whose_code_changed(self, commit, file):
         first = commit(file)
         assert self.note(first) == ""
-        second = commit(file)
-        assert self.note(first).startswith(f"{age.BEGIN}{second[:7]} of 20")
-        third = commit(file)
-        said = f"{age.BEGIN}2 commits after {first[:10]} changed the code, the last one {third[:7]} of 20"
-        assert self.note(first).startswith(said)
-        assert self.note(third) == ""
+        last = commit(file)
+        said = f"{age.BEGIN}since commit {first[:10]}, the code has changed in `{file.rpartition('/')[2]}`."
+        assert self.note(first) == said
+        assert self.note(last) == ""
+        for name in ("a.h", "b.py", "c.pyx"):
+            commit(f"docs/experiments/empty/{name}")
+        assert self.note(first).count("`") == 2 * age.SHOWN
+        assert self.note(first).endswith(" and others.")
+
+    @pytest.mark.parametrize(
+        ("file", "line"),
+        [("interop/fast.h", "// Why.\n"), ("docs/experiments/empty/measure.py", '    """Give x."""  # else y\n')],
+    )
+    def test_comments_are_no_code(self, commit, file, line):
+        first = commit(file)
+        commit(file, line)
+        assert self.note(first) == ""
+
+    def test_a_file_that_is_gone(self, commit):
+        first = commit("interop/fast.h")
+        (age.CHECKOUT / "interop" / "fast.h").unlink()
+        commit("interop/other.h")
+        assert self.note(first).endswith(" changed in `fast.h`.")
 
     @pytest.mark.parametrize("file", ["interop/other.h", *(f"docs/experiments/empty/{name}" for name in OF_NO_ACCOUNT)])
     def test_what_changes_no_figure(self, commit, file):
@@ -240,7 +300,7 @@ class TestAge:
         assert self.note(first)
         assert self.note(first, changed=True) == ""
         commit("interop/fast.h")
-        assert self.note(first, changed=True).endswith(" changed the code.")
+        assert self.note(first, changed=True).endswith(" changed in `fast.h`.")
 
     def test_without_history_nothing_is_said(self, commit, monkeypatch, tmp_path):
         first = commit("interop/fast.h")

@@ -110,7 +110,7 @@ void check(const at::Tensor& tensor) {
   HOLDS(static_cast<__int128>(begin) + bytes < (static_cast<__int128>(1) << 64));
 }
 
-// Runs an import, which may refuse; no Python error is left.
+// Runs an import, which may raise an error; no Python error is left.
 void attempt(const std::function<at::Tensor()>& import) {
   try {
     check(import());

@@ -26,6 +26,38 @@ def test_names_of_a_cell(notebook):
     assert notebook.run("'_hidden' in globals()") == "False"
 
 
+def test_progress_is_one_line_that_is_replaced(notebook):
+    cell = "%%torch_cython\ndef built_once(): return 1\n"
+    notebook.run(cell)
+    (first, begins), *others = notebook.line
+    assert (first, begins) == ("display_data", "cell: building")
+    assert {kind for kind, _ in others} == {"update_display_data"}
+    *stages, end = [text for _, text in others]
+    assert [stage for stage in stages if "header" not in stage] == [
+        "cell: translating",
+        "cell: compiling",
+        "cell: linking",
+    ]
+    assert re.fullmatch(r"cell: built in \d+\.\d s", end)
+    notebook.run(cell)
+    assert notebook.line == []  # nothing is built
+    notebook.run("%%torch_cython\ndef f(): return nothing()\n", fails=True)
+    assert notebook.line[-1] == ("update_display_data", "cell: not built")
+
+
+def test_progress_is_no_output_of_a_program(notebook):
+    load = "interop.load_inline('def f(): return {}')"
+    quiet = (
+        f"import contextlib, io, interop\nwith contextlib.redirect_stderr(io.StringIO()) as e:\n    {load.format(1)}\n"
+    )
+    assert notebook.run(f"{quiet}print(repr(e.getvalue()))") == "''\n"
+    assert notebook.line == []
+    process = f"import subprocess, sys; d = subprocess.run([sys.executable, '-c', \"import interop; {load.format(2)}\"]"
+    said = notebook.run(f"{process}, capture_output=True, text=True); print((d.returncode, d.stdout, d.stderr))")
+    assert said == "(0, '', '')\n"
+    assert notebook.line == []
+
+
 def test_an_edited_cell(notebook):
     for value in (1, 2):
         notebook.run(f"%%torch_cython\ndef value(): return {value}\n")

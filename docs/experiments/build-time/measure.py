@@ -90,7 +90,7 @@ def _peak(process: subprocess.Popen) -> tuple[int, list[float]]:
     top = 0
     while process.poll() is None:
         total = 0
-        with contextlib.suppress(psutil.Error):  # one that ends while it is looked at
+        with contextlib.suppress(psutil.Error):  # a process that ends while it is read
             root = psutil.Process(process.pid)
             total = sum(one.memory_info().rss for one in (root, *root.children(recursive=True)))
         top = max(top, total)

@@ -14,12 +14,12 @@ LABELS = {
 COLOURS = {"interop": "#e08a1e", "cpp_extension": "#2f6db5"}
 NAMES = {"interop": "interop.load", "cpp_extension": "torch.utils.cpp_extension.load"}
 MEASURED = ("interop/build", "interop/cython", "interop/jit", "csrc/include/interop/precompiled.h")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "Bars: seconds from the source to a module that runs, with interop.load and with cpp_extension"
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     edited, cold = result["times"]["edited"], result["times"]["cold"]
     ours, theirs = NAMES
     return (
@@ -39,7 +39,7 @@ def tables(result: dict) -> list[Table]:
 
 
 def _labels(result: dict) -> dict[str, str]:
-    """Those of the situations that were measured."""
+    """The situations that were measured."""
     return {what: label for what, label in LABELS.items() if what in result["times"]}
 
 

@@ -91,7 +91,7 @@ cdef class ViewMember:
 
 
 cdef class ObjectMember:
-    """Any object, which is looked at when it is used."""
+    """Any object; its type is checked when it is used."""
     cdef object t
 
     def __init__(self, t):

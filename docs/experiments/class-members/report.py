@@ -10,7 +10,7 @@ from . import behaviour, measure, ways
 
 SEEN = "the collector knows the instance"
 MEASURED = ("csrc/bridges", "csrc/include/interop/tensor.h", "csrc/include/interop/unwrap_reference.h")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
     "Bars: nanoseconds of making an instance, reading, an operation, getting and assigning, by the type of the member"
 )
@@ -18,7 +18,7 @@ COLOURS = dict(zip(ways.WAYS, ("#e08a1e", "#f0c48a", "#a8632b", "#8a8f98", "#2f6
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     size, time, seen = result["memory"]["sys.getsizeof"], result["times"]["numel"], result["behaviour"][SEEN]
     known = [f"`{way}`" for way in ways.WAYS if way != ways.PYTHON and seen[way] == "yes"]
     ours, theirs = (f"{size[way]} bytes and {time[way]['median']:.0f} ns" for way in (ways.TYPED, ways.PYBIND11))

@@ -12,7 +12,7 @@ Functions = tuple[Callable[..., int], ...]
 
 
 def by_ctypes(path: Path) -> Functions:
-    """Of a library in C. Nothing is checked, and whoever calls keeps the tensors alive."""
+    """Functions of a library in C. They check nothing, and the caller keeps the tensors alive."""
     library = ctypes.CDLL(str(path))
     c_one, c_three, c_eight = library.crossing_one, library.crossing_three, library.crossing_eight
     for function, count in ((c_one, 1), (c_three, 3), (c_eight, 8)):
@@ -36,7 +36,7 @@ def by_ctypes(path: Path) -> Functions:
 
 
 def by_cffi(module: ModuleType) -> Functions:
-    """Of a module that cffi compiled. A pointer is made of each address, since a number is not taken for one."""
+    """Functions of a module that cffi compiled. Addresses become pointers first, because cffi accepts no numbers."""
     p, library = module.ffi.cast, module.lib
     c_one, c_three, c_eight = library.crossing_one, library.crossing_three, library.crossing_eight
     void = module.ffi.typeof("void *")  # which need not be parsed again at each call

@@ -14,8 +14,11 @@ LABELS = {
     ("numel", "pybind11"): "numel of a tensor, pybind11",
     ("numel", "method"): "x.numel()",
 }
-COLOURS = {"Cython": "#e08a1e", "pybind11": "#2f6db5", "method": "#8a8f98"}
-SHADES = {"1 tensor": "#f3c489", "3 tensors": "#e08a1e", "8 tensors": "#8f4a06"}
+COLOURS = {"Cython": plots.OURS, "pybind11": plots.THEIRS, "method": plots.OTHER}
+SHADES = {"1 tensor": "#c3c7cd", "3 tensors": plots.OTHER, "8 tensors": "#4d535b"}
+"""The dots of other tools, which are also those of the legend."""
+OUR_SHADES = {"1 tensor": "#f3c489", "3 tensors": plots.OURS, "8 tensors": "#8f4a06"}
+OUR_WAYS = ("Cython", "DLPack exchange, checked")
 
 BARS = ("pybind11", "tvm-ffi", "torch.ops")
 """What Cython is compared with in sentences."""
@@ -23,10 +26,10 @@ COMPILED = (
     ("Cython", "pybind11", "pybind11, fewest headers", "nanobind", "tvm-ffi", "torch.ops"),
     ("Cython, at.add", "pybind11, at::add"),
 )
-"""What is compiled: ours, and what does the same."""
+"""Our module, and those of other tools that do the same."""
 TOOLS = {"Cython": "Cython", "pybind11": "pybind11", "nanobind": "nanobind", "tvm-ffi": "tvm-ffi"}
 TOOLS |= {"torch.ops": "torch.library in C++"}
-"""Those of the answer, by the names of the ways."""
+"""The tools in the answer, by the names of the ways."""
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
 MEASURED = (
     "csrc/include/interop/tensor.h",
@@ -34,8 +37,11 @@ MEASURED = (
     "csrc/include/interop/dlpack.h",
     "pxd/torch/__init__.pxd",
 )
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
-PLOT = "Bars: nanoseconds of calls into Cython and pybind11; dots: calls with one, three and eight tensors by each tool"
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
+PLOT = (
+    "Bars: nanoseconds of calls into Cython and pybind11; dots: calls with one, three and eight tensors by each tool, "
+    "ours in orange"
+)
 
 
 def measured(result: dict) -> list[str]:
@@ -44,7 +50,7 @@ def measured(result: dict) -> list[str]:
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     found = {tool: result["times"]["1 tensor"].get(way, {}).get("median") for way, tool in TOOLS.items()}
     others = sorted((time, tool) for tool, time in found.items() if time is not None and tool != "Cython")
     *told, last = [f"{found['Cython']:.0f} ns in Cython", *(f"{time:.0f} ns with {tool}" for time, tool in others)]
@@ -87,7 +93,7 @@ def sentences(result: dict) -> str:
 
 
 def conditions(result: dict) -> str:
-    """What it was measured with."""
+    """The machine and the versions."""
     tools = ", ".join(f"{tool} {version}" for tool, version in result["tools"].items())
     return f"{results.conditions(result)} Beside them: {tools}."
 
@@ -101,8 +107,10 @@ def draw(result: dict, path: Path) -> None:
     plots.bars_of_calls(upper, "One call into compiled code", calls)
     labels = measured(result)
     for what, shade in SHADES.items():
-        medians = [times[what][way]["median"] for way in labels]
-        lower.plot(medians, labels, "o", color=shade, label=what, markersize=7)
+        colours = [OUR_SHADES[what] if way in OUR_WAYS else shade for way in labels]
+        lower.scatter([times[what][way]["median"] for way in labels], labels, s=49, color=colours)
+        lower.scatter([], [], s=49, color=shade, label=what)
+    lower.scatter([], [], s=49, color=plots.OURS, label="of this toolkit")
     lower.set_xscale("log")
     lower.invert_yaxis()
     lower.xaxis.set_major_formatter("{x:.0f}")

@@ -11,10 +11,10 @@ from interop.cli import CommandError
 
 NAME = "crossing"
 FLAGS = [*CXX_FLAGS, "-O3", "-g0"]
-"""Of the modules that are called: the code of binding tools is inlined templates, which -O3 does most for."""
+"""The flags of the modules that are called. Binding tools consist of inlined templates, which -O3 makes fastest."""
 
 COUNTS = {"1 tensor": 1, "3 tensors": 3, "8 tensors": 8}
-"""What is called: a function of so many tensors, which gives the number of all their elements."""
+"""The number of tensors that a function takes. It returns the number of all their elements."""
 
 Functions = tuple[Callable[..., int], ...]
 
@@ -80,7 +80,7 @@ def functions() -> dict[tuple[str, str], Callable[..., int]]:
 
 
 def tensors(count: int) -> list[torch.Tensor]:
-    """As many tensors, of 1, 2, 4, ... elements: each sum of their sizes says which of them are in it."""
+    """`count` tensors of 1, 2, 4, ... elements. A sum of their sizes shows which tensors it includes."""
     return [torch.ones(1 << index) for index in range(count)]
 
 

@@ -15,12 +15,12 @@ MEASURED = (
     "csrc/include/interop/autograd.h",
     "csrc/include/interop/operator.h",
 )
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "Left: the loss over the steps with one process and with two; right: the time of a step of each cell"
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     largest = {
         way: max(found[way]["gradients"] for found in result["agreement"].values() if way in found) for way in WAYS
     }
@@ -81,6 +81,7 @@ def draw(result: dict, path: Path) -> None:
         medians, spread = [time["median"] for time in times], plots.spread(times)
         right.bar(places, medians, 0.38, yerr=spread, color=COLOURS[processes], ecolor=plots.ERRORS, label=processes)
     right.set_xticks([place + 0.2 for place in range(len(WAYS))], WAYS, fontsize=9)
+    right.margins(y=0.25)  # room for the legend
     plots.plain(right, "milliseconds of a step, median and quartiles", "")
     for axes in (left, right):
         axes.legend(fontsize=8, frameon=False)

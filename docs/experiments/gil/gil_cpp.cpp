@@ -15,7 +15,7 @@ PyObject* empty_released(PyObject*, PyObject*) {
 }
 
 // Copies of a tensor, a millisecond apart: the first beside that of its Python object, or a further one. Each is
-// dropped after so many microseconds between.
+// dropped after `between` microseconds.
 template <bool further>
 PyObject* copies(PyObject*, PyObject* arguments) {
   PyObject* object = nullptr;

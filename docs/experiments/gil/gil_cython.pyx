@@ -38,7 +38,7 @@ def products_released(torch.Tensor out not None, torch.Tensor a not None, int co
 def first_copies(torch.Tensor x not None, int count, unsigned between=0):
     """Copies of an at::Tensor that only its Python object holds, a millisecond apart: use count 1 to 2, and back.
 
-    Each is dropped after so many microseconds `between`.
+    Each is dropped after `between` microseconds.
     """
     with nogil:
         copies(x.cdata, count, between)

@@ -14,7 +14,7 @@ from .ways import NAME, Work
 
 
 def times(rounds: int, number: int, seconds: float, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
-    """Nanoseconds of an empty call, in blocks of `number`, and of a product, in blocks of so many `seconds`."""
+    """Nanoseconds of an empty call, in blocks of `number`, and of a product, in blocks of `seconds`."""
     timers = {("empty", how): calls.timer("f(x)", {"f": function, "x": None}) for how, function in ways.empty().items()}
     result = calls.times(timers, rounds, number, shown)
     for size in ways.SIZES:
@@ -125,7 +125,7 @@ class Counter(threading.Thread):
 
 
 def _rates(work: Work, seconds: float, counter: Counter | None = None) -> tuple[float, float]:
-    """How often a second `work` is done, one at a time for so many `seconds`, and how far `counter` counts a second."""
+    """How often a second `work` is done, one at a time for `seconds`, and how far `counter` counts a second."""
     done, before = 0, counter.count if counter else 0
     began = time.perf_counter()
     while time.perf_counter() - began < seconds:
@@ -166,7 +166,7 @@ def _seconds(work: Work, count: int) -> float:
 
 
 def _count(work: Work, seconds: float) -> int:
-    """How often `work` is done in about so many `seconds`."""
+    """How often `work` is done in about `seconds`."""
     count = 1
     while (taken := _seconds(work, count)) < seconds / 4:
         count *= 2

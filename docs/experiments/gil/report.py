@@ -10,17 +10,17 @@ from . import ways
 PRODUCTS = [f"product of {size}" for size in ways.SIZES]
 LABELS = {"held": "held", "released": "released", "torch": "torch.mm"}
 ALONE = {how: LABELS.get(how, how) for how in ways.PRODUCTS}
-"""What is measured where nothing else runs."""
+"""The measurements while nothing else runs."""
 COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
 MEASURED = ("csrc/include/interop/gil.h", "csrc/include/interop/tensor.h")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
     "Left: products beside a thread that counts; right: products on two threads; the GIL held, released, and torch.mm"
 )
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     empty, threads = result["times"]["empty"], result["threads"][PRODUCTS[-1]]
     added = empty["released"]["median"] - empty["held"]["median"]
     return (
@@ -69,7 +69,7 @@ def _products(result: dict) -> list[list[str]]:
 
 
 def _alone(result: dict) -> list[str]:
-    """Those of `ALONE` that were measured: older results have fewer."""
+    """The measurements of `ALONE` in a result; older results have fewer."""
     return [how for how in ALONE if how in result["times"][PRODUCTS[0]]]
 
 
@@ -136,7 +136,7 @@ def draw(result: dict, path: Path) -> None:
         left.bar(places, other, 0.9 * width, bottom=own, color=COLOURS[how], alpha=0.35)
         speeds = [result["threads"][what][how]["median"] for what in PRODUCTS]
         right.bar(places, speeds, 0.9 * width, color=COLOURS[how], label=LABELS[how])
-    plots.plain(left, "Products (dark) beside a thread that counts in Python (light)", "y")
+    plots.plain(left, "Products (full colour) beside a thread that counts in Python (faded)", "y")
     left.set_ylabel("parts of what each does alone")
     plots.plain(right, "Products on two threads", "y")
     right.set_ylabel("times as many as on one")

@@ -10,14 +10,14 @@ from interop.cli import CommandError
 
 NAME = "gil"
 SIZES = (8, 64, 256, 1024)
-"""Of the square matrices whose product stands for work."""
+"""The sizes of the square matrices whose product represents work."""
 PRODUCTS = ("held", "held, no copies kept", "released", "torch")
 SHARING = ("held", "released", "torch")
-"""Those that are measured on two threads, too."""
+"""The ways that are also measured on two threads."""
 PAUSE = 1000
-"""Microseconds for which a copy is kept that is kept: as many as pass before it."""
+"""Microseconds between a copy and its end, if it is kept. The same time passes before the copy."""
 COPIES = ("1 to 2", "1 to 2, kept for a pause", "2 to 3")
-"""Of an at::Tensor, by its use count before and after; those that are not kept are dropped at once."""
+"""Copies of an at::Tensor, by the use count before and after. A copy that is not kept is dropped at once."""
 
 Work = Callable[[int], None]
 
@@ -43,7 +43,7 @@ def empty() -> dict[str, Callable[[object], None]]:
 
 
 def products(size: int) -> dict[str, Work]:
-    """Functions that multiply a matrix of so many rows by itself, as often as they are told."""
+    """Functions that multiply a matrix of `size` rows by itself, as often as their argument says."""
     a, out = torch.full((size, size), 1.0), torch.empty(size, size)
     module = cython()
 
@@ -60,7 +60,7 @@ def products(size: int) -> dict[str, Work]:
 
 
 def copies() -> dict[tuple[str, str], Work]:
-    """Functions that wait for a millisecond, copy an at::Tensor and drop the copy, so many times, without the GIL."""
+    """Functions that wait for a millisecond, copy an at::Tensor and drop the copy, repeatedly, without the GIL."""
     x = torch.ones(3)
     result = {}
     for language, module in (("Cython", cython()), ("C++", cpp())):
@@ -89,5 +89,5 @@ def check() -> None:
 
 
 def has_gil() -> bool:
-    """Whether this Python runs with a GIL; a free-threaded one may have put it back for a module that asked for it."""
+    """Whether this Python runs with a GIL; a free-threaded one may have put it back for a module that requires it."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()

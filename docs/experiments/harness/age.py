@@ -2,43 +2,55 @@
 
 import subprocess
 from collections.abc import Sequence
+from itertools import islice
+from pathlib import PurePath
 
 from experiments import CHECKOUT
+from experiments.harness import sources
 
 __all__ = ["BEGIN", "note"]
 
 BEGIN = "This result is older than the code that it measures: "
 """What a note begins with. What follows depends on the history at hand, so no test may insist on it."""
 
+SHOWN = 3
+"""The maximum number of files that a note names."""
+
 
 def note(name: str, machine: str, result: dict, measured: Sequence[str]) -> str:
-    """What changed since a result of the experiment `name` was recorded; "" if nothing did, or nobody knows.
+    """The files whose code changed since a result of the experiment `name` was recorded, in a sentence.
 
-    Its own sources count, and the paths `measured`, relative to the checkout. Where a clone lacks the history, nothing
-    is said.
+    Its own sources count, and the paths `measured`, relative to the checkout. A change of comments or docstrings is no
+    change. Returns "" if no code changed, or if the clone lacks the history.
     """
     folder = f"docs/experiments/{name}"
     git = result.get("git") or {}
     since = git.get("commit", "")
     if git.get("changed"):
         # What was measured is in no commit before the one that the result came with.
-        since = _log("-1", "--format=%H", "--", f"{folder}/results/{machine}.json")
+        since = _git("log", "-1", "--format=%H", "--", f"{folder}/results/{machine}.json").strip()
     if not since:
         return ""
     not_measured = [f":(exclude){folder}/{other}" for other in ("README.md", "demo.py", "report.py", "results")]
-    commits = _log("--format=%h of %cs", "--no-merges", f"{since}..HEAD", "--", folder, *measured, *not_measured)
-    if not commits:
+    touched = _git("diff", "--name-only", "--no-renames", since, "HEAD", "--", folder, *measured, *not_measured)
+    changed = (file for file in touched.splitlines() if _code(since, file) != _code("HEAD", file))
+    first = [f"`{PurePath(file).name}`" for file in islice(changed, SHOWN + 1)]  # no more are compared
+    if not first:
         return ""
-    last, *others = commits.splitlines()
-    what = f"{1 + len(others)} commits after {since[:10]} changed the code, the last one {last}"
-    return BEGIN + (f"{what}." if others else f"{last} changed the code.")
+    others = " and others" if len(first) > SHOWN else ""
+    return f"{BEGIN}since commit {since[:10]}, the code has changed in {', '.join(first[:SHOWN])}{others}."
 
 
-def _log(*arguments: str) -> str:
-    """What git log prints; nothing where there is no git, or it does not know a commit."""
+def _code(commit: str, file: str) -> list[str]:
+    """The lines of code of a file; none if the commit does not have it."""
+    return sources.code(_git("show", f"{commit}:{file}"), PurePath(file).suffix)
+
+
+def _git(*arguments: str) -> str:
+    """What git prints; nothing where there is no git, or it does not know a commit."""
     try:
-        command = ["git", "log", *arguments]
+        command = ["git", *arguments]
         done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return done.stdout.strip()
+    return done.stdout

@@ -42,7 +42,7 @@ FLAGS = [*CXX_FLAGS, "-O2", "-g0"]
 """The compile flags of every form that is compared. They come last, so they win over those of Python and CFLAGS."""
 
 LOOP_FLAGS = [*CXX_FLAGS, "-O3", "-fno-trapping-math", "-fno-math-errno", "-g0"]
-"""Those where a form has loops of its own: what g++ wants to vectorise them, and what ATen's are compiled with."""
+"""The flags of forms with loops of their own. g++ needs them to vectorise, and ATen is compiled with them."""
 
 TOOLS = {"nanobind": "nanobind", "tvm_ffi": "apache-tvm-ffi", "cffi": "cffi"}
 """Packages whose headers an experiment may be compiled with, and the distributions that they come in."""
@@ -54,7 +54,7 @@ _VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 """What setuptools and Ninja take compilers and flags from."""
 
 _NOT_LOADED = {"demo.py", "report.py", "run.py"}
-"""Those Python files of an experiment that no setup.py has to do with: a change there compiles nothing again."""
+"""The Python files of an experiment that no build reads. A change there compiles nothing again."""
 
 _ERROR = re.compile(r"\berror: |^(?!performance hint: |warning: ).*\.pyx:\d+:\d+: ")  # of the compiler, of Cython
 
@@ -94,7 +94,7 @@ def build(name: str, modules: Sequence[str] = ()) -> None:
 
 
 def build_once(name: str, how_long: str, modules: Sequence[str] = ()) -> None:
-    """`build`, and say meanwhile that it goes on."""
+    """`build`, and say in the meantime that it goes on."""
     if not is_built(name, modules):
         with waiting(f"compiling the modules, once: {how_long}"):
             build(name, modules)

@@ -99,9 +99,9 @@ def run_counted(function: Callable, arguments: Sequence[object], count: int) -> 
 def run_iterators(uncounted: Iterable[object], counted: Iterable[object]) -> None:
     """Exhaust two iterators that make calls, and have the instructions of the second one written out.
 
-    They are to make the calls with map(), from C. The interpreter's own loop would double the count of a small
-    function and make it depend on how often it tries in vain to specialise the call, which differs between functions
-    and from run to run.
+    They must make the calls with map(), from C. The interpreter's own loop would double the count of a small function.
+    The count would also depend on how often the interpreter tries to specialise the call without success, which
+    differs between functions and from run to run.
     """
     deque(uncounted, 0)
     torch._C._valgrind_toggle()

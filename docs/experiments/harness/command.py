@@ -67,7 +67,7 @@ def _run_all(command: Parser, options: argparse.Namespace, arguments: list[str])
             command.error(f"--all runs every experiment: leave out {given}")
     if "--help" in arguments or "-h" in arguments:
         command.error("--all runs every experiment: leave out --help")
-    driver.parser("--all", "").parse_args(arguments)  # refuses here, once, what each of them would refuse
+    driver.parser("--all", "").parse_args(arguments)  # rejects here, once, what each of them would reject
     return runner.run_all(arguments)
 
 

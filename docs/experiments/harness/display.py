@@ -37,8 +37,8 @@ def waiting(text: str) -> Iterator[None]:
 def progress(text: str, total: int, lines: int = 10) -> Iterator[Callable[..., None]]:
     """Show how far a work of `total` steps is. Call what it gives after each step, with a few words about the step.
 
-    A second argument 0 says that the words are about a step that still goes on. Elsewhere than on a terminal there are
-    no more than so many `lines`.
+    A second argument 0 says that the words are about a step that still goes on. Without a terminal it
+    prints at most `lines` lines.
     """
     if not console.is_terminal:
         done = 0
@@ -60,8 +60,8 @@ def progress(text: str, total: int, lines: int = 10) -> Iterator[Callable[..., N
 def race(text: str, names: Sequence[str], total: int, lines: int = 8) -> Iterator[Callable[[str, str], None]]:
     """Show how far works of these `names` are, `total` steps each, a bar for each.
 
-    Call what it gives after each step, with the name and a few words. Elsewhere than on a terminal there are no more
-    than so many `lines`.
+    Call what it gives after each step, with the name and a few words. Without a terminal it prints at most
+    `lines` lines.
     """
     if console.is_terminal:
         with _bars() as bars:

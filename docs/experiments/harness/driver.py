@@ -39,7 +39,7 @@ class Experiment:
     require
         Raises CommandError where this machine lacks what the experiment needs.
     add_arguments
-        Adds the experiment's own options. One that is called like a setting stands in its place.
+        Adds the experiment's own options. An option with a setting's name replaces the setting.
     """
 
     measure: Callable[[dict, argparse.Namespace], dict]

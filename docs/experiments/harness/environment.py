@@ -1,4 +1,4 @@
-"""What a result was measured with: machine, versions, commit. Without it a figure says nothing."""
+"""The machine, the versions and the commit of a result. Without them a figure means nothing."""
 
 import importlib.metadata
 import os
@@ -59,7 +59,7 @@ def _cpu() -> str:
 
 
 def _cores() -> int:
-    """Those that this process may use, which in a container are not all."""
+    """The processors that this process may use; in a container, these are not all."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -67,7 +67,7 @@ def line(name: str, report: ModuleType) -> list[str]:
 
 
 def more_stacks(report: ModuleType) -> list[str]:
-    """Those of ``stacks()`` of a report.py, which has them from elsewhere than the recorded results."""
+    """The stacks of ``stacks()`` in a report.py, which does not read them from the recorded results."""
     return report.stacks() if hasattr(report, "stacks") else []
 
 

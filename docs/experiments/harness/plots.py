@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 OURS, THEIRS, OTHER = "#e08a1e", "#2f6db5", "#8a8f98"
-"""Of this toolkit; of the tool that one would take else; of what comes with torch, NumPy or Python."""
+"""The colours of this toolkit; of the tool that one would use instead; of torch, NumPy and Python."""
 
 INK, PAPER, GRID, ERRORS = "#1f2328", "#ffffff", "#dddddd", "#444444"
 
@@ -44,13 +44,14 @@ DARK = {
     "#3d8f58": "#55b377",
     "#7a4fa3": "#a982d4",
     "#8f4a06": "#b55f0c",
+    "#4d535b": "#666d76",
     "#a8632b": "#c27a3e",
     # Fields that words stand in.
     "#8cc08f": "#34784a",
     "#f2c078": "#87590f",
     "#e07b6a": "#ad4433",
 }
-"""What a colour becomes in dark mode; one that is not here is seen on both grounds."""
+"""The colours of dark mode, by those of light mode. A colour that is missing here is visible in both."""
 
 mpl.rcParams.update(
     {
@@ -143,7 +144,7 @@ def spread(times: Sequence[dict], unit: float = 1) -> list[list[float]]:
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches."""
+    """An empty figure; its size is in inches."""
     result = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasSVG(result)
     return result

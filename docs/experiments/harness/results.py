@@ -46,7 +46,7 @@ PARTS = ("answer", "results")
 """What a README.md has between such lines: what is read first, and all that it comes from."""
 
 SUFFIX = ".svg"
-"""Of the plots."""
+"""The suffix of the plots."""
 
 NOTHING = "Nothing is recorded yet."
 

@@ -30,7 +30,7 @@ from . import other
 NAME = "import-order"
 PYBIND11, ONE_FILE, TWO_FILES = "pybind11", "interop, one file", "interop"
 WAYS = (PYBIND11, ONE_FILE, TWO_FILES)
-FLAGS = ["-std=c++20", "-O0", "-g0"]  # what is looked at is importing
+FLAGS = ["-std=c++20", "-O0", "-g0"]  # only the import is measured
 TORCH = "import torch"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 TORCH_LIB = Path(torch.__file__).parent / "lib"

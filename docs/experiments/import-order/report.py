@@ -11,14 +11,14 @@ WORKS = "works"
 COLOURS = {WORKS: "#8cc08f", "ImportError": "#f2c078"}
 OURS, PYBIND11 = "interop", "pybind11"
 MEASURED = ("csrc/bootstrap.cpp", "interop/abi", "interop/build", "interop/doctor")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "A field for each situation and module: works, ImportError, or the signal or wrong value that it ends with"
 WRONG = "#e07b6a"
 """What crashes or lies."""
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     count = len(result["cases"])
     told = []
     for way in (OURS, PYBIND11):

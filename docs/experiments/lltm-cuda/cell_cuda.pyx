@@ -40,7 +40,7 @@ cdef extern from "cell_cuda.h" nogil:
         int8_t dtype, int64_t rows, int64_t columns, const void* matrix, void* sums, void* stream,
     ) noexcept
 
-# Up to so many rows one thread adds up a column; at.sum, which spreads it over many, is the better for more.
+# The maximum number of rows for which one thread adds up a column. For more, at.sum is faster: it uses many threads.
 cdef int64_t FEW_ROWS = 64
 
 

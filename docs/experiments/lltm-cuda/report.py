@@ -10,13 +10,13 @@ from .ways import WAYS
 OTHERS = tuple(way for way in WAYS if way != "Cython CUDA")
 COLOURS = dict(zip(WAYS, ("#8a8f98", "#b8bcc4", "#2f6db5", "#f3c489", "#c9650a"), strict=True))
 MEASURED = ("csrc/include/interop/cuda", "docs/experiments/lltm/cell_fused.pyx")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "Left: microseconds of a small cell on a GPU, by way; right: bandwidth of a large cell's kernels beside a copy"
 LABELS = {"forward": "forward", "backward": "backward", "both": "both", "graph": "both, in a CUDA graph"}
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     ours, python = (result["times"]["both"][way]["device"]["median"] for way in ("Cython CUDA", "Python"))
     return (
         f"Forward and backward take {ours:.0f} µs with the kernels of our own and {python:.0f} µs in Python, on "
@@ -60,7 +60,7 @@ def sentences(result: dict) -> str:
 
 
 def conditions(result: dict) -> str:
-    """What it was measured with."""
+    """The machine and the versions."""
     gpu, versions, shapes = result["gpu"], result["versions"], result["settings"]
     return (
         f"{gpu['name']} (capability {gpu['capability']}), {result['machine']['cpu']}; torch {versions['torch']}, CUDA "

@@ -9,7 +9,7 @@ from experiments.harness import building
 
 NAME = "lltm-cuda"
 FLAGS = ["-O3"]
-"""Of nvcc; what interop.build gives it."""
+"""The flags of nvcc, as interop.build passes them."""
 
 WAYS = ("Python", "torch.compile", "C++", "Cython", "Cython CUDA")
 

@@ -15,7 +15,7 @@ class CompiledCell(PythonCell):
         return _forward(self, x, h, c)
 
 
-# Or else backward reuses the memory of saved tensors, and refuses a graph that is kept, which timing.py does.
+# Or else backward reuses the memory of saved tensors, and rejects a graph that is kept, which timing.py does.
 torch._functorch.config.donated_buffer = False
 # How many of those one process may see; beyond 8, torch.compile would give up.
 torch._dynamo.config.recompile_limit = 64

@@ -135,7 +135,7 @@ void on_this_thread(const Product<T>& p) {
 
 // The parts that threads compute: 16 rows of C, or 96 columns. Each is some whole tiles.
 constexpr int64_t rows_of_a_part = 16, columns_of_a_part = 96;
-// A thread computes at least so many products of two numbers, which takes several times as long as starting it.
+// The minimum number of products of two numbers for a thread, which take several times as long as starting it.
 constexpr int64_t worth_a_thread = 1 << 18;
 
 template <class T>

@@ -9,12 +9,12 @@ from . import measure
 
 OURS = {"interop.memview.permute", "interop.from_buffer"}
 MEASURED = ("csrc/bridges", "csrc/include/interop/memview.h", "pxd/interop/memview.pxd")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "Bars: nanoseconds of methods that assign a member with other axes, or return it as an array or a tensor"
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     times = result["times"][measure.ASSIGN]
     ours, numpy = (times[how]["median"] for how in ("interop.memview.permute", "numpy.asarray(v).transpose"))
     return (

@@ -14,14 +14,14 @@ COLOURS = {
     "PyTorch": "#8a8f98",
 }
 MEASURED = ("csrc/include/interop/operator.h", "csrc/include/interop/parallel.h")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
     "Bars on a logarithmic scale: milliseconds of the search by each way, for several sizes, on one thread and on two"
 )
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     first, threads = next(iter(result["times"])), str(result["settings"]["threads"][0])
     times = {way: f"{time['median']:.1f} ms" for way, time in result["times"][first][threads].items()}
     return (

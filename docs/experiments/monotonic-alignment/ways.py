@@ -10,7 +10,7 @@ from . import search_torch
 
 NAME = "monotonic-alignment"
 FLAGS = ["-O3", "-g0"]
-"""Of both: Python's own flags say -O3, and so does whoever builds the usual core. None of them is about a processor."""
+"""The flags of both ways. The usual core is built with -O3, as Python's own flags say. No flag names a processor."""
 
 
 def usual(scores: Tensor, text_lengths: Tensor, frame_lengths: Tensor, *, frames_first: bool = False) -> Tensor:
@@ -43,6 +43,6 @@ def pytorch(scores: Tensor, text_lengths: Tensor, frame_lengths: Tensor) -> Tens
 
 
 SEARCHES = {"NumPy route": usual, "Cython": cython, "Cython, called as an op": op, "PyTorch": pytorch}
-"""Those that take tensors and give a tensor."""
+"""The ways that take tensors and return a tensor."""
 
 WAYS = ("NumPy route", "its core alone", *(way for way in SEARCHES if way != "NumPy route"))

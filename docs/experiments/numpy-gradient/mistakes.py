@@ -119,4 +119,4 @@ CASES = {
     "Cython, SciPy in backward, differentiated twice": lambda: _penalised(ways.native().once),
     "Cython, the node in backward, differentiated twice": lambda: _penalised(ways.native().by_scipy),
 }
-"""Each mends the one before, or tries to; the last one is right."""
+"""Each version corrects the one before, or tries to; the last one is right."""

@@ -18,7 +18,7 @@ cdef Tensor scipy_forward(
 ) except * with gil:
     """By scipy.linalg.solve_banded, on arrays over the memory of the tensors."""
     check(lower, diagonal, upper, b)
-    # Read-only arrays: those that may be written to are refused of tensors that require grad, which these may.
+    # Read-only arrays, because a tensor that requires grad gives no writable one, and these may require grad.
     rows = np.zeros((3, b.numel()), to_numpy(b, False, True).dtype)
     rows[0, 1:] = to_numpy(upper, False, True)
     rows[1] = to_numpy(diagonal, False, True)

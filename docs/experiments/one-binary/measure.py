@@ -53,7 +53,7 @@ MODULES = ("small", "kernels")
 
 
 def times(rounds: int, numbers: dict[str, int], shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:
-    """Nanoseconds of a call of each kernel, by way: see `calls.times`. So many calls of it are a block."""
+    """Nanoseconds of a call of each kernel, by way: see `calls.times`. `numbers` has the calls in a block."""
     found, result = ways.kernels(), {}
     for name, given in ways.arguments().items():
         named = dict(zip("abcd", given, strict=False))

@@ -25,7 +25,7 @@ COLOURS = dict(zip(ways.WAYS, ("#e08a1e", "#f3c489", "#c46a9a", "#8f4a06", "#2f6
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
 SIZES = {"files": "files", "bytes": "KiB", "compressed": "KiB, compressed"}
 MEASURED = ("stable",)
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "Dots on a logarithmic scale: the time of each call by each way, over that of the module for one release"
 
 
@@ -57,7 +57,7 @@ def bars(result: dict) -> list[tuple[str, float, float | None]]:
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     ratios = {what: _median(result, what, ways.MANY) / _median(result, what, ways.ONE) for what in LABELS}
     least, most = (
         f"{ratios[what]:.2f} ({LABELS[what]})" for what in sorted(ratios, key=ratios.get)[:: len(ratios) - 1]

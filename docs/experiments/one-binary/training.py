@@ -14,7 +14,7 @@ PYTHON = "Python"
 """The cell in plain PyTorch, with autograd's own gradients."""
 
 TOLERANCE = 1e-3
-"""How far the last losses may lie apart, in nats: float32 adds up to something else in another order."""
+"""The maximum difference of the last losses, in nats: the sum of float32 numbers depends on their order."""
 
 
 def train(settings: dict, shown: Callable[[str], None]) -> dict[str, list[float]]:

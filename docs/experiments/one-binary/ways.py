@@ -22,11 +22,11 @@ STABLE = "2.11"
 """The oldest torch of what is compiled for many releases."""
 
 TARGET = "0x020b000000000000"
-"""The same as torch's headers want it."""
+"""The same, as torch's headers expect it."""
 
 ONE, MANY, PYBIND11, OPERATORS = "one release", "many releases", "pybind11", "torch.ops"
 FLOORS = {f"many releases, {floor}": floor for floor in ("cp311", "cp312")}
-"""Those with CPython's Limited API, by the oldest CPython. None is for a newer CPython than the one that builds it."""
+"""The ways with CPython's Limited API, by the oldest CPython. No way is for a newer CPython than the builder's."""
 
 CYTHON: dict[str, dict[str, str]] = {  # the arguments of Extension
     ONE: {},

@@ -138,7 +138,7 @@ def _turns(calls: dict[str, Callable[[], object]], rounds: int, block: float) ->
 
 
 def _block(call: Callable[[], object], number: int) -> float:
-    """Seconds of one call, of so many."""
+    """Seconds of one call, the mean of `number` calls."""
     started = time.perf_counter()
     for _ in range(number):
         call()

@@ -15,7 +15,7 @@ MEASURED = (
 )
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
 PLOT = "Dots on a logarithmic scale: for each port, the time of each operation over that of the original in C++"
-COLOURS = (plots.OURS, plots.THEIRS)
+COLOURS = (plots.OURS, "#8f4a06")
 
 
 def answer(result: dict) -> str:
@@ -33,9 +33,13 @@ def answer(result: dict) -> str:
             continue
         built = figures["installed"]
         compiling = f", {_part(built, 'seconds', 'cold')} of its compile time" if "original" in built else ""
-        parts.append(f"{name} takes {median(ratios):.2f} of the original's time{compiling}")
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        parts.append(f"{name} takes {median(ratios):.2f} of the original's time ({spread}){compiling}")
     plural = "" if threads == "1" else "s"
-    return f"Ported to Cython, on {threads} thread{plural}, {'; '.join(parts)}." if parts else "There is no port yet."
+    begin = (
+        f"Ported to Cython, on {threads} thread{plural}, as the median of all operations and sizes (and their range): "
+    )
+    return f"{begin}{'; '.join(parts)}." if parts else "There is no port yet."
 
 
 def tables(result: dict) -> list[Table]:
@@ -74,10 +78,11 @@ def draw(result: dict, path: Path) -> None:
         axes.scatter([], [], color=COLOURS[index % 2], label=f"{count} thread{'' if count == '1' else 's'}")
     axes.axvline(1, color=plots.ERRORS, linewidth=0.8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("time of ours over that of the original; a line is the median")
     axes.invert_yaxis()
-    plots.plain(axes, "", "x")
+    plots.plain(axes, f"{len(names)} extensions ported to Cython, a dot for each operation, dtype and size", "x")
     figure.legend(loc="outside lower center", ncols=len(threads), frameon=False, fontsize=9)
     plots.save(figure, path)
 

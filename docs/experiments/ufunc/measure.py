@@ -38,7 +38,7 @@ def ways(what: str) -> dict[str, Callable]:
 
 
 def plain_into(what: str) -> Callable:
-    """The same with a third argument that takes the result; what torch computes on the way is made anew."""
+    """The same with a third argument that takes the result. torch allocates its intermediate results at each call."""
     return {
         "add": lambda x, y, out: torch.add(x, y, out=out),
         "fused": lambda x, y, out: torch.add(x * y, x / (1 + y * y), out=out),

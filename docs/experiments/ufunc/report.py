@@ -10,13 +10,13 @@ from .measure import FUNCTIONS, LARGEST, SIZES, WAYS
 COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98"), strict=True))
 HEAD = (*SIZES, f"{LARGEST}, into an existing result", f"{LARGEST}, page faults")
 MEASURED = ("csrc/include/interop/elementwise.h", "csrc/include/interop/parallel.h")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "Bars on a logarithmic scale: microseconds of both functions by each way, for three sizes"
 BYTES = 12  # of memory for each element: two floats read, one written
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     add, fused = (
         {way: f"{time['median'] / 1e3:.1f} ms" for way, time in result["into"][what].items()} for what in FUNCTIONS
     )
@@ -77,7 +77,7 @@ def _compared(times: dict, where: str) -> str:
 
 
 def conditions(result: dict) -> str:
-    """What it was measured with."""
+    """The machine and the versions."""
     return results.conditions(result, f", {result['settings']['threads']} threads")
 
 

@@ -10,13 +10,13 @@ from . import ways
 LABELS = {"mirror": "a mirror", "header": "the real header", "function": "a C function", "attribute": "an attribute"}
 LABELS |= {"C++": "the real header, in C++"}
 MEASURED = ("csrc/layout.cpp", "csrc/include/interop/tensor.h")
-"""The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+"""The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = "Bars: nanoseconds of reading a field of a tensor, a dtype and a complex number, by way"
 COLOURS = {"mirror": "#e08a1e", "header": "#c9650a", "function": "#2f6db5", "attribute": "#3d8f58", "C++": "#8a8f98"}
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """The answer to the question, in a sentence."""
     times = {way: time["median"] for way, time in result["times"]["torch.Tensor"].items()}
     return (
         f"Cython reads a tensor's size in {times['mirror']:.0f} ns through a mirror of its struct, in "

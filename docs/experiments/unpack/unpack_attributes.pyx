@@ -1,4 +1,4 @@
-# Reads as Python does, from compiled code: by attributes. The type of the argument is not asked for.
+# Reads attributes from compiled code, as Python does. It does not check the argument's type.
 
 
 def read_tensor(x):

@@ -22,7 +22,7 @@ WAYS = {
 }
 """The ways, and their modules."""
 VALUES = {"torch.Tensor": torch.ones(2, 3), "numpy.dtype": np.dtype("f8"), "complex": 1.5 + 2.5j}
-"""Of which the reading is timed."""
+"""The objects that the timed functions read."""
 
 
 def functions() -> dict[tuple[str, str], Callable[[object], int | float]]:

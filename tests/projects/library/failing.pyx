@@ -1,4 +1,4 @@
-# Kernels and gradients that raise, and registrations that must be refused.
+# Kernels and gradients that raise, and registrations that must be rejected.
 cimport ATen as at
 cimport cython
 cimport torch

@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 from torch.autograd cimport AutoDispatchBelowAutograd, Context, Function
 from torch.library cimport Operator, Tag, define, impl
 
-asked = []  # what the backward functions below were asked for
+asked = []  # what was requested from the backward functions below
 
 
 # One input, one output that is kept.

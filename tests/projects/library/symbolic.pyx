@@ -107,7 +107,7 @@ cdef at.Tensor number_of(const at.Tensor& x, int64_t what) except * nogil:
     elif what == 6:
         n = <int64_t> x.nbytes()
     elif what == 7:
-        n = x.sym_size(0).guard_int(b"symbolic.pyx", 1)  # asked for: compiled for each size
+        n = x.sym_size(0).guard_int(b"symbolic.pyx", 1)  # requested: compiled for each size
     return at.mul(x, n)
 
 

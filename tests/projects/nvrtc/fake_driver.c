@@ -6,7 +6,7 @@
 #define MAX_PARAMETERS 32
 #define MAX_BYTES 64
 
-// What the driver was asked for.
+// What was requested from the driver.
 int fake_loads, fake_unloads, fake_launches, fake_context_sets, fake_shared_sets;
 char fake_code[256], fake_kernel[256];
 unsigned fake_grid[3], fake_block[3], fake_shared_bytes;

@@ -158,7 +158,7 @@ def index(torch.Tensor x not None, torch.Tensor i not None):
 
 
 def of_fields(torch.Tensor x not None, torch.Tensor y not None):
-    """Calls that have several first parameters, among which a tensor that lies in a Python object has to be found."""
+    """Calls with several first parameters; one is a tensor in a Python object, which the call must find."""
     return [
         torch.wrap(at.pow(x.cdata, 2.0)), torch.wrap(at.where(at.gt(x.cdata, 0), x.cdata, y.cdata)),
         torch.wrap(at.remainder(x.cdata, y.cdata)), torch.wrap(x.cdata + y.cdata),

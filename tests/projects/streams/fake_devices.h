@@ -1,5 +1,4 @@
-// Eight CUDA devices that do nothing but write down what they are asked for. To be registered in a process of their
-// own.
+// Eight CUDA devices that only record what is requested from them. Register them in a process of their own.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>

@@ -1,4 +1,4 @@
-"""Eight CUDA devices that do nothing but write down what they are asked for."""
+"""Eight CUDA devices that only record what is requested from them."""
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 

@@ -264,7 +264,7 @@ def one_after_another(torch.device where not None, torch.device other not None, 
 
 
 def refused_in_its_place(torch.device where not None, torch.device wrong not None, action):
-    """A guard that is begun again with a device that is refused: what `action` says then."""
+    """A guard that is begun again with a device that is rejected: what `action` says then."""
     cdef DeviceGuard _guard = DeviceGuard(where.device)
     try:
         _guard = DeviceGuard(wrong.device)

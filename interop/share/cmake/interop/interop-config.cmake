@@ -4,7 +4,7 @@
 #   interop_add_cython_module(...)    a module from .pyx and C++ files
 #   interop_install_module(...)       installs one
 #
-# The Python that is asked for all this is the one that find_package(Python) finds; Python_EXECUTABLE names another.
+# All of this uses the Python that find_package(Python) finds; Python_EXECUTABLE names another.
 cmake_minimum_required(VERSION 3.20)  # for depfiles with makefiles
 
 if(NOT TARGET Python::Module OR NOT Python_EXECUTABLE)
