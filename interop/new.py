@@ -25,6 +25,9 @@ PLACEHOLDER = "your_project"
 TORCH = "your_torch"
 """Placeholder for the project's requirement for torch: see `interop.abi.names.torch_requirement`."""
 
+BUILD_FILE = "your_build_file"
+"""Placeholder for the file that names the releases that a project for many of them supports."""
+
 STABLE, LIMITED_API, PYTHON = "your_stable", "your_limited_api", "your_python"
 """Placeholders for the arguments of a stable module, and for the oldest CPython that it runs with."""
 
@@ -90,11 +93,8 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     if options.cuda and options.cmake:
         parser.error("the project with a CUDA kernel is built by setuptools: leave out --cuda or --cmake")
-    if options.stable and (options.cuda or options.cmake):
-        parser.error(
-            "the project for many releases of torch has no CUDA and is built by setuptools: leave out --stable, or "
-            "--cuda and --cmake"
-        )
+    if options.stable and options.cuda:
+        parser.error("the project for many releases of torch has no CUDA: leave out --stable or --cuda")
     files = write_project(options.name, Path(), options.cuda, options.cmake, options.free_threaded, options.stable)
     print("\n".join(map(str, files)))
     steps = [f"cd {options.name}", 'pip install --no-build-isolation ".[test]"', "python -m pytest"]
@@ -118,13 +118,13 @@ def write_project(
     if the name or the release is not accepted, the folder exists, or it cannot be written.
     """
     _check_name(name)
-    values = {PLACEHOLDER: name, **_versions(stable)}
+    values = {PLACEHOLDER: name, BUILD_FILE: "CMakeLists.txt" if cmake else "setup.py", **_versions(stable)}
     folder = parent / name
     if folder.exists() or folder.is_symlink():
         raise CommandError(f"{str(folder)!r} exists already: choose another name, or run this in another folder")
     # Later layers replace files of earlier ones.
-    layers = ["project", "cmake" if cmake else "setuptools"]
-    layers += [layer for layer, wanted in (("cuda", cuda), ("stable", stable)) if wanted]
+    backend = "cmake" if cmake else "setuptools"
+    layers = ["project", backend, *(["cuda"] if cuda else []), *(["stable", f"stable_{backend}"] if stable else [])]
     texts = {
         path.relative_to(TEMPLATES / layer): path.read_text(encoding="utf-8")
         for layer in layers

@@ -7,8 +7,8 @@ from a clean clone of HEAD. There pytest runs all tests that are not marked `slo
 The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table with the newest complete run of each
 stack.
 
-After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer runs the very same
-files, which this program's environment compiles once.
+After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer installs the very same
+wheel, which this program's environment builds once.
 
 uv keeps its downloads in the store, unpacked once, and hard-links them into the environments. The first release of
 torch with CUDA takes some 5 GB, each further release for the same CUDA 1 GB. Such a torch runs without a GPU.
@@ -206,7 +206,7 @@ class Environment:
         return counts(report.read_text(encoding="utf-8"))
 
     def run_one_binary(self) -> Line:
-        """Check modules that were compiled once for all stacks."""
+        """Install and check the wheel that was built once for all stacks."""
         return one_binary.run(str(self.python), CALLS, self.variables())
 
 

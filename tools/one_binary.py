@@ -1,10 +1,11 @@
-"""``make one-binary PYTHONS="PYTHON..."``: run the same files, compiled once, under other torches and CPythons.
+"""``make one-binary PYTHONS="PYTHON..."``: run one wheel under other torches and CPythons.
 
-The modules of tests/projects/stable are compiled once, for torch 2.11 and CPython 3.11 or newer. This interpreter
-compiles them, or the interpreter of an environment that has this package for another torch (``--built-by``). Each
-PYTHON is an interpreter whose environment needs only torch. It runs tests/stable/checks.py on these very files, with
-tensors borrowed from Python's objects and by torch's own way, and then calls the functions many times. The result for
-each PYTHON is a line of docs/one-binary.jsonl, a row of docs/stable-guide.md and a row of the experiment's page.
+The modules of tests/projects/stable become one wheel, for torch 2.11 and CPython 3.11 or newer. This interpreter builds
+it, or the interpreter of an environment that has this package for another torch (``--built-by``). Each PYTHON is an
+interpreter whose environment needs only torch. pip installs that very file for it, into a folder of its own, and so
+checks the wheel's tags and metadata. Then tests/stable/checks.py runs there, with tensors borrowed from Python's
+objects and by torch's own way, and calls the functions many times. The result for each PYTHON is a line of
+docs/one-binary.jsonl, a row of docs/stable-guide.md and a row of the experiment's page.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,35 +50,45 @@ def versions(python: str) -> dict[str, str]:
     return {"torch": torch, "python": release}
 
 
-def build(python: str = sys.executable) -> None:
-    """Compile the modules into an empty folder, with the package that `python` imports."""
+def pip(*arguments: str | Path) -> None:
+    """Run this environment's pip."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)]
+    environment = {name: value for name, value in os.environ.items() if name not in ("CFLAGS", "CXXFLAGS")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise FailedError(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
+
+
+def build(python: str = sys.executable) -> Path:
+    """Build the wheel in an empty folder, with the package that `python` imports."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     work = FOLDER / "work"
     shutil.copytree(ROOT / "tests" / "projects" / "stable", work)
-    environment = {name: value for name, value in os.environ.items() if name not in ("CFLAGS", "CXXFLAGS")}
-    command = [python, ROOT / "tests" / "build_projects.py", FOLDER / "site", work]
-    subprocess.run(command, check=True, env=environment)
+    pip("--python", python, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", FOLDER, work)
+    return wheel()
 
 
-def digest() -> str:
-    """The hash of the modules' files."""
-    found = hashlib.sha256()
-    for path in sorted((FOLDER / "site").glob("*.so")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+def wheel() -> Path:
+    """The wheel that was built last."""
+    (found,) = FOLDER.glob("*.whl")
+    return found
 
 
 def run(python: str, calls: int, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The result of the checks under an interpreter: first with torch's own way, then with borrowed tensors."""
+    file = wheel()
     found: dict[str, Any] = {}
-    for borrow in ("0", "1"):
-        command = [python, "-P", str(CHECKS), str(FOLDER / "site"), str(calls if borrow == "1" else 0)]
-        environment = {**variables, "INTEROP_BORROW": borrow}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
-        if done.returncode:
-            raise FailedError(f"{python} with INTEROP_BORROW={borrow}:\n{done.stdout}{done.stderr}")
-        found = json.loads(done.stdout.splitlines()[-1])
-    return found | {"sha256": digest()}
+    with tempfile.TemporaryDirectory() as site:
+        # With --python, pip runs as the interpreter that it installs for, and so rejects a wheel with other tags.
+        pip("--python", python, "install", "--no-deps", "--no-index", "--target", site, file)
+        for borrow in ("0", "1"):
+            command = [python, "-P", str(CHECKS), site, str(calls if borrow == "1" else 0)]
+            environment = {**variables, "INTEROP_BORROW": borrow}
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
+            if done.returncode:
+                raise FailedError(f"{python} with INTEROP_BORROW={borrow}:\n{done.stdout}{done.stderr}")
+            found = json.loads(done.stdout.splitlines()[-1])
+    return found | {"wheel": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
 def section(lines: list[dict[str, Any]]) -> str:
@@ -87,9 +99,10 @@ def section(lines: list[dict[str, Any]]) -> str:
     table = [f"| {line['torch']} | {line['python']} | {line['checks']} | {line['calls']} |" for line in rows]
     first = lines[0]
     built = f"Built with torch {first['built with']['torch']} and CPython {first['built with']['python']}"
+    what = f"`{first['wheel']}`" if "wheel" in first else "the files"  # before 2026-11-24, no wheel was built
     return "\n".join(
         [
-            f"{built} at {first['commit']}, run on {first['date']}; SHA-256 of the files: `{first['sha256'][:16]}`.",
+            f"{built} at {first['commit']}, run on {first['date']}; SHA-256 of {what}: `{first['sha256'][:16]}`.",
             "",
             "| torch | CPython | checks | calls of each function |",
             "|---|---|--:|--:|",
@@ -106,11 +119,14 @@ def main() -> None:
         "--built-by",
         default=sys.executable,
         metavar="PYTHON",
-        help="compile the files with this interpreter, whose environment has this package for its own torch",
+        help="build the wheel with this interpreter, whose environment has this package for its own torch",
     )
     options = parser.parse_args()
     built = versions(path_of(options.built_by))
-    build(path_of(options.built_by))
+    try:
+        build(path_of(options.built_by))
+    except FailedError as error:
+        raise SystemExit(str(error)) from error
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
     lines = []
     for python in options.pythons:

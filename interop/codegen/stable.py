@@ -76,5 +76,5 @@ def _expression(argument: Argument, function: NativeFunction, signature: CppSign
         if argument in options.all():
             return f"options.{'pinned_memory' if argument.name == 'pin_memory' else argument.name}_opt()"
         if argument.name == "memory_format":
-            return "memory_format ? memory_format : options.memory_format_opt()"
+            return "stable::memory_format_in(options, memory_format)"
     return f"int64_t{{{argument.name}}}" if argument.type == BaseType(BaseTy.DeviceIndex) else argument.name

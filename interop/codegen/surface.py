@@ -1,5 +1,6 @@
 """Read torch's own description of its operators, and derive the declarations of ATen's C++ functions and methods."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from keyword import kwlist
@@ -23,6 +24,9 @@ LEFT_OUT = {
 }
 
 STABLE_LEFT_OUT = dict.fromkeys(["Storage", "SymInt", "SymBool"], "torch's C interface has none")
+
+CONVERSIONS = ("to", "_to_copy")
+"""Functions with options that make no tensor of their own. For them ATen rejects options with `requires_grad`."""
 
 _CYTHONS = (
     "by cdef cimport cpdef ctypedef enum exec extern gil include inline nogil print public readonly struct union "
@@ -86,6 +90,7 @@ def read(*, for_stable: bool = False) -> Surface:
                     declaration = _declare(function, signature)
                     if for_stable:
                         declaration = stable.declaration(function, signature, declaration)
+                    declaration = _with_requires_grad(declaration)
                     reason = _reason_to_leave_out(declaration, LEFT_OUT | (STABLE_LEFT_OUT if for_stable else {}))
                     if reason:
                         surface.left_out[str(function.func)] = reason
@@ -128,6 +133,19 @@ def _declare(function: NativeFunction, signature: CppSignature) -> Declaration:
         self_at=self_at,
         header=f"ATen/ops/{function.root_name}_ops.h",
     )
+
+
+def _with_requires_grad(declaration: Declaration) -> Declaration:
+    """`declaration`; if it makes a tensor by options, it heeds their `requires_grad`, which ATen ignores or rejects."""
+    takes_options = any(parameter.cpp == "at::TensorOptions" for parameter in declaration.parameters)
+    if not takes_options or declaration.name in CONVERSIONS:
+        return declaration
+    before = "  const bool requires_grad = options.requires_grad();\n  options = options.requires_grad(false);\n"
+    after = (
+        "at::Tensor made = \\1;\n  if (requires_grad) {\n    made.set_requires_grad(true);\n  }\n  return made;\n}\n"
+    )
+    start, brace, body = declaration.definition.partition("{\n")
+    return replace(declaration, definition=start + brace + before + re.sub(r"return (.*);\n}\n$", after, body))
 
 
 def _reason_to_leave_out(declaration: Declaration, reasons: dict[str, str]) -> str | None:

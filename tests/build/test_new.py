@@ -74,6 +74,11 @@ def with_stable():
 
 
 @pytest.fixture(scope="module")
+def with_stable_cmake():
+    return installed("stable_cmake", stable="2.11", cmake=True)
+
+
+@pytest.fixture(scope="module")
 def with_cuda(toolkit):
     return installed("cuda", cuda=True)
 
@@ -85,9 +90,10 @@ def own_tests(work):
     return run(command, env=VARIABLES | {"PYTHONPATH": str(work / "site")}, cwd=work)
 
 
-@pytest.mark.parametrize(
-    "kind", ["with_setuptools", "with_cmake", "with_cuda", pytest.param("with_stable", marks=needs_stable)]
-)
+OF_MANY = [pytest.param(kind, marks=needs_stable) for kind in ("with_stable", "with_stable_cmake")]
+
+
+@pytest.mark.parametrize("kind", ["with_setuptools", "with_cmake", "with_cuda", *OF_MANY])
 @pytest.mark.slow
 def test_its_own_tests_pass(request, kind):
     output = own_tests(request.getfixturevalue(kind))
@@ -110,15 +116,15 @@ def test_what_is_installed(request, kind):
     )
 
 
-@needs_stable
+@pytest.mark.parametrize("kind", OF_MANY)
 @pytest.mark.slow
-def test_what_is_installed_of_a_stable_one(with_stable):
+def test_what_is_installed_of_a_stable_one(request, kind):
     """The module is one file beside its .pxd file, and does not require torch-interop."""
-    work = with_stable
+    work = request.getfixturevalue(kind)
     python = min((3, 12), sys.version_info[:2])
     (wheel,) = work.glob("*.whl")
     assert f"-cp{python[0]}{python[1]}-abi3-" in wheel.name
-    package = work / "site" / "made_stable"
+    package = work / "site" / kind.replace("with_", "made_")
     assert {path.name for path in package.iterdir()} >= {"ops.abi3.so", "ops.pxd"}
     assert len(list(package.glob("*.so"))) == 1
     (metadata,) = work.glob("site/*.dist-info/METADATA")
@@ -175,16 +181,28 @@ class TestCommand:
         setup = (tmp_path / "cells" / "setup.py").read_text()
         assert f'stable="{release}"' in setup
         assert f'py_limited_api="cp{python[0]}{python[1]}"' in setup
+        assert "\nsetup.py has the oldest torch" in (tmp_path / "cells" / "README.md").read_text()
         texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
         assert not [text for text in texts if "your_" in text]
         assert not [text for text in texts if re.search(r"cimport (ATen|torch$)", text, re.MULTILINE)]
+
+    @needs_stable
+    def test_a_stable_one_by_cmake(self, new, tmp_path):
+        assert new("cells", "--stable", "--cmake")[0] == 0
+        tag = "cp{}{}".format(*min((3, 12), sys.version_info[:2]))
+        files = {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+        assert f"MODULE cells.ops STABLE 2.11 LIMITED_API {tag})" in files["CMakeLists.txt"]
+        project = tomllib.loads(files["pyproject.toml"])
+        assert project["tool"]["scikit-build"]["wheel"]["py-api"] == tag
+        assert project["project"]["dependencies"] == ["torch>=2.11"]
+        assert "setup.py" not in files
+        assert not [name for name, text in files.items() if "your_" in text]
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             (["--stable", "2.9"], r"--stable: stable must .*, got '2\.9'"),
-            (["--stable", "--cuda"], "has no CUDA and is built by setuptools"),
-            (["--stable", "--cmake"], "has no CUDA and is built by setuptools"),
+            (["--stable", "--cuda"], "has no CUDA: leave out --stable or --cuda"),
         ],
     )
     def test_a_stable_one_that_there_is_not(self, new, tmp_path, arguments, message):

@@ -201,6 +201,20 @@ FAILURES = {
 }
 
 
+class TestOptions:
+    def test_a_tensor_that_is_made_requires_grad_if_they_say_so(self, consumer):
+        x = torch.ones(4)
+        for made in consumer.made_with_gradients(x):
+            assert made.requires_grad
+            assert made.is_leaf
+            assert made.dtype is torch.float64
+        assert not x.requires_grad
+
+    def test_a_conversion_rejects_it(self, consumer):
+        with pytest.raises(RuntimeError, match=r"cannot take a TensorOptions with options\.requires_grad"):
+            consumer.converted_with_gradients(torch.ones(4))
+
+
 class TestErrors:
     @pytest.mark.parametrize("failure", FAILURES)
     def test_the_class_and_first_line_are_torchs(self, consumer, failure):
@@ -211,6 +225,11 @@ class TestErrors:
             getattr(consumer, name)(*arguments())
         assert raised.type is expected.type
         assert str(raised.value) == str(expected.value).splitlines()[0]
+
+    def test_a_message_of_several_lines_is_whole(self, consumer):
+        with pytest.raises(RuntimeError) as raised:
+            consumer.message_of_several_lines()
+        assert str(raised.value) == "first line\n\nlast line"
 
     def test_the_cpp_backtrace_is_kept_on_request(self, bare, site):
         code = (

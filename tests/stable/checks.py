@@ -9,22 +9,27 @@ import os
 import platform
 import resource
 import sys
+import traceback
 import warnings
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @contextmanager
 def raises(kind, part=""):
-    """The block must raise this kind of error, with this text in its message."""
+    """The block must raise this kind of error, with this text in its message. Yields a list, to which it is added."""
+    found = []
     try:
-        yield
+        yield found
     except Exception as error:
-        if type(error) not in (kind if isinstance(kind, tuple) else (kind,)) or part not in str(error):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if (type(error) not in kinds and kind is not Exception) or part not in str(error):
             raise
+        found.append(error)
     else:
         raise AssertionError(f"no {kind} was raised")
 
@@ -59,6 +64,22 @@ def check_python_objects(m, o):
         m.Cell(3)
     cell = m.Cell(torch.randn(5, 4))
     assert cell.forward(x).shape == (3, 5)
+
+
+def check_liars(m, o):
+    """An object that claims to be a tensor raises TypeError wherever this package meets it, and is never read."""
+    x = torch.ones(2)
+    for call in (
+        partial(m.cat, [x, Liar()]),
+        partial(m.cat, Liar()),
+        partial(m.zeros, Liar(), None),
+        partial(m.zeros, (2, 3), Liar()),
+        partial(m.linear, x, Liar()),
+        partial(m.Cell, Liar()),
+        partial(m.Cell(x).forward, Liar()),
+    ):
+        with raises(TypeError, "Liar"):
+            call()
 
 
 def check_metadata(m, o):
@@ -167,7 +188,8 @@ def check_loops_and_memory(m, o):
         m.row_sums_(torch.ones(3), 2)
     with raises(KeyError, "from a thread"):
         m.fail_in_a_loop()
-    assert m.total(torch.arange(5.0).double()) == 10
+    doubles = torch.arange(5.0).double()
+    assert m.total(doubles) == m.total_of_constants(doubles) == 10
     before = m.deletions()
     blob = m.counted_up(5)
     part = blob[1:]
@@ -182,6 +204,100 @@ def check_loops_and_memory(m, o):
     assert m.on_its_device(torch.ones(2)) == 0
 
 
+def check_options(m, o):
+    """A tensor that is made requires grad if the options say so, as in torch. A conversion rejects that, as in ATen."""
+    x = torch.ones(4)
+    for made in m.made_with_gradients(x):
+        assert made.requires_grad
+        assert made.is_leaf
+        assert made.dtype is torch.float64
+    assert not x.requires_grad
+    with raises(RuntimeError, "cannot take a TensorOptions with options.requires_grad"):
+        m.converted_with_gradients(x)
+
+
+def check_errors_of_kernels(m, o):
+    """Python gets what a kernel raised: the class, the whole message and the traceback."""
+    failing = torch.ops.stable_operators.failing
+    for which, kind in enumerate(o.ERRORS):
+        with raises(kind) as found:
+            failing(which)
+        assert found[0].args == (o.MESSAGE,)
+        places = [entry.name for entry in traceback.extract_tb(found[0].__traceback__)]
+        assert "stable_operators.failing" in places, places
+    with raises(ValueError if has_texts() else RuntimeError):
+        failing(-1)
+    with raises(IndexError if has_texts() else RuntimeError):
+        failing(-5)
+
+
+class Failing(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        raise KeyError(MESSAGE)
+
+
+MESSAGE = "first line\n\nlast line"
+
+
+def check_errors_of_torch(m, o):
+    """Cython gets the class of an error of torch's by its text, and the whole text."""
+    x, sparse = torch.ones(3, 4), torch.eye(3).to_sparse()
+    for kind, part, call in (
+        (ValueError, "torch.cat(): expected a non-empty list of Tensors", partial(m.cat, [])),
+        (IndexError, "index 7 is out of bounds for dimension 0 with size 3", partial(m.index, x, torch.tensor([7]))),
+        (IndexError, "Dimension out of range", partial(m.biggest, x, 7)),
+        (NotImplementedError, "Could not run 'aten::max.dim'", partial(m.biggest, sparse, 1)),
+        (RuntimeError, "mat1 and mat2 shapes cannot be multiplied", partial(m.linear, x, torch.ones(2, 2))),
+    ):
+        with raises(kind if has_texts() else RuntimeError, part if has_texts() else "") as found:
+            call()
+        assert "\n" not in str(found[0])
+    with Failing(), raises(KeyError) as found:  # its error is still set when torch returns
+        m.relu(x)
+    assert found[0].args == (MESSAGE,)
+
+    def fail(x):
+        raise [ValueError, LookupError][x.dim()](MESSAGE)
+
+    with torch.library._scoped_library("aten", "IMPL") as library, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it replaces a kernel of torch's
+        library.impl("relu", fail, "CPU")
+        with raises(ValueError if has_texts() else RuntimeError) as found:
+            m.relu(torch.tensor(1.0))
+        assert not has_texts() or found[0].args == (MESSAGE,)
+        with raises(RuntimeError) as found:
+            m.relu(torch.ones(1))
+        assert not has_texts() or str(found[0]).startswith(f"LookupError: {MESSAGE}")
+
+
+def check_classes_of_texts(m, o):
+    """What torch raises in Python, its text tells in Cython."""
+    aten, x, i = torch.ops.aten, torch.randn(3, 4), torch.tensor([7])
+    mask, singular = torch.ones(2, dtype=torch.bool), torch.zeros(2, 2)
+    for name, *arguments in (
+        ("select", x, 0, 7), ("index", x, [i]), ("index_put", x, [i], x[0]), ("gather", x, 0, torch.full((3, 4), 7)),
+        ("index", torch.tensor(1.0), [i, i]), ("index", x, [mask]), ("index", x, [torch.ones(2)]),
+        ("index", x, [i.new_tensor([0, 1]), i.new_tensor([0, 1, 2])]), ("index_select", x, 0, i), ("take", x, 10 * i),
+        ("embedding", x, i), ("index_add", x, 0, i, x[:1]), ("scatter", x, 0, torch.full((3, 4), 7), x),
+        ("cat", []), ("stack", []), ("unbind", x, 5), ("narrow", x, 0, 9, 1), ("flip", x, [9]), ("split", x, -1),
+        ("max", torch.zeros(0, 3), 0), ("max", torch.zeros(0)), ("argmax", torch.zeros(0)),
+        ("roll", torch.tensor(1), [1], [0]), ("nll_loss", x, i.new_tensor([0, 1, 9])), ("topk", x, 99), ("mm", x, x),
+        ("bitwise_and", x, x), ("nonzero", x.to("meta")), ("_fft_c2c", torch.eye(3).to_sparse(), [0], 0, True),
+        ("linalg_cholesky", singular), ("linalg_inv", singular), ("linalg_solve", singular, torch.ones(2)),
+        ("empty", [-1]), ("view", x, [5]), ("item", x), ("conv2d", x, x), ("clamp", x, None, None),
+    ):  # fmt: skip
+        with raises(Exception) as found:
+            getattr(aten, name)(*arguments)
+        theirs = found[0]
+        with raises(type(theirs)) as found:
+            m.raise_as_from_torch(str(theirs), f"aten::{name}")
+        assert str(found[0]) == (str(theirs).partition("\n")[0] if "Could not run" in str(theirs) else str(theirs))
+    with raises(torch.OutOfMemoryError):
+        m.raise_as_from_torch("CUDA out of memory. Tried to allocate 2.00 GiB.", "aten::empty")
+    with raises(RuntimeError, "the first line\nand the second"):
+        m.raise_as_from_torch("the first line\nand the second", "aten::mine")
+
+
 def check_operators(m, o):
     mm = torch.ops.stable_operators.scaled_mm
     a = torch.randn(3, 4, dtype=torch.double, requires_grad=True)
@@ -194,8 +310,11 @@ def check_operators(m, o):
     torch.testing.assert_close(compiled(a, b), 3 * (a @ b) + 1)
     exported = torch.export.export(Model(), (a.detach(), b.detach())).module()
     torch.testing.assert_close(exported(a, b), 2 * (a @ b))
-    with raises((ValueError, RuntimeError), "s must not be negative"):  # torch 2.15 makes a RuntimeError of it
-        mm(a, b, -1.0)
+    for call in (mm, torch.compile(mm, fullgraph=True, backend="aot_eager")):
+        with raises(ValueError, "s must not be negative"):
+            call(a.detach(), b.detach(), -1.0)
+    with raises(ValueError, "s must not be negative"):
+        mm(a, b, -1.0)  # on the way through the registered gradient
     all_types = torch.ops.stable_operators.all_types
     x = torch.ones(3)
     total, number = all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0)
@@ -204,14 +323,14 @@ def check_operators(m, o):
     total, number = all_types([x], None, "", False, [], None, torch.int32, -5)
     assert total.equal(torch.ones(3, dtype=torch.int32))
     assert number == -5
-    with raises((ValueError, RuntimeError), "does not fit into the kernel's C type"):
+    with raises(ValueError, "does not fit into the kernel's C type"):
         all_types([x], None, "", False, [], None, torch.int32, 2**40)
     folded = torch.ops.stable_operators.folded
     assert (folded([1, 2, 3, 4], None), folded([1, 2], [3]), folded([], [])) == (1234, 123, 0)
     narrowed = torch.ops.stable_operators.narrowed
     assert narrowed(1, x, [1.5, 2.0], [3, -4], 5) == 8.5
     for wrong in ((2**40, x, [], [], None), (1, x, [], [2**40], None), (1, x, [], [], 2**40)):
-        with raises((ValueError, RuntimeError), "does not fit into the kernel's C type"):
+        with raises(ValueError, "does not fit into the kernel's C type"):
             narrowed(*wrong)
     assert torch.ops.stable_operators.has_bit(256) is True
     with raises(TypeError, "the kernel does not return what the schema says"):
@@ -263,7 +382,7 @@ def calls_of_each(m):
 
     given = {
         **dict.fromkeys(("numel", "numel_of_any", "same", "kept", "metadata", "addresses", "relu"), (x,)),
-        **dict.fromkeys(("without_the_gil", "sums", "change", "double_", "on_its_device"), (x,)),
+        **dict.fromkeys(("without_the_gil", "sums", "change", "double_", "on_its_device", "made_with_gradients"), (x,)),
         **dict.fromkeys(("is_borrowing", "undefined", "undefined_requires_grad", "deletions"), ()),
         **dict.fromkeys(("item", "number_in", "result_type"), (one,)),
         **dict.fromkeys(("linear", "of_fields", "arithmetic"), (x, y)),
@@ -277,6 +396,7 @@ def calls_of_each(m):
         "without_gradients": (w,),
         "arithmetic_of_sparse": (sparse,),
         "total": (doubles,),
+        "total_of_constants": (doubles,),
         "counted_up": (5,),
     }
     wrong = {
@@ -285,6 +405,8 @@ def calls_of_each(m):
         "fail_in_torch_on_a_thread": (x,),
         "fail_in_a_loop": (),
         "blob_of_sizes": ((-1,),),
+        "converted_with_gradients": (x,),
+        "raise_as_from_torch": ("the first line\nand the second", "aten::mine"),
     }
     found = {name: partial(getattr(m, name), *arguments) for name, arguments in given.items()}
     found |= {name: failing(getattr(m, name), *arguments) for name, arguments in wrong.items()}
@@ -300,6 +422,7 @@ def calls_of_each(m):
         "scaled_mm": lambda: operators.scaled_mm(x, y.t(), 2.0),
         "all_types": lambda: operators.all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0),
         "narrowed": failing(operators.narrowed, 2**40, x, [], [1], None),
+        "failing": failing(operators.failing, 2),
     }
     return found, [x, y, w, i, one, doubles, sparse]
 

@@ -6,6 +6,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import needs_stable
 
 from interop.build import CXX_FLAGS, Extension
@@ -78,6 +79,18 @@ def test_a_difference_is_noticed(tmp_path):
     text = (HEADERS / "interop" / "stable" / "c_shim.h").read_text()
     assert declared in text
     assert "aoti_torch_get_dim" in compiles(tmp_path, TORCHS + text.replace(declared, declared.replace("64", "32")))
+
+
+def test_the_class_of_a_kernels_error_is_pybind11s():
+    """The one virtual function follows those of std::runtime_error in both. checks.py sees torch call it."""
+    declared = (
+        r"class \S+ builtin_exception : public std::runtime_error \{\s+public:\s+using [\w:]+;\s+virtual (.*?)\s+\};"
+    )
+    found = []
+    for path in (HEADERS / "interop" / "library.h", Path(torch.__file__).parent / "include/pybind11/detail/common.h"):
+        text = re.sub(r"//.*", "", path.read_text())
+        found += re.findall(declared, text.replace('__attribute__((visibility("default")))', "exported"))
+    assert found == ["void set_error() const = 0;"] * 2
 
 
 def test_all_that_is_called_is_declared_and_nothing_else():

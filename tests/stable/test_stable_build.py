@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -56,7 +55,7 @@ needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CP
 
 @pytest.fixture(scope="session")
 def wheel():
-    """The wheel of a project with one module, for torch >= 2.11 and CPython >= 3.11. It is unpacked into `site`."""
+    """The wheel of a project with one module, for torch >= 2.11 and CPython >= 3.11. pip installs it into `site`."""
     project = PROJECTS / "stable_build"
     work = BUILD / "stable_build"
     toml = (project / "pyproject.toml").read_text()
@@ -67,7 +66,9 @@ def wheel():
             pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", work]
             run([*pip, work])
             (made,) = work.glob("*.whl")
-            zipfile.ZipFile(made).extractall(work / "site")
+            # pip rejects a file whose tags or metadata do not fit.
+            pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", work / "site"]
+            run([*pip, made])
     (made,) = work.glob("*.whl")
     return made
 

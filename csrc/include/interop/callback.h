@@ -42,6 +42,11 @@ class Raised : public std::exception {
     }
   }
 
+  // The exception, borrowed; null after restore().
+  PyObject* get() const noexcept {
+    return exception_.get();
+  }
+
   const char* what() const noexcept override {
     return "a Python exception was raised in a function written in Cython";
   }

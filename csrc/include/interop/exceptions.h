@@ -6,12 +6,13 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/utils/cpp_stacktraces.h>
 
-#include <cstring>
 #include <exception>
 #include <new>
+#include <string_view>
 
 #include "interop/callback.h"
 #include "interop/error_in_flight.h"
+#include "interop/error_text.h"
 #include "interop/owned_ref.h"
 #include "interop/python_error.h"
 
@@ -24,18 +25,21 @@ namespace interop {
 
 namespace detail {
 
-// Cuts the message of the current exception after its first line. The dispatcher's messages have fifty more lines,
-// which list every backend that has the kernel.
-inline void keep_first_line() noexcept {
+// Leaves the list of kernels out of the message of the current exception.
+inline void shorten_message() noexcept {
   const ErrorInFlight error;  // restores it, even over the error of a failed attempt to shorten it
   PyObject* args = error.get() ? reinterpret_cast<PyBaseExceptionObject*>(error.get())->args : nullptr;
   if (args && PyTuple_GET_SIZE(args) == 1 && PyUnicode_Check(PyTuple_GET_ITEM(args, 0))) {
-    PyObject* message = PyTuple_GET_ITEM(args, 0);
-    const Py_ssize_t end = PyUnicode_FindChar(message, '\n', 0, PyUnicode_GET_LENGTH(message), 1);
-    const OwnedRef line(end > 0 ? PyUnicode_Substring(message, 0, end) : nullptr);
-    const OwnedRef shorter(line ? PyTuple_Pack(1, line.get()) : nullptr);
-    if (shorter) {
-      PyObject_SetAttrString(error.get(), "args", shorter.get());
+    Py_ssize_t size = 0;
+    const char* utf8 = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(args, 0), &size);
+    const std::string_view message(utf8 ? utf8 : "", utf8 ? static_cast<size_t>(size) : 0);
+    const std::string_view told = without_list_of_kernels(message);
+    if (told.size() < message.size()) {
+      const OwnedRef line(PyUnicode_FromStringAndSize(told.data(), static_cast<Py_ssize_t>(told.size())));
+      const OwnedRef shorter(line ? PyTuple_Pack(1, line.get()) : nullptr);
+      if (shorter) {
+        PyObject_SetAttrString(error.get(), "args", shorter.get());
+      }
     }
   }
 }
@@ -56,7 +60,7 @@ inline void translate_exception() noexcept {
     } catch (const c10::Error&) {
       torch::translate_exception_to_python(std::current_exception());
       if (!torch::get_cpp_stacktraces_enabled()) {
-        detail::keep_first_line();
+        detail::shorten_message();
       }
     } catch (const std::bad_alloc&) {
       PyErr_NoMemory();

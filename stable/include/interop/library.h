@@ -22,6 +22,20 @@
 #include "interop/stable/python_call.h"
 #include "interop/torch_ops.h"
 
+#ifndef PYBIND11_VERSION_MAJOR
+namespace pybind11 {
+
+// Declared as pybind11 declares it. C++ identifies an exception's class by its name, so that a module can throw it to
+// another one that has its own pybind11, which exports the class for this.
+class __attribute__((visibility("default"))) builtin_exception : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  virtual void set_error() const = 0;
+};
+
+}  // namespace pybind11
+#endif
+
 namespace interop::stable {
 
 // ---- Mapping of a kernel's types to the dispatcher's.
@@ -223,37 +237,28 @@ struct KernelResult<std::tuple<F...>> {
   }
 };
 
-// ---- Exceptions that leave a kernel. torch calls the kernel from C++ and knows only the standard library's classes.
-// std::invalid_argument, std::out_of_range and std::bad_alloc become ValueError, IndexError and MemoryError in
-// Python. All others become RuntimeError.
-[[noreturn]] inline void throw_to_torch() {
-  try {
-    throw;
-  } catch (Raised& raised) {
-    const Gil gil;
-    raised.restore();
-    const OwnedRef error = take_error();
-    const std::string text = detail::text_of(error.get());
-    const auto is = [&](PyObject* type) { return PyErr_GivenExceptionMatches(error.get(), type) != 0; };
-    if (is(PyExc_ValueError)) {
-      throw std::invalid_argument(text);
-    }
-    if (is(PyExc_IndexError)) {
-      throw std::out_of_range(text);
-    }
-    if (is(PyExc_MemoryError)) {
-      throw std::bad_alloc();
-    }
-    throw std::runtime_error(is(PyExc_RuntimeError) ? text : type_name(error.get()) + ": " + text);
-  } catch (const Error& error) {
-    if (error.kind() == Kind::value) {
-      throw std::invalid_argument(error.what());
-    }
-    if (error.kind() == Kind::index) {
-      throw std::out_of_range(error.what());
-    }
-    throw std::runtime_error(error.what());
+// ---- Exceptions that leave a kernel. torch calls the kernel from C++ and knows no class of ours.
+
+// pybind11, with which torch calls operators for Python, sets the error of this class itself. On other ways torch sees
+// a std::runtime_error, whose text names the class of the Python error.
+class KernelError final : public pybind11::builtin_exception {
+ public:
+  KernelError(const std::string& text, Raised&& raised) : builtin_exception(text), raised_(std::move(raised)) {}
+  void set_error() const override {
+    Raised(raised_).restore();
   }
+
+ private:
+  Raised raised_;
+};
+
+[[noreturn]] __attribute__((noinline, cold)) inline void throw_to_torch() {
+  const Gil gil;
+  translate_exception();
+  Raised raised;
+  const std::string text = detail::text_of(raised.get());
+  const bool plain = reinterpret_cast<PyObject*>(Py_TYPE(raised.get())) == PyExc_RuntimeError;
+  throw KernelError(plain ? text : type_name(raised.get()) + ": " + text, std::move(raised));
 }
 
 // A function written in Cython, in the form that the dispatcher calls.
@@ -278,8 +283,6 @@ struct Kernel<function, R (*)(P...)> {
           KernelResult<R>::give(stack, std::move(result), is_bool);
         }
       }(std::index_sequence_for<P...>());
-    } catch (const std::bad_alloc&) {
-      throw;
     } catch (...) {
       throw_to_torch();
     }

@@ -2,8 +2,7 @@
 # function that needs no GIL:
 #     cdef at.Tensor scaled_mm(const at.Tensor& a, const at.Tensor& b, double s) except * nogil: ...
 #
-# A Python error that a kernel raises reaches the caller as ValueError, IndexError, MemoryError or RuntimeError. torch's
-# C interface carries no other.
+# An error that a kernel raises reaches a caller in Python with its class, message and traceback.
 from libcpp.string cimport string
 
 from interop.exceptions cimport translate_exception

@@ -1,11 +1,12 @@
 # `cimport torch.stable as st`: tensors in a module that is compiled once for many releases of torch, because it is
 # built with Extension(..., stable="2.11"). In such a module, `cimport torch` and `cimport ATen as at` provide the
 # same names as in a module for one release. This file provides the names of both, with st.Tensor for torch.Tensor and
-# st.Handle for at.Tensor.
+# st.Handle for at.Tensor, and those of torch.library, the device guard and the current stream.
 from ATen.core.TensorBody cimport IntList, Tensor as Handle
 from ATen.Functions cimport *
 from ATen.Parallel cimport get_num_threads, get_thread_num, parallel_for
 from c10.core.Device cimport Device, DeviceIndex, DeviceType, kCPU, kCUDA, kMeta, kPrivateUse1, kXPU
+from c10.core.DeviceGuard cimport DeviceGuard
 from c10.core.Layout cimport Layout, kStrided
 from c10.core.MemoryFormat cimport MemoryFormat
 from c10.core.Scalar cimport Scalar
@@ -24,7 +25,9 @@ from interop.element_types cimport (
 from interop.exceptions cimport translate_exception
 from interop.guards cimport AutoGradMode, NoGradGuard
 from interop.instantiate cimport instantiate_part, instantiate_part_with
+from interop.stream cimport current_native_stream
 from torch cimport Tensor, unpack, wrap, wrap_device, wrap_dtype, wrap_layout, wrap_memory_format
+from torch.library cimport define, impl, register_autograd
 
 cdef extern from "interop/stable/from_blob.h" namespace "interop::stable" nogil:
     ctypedef void (*Deleter)(void* data, void* context) noexcept nogil

@@ -3,7 +3,7 @@
 
 cimport torch
 cimport ATen as at
-from interop cimport get0, get1, tuple2
+from interop cimport check, get0, get1, tuple2
 from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
@@ -220,6 +220,22 @@ def inference_mode_off():
 def guard_and_raise():
     cdef torch.NoGradGuard _guard = torch.NoGradGuard()
     raise KeyError("left by an exception")
+
+
+def message_of_several_lines():
+    check(False, b"first line\n\nlast line")
+
+
+def made_with_gradients(torch.Tensor x not None):
+    cdef at.TensorOptions options = at.TensorOptions(at.kDouble).requires_grad(True)
+    return [
+        torch.wrap(at.zeros((2, 3), options)), torch.wrap(at.empty((2, 3), options)),
+        torch.wrap(at.empty_like(x.cdata, options)), torch.wrap(x.cdata.new_empty((2, 3), options)),
+    ]
+
+
+def converted_with_gradients(torch.Tensor x not None):
+    return torch.wrap(x.cdata.to(at.TensorOptions(at.kDouble).requires_grad(True)))
 
 
 def warn_in_scope(torch.Tensor x not None, torch.Tensor out not None, bint emit=True):

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
+cimport torch.stable as st
 from torch.library cimport define, impl, register_autograd
 
 import torch as pytorch
@@ -98,6 +99,24 @@ cdef bint has_bit(int64_t n) except * nogil:
 
 define("stable_operators::has_bit.of_int", "(int n) -> bool")
 impl("stable_operators::has_bit.of_int", "CompositeExplicitAutograd", has_bit)
+
+
+ERRORS = (IndexError, TypeError, ValueError, NotImplementedError, MemoryError, KeyError, RuntimeError)
+MESSAGE = "first line\n\nlast line"
+
+
+cdef void failing(int64_t which) except * nogil:
+    """Raise one of ERRORS, or below 0 an error of torch's, or of a check of ours."""
+    if which >= 0:
+        with gil:
+            raise ERRORS[which](MESSAGE)
+    if which == -1:
+        at.cat(vector[at.Tensor](), 0)
+    at.empty((1,), at.TensorOptions()).size(-which)
+
+
+st.define("stable_operators::failing", "(int which) -> ()")
+st.impl("stable_operators::failing", "CompositeExplicitAutograd", failing)
 
 
 cdef (int64_t, at.Tensor) swapped(const at.Tensor& x) except * nogil:

@@ -3,12 +3,15 @@
 cimport ATen as at
 cimport torch
 cimport torch.stable as st
-from c10.core.DeviceGuard cimport DeviceGuard
 from interop cimport get0, get1
-from interop.stream cimport current_native_stream
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
+from libcpp.string cimport string
 from libcpp.vector cimport vector
+
+
+cdef extern from "interop/exceptions.h" namespace "interop::detail":
+    void set_error_of_shim(const string& text, const string& function) except *
 
 
 cdef extern from "interop/stable/shim.h" namespace "interop::stable":
@@ -125,6 +128,24 @@ def sums(torch.Tensor x not None):
 def biggest(torch.Tensor x not None, int64_t dim):
     r = at.max(x.cdata, dim)
     return torch.wrap(get0(r)), torch.wrap(get1(r))
+
+
+def made_with_gradients(st.Tensor x not None):
+    """Tensors that the options make require grad, by functions and a method."""
+    cdef st.TensorOptions options = st.TensorOptions(st.kDouble).requires_grad(True)
+    return [
+        st.wrap(st.zeros((2, 3), options)), st.wrap(st.empty((2, 3), options)), st.wrap(st.rand((2, 3), options)),
+        st.wrap(st.empty_like(x.cdata, options)), st.wrap(x.cdata.new_empty((2, 3), options)),
+    ]
+
+
+def converted_with_gradients(st.Tensor x not None):
+    return st.wrap(x.cdata.to(st.TensorOptions(st.kDouble).requires_grad(True)))
+
+
+def raise_as_from_torch(str text, str function):
+    """Raise what a failed operator with this text of torch's raises."""
+    set_error_of_shim(text.encode(), function.encode())
 
 
 def zeros(shape, options):
@@ -260,6 +281,17 @@ def total(st.Tensor x not None):
     return s
 
 
+def total_of_constants(st.Tensor x not None):
+    """The same through a memoryview that cannot write."""
+    cdef st.Handle a = x.cdata.contiguous()
+    cdef const double[::1] values = <const double[:a.numel()]> a.const_data_ptr[double]()
+    cdef double s = 0
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        s += values[i]
+    return s
+
+
 cdef int deleted
 
 
@@ -287,8 +319,8 @@ def deletions():
 
 
 def on_its_device(st.Tensor x not None):
-    cdef DeviceGuard _guard = DeviceGuard(x.cdata.device())
-    return <size_t>current_native_stream(x.cdata.device())
+    cdef st.DeviceGuard _guard = st.DeviceGuard(x.cdata.device())
+    return <size_t>st.current_native_stream(x.cdata.device())
 
 
 def squares(n):

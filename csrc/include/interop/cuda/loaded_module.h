@@ -51,7 +51,7 @@ class LoadedModule {
     const int error = cuda.LibraryLoadData(&library_, code, options, values, 2, nullptr, nullptr, 0);
     if (error != Driver::success) {
       log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
-      // Exceptions keep only their first line.
+      // One line, as all messages of ours.
       for (char& character : log) {
         character = character == '\n' ? ' ' : character;
       }

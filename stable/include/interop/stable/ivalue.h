@@ -249,7 +249,9 @@ class Operator {
     StableIValue stack[sizeof...(A) + Results<R>::count + 1];
     size_t size = 0;
     ((stack[size++] = Word<A>::give(arguments)), ...);
-    INTEROP_CALL(torch_call_dispatcher, name_, overload_, stack, target_version);
+    if (shim.torch_call_dispatcher(name_, overload_, stack, target_version) != 0) [[unlikely]] {
+      fail(name_);
+    }
     return Results<R>::take(stack);
   }
 
@@ -268,6 +270,23 @@ class Operator {
   const char* schema_;
   std::atomic<bool> checked_ = false;
 };
+
+// The memory format of a call that may name it in two places. The checks are ATen's.
+inline std::optional<at::MemoryFormat> memory_format_in(
+    const at::TensorOptions& options, std::optional<at::MemoryFormat> memory_format) {
+  if (options.requires_grad()) {
+    raise(
+        Kind::runtime,
+        "Operators taking TensorOptions cannot take a TensorOptions with options.requires_grad set as true. This isn't "
+        "implemented yet.");
+  }
+  if (options.memory_format_opt() && memory_format) {
+    raise(
+        Kind::runtime,
+        "Cannot set memory_format both in TensorOptions and explicit argument; please delete the redundant setter.");
+  }
+  return memory_format ? memory_format : options.memory_format_opt();
+}
 
 namespace detail {
 

@@ -128,20 +128,26 @@ extern const char requirement[];
 __attribute__((used)) inline const char requirement[] =
     "torch-interop stable abi: torch>=" INTEROP_STABLE INTEROP_PYTHON;
 
-// The failure of a function of torch's C interface, in torch's words.
+// The failure of a function of torch's C interface or of an operator, in torch's words.
 class ShimError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  ShimError(const char* function, const char* text) : std::runtime_error(text), function_(function) {}
+  const char* function() const noexcept {
+    return function_;
+  }
+
+ private:
+  const char* function_;  // a literal
 };
 
-// Cold, so that a call of the interface costs a test and a branch.
+// Cold, so that a call of the interface costs a test and a branch. `function` is a literal.
 [[noreturn]] __attribute__((noinline, cold)) inline void fail(const char* function) {
   if (shim.torch_exception_get_what_without_backtrace) {
-    throw ShimError(shim.torch_exception_get_what_without_backtrace());
+    throw ShimError(function, shim.torch_exception_get_what_without_backtrace());
   }
   const Part parts[] = {
       function, " failed; torch has written the reason to stderr, because its releases before 2.13 cannot hand it on"};
-  throw ShimError(Joined(parts, 2).text());
+  throw ShimError(function, Joined(parts, 2).text());
 }
 
 #define INTEROP_CALL(name, ...)                                        \
