@@ -9,8 +9,8 @@ from interop.instruction_sets cimport vectorized
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
-from rows cimport backward_rows, element, forward_rows, join_rows, number, sum_rows, transpose_rows
-from small_product cimport product, product_pays
+from rows cimport backward_rows, element, forward_rows, join_rows, number, sum_rows
+from small_product cimport product, product_pays, transpose
 from torch.autograd cimport Context
 from torch.library cimport Operator, define, impl, register_autograd
 
@@ -99,15 +99,13 @@ cdef int small_gates(
     cdef accessor2[number] columns = accessor2[number](joined, b"joined")
     cdef accessor2[number] result = accessor2[number](transposed, b"transposed")
     cdef accessor2[number] to = accessor2[number](gates, b"gates")
-    vectorized(
-        transpose_rows[number], batch, state, upper.data(), upper.stride(0), upper.stride(1), columns.data(), width)
-    vectorized(
-        transpose_rows[number], batch, features, lower.data(), lower.stride(0), lower.stride(1),
-        columns.data() + state * width, width)
+    transpose(batch, state, upper.data(), upper.stride(0), upper.stride(1), columns.data(), width)
+    transpose(
+        batch, features, lower.data(), lower.stride(0), lower.stride(1), columns.data() + state * width, width)
     product(
         3 * state, width, state + features, w.data(), w.stride(0), w.stride(1), columns.data(), width, start.data(),
         result.data(), width)
-    vectorized(transpose_rows[number], 3 * state, batch, result.data(), width, 1, to.data(), 3 * state)
+    transpose(3 * state, batch, result.data(), width, 1, to.data(), 3 * state)
     return 0
 
 

@@ -61,7 +61,7 @@ def tables(result: dict) -> list[Table]:
     """The tables: of the first size on one thread, and of all."""
     shapes, count, times = cases(result)[0]
     batch, features, state = shapes.split(", ")
-    return [
+    found = [
         Table(
             HEAD,
             _rows(times),
@@ -74,6 +74,24 @@ def tables(result: dict) -> list[Table]:
             title="each size and number of threads: the time of Python, and those of the others in parts of it",
         ),
     ]
+    if "memory returned" in result:  # older results have none
+        found.append(_memory(result))
+    return found
+
+
+def _memory(result: dict) -> Table:
+    """What the kernel's pages cost: backward at the widest weights, as glibc does it and with memory that it keeps."""
+    returned = result["memory returned"]
+    kept = result["times"][returned["size"]][returned["threads"]]["backward"]
+    lines = [
+        [way, *(f"{figures[key]:.1f}" for figures in (of_way, kept[way]) for key in ("median", "faults"))]
+        for way, of_way in returned["times"]["backward"].items()
+    ]
+    return Table(
+        ("cell", "glibc as it is, microseconds", "pages", "memory kept, microseconds", "pages"),
+        lines,
+        title=f"backward at {returned['size']} on {returned['threads']}, and the pages that the kernel gives in a call",
+    )
 
 
 def _rows(times: dict) -> list[list[str]]:

@@ -129,22 +129,6 @@ cdef inline void join_rows(
         copy_row[element](features, x + row * x_stride, to + state)
 
 
-cdef inline void transpose_rows(
-    int64_t rows,
-    int64_t columns,
-    const element* source,
-    int64_t source_row,
-    int64_t source_column,
-    element* target,
-    int64_t target_row,
-) noexcept nogil:
-    """Each row of the source becomes a column of the target."""
-    cdef int64_t row, column
-    for row in range(rows):
-        for column in range(columns):
-            target[column * target_row + row] = source[row * source_row + column * source_column]
-
-
 @cython.infer_types(True)
 cdef inline void sum_rows(
     int64_t rows, int64_t columns, const_restricted[element] source, restricted[element] target

@@ -16,7 +16,7 @@ SETTINGS = {
     "sizes": [  # each a batch, features and a state
         (16, 32, 128),  # of the PyTorch tutorial, and of the models that are trained
         (16, 128, 512),
-        (64, 32, 128),  # a batch above 32, for which the fused cell takes ATen's products
+        (64, 32, 128),
     ],
     "threads": [1, 2],
     "length": 32,
@@ -44,7 +44,13 @@ def run(settings: dict, options: argparse.Namespace) -> dict:
         largest = {report.size(shapes): agreement.check(*shapes) for shapes in sizes}
         agreement.check_gradients()
         trained = train(options.text or data.default(), settings)
-        with progress("timing", len(sizes) * len(settings["threads"]) * settings["rounds"]) as shown:
+        steps = (len(sizes) * len(settings["threads"]) + 1) * settings["rounds"]
+        with progress("timing", steps) as shown:
+            # The widest, once as glibc does it by itself.
+            widest = max(sizes, key=lambda shapes: shapes[2])
+            wanted = [way for way in ways.WAYS if way != "torch.compile"]
+            returned = timing.measure(*widest, 1, settings["rounds"], settings["block_seconds"], shown, wanted)
+            timing.keep_memory()
             times = {
                 report.size(shapes): {
                     report.threads(count): timing.measure(
@@ -54,7 +60,12 @@ def run(settings: dict, options: argparse.Namespace) -> dict:
                 }
                 for shapes in sizes
             }
-    return {"agreement": {"largest": largest, "gradcheck": True}, "training": trained, "times": times}
+    return {
+        "agreement": {"largest": largest, "gradcheck": True},
+        "training": trained,
+        "times": times,
+        "memory returned": {"size": report.size(widest), "threads": report.threads(1), "times": returned},
+    }
 
 
 def train(text: data.Text, settings: dict) -> dict:

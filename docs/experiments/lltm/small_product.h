@@ -42,20 +42,23 @@ template <int R, int N, class V, class T>
       sum[r][n] = V{} + (p.start ? p.start[i + r] : T(0));
     }
   }
+  // Pointers and strides in registers: computing addresses from `p` and k takes as many instructions as the products.
   const T* a = p.a + i * p.a_row;
   const T* b = p.b + j;
-  for (int64_t k = 0; k < p.inner; ++k) {
+  T* c = p.c + i * p.c_row + j;
+  const int64_t a_row = p.a_row, a_inner = p.a_inner, b_inner = p.b_inner, c_row = p.c_row;
+  for (int64_t k = p.inner; k > 0; --k, a += a_inner, b += b_inner) {
     V value[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {  // one at a time, or g++ keeps them in memory
-      std::memcpy(&value[n], b + k * p.b_inner + n * width, sizeof(V));
+      std::memcpy(&value[n], b + n * width, sizeof(V));
       if constexpr (N > 1) {  // the next rows of B are in other pages, where the CPU does not look ahead
-        __builtin_prefetch(b + (k + 8) * p.b_inner + n * width);
+        __builtin_prefetch(b + 8 * b_inner + n * width);
       }
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const T factor = a[r * p.a_row + k * p.a_inner];
+      const T factor = a[r * a_row];
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) {
         sum[r][n] += factor * value[n];
@@ -66,7 +69,7 @@ template <int R, int N, class V, class T>
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
-      std::memcpy(p.c + (i + r) * p.c_row + j + n * width, &sum[r][n], sizeof(V));
+      std::memcpy(c + r * c_row + n * width, &sum[r][n], sizeof(V));
     }
   }
 }
@@ -82,15 +85,18 @@ template <int R, int N, class V, class T>
   }
 }
 
-// Rows i to end of C. A vector has `bytes`. There are registers for R rows of one vector, or R / 2 rows of three, which
-// read three vectors that lie next to one another and use each more often.
+// Rows i to end of C. A vector has `bytes`. There are registers for R rows of one vector, or R / 2 rows of two or
+// three, which use each number more often. Four vectors are two and two.
 template <int R, int bytes, class T>
 [[gnu::always_inline]] inline void all_columns(const Product<T>& p, int64_t i, int64_t end) {
   typedef T V __attribute__((vector_size(bytes)));
   constexpr int64_t width = bytes / sizeof(T);
   int64_t j = 0;
-  for (; j + 3 * width <= p.columns; j += 3 * width) {
+  for (; j + 3 * width <= p.columns && j + 4 * width != p.columns; j += 3 * width) {
     rows_of<R / 2, 3, V>(p, i, end, j);
+  }
+  for (; j + 2 * width <= p.columns; j += 2 * width) {
+    rows_of<R / 2, 2, V>(p, i, end, j);
   }
   for (; j + width <= p.columns; j += width) {
     rows_of<R, 1, V>(p, i, end, j);
@@ -117,7 +123,7 @@ template <int R, int bytes, class T>
 
 // Without AVX2, ATen's products use what this CPU has better.
 inline bool product_pays(int64_t batch) {
-  return batch <= 32 && interop::instruction_set() != interop::InstructionSet::baseline;
+  return batch <= 64 && interop::instruction_set() != interop::InstructionSet::baseline;
 }
 
 // As many rows at a time as there are registers for.
@@ -182,6 +188,47 @@ void product(
   const int64_t count = std::max(by_rows, by_columns);
   const int64_t grain = parts(count * worth_a_thread, rows * columns * inner);
   interop::parallel_for(0, count, grain, by_rows >= by_columns ? &row_parts<T> : &column_parts<T>, &p);
+}
+
+// Each row of the source becomes a column of the target. The elements of a row of the target lie side by side. Where
+// those of the source do too, four rows at a time are vectors, which two rounds of interleaving transpose.
+template <class T>
+void transpose(
+    int64_t rows,
+    int64_t columns,
+    const T* source,
+    int64_t source_row,
+    int64_t source_column,
+    T* target,
+    int64_t target_row) {
+  typedef T V __attribute__((vector_size(4 * sizeof(T))));
+  typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Index;
+  typedef Index Order __attribute__((vector_size(4 * sizeof(T))));
+  constexpr Order low{0, 4, 1, 5}, high{2, 6, 3, 7};
+  const int64_t whole_rows = source_column == 1 ? rows / 4 * 4 : 0, whole_columns = columns / 4 * 4;
+  for (int64_t j = 0; j < whole_columns; j += 4) {
+    for (int64_t i = 0; i < whole_rows; i += 4) {
+      V v[4];
+      for (int k = 0; k < 4; ++k) {
+        std::memcpy(&v[k], source + (i + k) * source_row + j, sizeof(V));
+      }
+      for (int round = 0; round < 2; ++round) {
+        const V a = v[0], b = v[1], c = v[2], d = v[3];
+        v[0] = __builtin_shuffle(a, c, low);
+        v[1] = __builtin_shuffle(a, c, high);
+        v[2] = __builtin_shuffle(b, d, low);
+        v[3] = __builtin_shuffle(b, d, high);
+      }
+      for (int k = 0; k < 4; ++k) {
+        std::memcpy(target + (j + k) * target_row + i, &v[k], sizeof(V));
+      }
+    }
+  }
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) {
+      target[j * target_row + i] = source[i * source_row + j * source_column];
+    }
+  }
 }
 
 }  // namespace lltm

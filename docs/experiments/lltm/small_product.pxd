@@ -21,3 +21,10 @@ cdef extern from "small_product.h" namespace "lltm" nogil:
         const double* start,
         double* c, int64_t c_row,
     ) except +
+
+    # Each row of the source becomes a column of the target, whose rows have their elements next to one another.
+    void transpose[T](
+        int64_t rows, int64_t columns,
+        const T* source, int64_t source_row, int64_t source_column,
+        T* target, int64_t target_row,
+    ) noexcept

@@ -1,6 +1,9 @@
 """Measures one forward and one backward of each cell."""
 
+import ctypes
+import resource
 from collections.abc import Callable, Sequence
+from statistics import mean
 
 import torch
 from torch.utils.benchmark import Timer, set_torch_threads
@@ -24,6 +27,9 @@ PRODUCTS = {
     "forward": "torch.addmm(bias, joined, weight.t())",
     "backward": "torch.mm(gates, weight); torch.mm(gates.t(), joined)",
 }
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's mallopt(), from malloc.h."""
+
 PRODUCTS["both"] = "; ".join(PRODUCTS.values())
 
 
@@ -58,30 +64,49 @@ def measure(
     -------
     dict
         Microseconds, by what is timed and by way (or "products", the floor): the median of the rounds and their
-        quartiles.
+        quartiles, and "faults", the pages that the kernel had to give to the process in a call.
     """
     # Already here, and not only by the timers: torch.compile writes code for the number of threads that it finds.
     with set_torch_threads(threads):
         return _medians(_blocks(_timers(batch, features, state, threads, wanted), rounds, seconds, shown))
 
 
+def keep_memory() -> None:
+    """Let glibc keep the memory that is freed from now on.
+
+    As a rule it returns the end of its heap to the kernel, if that has become large. Whether the gradient of the
+    weights is there depends on all that was allocated before, and not on the cell. If it is, each backward waits for
+    the kernel to clear its pages again.
+    """
+    for parameter, value in ((M_TRIM_THRESHOLD, 1 << 30), (M_MMAP_THRESHOLD, 1 << 25)):
+        ctypes.CDLL(None).mallopt(parameter, value)
+
+
+def _faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
 def _blocks(
     timers: dict[tuple[str, str], Timer], rounds: int, seconds: float, shown: Callable[[str], None]
-) -> dict[tuple[str, str], list[float]]:
+) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Microseconds and page faults of a call, in each block."""
     # The number of runs in a block is chosen once, so that all rounds weigh the same.
     number = {key: max(1, round(seconds / timer.timeit(20).mean)) for key, timer in timers.items()}
     times = {key: [] for key in timers}
     for _ in range(rounds):
         for key, timer in timers.items():
-            times[key].append(timer.timeit(number[key]).mean * 1e6)
+            before = _faults()
+            time = timer.timeit(number[key]).mean * 1e6
+            times[key].append((time, (_faults() - before) / number[key]))
         shown("")
     return times
 
 
-def _medians(times: dict[tuple[str, str], list[float]]) -> dict[str, dict[str, dict[str, float]]]:
+def _medians(times: dict[tuple[str, str], list[tuple[float, float]]]) -> dict[str, dict[str, dict[str, float]]]:
     result = {what: {} for what in WHAT}
-    for (what, way), values in times.items():
-        result[what][way] = summary(values, 2, "inclusive")
+    for (what, way), blocks in times.items():
+        values, faults = zip(*blocks, strict=True)
+        result[what][way] = summary(list(values), 2, "inclusive") | {"faults": round(mean(faults), 1)}
     return result
 
 
