@@ -137,12 +137,11 @@ struct StateType {
 
 template <class T>
 inline constexpr StateType state_type = {
-    &typeid(T), []() -> void* { return new T(); }, [](void* object) { delete static_cast<T*>(object); }, [] {
+    &typeid(T), []() -> void* { return new T(); }, [](void* object) { delete static_cast<T*>(object); },
+    [] {
       void (*copy)(void*, StateParts&, bool) = nullptr;
       if constexpr (state::has_parts<T>()) {
-        copy = [](void* object, StateParts& parts, bool reads) {
-          state::Copy{parts, reads}(*static_cast<T*>(object));
-        };
+        copy = [](void* object, StateParts& parts, bool reads) { state::Copy{parts, reads}(*static_cast<T*>(object)); };
       }
       return copy;
     }()};
