@@ -223,6 +223,26 @@ class TestGraph:
             with pytest.raises(NotImplementedError, match=r"interop_test::sca.*: an argument has a forward gradient"):
                 OPS.scaled_mm(forward_ad.make_dual(torch.ones(3, 3), torch.ones(3, 3)), torch.ones(3, 3), 1.0)
 
+    def test_vmap_with_and_without_a_derivative(self, gradients):
+        """Without one, vmap calls forward alone; a derivative below it, or around it, is not lost."""
+        x = draw(4, 3)
+        mapped = torch.func.vmap(gradients.exp)
+        torch.testing.assert_close(mapped(x.detach()), x.detach().exp())
+        (gradient,) = torch.autograd.grad(mapped(x).sum(), x)
+        torch.testing.assert_close(gradient, x.detach().exp())
+        torch.testing.assert_close(torch.func.grad(lambda t: mapped(t).sum())(x.detach()), x.detach().exp())
+        assert not mapped(x.detach()).requires_grad
+        with torch.no_grad():
+            assert not mapped(x).requires_grad
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="Exp: .* give it a jvp"):
+            mapped(forward_ad.make_dual(x.detach(), x.detach()))
+
+    def test_vmap_in_place(self, gradients):
+        mapped = torch.func.vmap(gradients.double_)
+        torch.testing.assert_close(mapped(torch.ones(4, 3)), torch.full((4, 3), 2.0))
+        with pytest.raises(RuntimeError, match="Some elements marked as dirty"):
+            mapped(draw(4, 3) * 1)
+
     @pytest.mark.long
     class TestCompiledAutograd:
         """torch.compile calls the backward of a function in a graph that it makes of the other nodes."""
