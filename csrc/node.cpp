@@ -48,16 +48,24 @@ void* ContextBase::state_of(const StateType& type) {
   return state_;
 }
 
-std::string ContextBase::state_bytes(const std::string& name) const {
-  if (!state_) {
-    return "";
+StateParts ContextBase::state_parts(const std::string& name) const {
+  StateParts parts;
+  if (state_) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        state_type_->copy, "compiled autograd cannot trace ", name, ", whose ctx.state is ",
+        spelled(*state_type_->type),
+        ", because it must copy a state, and can do that only with numbers, at.SymInt, strings, vectors and optionals "
+        "of these, and structs of up to 8 of them; keep tensors with ctx.save_for_backward, or leave compiled autograd "
+        "off here");
+    state_type_->copy(state_, parts, /*reads=*/false);
   }
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      state_type_->bytes > 0, "compiled autograd cannot trace ", name, ", whose ctx.state is ",
-      spelled(*state_type_->type),
-      ", because it must compare and copy a state, and can do that only with numbers and structs of numbers; keep "
-      "tensors with ctx.save_for_backward, or leave compiled autograd off here");
-  return {static_cast<const char*>(state_), state_type_->bytes};
+  return parts;
+}
+
+void ContextBase::set_state(const StateType* type, StateParts parts) {
+  if (type) {
+    type->copy(state_of(*type), parts, /*reads=*/true);
+  }
 }
 
 void ContextBase::mark_dirty(const at::Tensor& input) {
@@ -107,15 +115,7 @@ void ContextOfSaved::save(const at::Tensor* const*, size_t, bool) {
 }
 
 void* ContextOfSaved::state_of(const StateType& type) {
-  if (states_) {
-    return states_->state_of(type);
-  }
-  void* state = ContextBase::state_of(type);
-  if (type.bytes == bytes_.size()) {
-    std::memcpy(state, bytes_.data(), bytes_.size());
-    bytes_.clear();  // later calls see the changes of this one
-  }
-  return state;
+  return states_ ? states_->state_of(type) : ContextBase::state_of(type);
 }
 
 Ranges ranges_of(c10::ArrayRef<Input> inputs) {
@@ -464,9 +464,17 @@ void FunctionNode::compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args
     args.collect(static_cast<uint64_t>(gradients));
   }
   args.collect(materialize_grads_);
-  args.collect(state_bytes(name()));
+  args.collect(reinterpret_cast<uint64_t>(state_type_));
   args.collect(saved_, /*is_output=*/true);
   args.collect(outputs_);
+  // The state becomes inputs of the graph, so that another value needs no other graph. A key made of it would be cut
+  // off after 65,535 bytes.
+  StateParts parts = state_parts(name());
+  state_bytes_ = at::empty({static_cast<int64_t>(parts.bytes.size())}, at::kByte);
+  std::memcpy(state_bytes_.mutable_data_ptr(), parts.bytes.data(), parts.bytes.size());
+  state_sizes_ = std::move(parts.sizes);
+  args.collect(state_bytes_);
+  args.collect(state_sizes_);
 }
 
 // Puts a call of backward into the graph, opaque to torch.compile.
@@ -475,6 +483,8 @@ variable_list FunctionNode::apply_with_saved(
   using namespace torch::dynamo::autograd;
   swap.before(saved_);
   swap.before(outputs_);
+  swap.before(state_bytes_);
+  swap.before(state_sizes_);
   std::vector<at::Tensor> saved;
   for (const torch::autograd::SavedVariable& one : saved_) {
     saved.push_back(one.unpack(getptr()));
@@ -487,25 +497,31 @@ variable_list FunctionNode::apply_with_saved(
   packed.pack(saved);
   packed.pack(needs);
   packed.pack(outputs_);
+  packed.pack(state_bytes_);
+  packed.pack(state_sizes_);
   const std::vector<c10::IValue> values = std::move(packed).vec();
   std::vector<at::TypePtr> schema;
   for (const c10::IValue& value : values) {
     schema.push_back(value.isTensor() ? at::TypePtr(at::TensorType::get()) : value.type());
   }
-  const auto backward = [definition = definition_, ranges = ranges_, state = state_bytes(name()),
+  const auto backward = [definition = definition_, ranges = ranges_, state_type = state_type_,
                          materialize = materialize_grads_](
                             const variable_list& grads, const std::vector<c10::IValue>& values) {
     PackedArgs packed(values);
     auto saved = packed.unpack<std::vector<at::Tensor>>();
     auto needs = packed.unpack<std::vector<bool>>();
     const auto outputs = packed.unpack<std::vector<torch::autograd::VariableInfo>>();
+    const auto bytes = packed.unpack<at::Tensor>();
+    StateParts parts;
+    parts.bytes.assign(static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(bytes.numel()));
+    parts.sizes = packed.unpack<std::vector<c10::SymInt>>();
     at::OptionalDeviceGuard device;
     Tensors given, results;
     for (size_t i = 0; i < grads.size(); ++i) {
       given.push_back(grads[i].defined() || !materialize ? grads[i] : outputs[i].zeros(device));
     }
     ContextOfSaved context(definition->name + "Backward", ranges, std::move(saved), std::move(needs));
-    context.start_with(state);
+    context.set_state(state_type, std::move(parts));
     definition->backward.call(definition->backward.function, context, given, results);
     return by_tensor(*definition, ranges, results);
   };
@@ -517,6 +533,8 @@ variable_list FunctionNode::apply_with_saved(
       IValuePacker<std::vector<std::optional<torch::autograd::InputMetadata>>>::pack(get_input_metadata(next_edges())));
   swap.after(saved_);
   swap.after(outputs_);
+  swap.after(state_bytes_);
+  swap.after(state_sizes_);
   return results;
 }
 

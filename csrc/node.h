@@ -73,18 +73,20 @@ class ContextBase : public Context {
  protected:
   void* state_of(const StateType& type) override;
   void drop_state() noexcept;
-  // The state's bytes, or empty. Raises if they do not capture the state.
-  std::string state_bytes(const std::string& name) const;
+  // A copy of the state, empty if there is none. Raises if its type allows none.
+  StateParts state_parts(const std::string& name) const;
+  // Sets the state to a copy; no type stands for no state.
+  void set_state(const StateType* type, StateParts parts);
   // Two backward passes may run at once. A node's `mutex_` keeps one from freeing the saved tensors while the other
   // unpacks them.
   static std::unique_lock<std::mutex> locked(std::mutex& mutex);
 
   // Owned until forward ends, because the address of a dead tensor may be reused.
   std::vector<at::Tensor> dirty_, non_differentiable_;
+  const StateType* state_type_ = nullptr;
 
  private:
   std::mutex state_mutex_;
-  const StateType* state_type_ = nullptr;
   void* state_ = nullptr;
 };
 
@@ -111,13 +113,11 @@ class ContextOfSaved final : public ContextBase {
   ContextOfSaved(std::string name, const Ranges& ranges, std::vector<at::Tensor> saved, std::vector<bool> needs)
       : name_(std::move(name)), ranges_(ranges), saved_(std::move(saved)), needs_(std::move(needs)) {}
 
-  // The state is shared with another context, or copied from bytes.
+  // The state is shared with another context, or a copy.
   void share_state(ContextBase& other) {
     states_ = &other;
   }
-  void start_with(std::string state) {
-    bytes_ = std::move(state);
-  }
+  using ContextBase::set_state;
 
   at::Tensor saved_tensor(int64_t index) override;
   size_t saved_tensors() override {
@@ -136,7 +136,6 @@ class ContextOfSaved final : public ContextBase {
   std::vector<at::Tensor> saved_;
   std::vector<bool> needs_;
   ContextBase* states_ = nullptr;
-  std::string bytes_;
 };
 
 class FunctionNode final : public torch::autograd::Node, public ContextBase {
@@ -187,7 +186,10 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
   bool materialize_grads_ = true;
   bool in_forward_ = true;  // also during jvp
   bool in_jvp_ = false;
-  mutable std::vector<torch::autograd::VariableInfo> outputs_;  // for compiled autograd
+  // For compiled autograd, which makes inputs of its graph of them.
+  mutable std::vector<torch::autograd::VariableInfo> outputs_;
+  mutable at::Tensor state_bytes_;
+  mutable std::vector<c10::SymInt> state_sizes_;
 };
 
 }  // namespace interop::autograd

@@ -5,8 +5,9 @@ import itertools
 from typing import Any
 
 import torch
-from torch._C._functorch import is_batchedtensor
+from torch._C._functorch import TransformType, get_interpreter_stack, get_unwrapped, is_batchedtensor
 from torch._functorch.autograd_function import WrappedCtx, custom_function_call
+from torch.autograd import forward_ad
 
 from interop import _core
 
@@ -76,8 +77,22 @@ def _class_of(name: str) -> type[_Applied]:
     return type(name, (_Applied,), {})
 
 
+def _needs_no_derivative(tensors: tuple[Any, ...]) -> bool:
+    """Whether every transform is a vmap, and no tensor below them has a derivative. Then forward alone is enough."""
+    if forward_ad._current_level >= 0 or any(one.key() != TransformType.Vmap for one in get_interpreter_stack()):
+        return False
+    for tensor in tensors if torch.is_grad_enabled() else ():
+        while tensor is not None and is_batchedtensor(tensor):
+            tensor = get_unwrapped(tensor)
+        if tensor is not None and tensor.requires_grad:
+            return False
+    return True
+
+
 def apply(name: str, capsule: object, tensors: tuple[Any, ...]) -> Any:
     """The results of a function, followed by any further tensors that it has saved."""
+    if _needs_no_derivative(tensors):  # torch's rule takes as long as a dozen operators, to prepare for backward
+        return _core.transformed_forward(capsule, tensors)[1]
     call = _Call(capsule)
     try:
         return custom_function_call(_class_of(name), call, *tensors)

@@ -35,6 +35,7 @@ _LOCATED = re.compile(
 _FROM = re.compile(r"^ *(?:In file included )?from (?P<path>[^\n:]+):(?P<line>\d+)")
 _MARK = re.compile(r'^ */\* "(?P<path>[^"]+)":(?P<line>\d+)$')
 _MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' file not found)")
+_CONTEXT = re.compile(r": In (?P<gcc>instantiation of )?|: (?P<clang>in instantiation of )")
 _QUOTED = re.compile(r"'([^']+)'")
 _OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
 
@@ -168,9 +169,21 @@ class Generated:
 
 
 def parse_output(output: str, generated: Generated | None, is_users: Callable[[str], bool]) -> list[Diagnostic]:
-    """The errors in the output of a compiler. `is_users` says whether a file's lines are the user's."""
-    groups = _groups(output.splitlines())
-    found = list(dict.fromkeys(_diagnostic(error, lines, generated, is_users) for error, lines in groups))
+    """The errors in the output of a compiler. `is_users` says whether a file's lines are the user's.
+
+    An error in a template is listed for the first of its instances. The others differ only in the types, or in how the
+    compiler words the same error.
+    """
+    by_cause: dict[object, Diagnostic] = {}
+    in_instance = False
+    for error, lines in _groups(output.splitlines()):
+        one = _diagnostic(error, lines, generated, is_users)
+        contexts = [context for context in map(_CONTEXT.search, lines) if context]
+        if contexts:  # otherwise it is that of the error before
+            in_instance = any(context["gcc"] or context["clang"] for context in contexts)
+        place = error["path"], error["line"] or error["nvcc"], error["column"], one.path, one.line
+        by_cause.setdefault(place if in_instance else one, one)
+    found = list(by_cause.values())
     if not found:
         lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
         found = [Diagnostic(line) for line in dict.fromkeys(lines)]

@@ -38,6 +38,25 @@ def undeclared(name):
     return f"'{name}' was not declared" if is_gcc() else f"use of undeclared identifier '{name}'"
 
 
+INSTANTIATED = """\
+cimport ATen as at
+cimport torch
+from interop cimport AT_FLOATING_TYPES, any_t, instantiate_part, scalar_t
+from libc.stdint cimport int64_t
+cdef extern from *:
+    \"""
+    template <class T> T odd(T x, T y) { return x % 2 + y % 3; }
+    template <class T> T none(T x) { return x.none(); }
+    \"""
+    T odd[T](T x, T y) nogil
+    T none[T](T x) nogil
+cdef void _odd(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+    (<scalar_t*> of)[0] = none(odd((<scalar_t*> of)[0], (<scalar_t*> of)[0]))
+def f(torch.Tensor x not None):
+    instantiate_part(x.cdata.scalar_type(), b"f", _odd, AT_FLOATING_TYPES, at.kHalf)(0, 1, x.cdata.data_ptr())
+"""
+
+
 def hide_ninja(folder, monkeypatch):
     """Hides ninja. All other commands stay on PATH."""
     commands = folder / "commands"
@@ -118,6 +137,12 @@ class TestInSources:
         assert str(error).count("undeclared name") == 5
         assert "... and 15 more" in str(error)
         assert error.diagnostics[19].line == 21
+
+    def test_an_error_in_all_instances_is_said_once(self):
+        """C++ compiles the function for each dtype. Another error in the same line is shown, and one elsewhere."""
+        error = error_of(INSTANTIATED, extra_compile_args=["-O0"])
+        assert [(one.line, one.message.count("%")) for one in error.diagnostics] == [(7, 1), (7, 1), (8, 0)]
+        assert str(error).count("T odd(T x, T y)") == 2
 
     def test_what_nobody_defines(self):
         error = error_of("cdef extern from *:\n    int f(int)\ndef g(): return f(1)\n", "int f(int);\n")

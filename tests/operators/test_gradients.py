@@ -223,17 +223,38 @@ class TestGraph:
             with pytest.raises(NotImplementedError, match=r"interop_test::sca.*: an argument has a forward gradient"):
                 OPS.scaled_mm(forward_ad.make_dual(torch.ones(3, 3), torch.ones(3, 3)), torch.ones(3, 3), 1.0)
 
+    def test_vmap_with_and_without_a_derivative(self, gradients):
+        """Without one, vmap calls forward alone; a derivative below it, or around it, is not lost."""
+        x = draw(4, 3)
+        mapped = torch.func.vmap(gradients.exp)
+        torch.testing.assert_close(mapped(x.detach()), x.detach().exp())
+        (gradient,) = torch.autograd.grad(mapped(x).sum(), x)
+        torch.testing.assert_close(gradient, x.detach().exp())
+        torch.testing.assert_close(torch.func.grad(lambda t: mapped(t).sum())(x.detach()), x.detach().exp())
+        assert not mapped(x.detach()).requires_grad
+        with torch.no_grad():
+            assert not mapped(x).requires_grad
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="Exp: .* give it a jvp"):
+            mapped(forward_ad.make_dual(x.detach(), x.detach()))
+
+    def test_vmap_in_place(self, gradients):
+        mapped = torch.func.vmap(gradients.double_)
+        torch.testing.assert_close(mapped(torch.ones(4, 3)), torch.full((4, 3), 2.0))
+        with pytest.raises(RuntimeError, match="Some elements marked as dirty"):
+            mapped(draw(4, 3) * 1)
+
     @pytest.mark.long
     class TestCompiledAutograd:
         """torch.compile calls the backward of a function in a graph that it makes of the other nodes."""
 
         def gradients_of(self, function, *inputs, compiled):
+            leaves = [one for one in inputs if isinstance(one, torch.Tensor) and one.requires_grad]
             with (
                 torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager", dynamic=True))
                 if compiled
                 else contextlib.nullcontext()
             ):
-                return torch.autograd.grad(function(*inputs), [one for one in inputs if one.requires_grad])
+                return torch.autograd.grad(function(*inputs), leaves)
 
         def compare(self, function, *inputs):
             mine, expected = (self.gradients_of(function, *inputs, compiled=compiled) for compiled in (True, False))
@@ -253,6 +274,43 @@ class TestGraph:
                     lambda x, y, p=p: sum(t.sum() for t in gradients.power(x, p, y, 2, True)), draw(3), draw(3)
                 )
             gradients.asked.clear()
+
+        @pytest.mark.parametrize("name", ["rows", "every"])
+        def test_a_state_with_sizes(self, symbolic, name):
+            """The sizes and numbers in a state are inputs of the graph, so other ones need no other graph."""
+            operator = getattr(torch.ops.interop_symbolic, name)
+
+            def arguments(n):
+                x = torch.randn(n, n + 1, requires_grad=True)
+                more = (torch.tensor(2.0, requires_grad=True), n - 2, 1, [1.5, float(n)], [True, False], "abc", 2)
+                return (x, *more) if name == "every" else (x,)
+
+            def graphs():
+                found = torch._dynamo.utils.counters
+                return found["compiled_autograd"]["captures"], found["stats"]["unique_graphs"]
+
+            def sum_of(*inputs):
+                return operator(*inputs).sin().sum()
+
+            torch._dynamo.reset()
+            torch._dynamo.utils.counters.clear()
+            self.compare(sum_of, *arguments(5))
+            first = graphs()
+            assert first[0] == 1
+            for n in (8, 13, 4, 21, 6, 34, 55, 7, 9):
+                self.compare(sum_of, *arguments(n))
+            assert graphs() == first
+
+        def test_a_long_state(self, symbolic):
+            """Two states that differ only at their ends, beyond the length of a key of compiled autograd."""
+            torch._dynamo.reset()
+            for last in (2.0, 3.0):
+                self.compare(
+                    lambda x, last=last: torch.ops.interop_symbolic.every(
+                        x, torch.tensor(1.0), 2, None, [1.0] * 9000 + [last], [False] * 9001, "a", 1
+                    ).sum(),
+                    draw(3),
+                )
 
         def test_gradients_that_are_not_there(self, gradients):
             torch._dynamo.reset()

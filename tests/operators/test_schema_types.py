@@ -49,6 +49,13 @@ def example():
     return torch.tensor([1.0, -2.0, 4.0], requires_grad=True)
 
 
+def copied(value, *, requires_grad=False):
+    """The value with tensors of its own."""
+    return torch.utils._pytree.tree_map(
+        lambda one: one.clone().requires_grad_(requires_grad) if isinstance(one, torch.Tensor) else one, value
+    )
+
+
 def leaves(value):
     """The tensors in an argument."""
     return [one for one in torch.utils._pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
@@ -57,12 +64,15 @@ def leaves(value):
 @pytest.mark.parametrize("way", ["take", "apply", "call"])
 @pytest.mark.parametrize(("i", "value"), TAKEN)
 def test_an_argument(way, i, value):
-    """The value reaches the kernel, and setup_context or the context of a Function."""
-    x, factor = example(), table.digest(value)
-    y = getattr(OPS, f"{way}_{i}")(x, value)
-    torch.testing.assert_close(y, x * factor)
-    gradient = torch.linspace(1, 2, 3)
-    torch.testing.assert_close(torch.autograd.grad(y, x, gradient)[0], gradient * factor)
+    """The value reaches the kernel, and setup_context or the context of a Function; its tensors get gradients."""
+    x, factor, own = example(), table.digest(value), copied(value, requires_grad=True)
+    y = getattr(OPS, f"{way}_{i}")(x, own)
+    expected = x * factor + sum(one.sum() for one in leaves(own))
+    torch.testing.assert_close(y, expected)
+    inputs, gradient = [x, *leaves(own)], torch.linspace(1, 2, 3)
+    torch.testing.assert_close(
+        torch.autograd.grad(y, inputs, gradient), torch.autograd.grad(expected, inputs, gradient)
+    )
 
 
 @pytest.mark.parametrize(("i", "value"), TAKEN)
@@ -80,24 +90,34 @@ def test_autocast(i, value):
 def test_opcheck(i):
     for value in table.CASES[i][0].values:
         if not isinstance(value, torch.Generator):  # opcheck cannot copy one
-            results = opcheck(getattr(OPS, f"take_{i}").default, (example(), value))
+            results = opcheck(getattr(OPS, f"take_{i}").default, (example(), copied(value, requires_grad=True)))
             assert set(results.values()) == {"SUCCESS"}
 
 
+@pytest.mark.parametrize("way", ["change", "call_change"])
 @pytest.mark.parametrize(("i", "value"), CHANGED)
-def test_a_change(i, value):
-    own = torch.utils._pytree.tree_map(lambda one: None if one is None else one.clone(), value)
+def test_a_change(way, i, value):
+    x, own = torch.ones(1), copied(value)
     versions = [one._version for one in leaves(own)]
-    assert getattr(OPS, f"change_{i}")(torch.ones(1), own) is None
+    torch.testing.assert_close(getattr(OPS, f"{way}_{i}")(x, own), x * table.digest(value))
     for after, before, version in zip(leaves(own), leaves(value), versions, strict=True):
         assert torch.equal(after, before + 1)
         assert after._version == version + 1
 
 
+@pytest.mark.parametrize("i", sorted({param.values[0] for param in CHANGED}))
+def test_opcheck_of_a_change(i):
+    """It has a fake kernel, and torch.compile sees the change."""
+    for value in table.CASES[i][0].values:
+        results = opcheck(getattr(OPS, f"change_{i}").default, (torch.ones(1), copied(value)))
+        assert set(results.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("way", ["give", "call_give"])
 @pytest.mark.parametrize(("i", "value"), GIVEN)
-def test_a_result(i, value):
+def test_a_result(way, i, value):
     x = example()
-    y, given = getattr(OPS, f"give_{i}")(x, value)
+    y, given = getattr(OPS, f"{way}_{i}")(x, value)
     if leaves(value):
         assert all(map(torch.equal, leaves(given), leaves(value)))
     elif isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
@@ -105,6 +125,15 @@ def test_a_result(i, value):
     else:
         assert (type(given), given) == (type(value), value)
     torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], torch.full((3,), 2.0))
+
+
+@pytest.mark.parametrize(("i", "value"), GIVEN)
+def test_a_result_under_autocast_and_of_a_fake_kernel(i, value):
+    operator = getattr(OPS, f"give_{i}")
+    with torch.autocast("cpu", torch.bfloat16):
+        assert operator(example(), value)[0].dtype == torch.bfloat16
+    on_meta = torch.utils._pytree.tree_map(lambda one: one.to("meta") if isinstance(one, torch.Tensor) else one, value)
+    assert operator(torch.empty(4, device="meta"), on_meta)[0].shape == (4,)
 
 
 def test_all_that_torch_infers_is_there():

@@ -9,23 +9,15 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include "interop/convert.h"
 #include "interop/runtime.h"
+#include "interop/state.h"
 #include "interop/unwrap_reference.h"
 
 namespace interop::autograd {
-
-// The type T of ctx.state[T].
-struct StateType {
-  const std::type_info* type;
-  void* (*make)();
-  void (*destroy)(void*);
-  size_t bytes;  // 0 if the bytes alone do not copy the object
-};
 
 // The ctx of Python's torch.autograd.Function. It lives as long as the node of the graph. Without a graph it lives as
 // long as the call of forward.
@@ -66,10 +58,7 @@ class Context {
   // has only one.
   template <class T>
   T* state() {
-    static constexpr StateType type = {
-        &typeid(T), []() -> void* { return new T(); }, [](void* object) { delete static_cast<T*>(object); },
-        std::is_trivially_copyable_v<T> ? sizeof(T) : 0};
-    return static_cast<T*>(state_of(type));
+    return static_cast<T*>(state_of(state_type<T>));
   }
 
  protected:

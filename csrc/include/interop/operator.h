@@ -71,23 +71,31 @@ c10::IValue to_ivalue(const A& argument) {
 
 template <class R>
 R from_ivalue(c10::IValue& value, const std::string& name) {
-  if constexpr (std::is_same_v<R, std::vector<c10::SymInt>>) {  // a list of ints if no element is symbolic
-    if (value.isList()) {
-      R sizes;
-      for (const c10::IValue& one : value.toListRef()) {
-        sizes.push_back(one.toSymInt());
+  if constexpr (requires(R r) { r.has_value(), *r; }) {
+    return value.isNone() ? R() : R(from_ivalue<typename R::value_type>(value, name));
+  } else if constexpr (std::is_same_v<R, Device>) {
+    return from_ivalue<c10::Device>(value, name);
+  } else {
+    if constexpr (std::is_same_v<R, std::vector<c10::SymInt>>) {  // a list of ints if no element is symbolic
+      if (value.isList()) {
+        R sizes;
+        for (const c10::IValue& one : value.toListRef()) {
+          sizes.push_back(one.toSymInt());
+        }
+        return sizes;
       }
-      return sizes;
     }
+    // torch holds an enum, and a size that is not symbolic, as an int. A Scalar may be a bool.
+    const bool is_number = std::is_same_v<R, at::Scalar>                         ? value.isScalar()
+                           : std::is_same_v<R, c10::SymInt> || std::is_enum_v<R> ? value.isInt()
+                                                                                 : false;
+    // A tensor's type includes its sizes and strides: it is expensive, and an undefined tensor has none.
+    const bool fits = value.isTensor() ? std::is_same_v<R, at::Tensor>
+                                       : is_number || value.type()->isSubtypeOf(*c10::getTypePtr<R>());
+    TORCH_CHECK_TYPE(
+        fits, name, " returns ", value.tagKind(), ", but Operator[...] says ", c10::getTypePtr<R>()->annotation_str());
+    return std::move(value).to<R>();
   }
-  // A tensor's type includes its sizes and strides: it is expensive, and an undefined tensor has none.
-  constexpr bool wants_tensor = std::is_same_v<R, at::Tensor> || std::is_same_v<R, std::optional<at::Tensor>>;
-  // A size that is not symbolic is an int.
-  const bool is_size = std::is_same_v<R, c10::SymInt> && value.isInt();
-  const bool fits = value.isTensor() ? wants_tensor : is_size || value.type()->isSubtypeOf(*c10::getTypePtr<R>());
-  TORCH_CHECK_TYPE(
-      fits, name, " returns ", value.tagKind(), ", but Operator[...] says ", c10::getTypePtr<R>()->annotation_str());
-  return std::move(value).to<R>();
 }
 
 template <class R>

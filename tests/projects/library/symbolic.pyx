@@ -3,6 +3,9 @@ cimport ATen as at
 cimport torch
 from interop cimport check, check_index, check_not_implemented, check_type, check_value, floordiv, mod
 from libc.stdint cimport int64_t
+from libcpp cimport bool as cbool
+from libcpp.optional cimport optional
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 from torch.autograd cimport Context
 from torch.library cimport Operator, Tag, define, impl, register_autograd
@@ -30,6 +33,77 @@ define("interop_symbolic::rows", "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
 impl("interop_symbolic::rows", "CPU", rows)
 impl("interop_symbolic::rows", "Meta", rows_meta)
 register_autograd("interop_symbolic::rows", rows_backward, rows_setup)
+
+
+# Saved values by name: a struct of everything that compiled autograd can copy, and names for the tensors.
+
+cdef struct Kept:
+    vector[at.SymInt] sizes
+    at.SymInt stop
+    optional[at.SymInt] step
+    vector[double] factors
+    vector[cbool] signs
+    string name
+    int64_t power
+
+
+cdef enum Saved:
+    X, WEIGHT
+
+
+cdef at.Tensor every(
+        const at.Tensor& x, const at.Tensor& weight, const at.SymInt& stop, optional[at.SymInt] step,
+        const vector[double]& factors, const vector[cbool]& signs, const string& name, int64_t power) except * nogil:
+    cdef at.Tensor y = at.slice_symint(x, 0, 0, stop, step.value_or(at.SymInt(1)))
+    return at.mul(at.mul(y, weight), factor_of(factors, signs, name, power))
+
+
+cdef double factor_of(
+        const vector[double]& factors, const vector[cbool]& signs, const string& name, int64_t power) noexcept nogil:
+    cdef double factor = name.size()
+    cdef size_t i
+    cdef int64_t j
+    for i in range(factors.size()):
+        for j in range(power):
+            factor *= factors[i]
+        if signs[i]:
+            factor = -factor
+    return factor
+
+
+cdef void every_setup(
+        Context& ctx, const at.Tensor& x, const at.Tensor& weight, const at.SymInt& stop, optional[at.SymInt] step,
+        const vector[double]& factors, const vector[cbool]& signs, const string& name, int64_t power,
+        const at.Tensor& result) except * nogil:
+    cdef Kept* kept = ctx.state[Kept]()
+    kept.sizes = x.sym_sizes().vec()
+    kept.stop = stop
+    kept.step = step
+    kept.factors = factors
+    kept.signs = signs
+    kept.name = name
+    kept.power = power
+    ctx.save_for_backward(x, weight)
+
+
+cdef vector[at.Tensor] every_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef Kept* kept = ctx.state[Kept]()
+    cdef at.SymInt step = kept.step.value_or(at.SymInt(1))
+    cdef at.Tensor scaled = at.mul(grad, factor_of(kept.factors, kept.signs, kept.name, kept.power))
+    cdef vector[at.Tensor] grads
+    grads.push_back(at.mul(
+        at.slice_backward_symint(scaled, kept.sizes, 0, 0, kept.stop, step), ctx.saved_tensor(Saved.WEIGHT)))
+    grads.push_back(at.sum(at.mul(scaled, at.slice_symint(ctx.saved_tensor(Saved.X), 0, 0, kept.stop, step))))
+    grads.resize(8)
+    return grads
+
+
+define(
+    "interop_symbolic::every",
+    "(Tensor x, Tensor weight, SymInt stop, SymInt? step, float[] factors, bool[] signs, str name, int power) -> Tensor",
+    Tag.pt2_compliant_tag)
+impl("interop_symbolic::every", "default", every)
+register_autograd("interop_symbolic::every", every_backward, every_setup)
 
 
 # Made of operators: torch traces into it. Each row of x, as often as makes n rows of them.

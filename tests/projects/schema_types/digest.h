@@ -53,22 +53,43 @@ double digest(const std::optional<T>& value) {
   return value ? digest(*value) : -1;
 }
 
-// How many gradients backward returns for it.
+// The tensors in an argument, for each of which backward returns a gradient: an undefined one for an absent tensor, and
+// for an argument of another type.
 template <class T>
 constexpr bool of_tensors =
     std::is_same_v<T, std::vector<at::Tensor>> || std::is_same_v<T, std::vector<std::optional<at::Tensor>>>;
 template <class T>
-double gradients(const T& value) {
-  if constexpr (of_tensors<T>) {
-    return static_cast<double>(value.size());
+std::vector<at::Tensor> tensors_in(const T& value) {
+  if constexpr (std::is_same_v<T, at::Tensor>) {
+    return {value};
+  } else if constexpr (std::is_same_v<T, std::optional<at::Tensor>>) {
+    return {value.value_or(at::Tensor())};
+  } else if constexpr (of_tensors<T>) {
+    std::vector<at::Tensor> result;
+    for (const auto& one : value) {
+      result.push_back(tensors_in(one)[0]);
+    }
+    return result;
   } else if constexpr (requires {
                          requires of_tensors<typename T::value_type>;
                          value.has_value();
                        }) {
-    return value ? gradients(*value) : 0;
+    return value ? tensors_in(*value) : std::vector<at::Tensor>();
   } else {
-    return 1;
+    return {at::Tensor()};
   }
+}
+
+// y and the sum of each tensor in an argument.
+template <class T>
+at::Tensor plus_tensors(const at::Tensor& y, const T& value) {
+  at::Tensor result = y;
+  for (const at::Tensor& one : tensors_in(value)) {
+    if (one.defined()) {
+      result = result.add(one.sum());
+    }
+  }
+  return result;
 }
 
 template <class T>

@@ -132,34 +132,45 @@ from torch.library cimport Operator, Tag, define, impl, register_autocast, regis
 
 cdef extern from "digest.h" nogil:
     double digest[T](const T& value) except +
-    double gradients[T](const T& value)  # how many backward returns for it
+    vector[at.Tensor] tensors_in[T](const T& value) except +
+    at.Tensor plus_tensors[T](const at.Tensor& y, const T& value) except +
     void add_one[T](const T& value) except +
+
+
+# The gradients of x and of each saved tensor, whose sum is in the result.
+cdef vector[at.Tensor] gradients(Context& ctx, const at.Tensor& of_x, const at.Tensor& grad) except * nogil:
+    cdef vector[at.Tensor] result
+    cdef at.Tensor one
+    cdef size_t i
+    result.push_back(of_x)
+    for i in range(ctx.saved_tensors()):
+        one = ctx.saved_tensor(i)
+        result.push_back(at.mul(at.ones_like(one), at.sum(grad)) if one.defined() else one)
+    return result
 
 
 """
 
-# y = x * digest(a), so the result and the gradient depend on `a`. There are three operators: a kernel with its fake,
-# gradient and autocast; a Function as the kernel for Autograd; and an Operator that calls the first.
+# y = x * digest(a) + the sum of each tensor in `a`, so the result and the gradient of x depend on `a`, whose tensors
+# have gradients too. There are three operators: a kernel with its fake, gradient and autocast; a Function as the kernel
+# for Autograd; and an Operator that calls the first.
 TAKES = """\
 cdef at.Tensor take_{i}(const at.Tensor& x, {parameter} a) except * nogil:
-    return at.mul(x, digest(a))
+    return plus_tensors(at.mul(x, digest(a)), a)
 
 
 cdef void setup_{i}(Context& ctx, const at.Tensor& x, {parameter} a, const at.Tensor& result) except * nogil:
-    ctx.state[vector[double]]()[0].push_back(digest(a))
-    ctx.state[vector[double]]()[0].push_back(gradients(a))
+    ctx.state[double]()[0] = digest(a)
+    ctx.save_for_backward(tensors_in(a))
 
 
 cdef vector[at.Tensor] backward_{i}(Context& ctx, const at.Tensor& grad) except * nogil:
-    cdef vector[at.Tensor] grads
-    grads.push_back(at.mul(grad, ctx.state[vector[double]]()[0][0]))
-    grads.resize(1 + <size_t> ctx.state[vector[double]]()[0][1])
-    return grads
+    return gradients(ctx, at.mul(grad, ctx.state[double]()[0]), grad)
 
 
 cdef at.Tensor forward_{i}(Context& ctx, const at.Tensor& x, {parameter} a) except * nogil:
     setup_{i}(ctx, x, a, x)
-    return at.mul(x, digest(a))
+    return take_{i}(x, a)
 
 
 cdef Function[at.Tensor] function_{i}
@@ -188,18 +199,26 @@ impl("schema_types::call_{i}", "CompositeImplicitAutograd", call_{i})
 
 """
 
+# An operator that changes its argument, and one that calls it.
 CHANGES = """\
-cdef void change_{i}(const at.Tensor& x, {parameter} a) except * nogil:
+cdef at.Tensor change_{i}(const at.Tensor& x, {parameter} a) except * nogil:
     add_one(a)
+    return at.mul(x, digest(a))
 
 
-cdef void fake_change_{i}(const at.Tensor& x, {parameter} a) except * nogil:
-    pass
+cdef at.Tensor fake_change_{i}(const at.Tensor& x, {parameter} a) except * nogil:
+    return at.mul(x, digest(a))
 
 
-define("schema_types::change_{i}", "(Tensor x, {schema} a) -> ()", Tag.pt2_compliant_tag)
+cdef at.Tensor call_change_{i}(const at.Tensor& x, {parameter} a) except * nogil:
+    return Operator[at.Tensor](b"schema_types::change_{i}").call(x, a)
+
+
+define("schema_types::change_{i}", "(Tensor x, {schema} a) -> Tensor", Tag.pt2_compliant_tag)
 impl("schema_types::change_{i}", "CPU", change_{i})
 impl("schema_types::change_{i}", "Meta", fake_change_{i})
+define("schema_types::call_change_{i}", "(Tensor x, {schema} a) -> Tensor")
+impl("schema_types::call_change_{i}", "CompositeImplicitAutograd", call_change_{i})
 
 
 """
@@ -212,19 +231,26 @@ cdef tuple2[at.Tensor, {result}] give_{i}(const at.Tensor& x, {parameter} a) exc
 
 cdef void give_setup_{i}(
         Context& ctx, const at.Tensor& x, {parameter} a, const at.Tensor& result, const {result}& given) except * nogil:
-    ctx.state[vector[double]]()[0].push_back(gradients(a))
+    ctx.state[size_t]()[0] = tensors_in(a).size()
 
 
 cdef vector[at.Tensor] give_backward_{i}(Context& ctx, const vector[at.Tensor]& grads) except * nogil:
     cdef vector[at.Tensor] result
     result.push_back(at.mul(grads[0], 2))
-    result.resize(1 + <size_t> ctx.state[vector[double]]()[0][0])
+    result.resize(1 + ctx.state[size_t]()[0])
     return result
+
+
+cdef tuple2[at.Tensor, {result}] call_give_{i}(const at.Tensor& x, {parameter} a) except * nogil:
+    return Operator[tuple2[at.Tensor, {result}]](b"schema_types::give_{i}").call(x, a)
 
 
 define("schema_types::give_{i}", "(Tensor x, {schema} a) -> (Tensor, {schema})")
 impl("schema_types::give_{i}", "default", give_{i})
 register_autograd("schema_types::give_{i}", give_backward_{i}, give_setup_{i})
+register_autocast("schema_types::give_{i}", "cpu")
+define("schema_types::call_give_{i}", "(Tensor x, {schema} a) -> (Tensor, {schema})")
+impl("schema_types::call_give_{i}", "CompositeImplicitAutograd", call_give_{i})
 
 
 """
