@@ -36,7 +36,8 @@ def define(name: str, reduction: str = "") -> None:
             values = values if overwrites else COMBINED[reduction](out, values)
             if places and not overwrites:  # a group without rows keeps what is there
                 values = torch.where(places[0] == src.size(along), out, values)
-            values = out.copy_(values)
+            with torch.no_grad():  # the original's write is no part of the graph either
+                values = out.copy_(values)
         return (values, *places) if places else values
 
     result = "(Tensor, Tensor)" if reduction in ("min", "max") else "Tensor"
