@@ -62,6 +62,15 @@ class Port:
     environment: Mapping[str, str] = field(default_factory=dict)
     """The environment variables that the build of the original needs beside those that all get."""
 
+    repository: str = ""
+    """Where the original's tests are, if its source distribution has none."""
+
+    tests: tuple[str, ...] = ()
+    """Globs in the source distribution, or in the repository: the tests of what was ported."""
+
+    package: str = "."
+    """The folder of the source distribution that the original's Python is imported from."""
+
 
 def load_ports() -> dict[str, Port]:
     """The ports that there are, by the names of their folders."""

@@ -19,7 +19,7 @@ from interop.processes import ended_with_us
 
 from .base import FLAGS, NAME, Port
 
-__all__ = ["Installed", "available", "install_original", "install_ours"]
+__all__ = ["Installed", "available", "install_original", "install_ours", "unpacked"]
 
 SETUP = f"""\
 from pathlib import Path
@@ -63,6 +63,15 @@ def available(port: Port) -> bool:
 def install_original(port: Port, shown: Callable[[str], None]) -> Installed:
     """Download the original's source distribution, and install it twice: the second time after an edit."""
     work = _folder(port)
+    source = unpacked(port, work)
+    files = [path for pattern in port.original_sources for path in sorted(source.glob(pattern))]
+    lines = sum(_lines(path) for path in files)
+    largest = max((path for path in files if path.suffix in EDIT), key=_lines)
+    return Installed(lines, _timed(source, largest, work / "site", port.environment, shown), work / "site")
+
+
+def unpacked(port: Port, work: Path) -> Path:
+    """The folder of the original's sources, which are downloaded and unpacked below `work`, alone there."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     _pip("download", "--no-binary", ":all:", "--dest", str(work), port.requirement, environment=port.environment)
@@ -70,10 +79,7 @@ def install_original(port: Port, shown: Callable[[str], None]) -> Installed:
     with tarfile.open(archive) as packed:
         packed.extractall(work / "source", filter="data")
     (source,) = (work / "source").iterdir()
-    files = [path for pattern in port.original_sources for path in sorted(source.glob(pattern))]
-    lines = sum(_lines(path) for path in files)
-    largest = max((path for path in files if path.suffix in EDIT), key=_lines)
-    return Installed(lines, _timed(source, largest, work / "site", port.environment, shown), work / "site")
+    return source
 
 
 def install_ours(port: Port, name: str, shown: Callable[[str], None]) -> Installed:

@@ -1,10 +1,11 @@
 """Shows a result: as tables, as a plot, and as the text of README.md. All three are made from the JSON alone."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from experiments.harness import plots
+from experiments.harness import plots, results
 from experiments.harness.tables import Table
 
 MEASURED = (
@@ -14,6 +15,8 @@ MEASURED = (
     "csrc/include/interop/parallel.h",
 )
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
+TESTS = Path(__file__).with_name("tests.json")
+"""How the originals' own tests ended with ours; tools/port_tests.py writes it."""
 PLOT = "Dots on a logarithmic scale: for each port, the time of each operation over that of the original in C++"
 COLOURS = (plots.OURS, "#8f4a06")
 
@@ -61,6 +64,20 @@ def sentences(result: dict) -> str:
             + (f" Without the original: {figures['missing']}." if figures["missing"] else "")
         )
     return " ".join(parts)
+
+
+def ending() -> str:
+    """How the originals' own tests ended with ours."""
+    if not TESTS.exists():
+        return ""
+    found = json.loads(TESTS.read_text(encoding="utf-8"))
+    keys = ("files", "passed", "failed", "by design", "skipped")
+    lines = [
+        [f"`{requirement}`", figures["from"] or "-", *(str(figures[key]) for key in keys)]
+        for requirement, figures in found["ports"].items()
+    ]
+    title = f"the originals' own tests with ours, torch {found['versions']['torch']}, {results.date_and_commit(found)}"
+    return str(Table(("original", "tests from its", *keys), lines, words=(0, 1), title=title))
 
 
 def draw(result: dict, path: Path) -> None:

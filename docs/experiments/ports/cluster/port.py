@@ -243,4 +243,6 @@ PORT = Port(
         ),
         operation("grid", for_grid, grid, reference_grid, tuple(NODES)),
     ),
+    repository="https://github.com/rusty1s/pytorch_cluster",
+    tests=tuple(f"test/test_{name}.py" for name in ("knn", "radius", "fps", "graclus", "grid")),
 )

@@ -244,4 +244,6 @@ PORT = Port(
         ),
     ),
     environment=ENVIRONMENT,
+    tests=("fast_rnnt/python/tests/*_test.py",),
+    package="fast_rnnt/python",
 )

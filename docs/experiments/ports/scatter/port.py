@@ -165,4 +165,6 @@ PORT = Port(
         "csrc/utils.h",
     ),
     operations=_operations(),
+    repository="https://github.com/rusty1s/pytorch_scatter",
+    tests=("test/test_*.py", "test/composite/test_*.py"),
 )

@@ -54,6 +54,7 @@ cdef struct Task:
     int64_t rows
     int64_t groups
     int64_t columns
+    cbool pointers   # the index is of csr
     cbool may_miss   # a row may be in no group: its index is then `groups`
     atomic[int64_t]* wrong  # where an index is wrong, or -1
 
@@ -168,54 +169,50 @@ cdef inline void group_of_rows(
         fold(batch, group, first, end, begin, columns - begin, how, of)
 
 
-cdef void by_pointers(int64_t begin, int64_t end, constant_t how, any_t* of) noexcept nogil:
-    # The groups begin:end of all batch items.
-    cdef Task* task = <Task*> of
-    cdef int64_t i, batch, group, first, last
-    cdef const int64_t* pointers
-    for i in range(begin, end):
-        batch, group = i // task.groups, i % task.groups
-        pointers = task.index + batch * task.step
-        first, last = pointers[group], pointers[group + 1]
-        if first < 0 or last < first or last > task.rows:
-            task.wrong.store(batch * task.step + group + (first >= 0 and first <= task.rows))
-            continue
-        if first < last:
-            group_of_rows(batch, group, first, last, how, of)
-        elif how != REPEAT and how != SHARE:
-            without_rows(batch, group, group + 1, how, of)
-        if how == REPEAT or how == SHARE:
-            if group == 0:
-                without_group(batch, 0, first, of)
-            if group == task.groups - 1:
-                without_group(batch, last, task.rows, of)
-
-
-cdef void by_sorted_index(int64_t begin, int64_t end, constant_t how, any_t* of) noexcept nogil:
-    # The rows begin:end of all batch items. A group belongs to the part that has its first row.
+cdef void by_group(int64_t begin, int64_t end, constant_t how, any_t* of) noexcept nogil:
+    # The groups begin:end of all batch items in csr, or the rows begin:end in coo: there a group belongs to the part
+    # that has its first row. One function for both, because what is done with a group takes the C++ compiler the most
+    # time, and it would be compiled twice.
     cdef Task* task = <Task*> of
     cdef int64_t i = begin, batch, first, last, group, before, rows = task.rows
     cdef const int64_t* index
     while i < end:
-        batch, first = i // rows, i % rows
-        index = task.index + batch * task.step
-        group = index[first]
-        before = index[first - 1] if first > 0 else -1
-        if first > 0 and before == group:
+        if task.pointers:
+            batch, group = i // task.groups, i % task.groups
+            index = task.index + batch * task.step
+            first, last = index[group], index[group + 1]
             i += 1
-            continue
-        last = first + 1
-        while last < rows and index[last] == group:
-            last += 1
-        i += last - first
-        if group < 0 or group >= task.groups or group < before:
-            task.wrong.store(batch * task.step + first)
-            continue
-        if how != REPEAT and how != SHARE:
-            without_rows(batch, max(before + 1, <int64_t> 0), group, how, of)
-            if last == rows:
-                without_rows(batch, group + 1, task.groups, how, of)
-        group_of_rows(batch, group, first, last, how, of)
+            if first < 0 or last < first or last > rows:
+                task.wrong.store(batch * task.step + group + (first >= 0 and first <= rows))
+                continue
+            if how == REPEAT or how == SHARE:
+                if group == 0:
+                    without_group(batch, 0, first, of)
+                if group == task.groups - 1:
+                    without_group(batch, last, rows, of)
+            elif first == last:
+                without_rows(batch, group, group + 1, how, of)
+        else:
+            batch, first = i // rows, i % rows
+            index = task.index + batch * task.step
+            group = index[first]
+            before = index[first - 1] if first > 0 else -1
+            if first > 0 and before == group:
+                i += 1
+                continue
+            last = first + 1
+            while last < rows and index[last] == group:
+                last += 1
+            i += last - first
+            if group < 0 or group >= task.groups or group < before:
+                task.wrong.store(batch * task.step + first)
+                continue
+            if how != REPEAT and how != SHARE:
+                without_rows(batch, max(before + 1, <int64_t> 0), group, how, of)
+                if last == rows:
+                    without_rows(batch, group + 1, task.groups, how, of)
+        if first < last:
+            group_of_rows(batch, group, first, last, how, of)
 
 
 cdef inline cbool is_wrong(int64_t group, int64_t place, Task* task) noexcept nogil:
@@ -337,7 +334,8 @@ cdef Task task_for(
     cdef int64_t i
     task.source, task.result = source.const_data_ptr(), result.mutable_data_ptr()
     task.places = NULL
-    task.index, task.step, task.may_miss = index.const_data_ptr[int64_t](), 0, False
+    task.index, task.step = index.const_data_ptr[int64_t](), 0
+    task.pointers, task.may_miss = False, False
     task.batch, task.columns, task.rows, task.groups = 1, 1, rows, groups
     for i in range(source.dim()):
         if i < dim:
@@ -411,21 +409,15 @@ cdef tuple2[at.Tensor, at.Tensor] segments(
         return make_tuple(result.fill_(0), places)
     wrong.store(-1)
     task.wrong = &wrong
-    if pointers:
-        at.parallel_for(
-            0, task.batch * groups, 1 + GRAIN // (1 + task.columns * (1 + rows // groups)),
-            instantiate_part_with(
-                how, SEGMENT_WAYS, x.scalar_type(), b"segment_csr", by_pointers, AT_ALL_TYPES, at.kHalf, at.kBFloat16),
-            &task)
-        check_right(task, rows)
-    else:
-        at.parallel_for(
-            0, task.batch * rows, 1 + GRAIN // (1 + task.columns),
-            instantiate_part_with(
-                how, SEGMENT_WAYS, x.scalar_type(), b"segment_coo", by_sorted_index, AT_ALL_TYPES, at.kHalf,
-                at.kBFloat16),
-            &task)
-        check_right(task, groups - 1)
+    task.pointers = pointers
+    at.parallel_for(
+        0, task.batch * (groups if pointers else rows),
+        1 + GRAIN // (1 + task.columns * (1 + rows // groups if pointers else 1)),
+        instantiate_part_with(
+            how, SEGMENT_WAYS, x.scalar_type(), b"segment_csr" if pointers else b"segment_coo", by_group, AT_ALL_TYPES,
+            at.kHalf, at.kBFloat16),
+        &task)
+    check_right(task, rows if pointers else groups - 1)
     return make_tuple(result, places)
 
 
