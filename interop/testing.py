@@ -18,7 +18,7 @@ __all__ = ["check_dynamic_shapes"]
 def check_dynamic_shapes(
     function: Callable[..., Any],
     make_arguments: Callable[[int], Sequence[Any]],
-    sizes: Iterable[int] = (5, 8, 13, 3, 21),
+    sizes: Iterable[int] = (5, 8, 13, 3, 21, 2, 34, 55, 4, 9),
 ) -> None:
     """Check that torch compiles an operator once for tensors of any size, forward and backward, with the same results.
 

@@ -2,12 +2,15 @@
 
 import contextlib
 import re
+import warnings
 
 import pytest
 import torch
 from conftest import BUILD, TESTS, build_projects, import_from, write_whole
 from torch import distributed
 from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+from interop.testing import check_dynamic_shapes
 
 DOCS = TESTS.parent / "docs"
 GUIDES = ("operators-guide", "kernels-guide", "cimport-guide", "cuda-streams-guide")
@@ -195,14 +198,67 @@ def test_operators(operators_guide):
     assert set(torch.library.opcheck(ops.swish.default, (x, beta)).values()) == {"SUCCESS"}
     assert torch.autograd.gradcheck(ops.sine, (x,))
     assert set(torch.library.opcheck(ops.sine.default, (x,)).values()) == {"SUCCESS"}
+    rows = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(ops.weighted_rows, (rows, x, 2.0))
+    assert set(torch.library.opcheck(ops.weighted_rows.default, (rows, x, 2.0)).values()) == {"SUCCESS"}
 
 
-@pytest.mark.filterwarnings("error:There is a perf")
-def test_python_about_operators(operators_guide):
+def leaf(*sizes):
+    return torch.randn(sizes, requires_grad=True)
+
+
+SIZED = {
+    "scaled_mm": lambda n: (leaf(n, n + 1), leaf(n + 1, n + 2)),
+    "blend": lambda n: ([leaf(n, 2), leaf(n, 2)], 2.0),
+    "weighted": lambda n: (leaf(n), [2.0, 3.0]),
+    "row_sums": lambda n: (leaf(n, n + 1),),
+    "stretched": lambda n: (leaf(n, 3), 2 * n + 1),
+    "places": lambda n: (torch.randn(n),),
+    "weighted_rows": lambda n: (leaf(n, n + 1), leaf(n + 1), 2.0),
+    "swish": lambda n: (leaf(n, n + 1), leaf(n + 1)),
+    "swish_backward": lambda n: tuple(torch.randn(3, n)),
+    "sine": lambda n: (leaf(n),),
+    "scaled_sine": lambda n: (leaf(n), 2.0),
+}
+
+
+def test_the_sizes_of_all_operators():
+    assert SIZED.keys() == set(re.findall(r'\bdefine\("guide::(\w+)"', (DOCS / "operators-guide.md").read_text()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZED)
+def test_one_compilation_for_all_sizes(python_of_operators, name):
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        check_dynamic_shapes(getattr(torch.ops.guide, name), SIZED[name])
+
+
+def test_operators_under_compiled_autograd(operators_guide):
+    """It takes a state that is a size, and one that is a struct with names."""
     ops = torch.ops.guide
+    torch._dynamo.reset()
+    for n in (3, 4):
+        x, weight = torch.randn(n, n + 1, requires_grad=True), torch.randn(n + 1, requires_grad=True)
+        for result, leaves in ((ops.row_sums(x), [x]), (ops.weighted_rows(x, weight, float(n)), [x, weight])):
+            expected = torch.autograd.grad(result.sin().sum(), leaves, retain_graph=True)
+            with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager", dynamic=True)):
+                found = torch.autograd.grad(result.sin().sum(), leaves)
+            torch.testing.assert_close(found, expected)
+
+
+@pytest.fixture(scope="module")
+def python_of_operators(operators_guide):
+    """The names that the blocks of Python define. They register rules and fake kernels, which a process can do once."""
     names = {"torch": torch, "module": operators_guide}
-    for python in re.findall(r"```python\n(.*?)```", (DOCS / "operators-guide.md").read_text(), re.DOTALL):
-        exec(python, names)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "There is a perf")
+        for python in re.findall(r"```python\n(.*?)```", (DOCS / "operators-guide.md").read_text(), re.DOTALL):
+            exec(python, names)
+    return names
+
+
+def test_python_about_operators(python_of_operators):
+    ops, names = torch.ops.guide, python_of_operators
     torch.testing.assert_close(names["y"], names["x"] ** 2)
     torch.testing.assert_close(names["hessian"], 4 * torch.eye(3, dtype=torch.double))
     torch.testing.assert_close(names["z"], 2 * names["x"].sin())

@@ -8,6 +8,7 @@ from conftest import BUILD, write_whole
 from doc_blocks import DOCS, of
 
 import interop
+from interop.testing import check_dynamic_shapes
 
 PAGE = "docs/porting-guide.md"
 SCHEMAS = {  # of the functions that the page does not register itself
@@ -157,3 +158,12 @@ def test_the_table_names_the_sections():
     text = (DOCS / "porting-guide.md").read_text(encoding="utf-8")
     headings = {heading.lower().replace(" ", "-") for heading in re.findall(r"^### (.*)$", text, re.MULTILINE)}
     assert set(re.findall(r"\]\(#([^)]*)\) \|$", text, re.MULTILINE)) == headings
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_one_compilation_for_all_sizes(modules):
+    check_dynamic_shapes(
+        lambda x, index: torch.ops.porting_ours.gathered(x, index, 0),
+        lambda n: (torch.randn(n, n + 1, requires_grad=True), torch.randint(n, (2, n + 1))),
+    )

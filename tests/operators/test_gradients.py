@@ -234,7 +234,7 @@ class TestGraph:
         assert not mapped(x.detach()).requires_grad
         with torch.no_grad():
             assert not mapped(x).requires_grad
-        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="Exp: .* give it a jvp"):
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match=r"Exp: .* give it a jvp"):
             mapped(forward_ad.make_dual(x.detach(), x.detach()))
 
     def test_vmap_in_place(self, gradients):
