@@ -16,8 +16,9 @@ import torch
 from hypothesis import given, strategies
 from scipy import linalg, optimize, spatial, stats
 from torch._dynamo.testing import CompileCounter
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from interop import with_arrays
+from interop import from_buffer, from_numpy, with_arrays
 
 pytestmark = pytest.mark.native
 
@@ -128,6 +129,37 @@ class TestArguments:
         array = arrives(tensor)
         assert array.dtype == tensor.numpy().dtype
         assert with_arrays(np.copy)(tensor).dtype == dtype
+
+    @pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "float8_e4m3fn"])
+    def test_dtypes_of_ml_dtypes(self, name):
+        ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: pip install ml_dtypes")
+        tensor = torch.tensor([1.0, 2.0, -4.0]).to(getattr(torch, name))
+        array = arrives(tensor)
+        assert array.dtype == getattr(ml_dtypes, name)
+        assert shares(tensor, array)
+        found = with_arrays(np.copy)(tensor)
+        assert found.dtype == tensor.dtype
+        assert torch.equal(found.float(), tensor.float())
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: torch.ones(1, 3).expand(2, 3),
+            lambda: from_numpy(np.broadcast_to(1.0, (2, 3)), on_readonly="share"),
+            lambda: from_buffer(bytes(8), on_readonly="share"),
+        ],
+        ids=["expanded", "over a read-only array", "over bytes"],
+    )
+    def test_memory_that_must_not_be_written_arrives_read_only(self, make):
+        tensor = make()
+        array = arrives(tensor)
+        assert not array.flags.writeable
+        assert shares(tensor, array)
+        assert array.strides == tuple(step * tensor.itemsize for step in tensor.stride())
+        assert not arrives([tensor])[0].flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            with_arrays(lambda x: x.fill(0))(tensor)
+        assert arrives(torch.ones(2, 3)).flags.writeable
 
 
 class TestResults:
@@ -287,6 +319,13 @@ class TestWhatIsNotPlainMemory:
     def test_layouts_are_refused_by_name(self, make, tensor):
         with pytest.raises((TypeError, ValueError), match=r"^argument 'given' of <lambda> must"):
             arrives(make(tensor))
+
+    def test_fake_tensors_are_refused_by_name(self, tensor):
+        with FakeTensorMode() as mode:
+            fake = mode.from_tensor(tensor)
+            for given in (fake, [fake]):
+                with pytest.raises(TypeError, match=r"^argument 'given'.* of <lambda> must .*FakeTensor"):
+                    arrives(given)
 
     def test_transforms_are_refused(self, tensor):
         with pytest.raises((TypeError, RuntimeError), match=r"^argument 'a' of cumsum"):
