@@ -8,7 +8,7 @@
 
 namespace interop::bridges {
 
-// A T whose memory is reused. The destructor of T is virtual, so whoever deletes a T gives the memory back here.
+// A T whose memory is reused. The destructor of T is virtual, so all that delete a T give the memory back here.
 template <class T>
 class Reused final : public T {
  public:
