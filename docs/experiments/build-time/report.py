@@ -61,6 +61,12 @@ def sentences(result: dict) -> str:
         f"The precompiled header takes {disk['header']:.0f} MiB of disk, once for each set of flags, and a module "
         f"{disk['module']:.1f} MiB with the C++ that it was made from."
     )
+    if "translating" in result:
+        none, ours, fused = (result["translating"][way]["median"] for way in ("none", "any_t", "fused"))
+        parts.append(
+            f"Cython translates a module with a function for 9 dtypes and 7 reductions in {_time(ours)} with `any_t` "
+            f"and `constant_t`, and in {_time(fused)} with fused types; its imports alone take {_time(none)}."
+        )
     return " ".join(parts)
 
 

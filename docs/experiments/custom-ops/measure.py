@@ -9,6 +9,7 @@ from experiments.harness import calls
 
 from . import ways
 
+ARGUMENTS = "x, gradient = arguments(what)"
 CALL = "function(x)"
 CALL_AND_GRADIENT = "grad(function(x), x, gradient)"
 
@@ -17,9 +18,8 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
     """Nanoseconds of each call, by what it does and by the way it is written: see `calls.times`."""
     timers = {}
     for (what, way), function in ways.calls().items():
-        x, gradient = ways.arguments(what)
-        names = {"function": function, "x": x, "gradient": gradient, "grad": torch.autograd.grad}
-        timers[what, way] = calls.timer(CALL_AND_GRADIENT if what in ways.BACKWARD else CALL, names)
+        names = {"function": function, "arguments": ways.arguments, "what": what, "grad": torch.autograd.grad}
+        timers[what, way] = calls.timer(CALL_AND_GRADIENT if what in ways.BACKWARD else CALL, names, ARGUMENTS)
     return calls.times(timers, rounds, number, shown)
 
 

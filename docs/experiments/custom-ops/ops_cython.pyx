@@ -1,8 +1,9 @@
-# exp(x) as an operator, as an operator with a gradient, and as a function with a gradient.
+# exp(x) as an operator, as an operator with a gradient, and as a function with a gradient; with derivatives in forward
+# mode, and a rule for vmap.
 cimport ATen as at
 cimport torch
 from torch.autograd cimport Context, Function
-from torch.library cimport define, impl, register_autograd
+from torch.library cimport Operator, define, impl, register_autograd
 
 
 cdef at.Tensor kernel(const at.Tensor& x) except * nogil:
@@ -17,6 +18,10 @@ cdef at.Tensor backward(Context& ctx, const at.Tensor& grad) except * nogil:
     return at.mul(grad, ctx.saved_tensor(0))
 
 
+cdef at.Tensor jvp(Context& ctx, const at.Tensor& tangent) except * nogil:
+    return at.mul(tangent, ctx.saved_tensor(0))
+
+
 define("ops_cython::exp", "(Tensor x) -> Tensor")
 impl("ops_cython::exp", "CPU", kernel)
 impl("ops_cython::exp", "Meta", kernel)
@@ -24,7 +29,11 @@ impl("ops_cython::exp", "Meta", kernel)
 define("ops_cython::exp_with_gradient", "(Tensor x) -> Tensor")
 impl("ops_cython::exp_with_gradient", "CPU", kernel)
 impl("ops_cython::exp_with_gradient", "Meta", kernel)
-register_autograd("ops_cython::exp_with_gradient", backward, setup_context)
+register_autograd("ops_cython::exp_with_gradient", backward, setup_context, jvp)
+
+
+def rule(info, in_dims, torch.Tensor x not None):
+    return torch.wrap(Operator[at.Tensor](b"ops_cython::exp").call(x.cdata)), in_dims[0]
 
 
 cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil:
@@ -34,7 +43,7 @@ cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil:
 
 
 cdef Function[at.Tensor] function
-function.define("Exp", forward, backward)
+function.define("Exp", forward, backward, jvp)
 
 
 def exp(torch.Tensor x not None):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-__all__ = ["Exp"]
+__all__ = ["Exp", "ExpEverywhere"]
 
 
 @torch.library.custom_op("ops_python::exp", mutates_args=())
@@ -26,6 +26,7 @@ def _backward(ctx, grad):
 
 
 _exp_with_gradient.register_autograd(_backward, setup_context=_setup_context)
+_exp.register_vmap(lambda info, in_dims, x: (_exp(x), in_dims[0]))
 
 
 class Exp(torch.autograd.Function):
@@ -43,3 +44,32 @@ class Exp(torch.autograd.Function):
         """The gradient of x."""
         (y,) = ctx.saved_tensors
         return grad * y
+
+
+class ExpEverywhere(torch.autograd.Function):
+    """exp, differentiable in both modes and under vmap, for which torch requires a setup_context."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        """The exponential of x."""
+        return torch.exp(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple[Tensor], output: Tensor) -> None:
+        """Keep the result."""
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        """The gradient of x."""
+        (y,) = ctx.saved_tensors
+        return grad * y
+
+    @staticmethod
+    def jvp(ctx, tangent: Tensor) -> Tensor:
+        """The tangent of the result."""
+        (y,) = ctx.saved_tensors
+        return tangent * y

@@ -5,7 +5,17 @@ from pathlib import Path
 from experiments.harness import plots, results
 from experiments.harness.tables import Table, table_of_calls
 
-from .ways import FUNCTION, FUNCTION_BOTH, OPERATOR, OPERATOR_BOTH, RECORDED
+from .ways import (
+    FUNCTION,
+    FUNCTION_BOTH,
+    FUNCTION_JVP,
+    FUNCTION_VMAP,
+    OPERATOR,
+    OPERATOR_BOTH,
+    OPERATOR_JVP,
+    OPERATOR_VMAP,
+    RECORDED,
+)
 
 TITLES = {
     OPERATOR: "operator",
@@ -13,6 +23,10 @@ TITLES = {
     OPERATOR_BOTH: "operator, and its gradient",
     FUNCTION: "function, x requires a gradient",
     FUNCTION_BOTH: "function, and its gradient",
+    OPERATOR_JVP: "operator, x has a tangent",
+    FUNCTION_JVP: "function, x has a tangent",
+    OPERATOR_VMAP: "operator, under vmap",
+    FUNCTION_VMAP: "function, under vmap",
 }
 LABELS = {
     "Cython": "Cython",
@@ -29,9 +43,12 @@ COLOURS = {
     "built in": "#8a8f98",
 }
 MEASURED = (
+    "csrc/apply.cpp",
     "csrc/include/interop/autograd.h",
     "csrc/include/interop/library.h",
     "csrc/include/interop/operator.h",
+    "csrc/transforms.cpp",
+    "interop/_transforms.py",
     "pxd/torch/autograd.pxd",
     "pxd/torch/library.pxd",
 )
@@ -53,11 +70,16 @@ def tables(result: dict) -> list[Table]:
     """The table of all calls."""
     labels = {
         (what, way): f"{title}: {label}"
-        for what, title in TITLES.items()
+        for what, title in _titles(result).items()
         for way, label in LABELS.items()
         if way in result["times"][what]
     }
     return [table_of_calls("one call", result, labels)]
+
+
+def _titles(result: dict) -> dict[str, str]:
+    """Those of the calls that were measured."""
+    return {what: title for what, title in TITLES.items() if what in result["times"]}
 
 
 def sentences(result: dict) -> str:
@@ -80,15 +102,22 @@ def sentences(result: dict) -> str:
             f"{_times(both, 'built in')}, where torch.exp itself costs "
             f"{both['built in'] / both['Python']:.2f} times {that} of Python.",
         ]
+        if FUNCTION_JVP in table:
+            parts.append(
+                f"With a tangent of x, a function in Cython costs {_times(table[FUNCTION_JVP], 'Python')} the {unit} "
+                f"of one in Python; under vmap {_times(table[FUNCTION_VMAP], 'Python')}, and an operator with a rule "
+                f"for vmap {_times(table[OPERATOR_VMAP], 'Python')}."
+            )
     return " ".join(parts)
 
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = plots.figure(8, 7)
-    counts = [len(result["times"][what]) for what in TITLES]
-    parts = figure.subplots(len(TITLES), 1, height_ratios=counts)
-    for axes, (what, title) in zip(parts, TITLES.items(), strict=True):
+    titles = _titles(result)
+    counts = [len(result["times"][what]) for what in titles]
+    figure = plots.figure(8, 7 * sum(counts) / 19)
+    parts = figure.subplots(len(titles), 1, height_ratios=counts)
+    for axes, (what, title) in zip(parts, titles.items(), strict=True):
         times = result["times"][what]
         calls = [(label, times[way], COLOURS[way]) for way, label in LABELS.items() if way in times]
         plots.bars_of_calls(axes, title, calls, size=10, microseconds=True)
