@@ -452,30 +452,40 @@ const Hold* hold_behind(const Py_buffer& view) noexcept {
   return ours ? &cast(exporter)->hold : nullptr;
 }
 
-// Fills `view` exactly as `flags` request, or fails.
-int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
+// Why `flags` request something that the buffer lacks; null if it lacks nothing.
+const char* lacking(TensorBuffer* buffer, int flags) noexcept {
   if (asks_for(flags, PyBUF_WRITABLE) && buffer->read_only) {
-    return refuse(view, "the tensor's memory is exported read-only; copy the tensor with .clone() to write to it");
+    return "the tensor's memory is exported read-only; copy the tensor with .clone() to write to it";
   }
   if (asks_for(flags, PyBUF_C_CONTIGUOUS) && !buffer->c_contiguous) {
-    return refuse(view, "the tensor is not C-contiguous; copy it with .contiguous()");
+    return "the tensor is not C-contiguous; copy it with .contiguous()";
   }
   if (asks_for(flags, PyBUF_F_CONTIGUOUS) && !is_f_contiguous(buffer)) {
-    return refuse(view, "the tensor is not Fortran-contiguous; copy it with .mT.contiguous().mT");
+    return "the tensor is not Fortran-contiguous; copy it with .mT.contiguous().mT";
   }
   if (asks_for(flags, PyBUF_ANY_CONTIGUOUS) && !buffer->c_contiguous && !is_f_contiguous(buffer)) {
-    return refuse(view, "the tensor is not contiguous; copy it with .contiguous()");
+    return "the tensor is not contiguous; copy it with .contiguous()";
   }
   // PyBUF_STRIDES: a consumer that requests no strides assumes C-contiguous memory.
   if (!asks_for(flags, PyBUF_STRIDES) && !buffer->c_contiguous) {
-    return refuse(
-        view, "the tensor is not C-contiguous, and the consumer requests no strides; copy it with .contiguous()");
+    return "the tensor is not C-contiguous, and the consumer requests no strides; copy it with .contiguous()";
   }
   // PyBUF_FORMAT combines with any flag except PyBUF_SIMPLE, which means unsigned bytes.
-  const bool shaped = asks_for(flags, PyBUF_ND);
-  if (!shaped && asks_for(flags, PyBUF_FORMAT)) {
-    return refuse(view, "the consumer requests a format but no shape; without a shape, memory is bytes");
+  if (!asks_for(flags, PyBUF_ND) && asks_for(flags, PyBUF_FORMAT)) {
+    return "the consumer requests a format but no shape; without a shape, memory is bytes";
   }
+  return nullptr;
+}
+
+// Fills `view` exactly as `flags` request, or fails.
+int fill_buffer(TensorBuffer* buffer, Py_buffer* view, int flags) noexcept {
+  // memoryview takes memory as it is: every layout, read-only or not.
+  if (flags != PyBUF_FULL_RO) {
+    if (const char* message = lacking(buffer, flags)) {
+      return refuse(view, message);
+    }
+  }
+  const bool shaped = asks_for(flags, PyBUF_ND);
   // Py_buffer.ndim: if it is 0, shape, strides and suboffsets "MUST be NULL".
   const bool dimensions = shaped && buffer->ndim > 0;
   view->buf = buffer->data;
@@ -538,15 +548,15 @@ TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor)
   buffer->nbytes = numel * itemsize;
   Py_ssize_t* shape = buffer->shape();
   Py_ssize_t* steps = buffer->strides();
-  for (int d = 0; d < buffer->ndim; ++d) {
-    shape[d] = sizes[d];
-    steps[d] = strides[d] * itemsize;
-  }
+  std::copy(sizes.begin(), sizes.end(), shape);
   // Along axes of size 1, consumers expect a contiguous buffer's strides if it is contiguous, as from NumPy.
-  buffer->c_contiguous = numel == 0 || tensor.is_contiguous();
+  buffer->c_contiguous = numel == 0 || exported.contiguous;
   if (buffer->c_contiguous) {
     set_contiguous(buffer, buffer->ndim - 1, -1);
-  } else if (is_f_contiguous(buffer)) {
+    return buffer;
+  }
+  std::transform(strides.begin(), strides.end(), steps, [=](int64_t stride) { return stride * itemsize; });
+  if (is_f_contiguous(buffer)) {
     set_contiguous(buffer, 0, 1);
   }
   return buffer;

@@ -16,6 +16,7 @@ struct Exported {
   c10::StorageImpl* storage;  // borrowed from the tensor
   void* data;                 // of the first element; null without memory
   bool writable;
+  bool contiguous;  // in C order; also without elements
 };
 
 // The purpose of an export: to write, unknown, or to read, by a user who has considered gradients.
@@ -55,14 +56,15 @@ inline void check_unusual(const at::Tensor& tensor, const char* argument, Device
 struct Extent {
   bool inside;    // the storage
   bool overlaps;  // elements share memory, as after expand()
+  bool contiguous;
 };
 
-inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcept {
+[[gnu::always_inline]] inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcept {
   if (tensor.is_contiguous()) {  // so are tensors without elements
     int64_t last;
     const bool overflows = __builtin_add_overflow(tensor.storage_offset(), tensor.numel(), &last) ||
                            __builtin_mul_overflow(last, static_cast<int64_t>(tensor.itemsize()), &last);
-    return {tensor.numel() == 0 || (!overflows && static_cast<size_t>(last) <= storage_bytes), false};
+    return {tensor.numel() == 0 || (!overflows && static_cast<size_t>(last) <= storage_bytes), false, true};
   }
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
@@ -77,7 +79,7 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
   }
   overflows |= __builtin_add_overflow(last, 1, &last);
   overflows |= __builtin_mul_overflow(last, static_cast<int64_t>(tensor.itemsize()), &last);
-  return {!overflows && static_cast<size_t>(last) <= storage_bytes, overlaps};
+  return {!overflows && static_cast<size_t>(last) <= storage_bytes, overlaps, false};
 }
 
 }  // namespace detail
@@ -87,7 +89,7 @@ inline Extent extent(const at::TensorBase& tensor, size_t storage_bytes) noexcep
 // Copy-on-write memory is copied now.
 //
 // Does not increment the version: nothing has been written yet.
-inline Exported check_export(
+[[gnu::always_inline]] inline Exported check_export(
     const at::Tensor& tensor, const char* argument, Access access, Devices devices = Devices::cpu) {
   const c10::DispatchKeySet keys = devices == Devices::cpu ? detail::ordinary_keys : detail::ordinary_cuda_keys;
   const bool ordinary =
@@ -118,7 +120,8 @@ inline Exported check_export(
   if (data) {
     data += tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
   }
-  return {storage, data, access != Access::read && !extent.overlaps && !detail::is_read_only(*storage)};
+  const bool writable = access != Access::read && !extent.overlaps && !detail::is_read_only(*storage);
+  return {storage, data, writable, extent.contiguous};
 }
 
 }  // namespace interop::bridges
