@@ -5,6 +5,7 @@
 // `__dlpack__` in the array API standard, and the comments in dlpack.h. Each citation names the rule's heading.
 #include <Python.h>
 
+#include <ATen/DLConvertor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/dlpack.h>
 #include <ATen/ops/empty_ops.h>
@@ -348,6 +349,24 @@ struct Taken {
   }
 };
 
+// The deleter of torch's own managed tensors: ready_dlpack() finds it. Unlike others, it needs no GIL and hides no
+// error, because it only drops a tensor, and torch calls it in this way itself.
+template <class Managed>
+void (*deleter_of_torch)(Managed*) = nullptr;
+
+}  // namespace
+
+template <class Managed>
+void detail::drop_managed(void* managed) noexcept {
+  if (interpreter_is_alive()) {
+    free_flat<Needs::nothing>([](void* one) { deleter_of_torch<Managed>(static_cast<Managed*>(one)); }, managed);
+  }
+}
+template void detail::drop_managed<DLManagedTensor>(void* managed) noexcept;
+template void detail::drop_managed<DLManagedTensorVersioned>(void* managed) noexcept;
+
+namespace {
+
 // Checks a managed tensor, calls `take`, and takes ownership. If a check or `take` throws, the caller still owns the
 // managed tensor. Returns a copy, or a tensor on another device, only if requested.
 template <class Managed, class F>
@@ -372,12 +391,16 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
       take();
       Hold hold = std::move(static_cast<ManagedExport<Managed>*>(managed->manager_ctx)->hold);
       managed->deleter(managed);
-      return lift_fresh(tensor_over(std::move(hold).into_data_ptr(data, device, read_only), layout, dtype));
+      return bridges::lift_fresh(tensor_over(std::move(hold).into_data_ptr(data, device, read_only), layout, dtype));
+    }
+    if (managed->deleter == deleter_of_torch<Managed> && !read_only) {
+      take();
+      return bridges::lift_fresh(tensor_over({data, managed, &detail::drop_managed<Managed>, device}, layout, dtype));
     }
     OwnedRef owner = Owner<Taken<Managed>>::make();
     take();
     Owner<Taken<Managed>>::of(owner).managed = managed;
-    return lift_fresh(
+    return bridges::lift_fresh(
         tensor_over({data, owner.release(), read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype));
   });
   DlpackImport rest = wanted;
@@ -662,6 +685,16 @@ at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
 
 }  // namespace
 
+namespace {
+
+template <class Managed>
+void find_deleter_of_torch(Managed* made) noexcept {
+  deleter_of_torch<Managed> = made->deleter;
+  made->deleter(made);
+}
+
+}  // namespace
+
 int ready_dlpack() noexcept {
   if (!our_version) {
     our_version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
@@ -670,6 +703,19 @@ int ready_dlpack() noexcept {
     only_max_version = Py_BuildValue("(s)", Keywords::max_version);
   }
   if (!our_version || !only_max_version) {
+    return -1;
+  }
+  const bool found =
+      guarded([] {
+        // Not by at::empty(), which a mode may turn into something else.
+        const Dtype& dtype = *find_dtype(c10::kFloat);
+        const int64_t size = 0;
+        const ForeignLayout layout(subject, 1, &size, static_cast<const int64_t*>(nullptr), dtype, Unit::elements);
+        const at::Tensor none = tensor_over({nullptr, c10::kCPU}, layout, dtype);
+        find_deleter_of_torch(at::toDLPack(none));
+        find_deleter_of_torch(at::toDLPackVersioned(none));
+      }) == 0;
+  if (!found) {
     return -1;
   }
   return Owner<Taken<DLManagedTensor>>::ready() < 0 || Owner<Taken<DLManagedTensorVersioned>>::ready() < 0 ? -1 : 0;

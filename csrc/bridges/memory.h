@@ -8,6 +8,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/dlpack.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/util/intrusive_ptr.h>
@@ -53,6 +54,10 @@ inline c10::DeleterFnPtr deleter_of_others() {
   return found;
 }
 
+// The deleter of memory that a managed tensor of torch owns: dlpack.cpp.
+template <class Managed>
+void drop_managed(void* managed) noexcept;
+
 // Whether torch only deletes the memory's owner. torch uses other owners further: it asks that of shared memory for
 // its file name.
 inline bool is_only_deleted(c10::StorageImpl& storage) {
@@ -60,11 +65,13 @@ inline bool is_only_deleted(c10::StorageImpl& storage) {
   if (memory.get() == nullptr || !memory.device().is_cpu()) {
     return false;
   }
-  if (memory.get_deleter() == deleter_of_others()) {
+  const c10::DeleterFnPtr deleter = memory.get_deleter();
+  if (deleter == deleter_of_others() || deleter == &drop_managed<DLManagedTensor> ||
+      deleter == &drop_managed<DLManagedTensorVersioned>) {
     return true;
   }
   return memory.get_context() == memory.get() && storage.allocator() != nullptr &&
-         storage.allocator()->raw_deleter() == memory.get_deleter();
+         storage.allocator()->raw_deleter() == deleter;
 }
 
 }  // namespace detail

@@ -530,6 +530,27 @@ def test_share_memory_leaves_what_was_taken_over():
     assert array.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("version", [None, (1, 0)])
+def test_capsules_of_torch(version):
+    """torch's own deleters are called without the GIL, once, however many tensors and arrays share the memory."""
+    array = np.arange(3.0)
+    before = sys.getrefcount(array)
+    tensor = interop.from_dlpack(torch.from_numpy(array).__dlpack__(max_version=version))
+    assert tensor.data_ptr() == array.ctypes.data
+    part, other = tensor[1:], interop.to_numpy(tensor)
+    again = interop.from_dlpack(tensor.__dlpack__(max_version=version))
+    tensor.share_memory_()  # other memory
+    tensor[0] = 7
+    del tensor
+    assert again.tolist() == other.tolist() == [0, 1, 2]
+    assert part.untyped_storage().is_shared()
+    assert sys.getrefcount(array) == before + 1
+    del again, part
+    assert sys.getrefcount(array) == before + 1
+    del other
+    assert sys.getrefcount(array) == before
+
+
 def test_deleters_run_on_other_threads():
     made = [Capsule(np.ones(3)) for _ in range(20)]
     tensors = [interop.from_dlpack(one.capsule) for one in made]
