@@ -23,6 +23,7 @@
 #include "interop/bridges/dtypes.h"
 #include "interop/check.h"
 #include "interop/gil.h"
+#include "reused.h"
 
 namespace interop::bridges {
 
@@ -58,13 +59,11 @@ class ForeignLayout {
     for (int d = 0; d < ndim; ++d) {
       TORCH_CHECK_VALUE(sizes[d] >= 0, subject, " must have sizes >= 0, got ", sizes[d], " on axis ", d);
       sizes_[d] = sizes[d];
+      empty_ |= sizes[d] == 0;
       overflows_ |= __builtin_mul_overflow(numel_, sizes[d], &numel_);
     }
     // The product may wrap to 0. With a later size of 0 the true product is 0, but torch overflows there as we do.
     const bool countable = !overflows_;
-    for (int d = 0; d < ndim; ++d) {
-      empty_ |= sizes[d] == 0;
-    }
     numel_ = empty_ ? 0 : numel_;
     const int64_t step = unit == Unit::bytes ? dtype.size : 1;
     const unsigned shift = unit == Unit::bytes ? detail::log2(dtype.size) : 0;
@@ -161,10 +160,10 @@ inline void* first_element(
 // The storage cannot be resized. Check the pointer and the layout first.
 inline at::Tensor tensor_over(c10::DataPtr memory, const ForeignLayout& layout, const Dtype& dtype) {
   const c10::DispatchKey key = memory.device().is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
-  auto storage = c10::make_intrusive<c10::StorageImpl>(
+  auto storage = c10::make_intrusive<Reused<c10::StorageImpl>>(
       c10::StorageImpl::use_byte_size_t(), layout.nbytes(), std::move(memory), nullptr, false);
-  auto impl = c10::make_intrusive<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(dtype.type));
+  auto impl = c10::make_intrusive<Reused<c10::TensorImpl>>(
+      c10::Storage(std::move(storage)), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(dtype.type));
   impl->set_sizes_and_strides(layout.sizes(), layout.strides());
   return at::Tensor(std::move(impl));
 }

@@ -139,6 +139,12 @@ inline void drop_reference(void* object) noexcept {
 }
 
 inline void drop(void* object) noexcept {
+#ifndef Py_GIL_DISABLED
+  if (Py_REFCNT(static_cast<PyObject*>(object)) > 1) [[likely]] {  // frees nothing, so it runs no Python code
+    Py_DECREF(static_cast<PyObject*>(object));
+    return;
+  }
+#endif
   free_flat<Needs::gil>(&drop_reference, object);
 }
 

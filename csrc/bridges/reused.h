@@ -1,0 +1,51 @@
+// Tensors over foreign memory usually live for one call. So each thread keeps the memory of the last tensor that died
+// on it, and of the last storage, for the next ones. Most of malloc and free is saved.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace interop::bridges {
+
+// A T whose memory is reused. The destructor of T is virtual, so whoever deletes a T gives the memory back here.
+template <class T>
+class Reused final : public T {
+ public:
+  using T::T;
+
+  static void* operator new(size_t size) {
+    if (kept_ && kept_ != closed()) [[likely]] {
+      return std::exchange(kept_, nullptr);
+    }
+    return ::operator new(size);
+  }
+
+  static void operator delete(void* memory) noexcept {
+    if (kept_) {
+      ::operator delete(memory);
+      return;
+    }
+    static thread_local const AtExit at_exit;
+    kept_ = memory;
+  }
+
+ private:
+  // Frees the memory when the thread ends. What dies later on that thread is freed at once.
+  struct AtExit {
+    constexpr AtExit() noexcept = default;
+    ~AtExit() {
+      ::operator delete(std::exchange(kept_, closed()));
+    }
+  };
+
+  static void* closed() noexcept {
+    static char mark;
+    return &mark;
+  }
+
+  // Not AtExit's own, because nothing may use an object after its destructor.
+  static inline constinit thread_local void* kept_ = nullptr;
+};
+
+}  // namespace interop::bridges
