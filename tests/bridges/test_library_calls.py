@@ -22,6 +22,7 @@ CALLS = {
     "dtaidistance.dtw_ndim": ["m.distance_fast(X, X[:50])"],
     "dtaidistance.ed_cc": ["m.distance(s, t)"],
     "hdbscan": ["m.HDBSCAN().fit(X).labels_"],
+    "implicit.cpu.topk": ["m.topk(single, single[:2], 3)"],
     "lap": ["m.lapjv(U)"],
     "pandas": [
         "m.DataFrame({'a': s, 'b': s}).to_numpy()",
@@ -124,6 +125,7 @@ CALLS = {
     "statsmodels.nonparametric.smoothers_lowess": ["m.lowess(s, X[:, 0])"],
     "statsmodels.tsa.filters.hp_filter": ["m.hpfilter(s)"],
     "statsmodels.tsa.stattools": ["m.acf(s)", "m.adfuller(s)"],
+    "thinc.api": ["m.NumpyOps().gemm(single, single.T)", "m.NumpyOps().relu(X)", "m.NumpyOps().softmax(X)"],
 }
 
 
@@ -147,6 +149,7 @@ def tensors():
         "volume": torch.rand(6, 6, 6, dtype=torch.float64, generator=generator),
         "mask": (uniform > 0.5).to(torch.uint8).T,
         "eye": torch.eye(3, dtype=torch.float64),
+        "single": normal.float(),
         "sos": torch.tensor([[1.0, 0, 0, 1, 0.5, 0]], dtype=torch.float64),
     }
 
