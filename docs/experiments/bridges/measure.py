@@ -19,11 +19,15 @@ CAPSULES = "capsules"
 CALLS = {  # what is done, and how: the function, and its argument
     ("tensor from array", "torch"): ("torch.from_numpy", "a"),
     ("tensor from array", "interop"): ("interop.from_numpy", "a"),
+    ("tensor from array", "cheapest"): ("bridges_cheapest.owned", "a"),
+    ("tensor from array", "cheapest, unowned"): ("bridges_cheapest.unowned", "a"),
     ("array from tensor", "torch"): ("torch.Tensor.numpy", "t"),
     ("array from tensor", "interop"): ("interop.to_numpy", "t"),
+    ("array from tensor", "cheapest"): ("bridges_cheapest.array", "t"),
     ("memoryview", "of an array"): ("memoryview", "a"),
     ("memoryview", "of a tensor"): ("memoryview", "t"),
     ("memoryview", "as_memoryview"): ("interop.as_memoryview", "t"),
+    ("memoryview", "cheapest"): ("memoryview", "b"),
     ("typed memoryview", "of an array"): ("bridges_typed.rows{ndim}", "a"),
     ("typed memoryview", "of a tensor"): ("bridges_typed.rows{ndim}", "t"),
     ("tensor from bytearray", "torch"): ("frombuffer", "b"),
@@ -35,26 +39,59 @@ CALLS = {  # what is done, and how: the function, and its argument
     ("capsule from tensor", "torch"): ("to_dlpack", "t"),
     ("capsule from tensor", "torch, method"): ("torch.Tensor.__dlpack__", "t"),
     ("capsule from tensor", "interop"): ("interop.to_dlpack", "t"),
+    ("capsule from tensor", "cheapest"): ("bridges_cheapest.capsule", "t"),
     ("tensor from capsule", "torch"): ("torch.from_dlpack", CAPSULES),
     ("tensor from capsule", "interop"): ("interop.from_dlpack", CAPSULES),
     ("capsule and back", "torch"): ("torch_round", "t"),
     ("capsule and back", "interop"): ("interop_round", "t"),
+    ("two tensors to an array", "by hand"): ("by_hand", "t"),
+    ("two tensors to an array", "with_arrays"): ("by_wrapper", "t"),
+    ("two numbers of owners", "with a lock"): ("bridges_cheapest.counted", "t"),
+    ("two numbers of owners", "without"): ("bridges_cheapest.uncounted", "t"),
+    ("the protocol in a block", "on already"): ("block", "t"),
 }
+OFF = ("the protocol in a block", "off before")
+"""Turns the protocol on and off. It is timed by itself, since all others are timed while the protocol is on."""
 BARS = {  # what is done, how, against what, and the ratio that it must not exceed
-    "tensor from array": ("interop", "torch", 0.45),
+    "tensor from array": ("interop", "torch", 0.48),
     "array from tensor": ("interop", "torch", 0.15),
-    "memoryview": ("of a tensor", "of an array", 1.0),
+    "memoryview": ("of a tensor", "of an array", 0.95),
     "typed memoryview": ("of a tensor", "of an array", 1.0),
-    "array by DLPack": ("interop", "torch", 0.3),
-    "tensor by DLPack": ("interop", "torch", 0.3),
-    "tensor from capsule": ("interop", "torch", 0.3),
-    "capsule and back": ("interop", "torch", 0.3),
+    "array by DLPack": ("interop", "torch", 0.25),
+    "tensor by DLPack": ("interop", "torch", 0.25),
+    "tensor from capsule": ("interop", "torch", 0.5),
+    "capsule and back": ("interop", "torch", 0.25),
+    "two tensors to an array": ("with_arrays", "by hand", 2.0),
 }
+LIMITS = {("the protocol in a block", "on already"): 300, OFF: 3000}
+"""The nanoseconds that a call must not exceed."""
+CHEAPEST = {  # a function of ours, and the cheapest one that it is compared with
+    "interop.from_numpy": (("tensor from array", "interop"), ("tensor from array", "cheapest")),
+    "interop.from_buffer": (("tensor from bytearray", "interop"), ("tensor from array", "cheapest")),
+    "interop.from_dlpack of an array": (("array by DLPack", "interop"), ("tensor from array", "cheapest")),
+    "interop.from_dlpack of a capsule": (
+        ("tensor from capsule", "interop"),
+        ("tensor from array", "cheapest, unowned"),
+    ),
+    "interop.to_numpy": (("array from tensor", "interop"), ("array from tensor", "cheapest")),
+    "memoryview of a tensor": (("memoryview", "of a tensor"), ("memoryview", "cheapest")),
+    "interop.to_dlpack": (("capsule from tensor", "interop"), ("capsule from tensor", "cheapest")),
+}
+EVERY_RANK = {what for what, _ in CALLS} - {
+    "two tensors to an array",
+    "two numbers of owners",
+    "the protocol in a block",
+}
+
+
+def ranks(what: str, how: str) -> list[int]:
+    """The numbers of dimensions that a call is measured with."""
+    return [n for n in SHAPES if n == 1 or (what in EVERY_RANK and not how.startswith("cheapest"))]
 
 
 def cases() -> list[tuple[str, str]]:
     """The calls for each number of dimensions, as they go into a result."""
-    return [(f"{what}, {ndim}-d", how) for ndim in SHAPES for what, how in CALLS]
+    return [(f"{what}, {ndim}-d", how) for ndim in SHAPES for what, how in CALLS if ndim in ranks(what, how)]
 
 
 def made_capsules(t, number):
@@ -69,17 +106,44 @@ def interop_round(t):
     return interop.from_dlpack(interop.to_dlpack(t))
 
 
+KEPT = np.ones(3, np.float32)
+
+
+def kept(x, y):
+    return KEPT
+
+
+def by_hand(t):
+    return interop.from_numpy(kept(interop.to_numpy(t), interop.to_numpy(OTHER)))
+
+
+def by_wrapper(t):
+    return WRAPPED(t, OTHER)
+
+
+OTHER, WRAPPED = torch.ones(3), interop.with_arrays(kept)
+
+
+def block(_):
+    with interop.enable_buffer_protocol():
+        pass
+
+
 def names() -> dict:
     """What the functions above refer to."""
     return {
         "interop": interop,
         "torch": torch,
         "memoryview": memoryview,
+        "bridges_cheapest": building.native(NAME, "bridges_cheapest"),
         "bridges_typed": building.native(NAME, "bridges_typed"),
         "frombuffer": partial(torch.frombuffer, dtype=torch.uint8),
         "to_dlpack": torch.utils.dlpack.to_dlpack,
         "torch_round": torch_round,
         "interop_round": interop_round,
+        "by_hand": by_hand,
+        "by_wrapper": by_wrapper,
+        "block": block,
     }
 
 
@@ -89,7 +153,9 @@ def bound() -> dict[tuple[str, str], tuple[Callable, object, torch.Tensor]]:
     for ndim, shape in SHAPES.items():
         values = {"a": np.ones(shape, np.float32), "t": torch.ones(shape), "b": bytearray(24), CAPSULES: CAPSULES}
         for (what, how), (function, argument) in CALLS.items():
-            found[f"{what}, {ndim}-d", how] = eval(function.format(ndim=ndim), names()), values[argument], values["t"]
+            if ndim in ranks(what, how):
+                called = eval(function.format(ndim=ndim), names())
+                found[f"{what}, {ndim}-d", how] = called, values[argument], values["t"]
     return found
 
 
@@ -103,7 +169,12 @@ def times(rounds: int, number: int, shown: Callable[[str], None]) -> dict[str, d
         for key, (function, argument, t) in bound().items()
     }
     with interop.enable_buffer_protocol():
-        return calls.times(timers, rounds, number, shown)
+        found = calls.times(timers, rounds, number, shown)
+    what, how = OFF
+    with interop.disable_buffer_protocol():
+        alone = calls.times({OFF: calls.timer("f(None)", {"f": block})}, rounds, number, lambda _: None)
+    found[f"{what}, 1-d"][how] = alone[what][how]
+    return found
 
 
 def instructions(count: int = 5_000) -> dict[str, dict[str, float]]:

@@ -9,17 +9,19 @@ from . import measure
 
 COLOURS = {"torch": plots.OTHER, "torch, method": plots.OTHER, "of an array": plots.OTHER}
 """Of what is not ours."""
+NAMES = {"cheapest": "the cheapest", "cheapest, unowned": "the cheapest, of memory without an owner"}
 COLUMNS = {"One conversion": lambda what: "DLPack" not in what and "capsule" not in what}
 COLUMNS["One conversion by DLPack"] = lambda what: not COLUMNS["One conversion"](what)
 """The halves of the plot, which have scales of their own: what each is called, and which conversions are in it."""
-MEASURED = ("csrc/bridges", "csrc/include/interop/bridges", "interop/_bridges.pyx")
+MEASURED = ("csrc/bridges", "csrc/include/interop/bridges", "interop/_bridges.pyx", "interop/arrays.py")
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
 PLOT = "Bars, grouped by conversion: nanoseconds with interop and with torch"
 
 
 def measured(result: dict) -> list[tuple[str, str]]:
     """The calls that a result has; one that was recorded earlier may lack some."""
-    return [(what, how) for what, how in measure.cases() if how in result["times"].get(what, {})]
+    known = [*measure.cases(), (f"{measure.OFF[0]}, 1-d", measure.OFF[1])]
+    return [(what, how) for what, how in known if how in result["times"].get(what, {})]
 
 
 def answer(result: dict) -> str:
@@ -35,9 +37,18 @@ def answer(result: dict) -> str:
     )
 
 
+def labels(result: dict) -> dict[tuple[str, str], str]:
+    """The rows of the table; what is measured with one tensor alone has no number of dimensions."""
+    found = {}
+    for what, how in measured(result):
+        name = what if what.rpartition(",")[0] in measure.EVERY_RANK else what.removesuffix(", 1-d")
+        found[what, how] = f"{name}: {NAMES.get(how, how)}"
+    return found
+
+
 def tables(result: dict) -> list[Table]:
     """The table of all calls."""
-    return [table_of_calls("one conversion", result, {(what, how): f"{what}: {how}" for what, how in measured(result)})]
+    return [table_of_calls("one conversion", result, labels(result))]
 
 
 def sentences(result: dict) -> str:
@@ -48,12 +59,30 @@ def sentences(result: dict) -> str:
             continue
         found = []
         for unit, table in results.units(result):
-            each = [table[f"{what}, {n}-d"][ours] / table[f"{what}, {n}-d"][theirs] for n in measure.SHAPES]
-            found.append(f"{min(each):.2f} to {max(each):.2f} times the {unit}")
-        whose = theirs if theirs.startswith("of ") else f"of {theirs}"
+            rows = [table[f"{what}, {n}-d"] for n in measure.ranks(what, ours)]
+            each = sorted({f"{row[ours] / row[theirs]:.2f}" for row in rows})
+            found.append(f"{' to '.join([each[0], *each[1:][-1:]])} times the {unit}")
+        whose = theirs if theirs.startswith(("of ", "by ")) else f"of {theirs}"
         words = what[0].upper() + what[1:]
         parts.append(f"{words}, {ours}: {', '.join(found)} {whose} (to reach: {bar} times the time).")
-    return " ".join(parts)
+    for (what, how), limit in measure.LIMITS.items():
+        if time := result["times"].get(f"{what}, 1-d", {}).get(how):
+            parts.append(f"{what[0].upper() + what[1:]}, {how}: {time['median']:.0f} ns (to reach: {limit} ns).")
+    return " ".join([*parts, *distances(result)])
+
+
+def distances(result: dict) -> list[str]:
+    """How far each function is from the cheapest one that makes the same, in sentences."""
+    found = []
+    for unit, table in results.units(result):
+        parts = []
+        for name, (ours, theirs) in measure.CHEAPEST.items():
+            mine, least = (table.get(f"{what}, 1-d", {}).get(how) for what, how in (ours, theirs))
+            if mine and least:
+                parts.append(f"`{name}` {mine / least:.2f}")
+        if parts:
+            found.append(f"The {unit} of the cheapest one, in one dimension, times: {', '.join(parts)}.")
+    return found
 
 
 def draw(result: dict, path: Path) -> None:
@@ -63,7 +92,7 @@ def draw(result: dict, path: Path) -> None:
         groups = {}
         for what, how in measured(result):
             name = what.removesuffix(", 1-d")
-            if name != what and belongs(what):
+            if name != what and belongs(what) and name in measure.EVERY_RANK and not how.startswith("cheapest"):
                 call = (how, result["times"][what][how], COLOURS.get(how, plots.OURS))
                 groups.setdefault(name, []).append(call)
         plots.grouped_bars(axes, title, groups)

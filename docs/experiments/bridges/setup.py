@@ -1,7 +1,8 @@
-"""Compiles the functions with typed memoryviews; `harness/building.py` runs it."""
+"""Compiles the functions with typed memoryviews, and the cheapest ones; `harness/building.py` runs it."""
 
 import sys
 
+import numpy
 from setuptools import setup
 
 from experiments import load
@@ -14,7 +15,17 @@ generated = sys.argv[sys.argv.index("--build-temp") + 1]
 setup(
     name="bridges",
     ext_modules=cythonize(
-        [Extension("bridges_typed", ["bridges_typed.pyx"], extra_compile_args=FLAGS)], build_dir=generated
+        [
+            Extension("bridges_typed", ["bridges_typed.pyx"], extra_compile_args=FLAGS),
+            Extension(
+                "bridges_cheapest",
+                ["bridges_cheapest.pyx"],
+                extra_compile_args=FLAGS,
+                include_dirs=[".", numpy.get_include()],
+                depends=["cheapest.h"],
+            ),
+        ],
+        build_dir=generated,
     ),
     cmdclass={"build_ext": BuildExtension},
 )

@@ -7,10 +7,16 @@ from experiments.harness.tables import Table
 
 from . import measure, ways
 
-MEASURED = ("csrc/bridges", "csrc/include/interop/autograd.h", "csrc/include/interop/bridges.h")
+MEASURED = (
+    "csrc/bridges",
+    "interop/arrays.py",
+    "interop/array_gradients.py",
+    "csrc/include/interop/autograd.h",
+    "csrc/include/interop/bridges.h",
+)
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
 PLOT = "Lines over the number of equations: microseconds of forward and of backward, by way"
-COLOURS = dict(zip(ways.WAYS, ("#3d8f58", "#9bc9aa", "#e08a1e", "#a8632b", "#8a8f98"), strict=True))
+COLOURS = dict(zip(ways.WAYS, ("#3d8f58", "#9bc9aa", "#5b7fb5", "#e08a1e", "#a8632b", "#8a8f98"), strict=True))
 
 
 def answer(result: dict) -> str:
@@ -56,7 +62,8 @@ def sentences(result: dict) -> str:
             times = result["times"][f"{what}, {size}"]
             ratios = ", ".join(
                 f"{times[way]['median'] / times[ways.PYTHON]['median']:.2f} ({way})"
-                for way in (ways.PYTHON_INTEROP, ways.CYTHON, ways.LAPACK)
+                for way in (ways.PYTHON_INTEROP, ways.WRAPPED, ways.CYTHON, ways.LAPACK)
+                if way in times  # the results recorded before with_arrays lack it
             )
             parts.append(f"{what.capitalize()}, {size} equations, against {ways.PYTHON}: {ratios}.")
     largest = {dtype: max(found[dtype] for found in result["agreement"].values()) for dtype in ("float64", "float32")}
@@ -85,8 +92,10 @@ def draw(result: dict, path: Path) -> None:
     figure = plots.figure(9.5, 4)
     for axes, what in zip(figure.subplots(1, 2, sharey=True), measure.STATEMENTS, strict=True):
         for way in ways.WAYS:
-            sizes = [size for size in measure.SIZES if (f"{what}, {size}", way) in measure.cases()]
+            sizes = [size for size in measure.SIZES if way in result["times"][f"{what}, {size}"]]
             medians = [result["times"][f"{what}, {size}"][way]["median"] / 1000 for size in sizes]
+            if not sizes:  # the result is from before this way
+                continue
             axes.loglog(sizes, medians, "o-", markersize=4, color=COLOURS[way], label=way)
         axes.set_xlabel("equations")
         plots.plain(axes, what, "both")

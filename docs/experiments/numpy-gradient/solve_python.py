@@ -1,4 +1,4 @@
-"""The same function as an autograd.Function in Python, with two kinds of conversions, and with torch alone."""
+"""The same function in Python: as an autograd.Function, with two kinds of conversions, by with_arrays, and by torch."""
 
 import numpy as np
 import scipy.linalg
@@ -71,6 +71,21 @@ class SolveInterop(_Solve):
     def backward(ctx, grad: Tensor):
         """The gradients of the three diagonals and of b."""
         return SolveInterop.gradients(ctx, grad)
+
+
+def _of_arrays(lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray) -> np.ndarray:
+    rows = np.zeros((3, b.size), b.dtype)
+    rows[0, 1:], rows[1], rows[2, :-1] = upper, diagonal, lower
+    return scipy.linalg.solve_banded((1, 1), rows, b, overwrite_ab=True, check_finite=False)
+
+
+def _vjp(grad: Tensor, x: Tensor, lower: Tensor, diagonal: Tensor, upper: Tensor, _: Tensor) -> tuple[Tensor, ...]:
+    by_b = wrapped(upper, diagonal, lower, grad)
+    return -by_b[1:] * x[:-1], -by_b * x, -by_b[:-1] * x[1:], by_b
+
+
+wrapped = interop.with_arrays(_of_arrays, vjp=_vjp)
+"""The function on arrays with its gradient. No autograd.Function is written for it."""
 
 
 def dense(lower: Tensor, diagonal: Tensor, upper: Tensor, b: Tensor) -> Tensor:

@@ -10,9 +10,9 @@ from experiments.harness import building
 from interop.cli import CommandError
 
 NAME = "numpy-gradient"
-PYTHON, PYTHON_INTEROP = "Python, .numpy()", "Python, interop"
+PYTHON, PYTHON_INTEROP, WRAPPED = "Python, .numpy()", "Python, interop", "Python, with_arrays"
 CYTHON, LAPACK, DENSE = "Cython, SciPy", "Cython, LAPACK", "torch.linalg.solve"
-WAYS = (PYTHON, PYTHON_INTEROP, CYTHON, LAPACK, DENSE)
+WAYS = (PYTHON, PYTHON_INTEROP, WRAPPED, CYTHON, LAPACK, DENSE)
 DENSE_LIMIT = 1000
 """The most equations for which a whole matrix is made."""
 
@@ -29,6 +29,7 @@ def functions() -> dict[str, Callable[..., Tensor]]:
     found = (
         solve_python.SolveNumpy.apply,
         solve_python.SolveInterop.apply,
+        solve_python.wrapped,
         native().by_scipy,
         native().by_lapack,
         solve_python.dense,
