@@ -17,6 +17,7 @@ import experiments
 from experiments.harness import building, calls, driver, environment, overview, plots, results
 from interop import __main__ as command_line
 from interop.cli import CommandError
+from interop.testing import check_dynamic_shapes
 
 LLTM = experiments.FOLDER / "lltm"
 BATCH, FEATURES, STATE = 3, 4, 5
@@ -392,6 +393,14 @@ class TestCustomOps:
         monkeypatch.setattr(ways, "calls", lambda: calls)
         with pytest.raises(CommandError, match=f"{key[0]}, Cython: {message}"):
             ways.check()
+
+    @pytest.mark.parametrize("name", ["exp", "exp_with_gradient"])
+    def test_one_compilation_for_all_sizes(self, name):
+        building.build("custom-ops")
+        building.native("custom-ops", "ops_cython")
+        check_dynamic_shapes(
+            getattr(torch.ops.ops_cython, name), lambda n: (torch.randn(n, requires_grad=name != "exp"),)
+        )
 
 
 class TestMemoryviewTranspose:

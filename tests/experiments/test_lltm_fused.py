@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import experiments
 from experiments.harness import building
+from interop.testing import check_dynamic_shapes
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.bfloat16: 0.03}
 NAMES = ("x", "h", "c", "weight", "bias")
@@ -245,6 +246,15 @@ class TestOperators:
         lltm.ways.classes()
         leaves = [a.requires_grad_() for a in arguments(batch, 4, 5)]
         torch.library.opcheck(getattr(torch.ops.lltm, name).default, leaves)
+
+    @pytest.mark.parametrize("name", ["cell", "fused"])
+    def test_one_compilation_for_all_sizes(self, lltm, name):
+        lltm.ways.classes()
+
+        def leaves(n):
+            return [a.requires_grad_() for a in arguments(n, n + 1, n + 2)]
+
+        check_dynamic_shapes(getattr(torch.ops.lltm, name), leaves)
 
     def test_torch_compile_takes_it_whole(self, lltm):
         lltm.ways.classes()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import experiments
 from experiments.harness import building, driver, results
 from interop.cli import CommandError
+from interop.testing import check_dynamic_shapes
 
 NAME = "monotonic-alignment"
 
@@ -320,6 +321,19 @@ class TestOperator:
             assert torch.equal(got, expected)
             (gradient,) = torch.autograd.grad(total, means)
             assert torch.isfinite(gradient).all()
+
+    def test_one_compilation_for_all_sizes(self, ways):
+        building.native(NAME, "search_cython")
+
+        def durations(means, frames, *lengths):
+            scores = means @ frames.mT  # torch.cdist itself is compiled again beyond 25 rows
+            return ways.op(scores, *lengths).sum(2), scores
+
+        def arguments(n):
+            means, frames = torch.randn(n, n + 1, 8, requires_grad=True), torch.randn(n, 2 * n + 3, 8)
+            return means, frames, *ragged(n, n + 1, 2 * n + 3)
+
+        check_dynamic_shapes(durations, arguments)
 
     def test_refuses_another_device(self, ways):
         """Needs no such device: the same kernel serves the other devices, and it checks the device first."""
