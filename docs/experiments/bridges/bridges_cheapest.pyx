@@ -3,7 +3,6 @@
 """The functions of cheapest.h, called in the cheapest way (METH_O)."""
 cimport numpy
 cimport torch
-from cpython.ref cimport Py_INCREF
 
 cdef extern from "cheapest.h" namespace "cheapest":
     object _unowned "cheapest::unowned"(object) except +
