@@ -13,7 +13,7 @@ NAMES = {"cheapest": "the cheapest", "cheapest, unowned": "the cheapest, of memo
 COLUMNS = {"One conversion": lambda what: "DLPack" not in what and "capsule" not in what}
 COLUMNS["One conversion by DLPack"] = lambda what: not COLUMNS["One conversion"](what)
 """The halves of the plot, which have scales of their own: what each is called, and which conversions are in it."""
-MEASURED = ("csrc/bridges", "csrc/include/interop/bridges", "interop/_bridges.pyx", "interop/arrays.py")
+MEASURED = ("csrc/bridges", "csrc/include/interop/bridges", "interop/_bridges.pyx", "interop/arrays")
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
 PLOT = "Bars, grouped by conversion: nanoseconds with interop and with torch"
 

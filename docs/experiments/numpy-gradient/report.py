@@ -9,8 +9,7 @@ from . import measure, ways
 
 MEASURED = (
     "csrc/bridges",
-    "interop/arrays.py",
-    "interop/array_gradients.py",
+    "interop/arrays",
     "csrc/include/interop/autograd.h",
     "csrc/include/interop/bridges.h",
 )

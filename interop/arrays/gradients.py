@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch._library.custom_ops import CustomOpDef
 
-from interop.arrays import Options, name_of, tensors_in, tuple_like
+from interop.arrays.containers import tensors_in, tuple_like
+from interop.arrays.options import Options, name_of
 
 
 class _Node(torch.autograd.Function):

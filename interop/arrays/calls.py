@@ -1,0 +1,394 @@
+"""One call of a NumPy function with tensors: `of_tensors` wraps the function, and `Call` converts."""
+
+import bisect
+import contextlib
+import copy
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy import ndarray
+from torch import Tensor
+from torch._C import _is_torch_function_mode_enabled
+from torch.overrides import handle_torch_function, has_torch_function
+
+from interop._bridges import arrays_of, from_numpy, named_arrays_of, to_numpy
+from interop.arrays.containers import fill, is_container, is_dataclass, items_of, same_items, tensors_in, tuple_like
+from interop.arrays.conversion import geometry, tensor_of, torch_lacks, unwatched
+from interop.arrays.gradients import differentiated
+from interop.arrays.options import Options, name_of
+
+__all__ = ["Call", "Wrapping", "check_mutated", "keep_from_compiler", "of_tensors", "skip_frames"]
+
+SCALARS: frozenset[type] = frozenset({int, float, complex, bool, str, bytes, type(None), slice, np.float64, np.int64})
+"""Types whose instances contain neither tensors nor arrays."""
+
+PLAIN: frozenset[type] = SCALARS | {ndarray}
+
+
+class Wrapping:
+    """An object that a function receives as what it wraps; see `interop.arrays.stand_in`."""
+
+    __wrapped__: Any
+
+
+def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
+    """The wrapper of `function` that takes tensors.
+
+    Most calls pass only numbers and plain ``torch.Tensor`` objects, which the wrapper converts itself. All others take
+    the slow path, `Call`.
+    """
+    may_hold = _may_hold_or_be_called if options.callbacks else _may_hold
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        given = arrays_of(args, may_hold)
+        named = named_arrays_of(kwargs, may_hold, args, given) if kwargs and given is not None else kwargs
+        if given is None or named is None or options.mutates_args:
+            return _call(wrapper, function, options, args, kwargs)
+        result = function(*given, **named) if kwargs else function(*given)
+        kind = type(result)
+        if kind is ndarray and result.base is None and result.size:  # so it is no argument's array
+            try:
+                return from_numpy(result)
+            except (TypeError, ValueError):
+                pass
+        elif kind in SCALARS and options.vjp is None:
+            return result
+        shared = [(array, one) for array, one in zip(given, args, strict=True) if array is not one]
+        shared += [(named[name], one) for name, one in kwargs.items() if named[name] is not one]
+        if kind is ndarray:
+            return tensor_of(result, shared, options.may_copy)
+        call = Call(function, options)
+        call.shared = {id(array): (array, one) for array, one in shared}
+        return call.result(result)
+
+    keep_from_compiler(wrapper, name_of(function))
+    return wrapper
+
+
+def _may_hold(one: Any) -> bool:
+    """Whether an object may contain tensors, so that its items are checked."""
+    return isinstance(one, (Tensor, list, tuple, dict, Wrapping)) or is_dataclass(one)
+
+
+def _may_hold_or_be_called(one: Any) -> bool:
+    return callable(one) or _may_hold(one)
+
+
+class Call:
+    """One call: the conversions of its arguments and of its result."""
+
+    def __init__(self, function: Callable[..., Any], options: Options):
+        self.function, self.options = function, options
+        self.shared: dict[int, tuple[Any, Tensor]] = {}  # arrays that share memory, and their tensors, by id
+        self.copied: dict[int, tuple[Any, Tensor, Any]] = {}  # copies, their tensors and geometry
+        self.arrays: dict[int, Any] = {}  # by the tensor's id
+        # Each container, its items, the converted container, and its items.
+        self.rebuilt: list[tuple[Any, list[tuple[Any, Any]], Any, list[tuple[Any, Any]]]] = []
+        self.unshared: list[tuple[Any, Tensor]] | None = None  # writable arrays, and tensors that copy them
+        self.places: list[tuple[int, int]] = []  # the start of each shared storage, and its key in `shared`
+        self.memo: dict[int, tuple[Any, Any]] = {}
+        self.device: torch.device | None = None  # the device of the results
+        self.trail: list[Any] = []  # the path to the current argument or item
+
+    def argument(self, one: Any) -> Any:
+        """The value that the function receives."""
+        if type(one) in PLAIN:
+            return one
+        if isinstance(one, Tensor):
+            return self.array(one)
+        if isinstance(one, Wrapping):
+            return one.__wrapped__
+        if is_container(one):
+            return self.mapped(one, self.argument, PLAIN)
+        if self.options.callbacks and callable(one) and not isinstance(one, type):
+            of_arrays = _callback(one, self.options)
+            return (
+                of_arrays if inspect.isroutine(one) or isinstance(one, functools.partial) else _Called(one, of_arrays)
+            )
+        return one
+
+    def array(self, tensor: Tensor) -> Any:
+        if id(tensor) in self.arrays:
+            return self.arrays[id(tensor)]
+        options, plain = self.options, tensor
+        if tensor.requires_grad and torch.is_grad_enabled():
+            if not options.detach:
+                raise RuntimeError(
+                    "argument 'tensor' requires grad, and autograd does not see operations on arrays; pass "
+                    ".detach(), or give with_arrays gradients='detach' or a gradient function as vjp="
+                )
+            plain = tensor.detach()
+        if tensor.device.type != "cpu":
+            if tensor.device.type not in options.devices or not options.may_copy:
+                raise TypeError(
+                    f"argument 'tensor' must be on device {' or '.join(sorted(options.devices))}, got {tensor.device}; "
+                    f"copy it with .cpu(), or let with_arrays copy it with devices=('cpu', {tensor.device.type!r})"
+                )
+            if self.device not in (None, tensor.device):
+                raise ValueError(f"argument 'tensor' must be on {self.device} like the others, got {tensor.device}")
+            self.device = tensor.device
+        if options.may_copy and (tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg()):
+            array = to_numpy(plain, force=True)
+            array.flags.writeable = False  # writes to a copy would be lost
+            self.copied[id(array)] = (array, tensor, geometry(array))
+        else:
+            array = to_numpy(plain)
+            self.shared[id(array)] = (array, tensor)
+        self.arrays[id(tensor)] = array
+        return array
+
+    def mapped(self, container: Any, convert: Callable[[Any], Any], plain: frozenset[type]) -> Any:
+        """A container of the converted items: `container` itself if `convert` changes none of them."""
+        if id(container) in self.memo:
+            return self.memo[id(container)][1]
+        items = list(items_of(container))
+        if plain.issuperset(type(value) for _, value in items):
+            return container
+        fixed = isinstance(container, tuple)
+        made = container if fixed else copy.copy(container)
+        if not fixed:  # a container that contains itself finds it here
+            self.memo[id(container)] = (container, made)
+        new = []
+        for key, value in items:
+            self.trail.append(key)
+            new.append((key, convert(value)))
+            self.trail.pop()
+        if same_items(new, items):
+            made = container
+        elif fixed:
+            made = tuple_like(container, [value for _, value in new], convert)
+        else:
+            fill(made, new)
+            self.rebuilt.append((container, items, made, new))
+        self.memo[id(container)] = (container, made)
+        return made
+
+    def write_back(self) -> None:
+        """Apply the function's changes to our lists, dicts and dataclasses to the caller's."""
+        rebuilt, self.rebuilt = self.rebuilt, []
+        self.memo = {id(made): (made, container) for container, _, made, _ in rebuilt}
+        for container, items, made, new in rebuilt:
+            now = list(items_of(made))
+            if not same_items(now, new):
+                # Items that the function has not replaced stay the caller's own: a Parameter, an array, a graph.
+                before = {id(value): own for (_, own), (_, value) in zip(items, new, strict=True)}
+                fill(
+                    container,
+                    [(key, before[id(one)] if id(one) in before else self.result(one)) for key, one in now],
+                )
+            fields = {name for name, _ in now} if is_dataclass(made) else set()
+            ours, theirs = (getattr(one, "__dict__", {}) for one in (container, made))
+            for name in theirs.keys() - fields:
+                if name not in ours or ours[name] is not theirs[name]:
+                    ours[name] = self.result(theirs[name])
+            for name in ours.keys() - theirs.keys() - fields:
+                del ours[name]
+
+    def near(self, array: Any) -> list[tuple[Any, Tensor]]:
+        """The arguments whose memory may contain an array."""
+        direct = [self.shared[key] for key in (id(array), id(array.base)) if key in self.shared]
+        if direct or array.base is None or not self.shared:
+            return direct
+        if len(self.places) != len(self.shared):
+            self.places = sorted((known.untyped_storage().data_ptr(), key) for key, (_, known) in self.shared.items())
+        i = bisect.bisect_right(self.places, array.__array_interface__["data"][0], key=operator.itemgetter(0))
+        return [self.shared[self.places[i - 1][1]]] if i else []
+
+    def result(self, one: Any) -> Any:
+        """The converted result."""
+        kind = type(one)
+        if isinstance(one, np.ndarray):
+            if id(one) in self.copied and self.copied[id(one)][2] == geometry(one):
+                return unwatched(self.copied[id(one)][1])
+            tensor = tensor_of(one, self.near(one), self.options.may_copy)
+            if not isinstance(tensor, Tensor):
+                return tensor
+            if self.unshared is not None and one.flags.writeable and torch_lacks(one):
+                self.unshared.append((one, tensor))
+            of_cpu = self.device is None or any(tensor is known for _, known in self.shared.values())
+            return tensor if of_cpu else tensor.to(self.device)
+        if self.options.vjp is not None and isinstance(one, (float, complex, np.inexact)):
+            return torch.from_numpy(np.array(one)).to(self.device or "cpu")
+        if kind in SCALARS or not is_container(one):
+            return one
+        return self.mapped(one, self.result, frozenset() if self.options.vjp else SCALARS)
+
+    def explain(self, error: Exception) -> None:
+        """Name the argument in an error."""
+        first, *rest = self.trail
+        name = first if isinstance(first, str) else _parameters(self.function).get(first, first)
+        where = f"argument {name!r}{''.join(f'[{key!r}]' for key in rest)} of {name_of(self.function)}"
+        error.args = (str(error).replace("argument 'tensor'", where, 1),)
+
+
+def _parameters(function: Callable[..., Any]) -> dict[int, str]:
+    """The names of positional parameters; empty if the function has no signature."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # from some compiled functions
+        return {}
+    return {i: one.name for i, one in enumerate(found) if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)}
+
+
+def _call(
+    wrapper: Callable[..., Any],
+    function: Callable[..., Any],
+    options: Options,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """The slow path of `of_tensors`."""
+    tensors = list(tensors_in((args, kwargs), set()))
+    if _is_torch_function_mode_enabled() or has_torch_function(tensors):
+        # Classes and modes that intercept torch functions also intercept this one. They call it again, and are inactive
+        # during that call.
+        return handle_torch_function(wrapper, tensors, *args, **kwargs)
+    if options.vjp is not None and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        return differentiated(wrapper, function, options.vjp, tensors, args, kwargs)
+    call = Call(function, options)
+    try:
+        given = []
+        for i, one in enumerate(args):
+            call.trail = [i]
+            given.append(call.argument(one))
+        named = {}
+        for name, one in kwargs.items():
+            call.trail = [name]
+            named[name] = call.argument(one)
+    except (TypeError, ValueError, RuntimeError) as error:
+        call.explain(error)
+        raise
+
+    def finish() -> None:
+        if options.mutates_args:
+            _count_writes(function, options.mutates_args, args, kwargs)
+        call.memo = {}  # a container that needed no conversion may now hold arrays
+        if call.rebuilt:
+            call.write_back()
+
+    try:
+        result = function(*given, **named)
+    except BaseException as error:  # the function may have changed something first
+        try:
+            finish()
+        except Exception as lost:
+            error.add_note(f"with_arrays could not write back all that {name_of(function)} had changed: {lost}")
+        raise
+    finish()
+    return call.result(result)
+
+
+def check_mutated(function: Callable[..., Any], mutated: tuple[str | int, ...]) -> None:
+    """Reject names and positions that the function does not have, if it has a signature."""
+    try:
+        found = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return
+    kinds = {one.kind for one in found.values()}
+    for one in mutated:
+        if isinstance(one, str):
+            known = one in found or inspect.Parameter.VAR_KEYWORD in kinds
+        else:
+            known = 0 <= one < len(found) or inspect.Parameter.VAR_POSITIONAL in kinds
+        if not known:
+            raise ValueError(
+                f"argument 'mutates_args' must contain names or positions of parameters of {name_of(function)}, "
+                f"which are {', '.join(found)}; got {one!r}"
+            )
+
+
+def _count_writes(
+    function: Callable[..., Any], mutated: tuple[str | int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    values: dict[str | int, Any] = dict(enumerate(args)) | kwargs
+    with contextlib.suppress(TypeError, ValueError):  # if the function has no signature, or rejects the call
+        signature = inspect.signature(function)
+        given = signature.bind(*args, **kwargs).arguments
+        values.update(given)
+        for i, name in enumerate(signature.parameters):
+            if name in given:
+                values.setdefault(i, given[name])
+    written = tensors_in([values[key] for key in mutated if key in values], set())
+    torch.autograd.graph.increment_version([tensor for tensor in written if not tensor.is_inference()])
+
+
+def _callback(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
+    """A function of tensors, wrapped for callers that pass arrays."""
+
+    @functools.wraps(function)
+    def callback(*args: Any, **kwargs: Any) -> Any:
+        call = Call(function, options)
+        call.unshared = []
+        given = [call.result(one) for one in args]
+        named = {name: call.result(one) for name, one in kwargs.items()}
+        before = [to_numpy(tensor).copy() for _, tensor in call.unshared]
+        try:
+            result = function(*given, **named)
+        finally:
+            for (array, tensor), old in zip(call.unshared, before, strict=True):
+                new = to_numpy(tensor.detach(), force=True)
+                changed = new != old  # only these: writes to other arrays over the same memory must stay
+                array[changed] = new[changed]
+        back = Call(function, options)
+        back.trail = ["the result"]
+        try:
+            return back.argument(result)
+        except (TypeError, ValueError, RuntimeError) as error:
+            back.explain(error)
+            raise
+
+    return callback
+
+
+class _Called:
+    """A proxy for a callable object, such as a torch.nn.Module. Calls take arrays; all else goes to the object."""
+
+    __slots__ = ("__wrapped__", "_of_arrays")
+
+    def __init__(self, wrapped: Any, of_arrays: Callable[..., Any]):
+        object.__setattr__(self, "__wrapped__", wrapped)
+        object.__setattr__(self, "_of_arrays", of_arrays)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return type(self.__wrapped__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._of_arrays(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+
+def keep_from_compiler(function: Callable[..., Any], name: str) -> None:
+    """Make torch.compile break the graph at this function, and say why."""
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    function._torchdynamo_disable_msg = (  # type: ignore[attr-defined]
+        f"interop.with_arrays: {name} works on NumPy arrays, which cannot be part of a graph; with "
+        "op='namespace::name' it becomes an operator, which can"
+    )
+
+
+def skip_frames(function: Callable[..., Any]) -> None:
+    """Make torch.compile skip these frames and all below, because it would replace NumPy's functions with torch's."""
+    try:
+        from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+
+        set_code_exec_strategy(function.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+    except (ImportError, AttributeError, TypeError):
+        return  # a release of torch that breaks the graph more often, with the same results
+
+
+skip_frames(of_tensors(len, Options()))  # all wrappers share its code

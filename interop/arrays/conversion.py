@@ -1,0 +1,159 @@
+"""The tensor of an array: `from_array`, for any library's arrays, and `tensor_of`, for the results of a function."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy import ndarray
+from torch import Tensor
+
+from interop._bridges import from_buffer, from_cuda_array_interface, from_dlpack, from_numpy, to_numpy
+
+__all__ = ["copied", "from_array", "geometry", "tensor_of", "torch_lacks", "unwatched"]
+
+
+def from_array(
+    obj: Any, /, *, device: torch.device | str | None = None, copy: bool | None = None, on_readonly: str = "raise"
+) -> Tensor:
+    """A tensor over the memory of an array of any library.
+
+    The first of these cases that applies decides. If it raises, no other is tried. `obj` is a tensor; it has
+    ``__dlpack__``, as NumPy's arrays do; it has ``__cuda_array_interface__``; it exports a buffer; it has
+    ``__array_interface__``, ``__array_struct__`` or ``__array__``, in NumPy's order.
+
+    Parameters
+    ----------
+    obj
+        The array. For a list or a number, use ``torch.tensor(obj)``, which copies.
+    device : torch.device or str, optional
+        The tensor's device, as in ``asarray`` of the array API standard. If `obj` is on another device, it is copied.
+    copy : bool, optional
+        As in ``asarray``. True: always copy. False: raise if a copy is necessary. None: copy if necessary.
+    on_readonly : {"raise", "share", "copy"}
+        What to do with read-only memory that is not copied for another reason, as in `from_numpy`.
+
+    Returns
+    -------
+    torch.Tensor
+        If `obj` is a tensor, `obj` itself, unless it is copied. Otherwise a tensor that shares ownership of the memory
+        with `obj`: the result of `from_dlpack`, `from_cuda_array_interface`, `from_buffer` or `from_numpy`.
+
+    Raises
+    ------
+    TypeError
+        If `obj` is not an array; or from the function that converts it.
+    ValueError
+        If `copy` is False and a copy is necessary; or from the function that converts it.
+    BufferError
+        From `from_dlpack`, or the exporter.
+    """
+    if on_readonly not in ("raise", "share", "copy"):
+        raise ValueError(f"argument 'on_readonly' must be 'raise', 'share' or 'copy', got {on_readonly!r}")
+    kind = type(obj)
+    if isinstance(obj, ndarray) and copy is not False and torch_lacks(obj):
+        obj, copy = copied(obj), None
+    if not isinstance(obj, Tensor) and hasattr(kind, "__dlpack__"):
+        return from_dlpack(obj, device=device, copy=copy, on_readonly="share" if copy else on_readonly)  # type: ignore[arg-type]
+    # A copy that the policy makes also counts as a copy.
+    readonly: Any = "share" if copy else "raise" if copy is False and on_readonly == "copy" else on_readonly
+    if isinstance(obj, Tensor):
+        tensor = obj
+    elif hasattr(obj, "__cuda_array_interface__"):
+        tensor = from_cuda_array_interface(obj, on_readonly=readonly)
+    elif _exports_buffer(obj):
+        tensor = from_buffer(obj, on_readonly=readonly)
+    elif any(hasattr(kind, name) for name in ("__array_interface__", "__array_struct__", "__array__")):
+        tensor = from_numpy(np.asarray(obj, copy=False if copy is False else None), on_readonly=readonly)
+    else:
+        raise TypeError(
+            "argument 'obj' must support DLPack, the CUDA array interface, the buffer protocol or NumPy's array "
+            f"interface, got {kind.__name__}; torch.tensor(obj) copies lists and numbers"
+        )
+    there = tensor.device if device is None else torch.empty(0, device=device).device
+    if copy is False and tensor.device != there:
+        raise ValueError(
+            f"argument 'copy' is False, but a copy is necessary to move 'obj' from {tensor.device} to {there}"
+        )
+    return tensor.to(there, copy=copy is True)
+
+
+def torch_lacks(array: ndarray[Any, Any]) -> bool:
+    """Whether no tensor can have the array's strides, alignment or byte order."""
+    flags, itemsize = array.flags, array.itemsize
+    strides = (stride for size, stride in zip(array.shape, array.strides, strict=True) if size > 1)
+    fits = flags.aligned and array.dtype.isnative and all(one >= 0 and one % itemsize == 0 for one in strides)
+    return not (fits or isinstance(array, np.ma.MaskedArray))  # a copy would drop the mask
+
+
+def copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
+    """A copy with a layout and a byte order that a tensor can have."""
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _exports_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    except (BufferError, ValueError):  # from_buffer explains it
+        return True
+    return True
+
+
+def tensor_of(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> Any:
+    """The result for an array: a tensor if torch supports its dtype."""
+    if isinstance(array, np.ma.MaskedArray):
+        return array
+    for known, tensor in shared:
+        # An array without a base owns its memory, unless it is empty.
+        found = _over(array, known, tensor) if array is known or array.base is not None else None
+        if found is not None:
+            return found
+    try:
+        return from_numpy(array)
+    except TypeError:
+        return array
+    except ValueError:
+        if not may_copy:
+            raise
+        return from_numpy(copied(array))
+
+
+def unwatched(tensor: Tensor) -> Tensor:
+    """The tensor outside of autograd's graph."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def geometry(array: Any) -> tuple[Any, ...]:
+    """What a function may change of an array without another array over the same memory."""
+    return array.shape, array.strides, array.dtype
+
+
+def _over(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
+    """An argument's tensor, or a view of it, for an array in its memory; None for other memory or other views.
+
+    `known` is the argument's array. The function may have changed its shape, strides or dtype.
+    """
+    plain = unwatched(tensor)
+    if array is known and geometry(array) == geometry(to_numpy(tensor.detach())):
+        return plain
+    storage = tensor.untyped_storage()
+    begin, itemsize = storage.data_ptr(), array.itemsize
+    low, high = np.lib.array_utils.byte_bounds(array)
+    if array.size == 0 or low < begin or high > begin + storage.nbytes() or (low - begin) % itemsize:
+        return None
+    if torch_lacks(array):
+        return None
+    try:
+        dtype = from_numpy(array, on_readonly="share").dtype
+    except TypeError:
+        return None
+    if dtype != plain.dtype:
+        try:  # a view of the same memory with the array's dtype
+            plain = torch.view_as_real(plain) if dtype == plain.dtype.to_real() else plain.view(dtype)
+        except RuntimeError:
+            return None
+        if plain.dtype != dtype:
+            return None
+    steps = [0 if size == 1 else step // itemsize for size, step in zip(array.shape, array.strides, strict=True)]
+    return plain.as_strided(array.shape, steps, (low - begin) // itemsize)

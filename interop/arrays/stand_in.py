@@ -1,0 +1,134 @@
+"""A stand-in for a module, a class or an object whose functions take only arrays."""
+
+import copy
+import functools
+import inspect
+import operator
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from interop.arrays.calls import Call, Wrapping, keep_from_compiler, of_tensors, skip_frames
+from interop.arrays.containers import is_container
+from interop.arrays.options import Options
+
+__all__ = ["StandIn"]
+
+
+class StandIn(Wrapping):
+    """A stand-in for a module, a class or an object whose functions take only arrays: see `with_arrays`."""
+
+    _interop_options: Options
+    _interop_known: dict[str, Any]  # wrapped attributes, by name
+
+    def __init__(self, wrapped: Any, options: Options):
+        self.__dict__.update(__wrapped__=wrapped, _interop_options=options, _interop_known={})
+
+    def _interop_result(self, one: Any) -> Any:
+        wrapped = self.__wrapped__
+        if one is wrapped:  # from methods that can be chained
+            return self
+        of_class = wrapped if isinstance(wrapped, type) else type(wrapped)
+        if type(one) is of_class and not is_container(one):
+            return StandIn(one, self._interop_options)
+        return one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StandIn, (self.__wrapped__, self._interop_options)
+
+    def __copy__(self) -> "StandIn":
+        return StandIn(copy.copy(self.__wrapped__), self._interop_options)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__wrapped__, name)
+        if not (callable(value) or isinstance(value, types.ModuleType)):
+            result = Call(getattr, self._interop_options).result(value)
+            if result is not value and isinstance(value, (list, dict)):
+                return StandIn(value, self._interop_options)  # so that writes reach the original
+            return self._interop_result(result)
+        known = self._interop_known.get(name)
+        if known is None or known[0] != value:
+            known = self._interop_known[name] = (value, self._interop_made(value))
+        return known[1]
+
+    def _interop_made(self, value: Any) -> Any:
+        if isinstance(value, type) and issubclass(value, BaseException):
+            return value  # `except` needs the class itself
+        if not inspect.isroutine(value):
+            return StandIn(value, self._interop_options)
+        call = of_tensors(value, self._interop_options)
+        if isinstance(self.__wrapped__, types.ModuleType):
+            return call
+        return functools.wraps(value)(lambda *args, **kwargs: self._interop_result(call(*args, **kwargs)))
+
+    def _interop_call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._interop_result(of_tensors(function, self._interop_options)(*args, **kwargs))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._interop_call(setattr, self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return f"with_arrays({self.__wrapped__!r})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._interop_call(self.__wrapped__, *args, **kwargs)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._interop_call(operator.getitem, self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._interop_call(operator.setitem, self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._interop_call(operator.delitem, self, key)
+
+    def __len__(self) -> int:
+        return len(self.__wrapped__)
+
+    def __bool__(self) -> bool:
+        return bool(self.__wrapped__)
+
+    def __instancecheck__(self, one: Any) -> bool:
+        return isinstance(one.__wrapped__ if isinstance(one, StandIn) else one, self.__wrapped__)
+
+    def __subclasscheck__(self, one: Any) -> bool:
+        return issubclass(one.__wrapped__ if isinstance(one, StandIn) else one, self.__wrapped__)
+
+    def __contains__(self, one: Any) -> bool:
+        return bool(self._interop_call(operator.contains, self, one))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (Call(iter, self._interop_options).result(one) for one in self.__wrapped__)
+
+    def __enter__(self) -> Any:
+        return self._interop_result(self.__wrapped__.__enter__())
+
+    def __exit__(self, *error: Any) -> Any:
+        return self.__wrapped__.__exit__(*error)
+
+
+def _of_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    def method(self: StandIn, *others: Any) -> Any:
+        return self._interop_call(function, *others, self) if reflected else self._interop_call(function, self, *others)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    _operator = getattr(operator, f"__{_name}__")
+    setattr(StandIn, f"__{_name}__", _of_operator(_operator))
+    setattr(StandIn, f"__r{_name}__", _of_operator(_operator, reflected=True))
+for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
+    setattr(StandIn, f"__{_name}__", _of_operator(getattr(operator, f"__{_name}__")))
+
+
+for _name, _method in vars(StandIn).items():
+    if isinstance(_method, types.FunctionType):
+        keep_from_compiler(_method, f"{_name} of a stand-in")
+        skip_frames(_method)
