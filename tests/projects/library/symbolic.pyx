@@ -62,9 +62,9 @@ cdef double factor_of(
         const vector[double]& factors, const vector[cbool]& signs, const string& name, int64_t power) noexcept nogil:
     cdef double factor = name.size()
     cdef size_t i
-    cdef int64_t j
+    cdef int64_t _j
     for i in range(factors.size()):
-        for j in range(power):
+        for _j in range(power):
             factor *= factors[i]
         if signs[i]:
             factor = -factor
@@ -100,7 +100,8 @@ cdef vector[at.Tensor] every_backward(Context& ctx, const at.Tensor& grad) excep
 
 define(
     "interop_symbolic::every",
-    "(Tensor x, Tensor weight, SymInt stop, SymInt? step, float[] factors, bool[] signs, str name, int power) -> Tensor",
+    "(Tensor x, Tensor weight, SymInt stop, SymInt? step, float[] factors, bool[] signs, str name, int power) "
+    "-> Tensor",
     Tag.pt2_compliant_tag)
 impl("interop_symbolic::every", "default", every)
 register_autograd("interop_symbolic::every", every_backward, every_setup)
