@@ -55,6 +55,18 @@ auto with_members(T& t, F f) {
   }
 }
 
+// Converts to each base class of T, and to nothing else.
+template <class T>
+struct AnyBase {
+  template <class B>
+    requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>)
+  operator B() const;
+};
+
+// A structured binding does not name the members of a base class.
+template <class T>
+inline constexpr bool has_base = requires { T{AnyBase<T>{}}; };
+
 template <class T>
 inline constexpr bool is_list = false;
 template <class U>
@@ -74,7 +86,7 @@ constexpr bool has_parts() {
     return true;
   } else if constexpr (is_list<T> || is_optional<T>) {
     return has_parts<typename T::value_type>();
-  } else if constexpr (std::is_aggregate_v<T>) {
+  } else if constexpr (std::is_aggregate_v<T> && !has_base<T>) {
     return decltype(with_members(std::declval<T&>(), []<class... M>(M&...) {
       return std::bool_constant<sizeof...(M) != 0 && (has_parts<M>() && ...)>();
     }))::value;

@@ -7,11 +7,33 @@
 #include "interop/device.h"
 #include "interop/exceptions.h"
 #include "interop/guards.h"
+#include "interop/state.h"
 #include "interop/tensor.h"
 #include "interop/tuple.h"
 #include "interop/warnings.h"
 
 namespace {
+
+// Which states compiled autograd can copy: interop/state.h. Compiling this is the test.
+namespace states {
+struct List {
+  std::vector<double> values;
+};
+struct Nested {
+  std::vector<List> lists;
+  std::optional<c10::SymInt> size;
+};
+struct Derived : List {  // a structured binding does not name the members of List
+  c10::SymInt size;
+};
+struct OfTensors {
+  std::vector<at::Tensor> tensors;
+};
+using interop::autograd::state::has_parts;
+static_assert(has_parts<List>() && has_parts<Nested>() && has_parts<std::string>() && has_parts<c10::SymInt>());
+static_assert(!has_parts<Derived>() && !has_parts<OfTensors>() && !has_parts<at::Tensor>());
+static_assert(interop::autograd::state_type<Derived>.copy == nullptr);
+}  // namespace states
 
 // Calls a function that may throw, as every entry point into C++ must.
 template <class Function>
