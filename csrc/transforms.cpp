@@ -130,6 +130,9 @@ PyObject* transformed_forward(PyObject* capsule, PyObject* tensors) {
   call.outputs.clear();
   {
     const NoGil released;
+    // As in torch.autograd.Function: a tensor that forward uses without having it as an argument is no part of the
+    // graph.
+    const at::AutoGradMode mode(false);
     call.forward(*record, everything.data());
   }
   call.count = call.outputs.size();

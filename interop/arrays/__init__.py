@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from interop.arrays.calls import check_mutated, of_tensors
+from interop.arrays.calls import SCALARS, check_mutated, of_tensors
 from interop.arrays.conversion import from_array
 from interop.arrays.gradients import operator_of
 from interop.arrays.options import Options
@@ -107,7 +107,7 @@ def with_arrays(
 
 
 def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., Any] | None) -> Any:
-    if isinstance(target, (Tensor, np.ndarray)) or target is None:
+    if isinstance(target, (Tensor, np.ndarray)) or type(target) in SCALARS:
         raise TypeError(
             "argument 'target' must be a function, a class, a module or an object of a library, got "
             f"{type(target).__name__}; interop.to_numpy and interop.from_numpy convert memory"

@@ -22,7 +22,7 @@ from interop.arrays.conversion import geometry, tensor_of, torch_lacks, unwatche
 from interop.arrays.gradients import differentiated
 from interop.arrays.options import Options, name_of
 
-__all__ = ["Call", "Wrapping", "check_mutated", "keep_from_compiler", "of_tensors", "skip_frames"]
+__all__ = ["SCALARS", "Call", "Wrapping", "check_mutated", "keep_from_compiler", "of_tensors", "skip_frames"]
 
 SCALARS: frozenset[type] = frozenset({int, float, complex, bool, str, bytes, type(None), slice, np.float64, np.int64})
 """Types whose instances contain neither tensors nor arrays."""

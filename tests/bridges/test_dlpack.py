@@ -532,7 +532,7 @@ def test_share_memory_leaves_what_was_taken_over():
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
 def test_capsules_of_torch(version):
-    """torch's own deleters are called without the GIL, once, however many tensors and arrays share the memory."""
+    """The memory is given back once, when the last tensor or array over it dies."""
     array = np.arange(3.0)
     before = sys.getrefcount(array)
     tensor = interop.from_dlpack(torch.from_numpy(array).__dlpack__(max_version=version))

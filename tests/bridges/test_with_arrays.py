@@ -638,11 +638,9 @@ class TestCompile:
         ((np.sum,), {"vjp": np.sum, "mutates_args": ["a"]}, ValueError, "leave 'mutates_args' out"),
         ((np,), {"vjp": np.sum}, TypeError, "'vjp' needs a function as 'target', got module"),
         ((np,), {"op": "a::b"}, TypeError, "'op' needs a function as 'target', got module"),
-        (
-            (torch.ones(2),),
-            {},
-            TypeError,
-            "must be a function, .* of a library, got Tensor",
+        *(
+            ((target,), {}, TypeError, f"must be a function, .* of a library, got {type(target).__name__}")
+            for target in (torch.ones(2), np.ones(2), "scipy.signal", 5)
         ),
     ],
 )

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = pytest.mark.native
 
@@ -236,6 +237,22 @@ class TestGraph:
             assert not mapped(x).requires_grad
         with forward_ad.dual_level(), pytest.raises(NotImplementedError, match=r"Exp: .* give it a jvp"):
             mapped(forward_ad.make_dual(x.detach(), x.detach()))
+
+    def test_forward_records_no_graph(self, gradients):
+        """Or a tensor that forward uses without having it as an argument would get a graph beside the function's."""
+        recorded = []
+
+        class Watch(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                recorded.append(torch.is_grad_enabled())
+                return function(*args, **(kwargs or {}))
+
+        x = torch.ones(4, 3)
+        for call in (gradients.exp, torch.func.vmap(gradients.exp), torch.func.vmap(torch.func.vmap(gradients.exp))):
+            recorded.clear()
+            with Watch():
+                call(x)
+            assert recorded and not any(recorded)
 
     def test_vmap_in_place(self, gradients):
         mapped = torch.func.vmap(gradients.double_)

@@ -278,7 +278,9 @@ def check_classes_of_texts(m, o):
         ("select", x, 0, 7), ("index", x, [i]), ("index_put", x, [i], x[0]), ("gather", x, 0, torch.full((3, 4), 7)),
         ("index", torch.tensor(1.0), [i, i]), ("index", x, [mask]), ("index", x, [torch.ones(2)]),
         ("index", x, [i.new_tensor([0, 1]), i.new_tensor([0, 1, 2])]), ("index_select", x, 0, i), ("take", x, 10 * i),
-        ("embedding", x, i), ("index_add", x, 0, i, x[:1]), ("scatter", x, 0, torch.full((3, 4), 7), x),
+        ("embedding", x, i), ("index_add", x, 0, i, x[:1]),
+        ("index_copy", x, 0, i, x[:1]), ("index_fill", x, 0, i, 1.0), ("_unsafe_index", x, [i]),
+        ("_index_put_impl_", x, [i], x[0]), ("cholesky", singular), ("cholesky_inverse", singular), ("scatter", x, 0, torch.full((3, 4), 7), x),
         ("cat", []), ("stack", []), ("unbind", x, 5), ("narrow", x, 0, 9, 1), ("flip", x, [9]), ("split", x, -1),
         ("max", torch.zeros(0, 3), 0), ("max", torch.zeros(0)), ("argmax", torch.zeros(0)),
         ("roll", torch.tensor(1), [1], [0]), ("nll_loss", x, i.new_tensor([0, 1, 9])), ("topk", x, 99), ("mm", x, x),
@@ -292,8 +294,9 @@ def check_classes_of_texts(m, o):
         with raises(type(theirs)) as found:
             m.raise_as_from_torch(str(theirs), f"aten::{name}")
         assert str(found[0]) == (str(theirs).partition("\n")[0] if "Could not run" in str(theirs) else str(theirs))
-    with raises(torch.OutOfMemoryError):
-        m.raise_as_from_torch("CUDA out of memory. Tried to allocate 2.00 GiB.", "aten::empty")
+    for device in ("CUDA", "XPU"):
+        with raises(torch.OutOfMemoryError):
+            m.raise_as_from_torch(f"{device} out of memory. Tried to allocate 2.00 GiB.", "aten::empty")
     with raises(RuntimeError, "the first line\nand the second"):
         m.raise_as_from_torch("the first line\nand the second", "aten::mine")
 

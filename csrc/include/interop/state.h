@@ -2,10 +2,13 @@
 #pragma once
 
 #include <c10/core/SymInt.h>
+#include <c10/util/ArrayRef.h>
 
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -21,32 +24,53 @@ struct StateParts {
 
 namespace state {
 
-// Calls f with the members of an aggregate, or without arguments if there are more than eight.
+// Converts to the type of any member.
+struct AnyMember {
+  template <class M>
+  operator M() const;
+};
+
+// Calls f with the members of an aggregate, or without arguments if it has none, more than eight, or one that {} does
+// not initialise.
 template <class T, class F>
 auto with_members(T& t, F f) {
-  if constexpr (requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}}; }) {
+  if constexpr (requires { T{{}, {}, {}, {}, {}, {}, {}, {}, AnyMember()}; }) {
     return f();
   } else if constexpr (requires { T{{}, {}, {}, {}, {}, {}, {}, {}}; }) {
     auto& [a, b, c, d, e, g, h, i] = t;
     return f(a, b, c, d, e, g, h, i);
+  } else if constexpr (requires { T{{}, {}, {}, {}, {}, {}, {}, AnyMember()}; }) {
+    return f();
   } else if constexpr (requires { T{{}, {}, {}, {}, {}, {}, {}}; }) {
     auto& [a, b, c, d, e, g, h] = t;
     return f(a, b, c, d, e, g, h);
+  } else if constexpr (requires { T{{}, {}, {}, {}, {}, {}, AnyMember()}; }) {
+    return f();
   } else if constexpr (requires { T{{}, {}, {}, {}, {}, {}}; }) {
     auto& [a, b, c, d, e, g] = t;
     return f(a, b, c, d, e, g);
+  } else if constexpr (requires { T{{}, {}, {}, {}, {}, AnyMember()}; }) {
+    return f();
   } else if constexpr (requires { T{{}, {}, {}, {}, {}}; }) {
     auto& [a, b, c, d, e] = t;
     return f(a, b, c, d, e);
+  } else if constexpr (requires { T{{}, {}, {}, {}, AnyMember()}; }) {
+    return f();
   } else if constexpr (requires { T{{}, {}, {}, {}}; }) {
     auto& [a, b, c, d] = t;
     return f(a, b, c, d);
+  } else if constexpr (requires { T{{}, {}, {}, AnyMember()}; }) {
+    return f();
   } else if constexpr (requires { T{{}, {}, {}}; }) {
     auto& [a, b, c] = t;
     return f(a, b, c);
+  } else if constexpr (requires { T{{}, {}, AnyMember()}; }) {
+    return f();
   } else if constexpr (requires { T{{}, {}}; }) {
     auto& [a, b] = t;
     return f(a, b);
+  } else if constexpr (requires { T{{}, AnyMember()}; }) {
+    return f();
   } else if constexpr (requires { T{{}}; }) {
     auto& [a] = t;
     return f(a);
@@ -79,14 +103,28 @@ inline constexpr bool is_optional = false;
 template <class U>
 inline constexpr bool is_optional<std::optional<U>> = true;
 
-// Whether compiled autograd can copy a T.
+template <class T>
+inline constexpr bool is_view = std::is_pointer_v<T> || std::is_same_v<T, std::string_view>;
+template <class U>
+inline constexpr bool is_view<c10::ArrayRef<U>> = true;
+
+// Set this to false for a struct whose members cannot be named one by one, which C++ cannot find out: one with
+// bit-fields or anonymous unions beside vectors, or one that contains a vector of itself.
+template <class T>
+inline constexpr bool is_copied = true;
+
+// Whether compiled autograd can copy a T. Plain structs are copied as bytes.
 template <class T>
 constexpr bool has_parts() {
-  if constexpr (std::is_same_v<T, c10::SymInt> || std::is_trivially_copyable_v<T>) {
+  if constexpr (is_view<T> || !is_copied<T>) {
+    return false;
+  } else if constexpr (std::is_same_v<T, c10::SymInt> || std::is_trivially_copyable_v<T>) {
     return true;
   } else if constexpr (is_list<T> || is_optional<T>) {
-    return has_parts<typename T::value_type>();
-  } else if constexpr (std::is_aggregate_v<T> && !has_base<T>) {
+    return std::is_default_constructible_v<typename T::value_type> && has_parts<typename T::value_type>();
+  } else if constexpr (
+      std::is_aggregate_v<T> && std::is_class_v<T> && std::is_copy_assignable_v<T> && !has_base<T> &&
+      !requires { std::tuple_size<T>::value; }) {
     return decltype(with_members(std::declval<T&>(), []<class... M>(M&...) {
       return std::bool_constant<sizeof...(M) != 0 && (has_parts<M>() && ...)>();
     }))::value;

@@ -58,15 +58,18 @@ __attribute__((cold)) inline PyObject* class_of_text(std::string_view text, std:
       "Could not run '", "There were no tensor arguments to this function ", " not implemented for '",
       " raises unimplemented by default"};
   constexpr std::string_view of_values[] = {"torch.cat(): expected a non-empty list of Tensors"};
-  if (text.starts_with("CUDA out of memory. ")) {
+  if (text.find(" out of memory. Tried to allocate ") != text.npos) {
     return class_in_torch("_C", "OutOfMemoryError");
   }
-  if (text.find("linalg.") <= std::strlen("torch.") && text.find(" because the input ") != text.npos) {
+  if (text.find("could not be completed because the input ") != text.npos ||
+      (text.find("linalg.") <= std::strlen("torch.") && text.find(" because the input ") != text.npos)) {
     return class_in_torch("_C", "_LinAlgError");
   }
   const bool outside = text.find(" is out of bounds for dimension ") != text.npos;
   if (has(of_indices) || (text.starts_with("Target ") && text.ends_with(" is out of bounds.")) ||
-      (outside && (function == "aten::index" || function.starts_with("aten::index_put")))) {
+      (outside && (function == "aten::index" || function == "aten::_unsafe_index" ||
+                   function.starts_with("aten::index_put") || function.starts_with("aten::_index_put_impl") ||
+                   function.starts_with("aten::index_copy") || function.starts_with("aten::index_fill")))) {
     return PyExc_IndexError;
   }
   return has(not_implemented) ? PyExc_NotImplementedError : has(of_values) ? PyExc_ValueError : PyExc_RuntimeError;

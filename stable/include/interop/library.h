@@ -25,8 +25,9 @@
 #ifndef PYBIND11_VERSION_MAJOR
 namespace pybind11 {
 
-// Declared as pybind11 declares it. C++ identifies an exception's class by its name, so that a module can throw it to
-// another one that has its own pybind11, which exports the class for this.
+// Declared as pybind11 declares it, whose headers would take longer to compile than all of ours. If a source needs
+// them, it includes them before this one. libstdc++ identifies an exception's class by its name, so torch's own
+// pybind11 catches it. With another C++ library Python gets RuntimeError, whose text begins with the class.
 class __attribute__((visibility("default"))) builtin_exception : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -2,7 +2,8 @@
 # function that needs no GIL:
 #     cdef at.Tensor scaled_mm(const at.Tensor& a, const at.Tensor& b, double s) except * nogil: ...
 #
-# An error that a kernel raises reaches a caller in Python with its class, message and traceback.
+# An error that a kernel raises reaches a caller in Python with its class, message and traceback, if that calls
+# torch.ops; docs/stable-guide.md has the other cases.
 from libcpp.string cimport string
 
 from interop.exceptions cimport translate_exception

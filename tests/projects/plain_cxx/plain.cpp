@@ -33,6 +33,26 @@ using interop::autograd::state::has_parts;
 static_assert(has_parts<List>() && has_parts<Nested>() && has_parts<std::string>() && has_parts<c10::SymInt>());
 static_assert(!has_parts<Derived>() && !has_parts<OfTensors>() && !has_parts<at::Tensor>());
 static_assert(interop::autograd::state_type<Derived>.copy == nullptr);
+struct WithDevice {
+  std::vector<double> values;
+  c10::Device device{c10::kCPU};
+};
+struct WithArray {
+  std::vector<double> values;
+  double weights[3];
+};
+struct WithConstant {
+  std::vector<double> values;
+  const int power = 3;
+};
+struct WithView {
+  std::string text;
+  std::string_view part;
+};
+static_assert(
+    has_parts<WithArray>() && !has_parts<WithDevice>() && !has_parts<WithConstant>() && !has_parts<WithView>());
+static_assert(!has_parts<std::array<c10::SymInt, 2>>() && !has_parts<std::vector<c10::Device>>());
+static_assert(!has_parts<const char*>() && !has_parts<c10::IntArrayRef>());
 }  // namespace states
 
 // Calls a function that may throw, as every entry point into C++ must.
