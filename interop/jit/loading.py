@@ -284,8 +284,9 @@ def _copy(entry: Entry) -> Path | None:
 
 def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     bound = limit()
+    label = target.labels.get(target.sources[0])
     with (
-        _progress(target.labels.get(target.sources[0], target.name)) as report,
+        _progress("cell" if label == "cell" else target.name) as report,  # a cell's name is a hash
         entry.exclusive(lambda: report("another process is building it")),
         without_collections(),
     ):
