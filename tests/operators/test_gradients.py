@@ -252,7 +252,8 @@ class TestGraph:
             recorded.clear()
             with Watch():
                 call(x)
-            assert recorded and not any(recorded)
+            assert recorded
+            assert not any(recorded)
 
     def test_vmap_in_place(self, gradients):
         mapped = torch.func.vmap(gradients.double_)
