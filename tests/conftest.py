@@ -3,6 +3,7 @@
 import gc
 import hashlib
 import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -145,6 +146,16 @@ def run(command, **options):
             f"{' '.join(map(str, command))}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
         )
     return done.stdout
+
+
+def load_script(path):
+    """The program at `path` as a module, which finds its neighbours as when it runs."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(path.parent)
+        spec.loader.exec_module(module)
+    return module
 
 
 def tracked(*patterns):

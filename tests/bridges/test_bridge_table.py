@@ -1,7 +1,6 @@
 """The tables in docs/bridges.md match the converters, and tools/bridge_table.py detects wrong results of converters."""
 
 import ctypes
-import importlib.util
 import subprocess
 import sys
 import time
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from bridge_checks import ARRAY_REFUSALS, TENSOR_REFUSALS
-from conftest import TESTS
+from conftest import TESTS, load_script
 
 import interop
 
@@ -20,12 +19,7 @@ TOOL = TESTS.parent / "tools" / "bridge_table.py"
 @pytest.fixture(scope="module")
 def tool():
     pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: pip install -r requirements/test.txt")
-    spec = importlib.util.spec_from_file_location("bridge_table", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(TOOL.parent)  # as for a script
-        spec.loader.exec_module(module)
-    return module
+    return load_script(TOOL)
 
 
 @pytest.mark.usefixtures("tool")

@@ -1,10 +1,9 @@
 """tools/library_tests.py finds the tests that the buffer protocol breaks, and its pages have its counts."""
 
-import importlib.util
 import os
 
 import pytest
-from conftest import TESTS
+from conftest import TESTS, load_script
 
 FILE = """
 import pytest
@@ -39,13 +38,7 @@ def test_skipped():
 
 @pytest.fixture(scope="module")
 def tool():
-    path = TESTS.parent / "tools" / "library_tests.py"
-    spec = importlib.util.spec_from_file_location("library_tests", path)
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(path.parent)  # as for a script
-        spec.loader.exec_module(module)
-    return module
+    return load_script(TESTS.parent / "tools" / "library_tests.py")
 
 
 @pytest.mark.long

@@ -1,18 +1,13 @@
 """The public interface matches tests/build/surface.txt, so that every change to it shows in a diff."""
 
-import importlib.util
-
 import pytest
-from conftest import TESTS
+from conftest import TESTS, load_script
 
 
 @pytest.fixture(scope="module")
 def tool():
     """tools/surface.py as a module."""
-    spec = importlib.util.spec_from_file_location("surface", TESTS.parent / "tools" / "surface.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(TESTS.parent / "tools" / "surface.py")
 
 
 def test_it_is_as_recorded(tool):

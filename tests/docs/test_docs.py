@@ -7,7 +7,6 @@ needs no network.
 import ast
 import html.parser
 import importlib
-import importlib.util
 import json
 import re
 import subprocess
@@ -15,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import load_script
 from doc_blocks import DOCS, ROOT, blocks, text_of
 from search_words import WORDS
 
@@ -204,18 +204,9 @@ def test_other_numbers_are_not(text):
     assert not FIGURE.search(text.replace("11s", "level-11 s"))
 
 
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(path.parent)  # as for a script
-        spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def table():
-    return load(ROOT / "tools" / "readme_table.py")
+    return load_script(ROOT / "tools" / "readme_table.py")
 
 
 class TestTable:

@@ -1,10 +1,10 @@
 """`make lint` looks words up in codespell's dictionaries and in docs/style.md."""
 
-import importlib.util
 import subprocess
 import sys
 
 import pytest
+from conftest import load_script
 from doc_blocks import ROOT
 
 pytest.importorskip("codespell_lib", reason="codespell is not installed: pip install -r requirements/lint.txt")
@@ -12,10 +12,7 @@ pytest.importorskip("codespell_lib", reason="codespell is not installed: pip ins
 
 def commands():
     """The commands that tools/lint.py runs."""
-    spec = importlib.util.spec_from_file_location("lint", ROOT / "tools" / "lint.py")
-    lint = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(lint)
-    return lint.commands(fix=False)
+    return load_script(ROOT / "tools" / "lint.py").commands(fix=False)
 
 
 @pytest.fixture(scope="module")
