@@ -683,10 +683,6 @@ at::Tensor tensor_of_object(PyObject* object, const DlpackImport& wanted) {
   return tensor_of_capsule(capsule.get(), wanted);
 }
 
-}  // namespace
-
-namespace {
-
 template <class Managed>
 void find_deleter_of_torch(Managed* made) noexcept {
   deleter_of_torch<Managed> = made->deleter;
