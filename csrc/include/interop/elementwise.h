@@ -4,8 +4,7 @@
 // vectorises for each usable instruction set. torch's iterator does the rest: broadcasting, promotion, threads.
 #pragma once
 
-#include <ATen/WrapDimUtilsMulti.h>
-#include <ATen/native/TypeProperties.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/empty_like_ops.h>
 #include <ATen/ops/empty_ops.h>
@@ -22,6 +21,7 @@
 #include "interop/dispatch.h"
 #include "interop/graph.h"
 #include "interop/iterator.h"
+#include "interop/promotion.h"
 #include "interop/unwrap_reference.h"
 #include "interop/vectorised.h"
 
@@ -137,14 +137,14 @@ struct Plan {
   bool is_symbolic = false;          // the sizes are not numbers
 
   Plan(const Description& operation, const at::Tensor* inputs, size_t count) {
-    at::native::ResultTypeState state;
+    Promotion promotion;
     for (size_t i = 0; i < count; ++i) {
       check_operand(operation, inputs[i], "input " + std::to_string(i));
-      state = at::native::update_result_type_state(inputs[i], state);
+      promotion.add(inputs[i]);
       is_meta |= detail::is_meta(inputs[i]);
       is_symbolic |= inputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides();
     }
-    std::tie(common, computed) = operation.choose(at::native::result_type(state));
+    std::tie(common, computed) = operation.choose(promotion.dtype());
   }
 };
 

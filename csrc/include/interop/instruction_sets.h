@@ -8,7 +8,14 @@
 // comparison as a side effect. Except on x86 with g++ or clang, the loop is compiled once.
 #pragma once
 
-#include <ATen/Version.h>
+#include <c10/macros/Export.h>
+
+#include <string>
+
+// Exported by libtorch_cpu. Its header, ATen/Version.h, includes <immintrin.h> and <chrono>: 1 s of g++.
+namespace at {
+TORCH_API std::string get_cpu_capability();
+}
 
 namespace interop {
 

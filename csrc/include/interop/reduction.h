@@ -1,6 +1,8 @@
 // Makes a reduction of a tensor from one scalar function, written in Cython, that folds a value into a total.
 #pragma once
 
+#include <c10/core/WrapDimMinimal.h>
+
 #include <bitset>
 #include <vector>
 
@@ -66,6 +68,22 @@ bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::
   return true;
 }
 
+// The dimensions to reduce, as torch's reductions read them. torch's own function is in ATen/WrapDimUtilsMulti.h, which
+// includes all of IValue: 3 s of g++.
+inline std::bitset<64> dimensions_of(at::OptionalIntArrayRef dims, int64_t dim) {
+  std::bitset<64> reduced;
+  TORCH_CHECK(dim <= 64, "only tensors with up to 64 dims are supported");
+  if (!dims) {
+    return reduced.set();
+  }
+  for (const int64_t given : *dims) {
+    const int64_t d = c10::maybe_wrap_dim(given, dim);
+    TORCH_CHECK(!reduced[d], "dim ", d, " appears multiple times in the list of dims");
+    reduced[d] = true;
+  }
+  return reduced;
+}
+
 // The result of a Meta kernel, without values.
 inline at::Tensor reduced_meta(
     const at::Tensor& tensor, const std::bitset<64>& reduced, bool keepdim, c10::ScalarType dtype) {
@@ -92,7 +110,7 @@ at::Tensor reduce(
       "a reduction's function must be T f(T total, T value)");
   check_operand(Functions::describe(name), tensor, "input");
   const auto [result_dtype, computed] = Functions::describe(name).choose(tensor.scalar_type());
-  const auto reduced = at::dim_list_to_bitset(dims, tensor.dim());
+  const auto reduced = dimensions_of(dims, tensor.dim());
   if (is_meta(tensor)) [[unlikely]] {
     return reduced_meta(tensor, reduced, keepdim, result_dtype);
   }

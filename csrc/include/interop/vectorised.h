@@ -6,13 +6,10 @@
 #include <c10/util/Half.h>
 #include <c10/util/bit_cast.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -65,20 +62,29 @@ inline void narrow_one_by_one(const float* values, c10::Half* stored, int64_t n)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
+// The compilers' own names for vcvtph2ps and vcvtps2ph. <immintrin.h> has others, and costs 1 s of g++.
+using EightHalfs = short __attribute__((vector_size(16)));
+using EightFloats = float __attribute__((vector_size(32)));
+
 [[gnu::target("avx2,f16c")]] inline void widen_by_eights(const c10::Half* stored, float* values, int64_t n) {
   int64_t k = 0;
   for (; k + 8 <= n; k += 8) {
-    const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(stored + k));
-    _mm256_storeu_ps(values + k, _mm256_cvtph_ps(eight));
+    EightHalfs eight;
+    std::memcpy(&eight, stored + k, sizeof(eight));
+    const EightFloats wide = __builtin_ia32_vcvtph2ps256(eight);
+    std::memcpy(values + k, &wide, sizeof(wide));
   }
   widen_one_by_one(stored + k, values + k, n - k);
 }
 
 [[gnu::target("avx2,f16c")]] inline void narrow_by_eights(const float* values, c10::Half* stored, int64_t n) {
+  constexpr int to_nearest_even = 0;
   int64_t k = 0;
   for (; k + 8 <= n; k += 8) {
-    const __m128i eight = _mm256_cvtps_ph(_mm256_loadu_ps(values + k), _MM_FROUND_TO_NEAREST_INT);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(stored + k), eight);
+    EightFloats eight;
+    std::memcpy(&eight, values + k, sizeof(eight));
+    const EightHalfs small = __builtin_ia32_vcvtps2ph256(eight, to_nearest_even);
+    std::memcpy(stored + k, &small, sizeof(small));
   }
   narrow_one_by_one(values + k, stored + k, n - k);
 }
