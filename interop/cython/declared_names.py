@@ -1,12 +1,13 @@
 """The names that our own ``.pxd`` files declare."""
 
+import difflib
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["module_of_ours", "names_in", "scopes"]
+__all__ = ["module_of_ours", "names_in", "nearest", "scopes"]
 
 # Parts of a .pxd that declare no names: comments and strings.
 _NO_NAMES = re.compile(r"#.*|\"[^\"]*\"")
@@ -66,3 +67,10 @@ def module_of_ours(name: str, pxd: str) -> str | None:
     modules = [path.relative_to(pxd).with_suffix("").as_posix().replace("/", ".") for path in files]
     modules = [module.removesuffix(".__init__") for module in modules]
     return next((module for module in modules if name in names_in(pxd, module)), None)
+
+
+def nearest(name: str, names: Collection[str]) -> str | None:
+    """The name that was probably meant by `name`; None if none is near."""
+    pairs = range(len(name) - 1)
+    swapped = [name[:at] + name[at + 1] + name[at] + name[at + 2 :] for at in pairs]  # difflib prefers tan to tanh
+    return next((one for one in [*swapped, *difflib.get_close_matches(name, names, 1)] if one in names), None)

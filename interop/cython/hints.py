@@ -1,7 +1,6 @@
 """Add hints to Cython's messages about tensors: what to write instead."""
 
 import contextlib
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 from Cython.Compiler import Errors, PyrexTypes
 
-from interop.cython.declared_names import module_of_ours, names_in
+from interop.cython.declared_names import module_of_ours, names_in, nearest
 from interop.cython.patches import replaced
 from interop.paths import get_pxd_dir
 
@@ -179,8 +178,8 @@ def _of_ours(name: str) -> str | None:
 
 def _near(package: str, name: str) -> str | None:
     path = Path(get_pxd_dir(), package, "__init__.pxd")
-    near = difflib.get_close_matches(name, names_in(get_pxd_dir(), package), 1) if path.exists() else []
-    return f"did you mean: from {package} cimport {near[0]}" if near else None
+    near = nearest(name, names_in(get_pxd_dir(), package)) if path.exists() else None
+    return f"did you mean: from {package} cimport {near}" if near else None
 
 
 def _attribute(name: str) -> str | None:

@@ -1,13 +1,12 @@
 """Reject names that torch's declarations do not have, and suggest the nearest existing name."""
 
-import difflib
 import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from interop.cython.declared_names import module_of_ours, names_in
+from interop.cython.declared_names import module_of_ours, names_in, nearest
 from interop.cython.tree import Position, ScopedVisitor, WrittenTypes, path_of
 from interop.paths import get_pxd_dir
 
@@ -85,8 +84,8 @@ class UnknownNames(ScopedVisitor):
 def _explain(name: str, module: Any, alias: str) -> str:
     package = module.qualified_name
     if package not in ("ATen", "interop", "torch"):
-        near = difflib.get_close_matches(name, _names_in(module), 1)
-        return f"the cimported {package} has no {name!r}" + (f"; did you mean {alias}.{near[0]}?" if near else "")
+        near = nearest(name, _names_in(module))
+        return f"the cimported {package} has no {name!r}" + (f"; did you mean {alias}.{near}?" if near else "")
     pxd = get_pxd_dir()
     missing = f"ATen has no {name!r}" if package == "ATen" else f"the cimported {package} has no {name!r}"
     python = "" if package == "ATen" else f"for Python's module, write: import {package}"
@@ -100,8 +99,8 @@ def _explain(name: str, module: Any, alias: str) -> str:
         return "; ".join(filter(None, [missing, python, f"for C++'s {name}, write: from ATen.{name} cimport ..."]))
     elif module_of_it := module_of_ours(name, pxd):
         return "; ".join(filter(None, [missing, f"write: from {module_of_it} cimport {name}", python]))
-    elif not _python_has(package, name) and (near := difflib.get_close_matches(name, names_in(pxd, package), 1)):
-        return f"{missing}; did you mean {alias}.{near[0]}?"
+    elif not _python_has(package, name) and (near := nearest(name, names_in(pxd, package))):
+        return f"{missing}; did you mean {alias}.{near}?"
     else:
         return "; ".join(filter(None, [missing, python]))
     return f"{missing}; {instead}" + ("" if package == "ATen" else f", after: cimport ATen as at; {python}")

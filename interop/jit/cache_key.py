@@ -60,6 +60,7 @@ class Target:
     labels: Mapping[str, str] = field(default_factory=dict)  # the names of these texts in errors
     # The arguments of `interop.build.Extension`, and ``compiler_directives`` and ``annotate``.
     options: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""  # what progress calls the module, if not by its name
 
     @property
     def origin(self) -> str | None:

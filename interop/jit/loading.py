@@ -177,12 +177,13 @@ def module_of_text(
     prefix: str = "inline",
 ) -> ModuleType:
     """Build and import a module. Errors call its text `label`. Without a `name`, its name is PREFIX_HASH."""
+    title = "" if name else prefix  # a hash says nothing to a reader
     if name is None:
         name = f"{prefix}_{cache_key(cython_source, cpp_source)[:12]}"
     _check_name(name, name, ())
     pyx, header = f"{name}.pyx", f"{name}_source.h"
     texts = {pyx: cython_source} | ({} if cpp_source is None else {header: cpp_source})
-    target = Target(name, (pyx,), texts, {pyx: label, header: "cpp_source"}, options)
+    target = Target(name, (pyx,), texts, {pyx: label, header: "cpp_source"}, options, title)
     return _module(target, force, verbose)
 
 
@@ -284,9 +285,8 @@ def _copy(entry: Entry) -> Path | None:
 
 def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     bound = limit()
-    label = target.labels.get(target.sources[0])
     with (
-        _progress("cell" if label == "cell" else target.name) as report,  # a cell's name is a hash
+        _progress(target.title or target.name) as report,
         entry.exclusive(lambda: report("another process is building it")),
         without_collections(),
     ):

@@ -535,6 +535,10 @@ class TestNames:
         with pytest.raises(TranslationError, match=r"torch has no 'tensor'; for Python's module, write: import torch"):
             translate("cimport torch\ndef f(): return torch.tensor([1.0])\n")
 
+    def test_letters_that_changed_places(self):
+        message = refused("cimport ATen as at\ndef f(at.Tensor x): return at.tahn(x).item[double]() #!\n")
+        assert message == "ATen has no 'tahn'; did you mean at.tanh?"
+
     def test_a_type_that_is_misspelt(self):
         with pytest.raises(TranslationError, match=r"torch has no 'Tensr'; did you mean torch\.Tensor\?"):
             translate("cimport torch\ndef f(torch.Tensr x): pass\n")
