@@ -110,6 +110,23 @@ def test_memory_of_ours_gets_no_further_owner(name, make):
     assert tensor.tolist() == list(range(8))
 
 
+@pytest.mark.unchecked(by="asan", reason="AddressSanitizer keeps what was freed, so the process grows")
+@pytest.mark.unchecked(by="leaks", reason="it runs in the build for AddressSanitizer, which keeps what was freed")
+@pytest.mark.unchecked(by="tsan", reason="ThreadSanitizer keeps what it has seen, so the process grows")
+def test_threads_leave_no_memory_behind():
+    """A thread keeps the memory of its last tensor for the next one, until it ends."""
+    array = np.ones(3)
+
+    def start(times):
+        for _ in range(times):
+            on_another_thread(lambda: interop.from_numpy(array))
+
+    start(1000)
+    before = memory_of_process()
+    start(10_000)
+    assert memory_of_process() - before < 2**20, "a tensor and its storage take some 300 bytes"
+
+
 @pytest.mark.parametrize("name", LAYERED)
 def test_a_long_chain_of_owners_is_freed(name):
     """A thread with a small stack frees 200,000 owners, each of which owns the next."""
