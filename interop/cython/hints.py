@@ -83,6 +83,7 @@ _INSTEAD = [
             "torch.stable is for modules built with stable='2.11', which names the oldest torch that they run with",
         ),
         (r"Cannot assign None to (?:const )?Tensor", "for an undefined C++ tensor, write at.Tensor()"),
+        (r".*\b(?:const_)?row\d\[\w+\]", "an accessor takes one index at a time: write a[i][j]"),
     )
 ]
 _PACKAGES = {"at": "ATen as at", "torch": "torch"}

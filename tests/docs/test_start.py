@@ -28,7 +28,7 @@ def test_the_tour(tmp_path):
     """The blocks run in one new process, as a reader would paste them."""
     write_files(PAGE, tmp_path)
     code = "\n".join(of(PAGE, "python"))
-    assert len(of(PAGE, "python")) == 3
+    assert len(of(PAGE, "python")) == 4
     assert run([sys.executable, "-c", code], cwd=tmp_path).startswith("tensor([")
 
 

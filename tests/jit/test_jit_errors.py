@@ -261,6 +261,14 @@ class TestHints:
         assert re.search(expected, error.diagnostics[0].hint)
         assert lines[4].startswith("    hint: ")
 
+    @pytest.mark.parametrize("body", ["a[0, 1] = 2.0", "cdef float y = a[0, 1]", "return a[0, 1]", "y = 2 * a[0, 1]"])
+    def test_two_indices_of_an_accessor(self, body):
+        error = error_of(
+            "cimport torch\nfrom interop cimport accessor2\ndef f(torch.Tensor x):\n"
+            f"    cdef accessor2[float] a = accessor2[float](x.cdata, b'x')\n    {body}\n"
+        )
+        assert error.diagnostics[0].hint == "an accessor takes one index at a time: write a[i][j]"
+
     @pytest.mark.parametrize(
         ("source", "expected"),
         [
@@ -276,7 +284,7 @@ class TestHints:
                 "`import` gives only Python's module; write also: cimport torch",
             ),
             ("from torch cimport empty\n", "write at.empty, after: cimport ATen as at"),
-            ("from ATen cimport tahn\n", "did you mean: from ATen cimport tan"),
+            ("from ATen cimport tahn\n", "did you mean: from ATen cimport tanh"),
         ],
     )
     def test_what_to_cimport(self, source, expected):
