@@ -349,8 +349,8 @@ struct Taken {
   }
 };
 
-// The deleter of torch's own managed tensors: ready_dlpack() finds it. Unlike others, it needs no GIL and hides no
-// error, because it only drops a tensor, and torch calls it in this way itself.
+// The deleter of torch's own managed tensors: ready_dlpack() finds it. Unlike others, it may be called without the GIL
+// and hides no error, because it only drops a tensor: torch itself takes the GIL if the tensor has a Python object.
 template <class Managed>
 void (*deleter_of_torch)(Managed*) = nullptr;
 

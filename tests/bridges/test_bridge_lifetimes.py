@@ -117,9 +117,12 @@ def test_threads_leave_no_memory_behind():
     """A thread keeps the memory of its last tensor for the next one, until it ends."""
     array = np.ones(3)
 
+    def work():
+        interop.from_numpy(array)  # dies on this thread
+
     def start(times):
         for _ in range(times):
-            on_another_thread(lambda: interop.from_numpy(array))
+            on_another_thread(work)
 
     start(1000)
     before = memory_of_process()

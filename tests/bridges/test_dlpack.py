@@ -593,25 +593,19 @@ def test_memory_ends_on_a_thread_that_python_does_not_know():
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
-def test_memory_of_torch_ends_without_the_gil(forked, version):
-    """A thread that Python does not know drops a tensor over a capsule of torch's, while this one holds the GIL."""
-    code = f"""
-import ctypes, dlpack_structs, torch, interop
-tensor = torch.ones(3)
-def count():
-    return torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
-before = count()
-shared = interop.from_dlpack(tensor.__dlpack__(max_version={version}))
-managed = dlpack_structs.take(interop.to_dlpack(shared, max_version={version}))
-del shared
-assert count() > before
-c, thread = ctypes.PyDLL(None), ctypes.c_ulong()  # calls keep the GIL
-deleter = ctypes.cast(managed.deleter, ctypes.c_void_p)
-assert c.pthread_create(ctypes.byref(thread), None, deleter, ctypes.byref(managed)) == 0
-assert c.pthread_join(thread, None) == 0
-assert count() == before
-"""
-    forked(code, Path(__file__).parent, seconds=60)
+def test_memory_of_torch_ends_on_a_thread_that_python_does_not_know(version):
+    """torch's own deleter runs there without the GIL, and takes it if its tensor has a Python object, as here."""
+    tensor = torch.ones(3)
+    before = tensor._use_count()
+    shared = interop.from_dlpack(tensor.__dlpack__(max_version=version))
+    managed = structs.take(interop.to_dlpack(shared, max_version=version))
+    del shared
+    assert tensor._use_count() == before + 1
+    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    deleter = ctypes.cast(managed.deleter, ctypes.c_void_p)
+    assert c.pthread_create(ctypes.byref(thread), None, deleter, ctypes.byref(managed)) == 0
+    assert c.pthread_join(thread, None) == 0
+    assert tensor._use_count() == before
 
 
 def test_memory_ends_after_the_thread_local_objects_of_its_thread(forked):
@@ -619,12 +613,11 @@ def test_memory_ends_after_the_thread_local_objects_of_its_thread(forked):
     code = """
 import ctypes, threading, dlpack_structs, numpy as np, torch, interop
 tensor = torch.ones(3)
-def count():
-    return torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
-before = count()
+before = tensor._use_count()
 shared = interop.from_dlpack(tensor.__dlpack__(max_version=(1, 0)))
 managed = dlpack_structs.take(interop.to_dlpack(shared, max_version=(1, 0)))
 del shared
+assert tensor._use_count() == before + 1
 c, key = ctypes.CDLL(None), ctypes.c_uint()
 assert c.pthread_key_create(ctypes.byref(key), ctypes.cast(managed.deleter, ctypes.c_void_p)) == 0
 def work():
@@ -633,7 +626,7 @@ def work():
 thread = threading.Thread(target=work)
 thread.start()
 thread.join()
-assert count() == before
+assert tensor._use_count() == before
 """
     forked(code, Path(__file__).parent, seconds=60)
 
