@@ -86,11 +86,15 @@ def bootstrapped(compile_module, tmp_path):
 
 def found(path, level=Level.PROBLEM, **options):
     """The findings of one level about a module: text and fix by subject."""
-    return {
-        finding.subject: f"{finding.text} -> {finding.fix}"
-        for finding in examine_module(path, **options)
-        if finding.level is level
-    }
+    return all_found(path, **options)[level]
+
+
+def all_found(path, **options):
+    """The findings about a module by level, from one examination, which starts processes that import torch."""
+    levels = {level: {} for level in Level}
+    for finding in examine_module(path, **options):
+        levels[finding.level][finding.subject] = f"{finding.text} -> {finding.fix}"
+    return levels
 
 
 @pytest.mark.long
@@ -176,13 +180,15 @@ class TestNamespacePackages:
         else:
             monkeypatch.chdir(copy)
         path = copy / "outer" / "inner" / f"rel{SUFFIX}"
-        assert found(path) == found(path, Level.WARNING) == {}
-        assert found(path, Level.OK)["import"].startswith("outer.inner.rel can be imported")
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == levels[Level.WARNING] == {}
+        assert levels[Level.OK]["import"].startswith("outer.inner.rel can be imported")
 
     def test_where_it_begins_is_not_known(self, site):
         path = site / "outer" / "inner" / f"rel{SUFFIX}"
-        assert found(path) == {}
-        text = found(path, Level.WARNING)["import"]
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == {}
+        text = levels[Level.WARNING]["import"]
         assert "rel belongs to a package with an unknown root: ImportError: attempted relative" in text
         assert "run the doctor in the folder from which the module can be imported" in text
 
@@ -190,8 +196,9 @@ class TestNamespacePackages:
     def test_the_guess_is_wrong(self, site, monkeypatch, name):
         monkeypatch.chdir(site.parent)
         path = site / "outer" / "inner" / f"{name}{SUFFIX}"
-        assert found(path) == {}
-        assert f"{site.name}.outer.inner.{name} belongs to a package" in found(path, Level.WARNING)["import"]
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == {}
+        assert f"{site.name}.outer.inner.{name} belongs to a package" in levels[Level.WARNING]["import"]
 
     def test_an_error_of_its_own(self, site, monkeypatch):
         monkeypatch.chdir(site)
@@ -227,8 +234,9 @@ class TestBrokenModules:
     def test_torch_is_not_imported_first(self, compile_module, tmp_path):
         """A module that needs an import of torch before it gets a warning. It works after that import."""
         path = compile_module(linked=["-lc10"])
-        assert found(path) == {}
-        text = found(path, Level.WARNING)["import"]
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == {}
+        text = levels[Level.WARNING]["import"]
         assert "m can be imported after torch, but not before: ImportError: libc10.so" in text
         assert "interop.build.Extension" in text
         # In a package that imports torch there is no warning.
@@ -236,11 +244,13 @@ class TestBrokenModules:
         package.mkdir()
         (package / "__init__.py").write_text("import torch\n")
         there = Path(shutil.copy(path, package))
-        assert found(there) == found(there, Level.WARNING) == {}
+        levels = all_found(there)
+        assert levels[Level.PROBLEM] == levels[Level.WARNING] == {}
 
     def test_a_module_that_imports_torch_itself(self, compile_module):
         path = compile_module(statements='if (PyImport_ImportModule("torch") == nullptr) return nullptr;')
-        assert found(path) == found(path, Level.WARNING) == {}
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == levels[Level.WARNING] == {}
 
     def test_torch_does_not_help(self, compile_module):
         """A module that is linked to torch is broken if it fails with and without an import of torch before it."""

@@ -1,6 +1,7 @@
 """``%%torch_cython`` in a real kernel, as a notebook runs it."""
 
 import re
+import uuid
 
 CELL = """%%torch_cython {arguments}
 cimport torch
@@ -27,7 +28,7 @@ def test_names_of_a_cell(notebook):
 
 
 def test_progress_is_one_line_that_is_replaced(notebook):
-    cell = "%%torch_cython\ndef built_once(): return 1\n"
+    cell = f"%%torch_cython\ndef built_once(): return {uuid.uuid4().hex!r}\n"  # in no cache
     notebook.run(cell)
     (first, begins), *others = notebook.line
     assert (first, begins) == ("display_data", "cell: building")
