@@ -143,7 +143,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.long
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(source=sources())
 def test_the_first_that_is_refused(folder, source):
     text, first = source
