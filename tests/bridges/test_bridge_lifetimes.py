@@ -85,6 +85,17 @@ def memory_of_process():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def measures_the_process(test):
+    """For a test that compares the resident memory of the process, which grows below these checkers."""
+    for by, reason in (
+        ("asan", "AddressSanitizer keeps what was freed, so the process grows"),
+        ("leaks", "it runs in the build for AddressSanitizer, which keeps what was freed"),
+        ("tsan", "ThreadSanitizer keeps what it has seen, so the process grows"),
+    ):
+        test = pytest.mark.unchecked(by=by, reason=reason)(test)
+    return test
+
+
 def go_round(convert, tensor, times):
     """The tensor after `times` round trips over the same memory."""
     for _ in range(times):
@@ -92,9 +103,7 @@ def go_round(convert, tensor, times):
     return tensor
 
 
-@pytest.mark.unchecked(by="asan", reason="AddressSanitizer keeps what was freed, so the process grows")
-@pytest.mark.unchecked(by="leaks", reason="it runs in the build for AddressSanitizer, which keeps what was freed")
-@pytest.mark.unchecked(by="tsan", reason="ThreadSanitizer keeps what it has seen, so the process grows")
+@measures_the_process
 @pytest.mark.parametrize("make", [torch.arange, lambda n: torch.arange(n).share_memory_()])
 @pytest.mark.parametrize("name", ROUNDS)
 def test_memory_of_ours_gets_no_further_owner(name, make):
@@ -110,9 +119,7 @@ def test_memory_of_ours_gets_no_further_owner(name, make):
     assert tensor.tolist() == list(range(8))
 
 
-@pytest.mark.unchecked(by="asan", reason="AddressSanitizer keeps what was freed, so the process grows")
-@pytest.mark.unchecked(by="leaks", reason="it runs in the build for AddressSanitizer, which keeps what was freed")
-@pytest.mark.unchecked(by="tsan", reason="ThreadSanitizer keeps what it has seen, so the process grows")
+@measures_the_process
 def test_threads_leave_no_memory_behind():
     """A thread keeps the memory of its last tensor for the next one, until it ends."""
     array = np.ones(3)

@@ -578,6 +578,14 @@ def test_capsules_end_without_the_gil(dlpacked):
     assert sys.getrefcount(array) == before
 
 
+def end_on_an_unknown_thread(managed):
+    """Calls the deleter of a managed tensor on a thread that Python does not know."""
+    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    deleter = ctypes.cast(managed.deleter, ctypes.c_void_p)
+    assert c.pthread_create(ctypes.byref(thread), None, deleter, ctypes.byref(managed)) == 0
+    assert c.pthread_join(thread, None) == 0
+
+
 def test_memory_ends_on_a_thread_that_python_does_not_know():
     array = np.ones(3).view(checks.Owner)
     alive = weakref.ref(array)
@@ -585,10 +593,7 @@ def test_memory_ends_on_a_thread_that_python_does_not_know():
     managed = structs.take(capsule)
     del array
     assert alive() is not None
-    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
-    deleter = ctypes.cast(managed.deleter, ctypes.c_void_p)
-    assert c.pthread_create(ctypes.byref(thread), None, deleter, ctypes.byref(managed)) == 0
-    assert c.pthread_join(thread, None) == 0
+    end_on_an_unknown_thread(managed)
     assert alive() is None
 
 
@@ -601,10 +606,7 @@ def test_memory_of_torch_ends_on_a_thread_that_python_does_not_know(version):
     managed = structs.take(interop.to_dlpack(shared, max_version=version))
     del shared
     assert tensor._use_count() == before + 1
-    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
-    deleter = ctypes.cast(managed.deleter, ctypes.c_void_p)
-    assert c.pthread_create(ctypes.byref(thread), None, deleter, ctypes.byref(managed)) == 0
-    assert c.pthread_join(thread, None) == 0
+    end_on_an_unknown_thread(managed)
     assert tensor._use_count() == before
 
 
