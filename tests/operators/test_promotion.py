@@ -10,7 +10,6 @@ pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::UserWarning"
 # The header of torch's own function, which interop/promotion.h avoids.
 COMPARED = """
 #include <ATen/native/TypeProperties.h>
-#include <ATen/ops/empty.h>
 
 #include "interop/promotion.h"
 
