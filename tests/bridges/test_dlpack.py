@@ -613,7 +613,7 @@ def test_memory_of_torch_ends_on_a_thread_that_python_does_not_know(version):
 def test_memory_ends_after_the_thread_local_objects_of_its_thread(forked):
     """The destructor of a key of pthreads runs after all destructors of C++; it drops a tensor here."""
     code = """
-import ctypes, threading, dlpack_structs, numpy as np, torch, interop
+import ctypes, dlpack_structs, numpy as np, torch, interop
 tensor = torch.ones(3)
 before = tensor._use_count()
 shared = interop.from_dlpack(tensor.__dlpack__(max_version=(1, 0)))
@@ -622,12 +622,13 @@ del shared
 assert tensor._use_count() == before + 1
 c, key = ctypes.CDLL(None), ctypes.c_uint()
 assert c.pthread_key_create(ctypes.byref(key), ctypes.cast(managed.deleter, ctypes.c_void_p)) == 0
-def work():
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def work(_):
     interop.from_numpy(np.ones(3))  # dies at once, and leaves its memory to the next
     assert c.pthread_setspecific(key, ctypes.byref(managed)) == 0
-thread = threading.Thread(target=work)
-thread.start()
-thread.join()
+thread = ctypes.c_ulong()  # threading.Thread.join() returns before the destructors of keys have run
+assert c.pthread_create(ctypes.byref(thread), None, work, None) == 0
+assert c.pthread_join(thread, None) == 0
 assert tensor._use_count() == before
 """
     forked(code, Path(__file__).parent, seconds=60)
