@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <unordered_set>
 #include <utility>
@@ -471,7 +470,7 @@ void FunctionNode::compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args
   // off after 65,535 bytes.
   StateParts parts = state_parts(name());
   state_bytes_ = at::empty({static_cast<int64_t>(parts.bytes.size())}, at::kByte);
-  std::memcpy(state_bytes_.mutable_data_ptr(), parts.bytes.data(), parts.bytes.size());
+  std::copy(parts.bytes.begin(), parts.bytes.end(), static_cast<char*>(state_bytes_.mutable_data_ptr()));
   state_sizes_ = std::move(parts.sizes);
   args.collect(state_bytes_);
   args.collect(state_sizes_);

@@ -36,6 +36,7 @@ BUILD = ROOT / "build" / "checkers"
 FAULTS = HERE / "faults"
 
 LIMIT = 600  # seconds; a process that starts no test for longer counts as hung
+SANITIZER_FAILED = "LeakSanitizer has encountered a fatal error"
 FOUND = 66  # the exit status of a process in which a checker found a fault; pytest's own are 0 to 5
 
 
@@ -195,6 +196,7 @@ def main(name: str, arguments: list[str]) -> int:
         f"Planted faults caught: {len(caught)} of {len(checker.faults)}: {'; '.join(caught) or 'none'}.",
         f"Tests: {counts or 'not finished'}; {len(left_out)} left out, listed above.",
         f"{run.foreign} leaks without a frame of ours are not counted." if name == "leaks" else "",
+        f"LeakSanitizer itself failed in {run.blind} processes that tests started." if run.blind else "",
         f"{len(problems)} PROBLEMS." if problems else "Nothing was found in our code.",
         f"Seconds: {ready - start:.0f} to build, {tested - ready:.0f} for the faults, {end - tested:.0f} for tests.",
     ]
@@ -234,6 +236,7 @@ class Run:
     output: str
     reports: list[str]  # the checker's, about this process and its children
     foreign: int  # number of leaks left out of the reports
+    blind: int  # number of processes, other than pytest's own, in which LeakSanitizer itself failed
     counts: dict  # see under_checker.py; empty if the process did not finish
     last: str  # the last test that started
 
@@ -253,10 +256,13 @@ class Run:
 
 
 def run_pytest(name: str, label: str, arguments: list[str]) -> Run:
-    """Runs tests under a checker; retries if LeakSanitizer itself fails, as it may while a thread of torch's exits."""
+    """Runs tests under a checker; retries if LeakSanitizer itself fails, as it may while a thread of torch's exits.
+
+    A failure in a process that a test started is only counted: the test starts one for each of its repetitions.
+    """
     for _ in range(3):
         run = run_pytest_once(name, label, arguments)
-        if not any("LeakSanitizer has encountered a fatal error" in report for report in run.reports):
+        if not any(SANITIZER_FAILED in report for report in run.reports):
             break
     return run
 
@@ -296,13 +302,17 @@ def run_pytest_once(name: str, label: str, arguments: list[str]) -> Run:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    reports, foreign = relevant(path.read_text(errors="replace") for path in sorted(folder.glob("report.*")))
+    texts = {path.name: path.read_text(errors="replace") for path in sorted(folder.glob("report.*"))}
+    own = f"report.{process.pid}"
+    seeing = [text for file, text in texts.items() if file == own or SANITIZER_FAILED not in text]
+    reports, foreign = relevant(seeing)
     counts, last = folder / "counts.json", folder / "last.txt"
     return Run(
         status,
         (folder / "output.txt").read_text(errors="replace"),
         reports,
         foreign,
+        len(texts) - len(seeing),
         json.loads(counts.read_text()) if counts.exists() else {},
         last.read_text() if last.exists() else "no test",
     )

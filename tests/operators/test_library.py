@@ -402,6 +402,7 @@ class TestOperator:
 @pytest.mark.unchecked(by="ubsan", reason="compiles while it runs")
 @pytest.mark.unchecked(by="tsan", reason="compiles while it runs")
 @pytest.mark.unchecked(by="leaks", reason="compiles while it runs")
+@pytest.mark.unchecked(by="perturb", reason="compiles while it runs")
 @pytest.mark.long
 @pytest.mark.usefixtures("jit_cache")
 def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
