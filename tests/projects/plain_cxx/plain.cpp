@@ -1,12 +1,16 @@
 // A module in plain C++ over our headers: no Cython, no pybind11.
+#include <ATen/ScalarOps.h>
+#include <ATen/Version.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/neg.h>
 
 #include <new>
 
 #include "interop/device.h"
+#include "interop/elementwise.h"
 #include "interop/exceptions.h"
 #include "interop/guards.h"
+#include "interop/instruction_sets.h"
 #include "interop/state.h"
 #include "interop/tensor.h"
 #include "interop/tuple.h"
@@ -54,6 +58,11 @@ static_assert(
 static_assert(!has_parts<std::array<c10::SymInt, 2>>() && !has_parts<std::vector<c10::Device>>());
 static_assert(!has_parts<const char*>() && !has_parts<c10::IntArrayRef>());
 }  // namespace states
+
+// Our headers declare these functions of torch themselves, because torch's headers cost too much. If torch declares other
+// parameters, the name is of two functions, and this does not compile; nor if it declares another result.
+[[maybe_unused]] constexpr auto scalar_tensor_static = &at::detail::scalar_tensor_static;
+[[maybe_unused]] constexpr auto get_cpu_capability = &at::get_cpu_capability;
 
 // Calls a function that may throw, as every entry point into C++ must.
 template <class Function>
