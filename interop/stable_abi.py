@@ -80,7 +80,7 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
             f"stable must be left out with torch {_dotted(newest)}, which is installed, got {stable!r}: modules for "
             f"many releases are built with torch {_dotted(MINIMUM_STABLE)} or newer"
         )
-    asked = re.fullmatch(r"(\d+)\.(\d+)", stable) if isinstance(stable, str) else None
+    asked = re.fullmatch(r"([0-9]+)\.([0-9]+)", stable) if isinstance(stable, str) else None
     release = release_of(stable) if asked and isinstance(stable, str) else None
     if release is None or release < MINIMUM_STABLE or (newest and release > newest):
         last = f" to {_dotted(newest)!r}, which is installed" if newest else ""
@@ -90,7 +90,7 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
         )
     if py_limited_api is None:
         return StableABI(_dotted(release))
-    found = re.fullmatch(r"cp3(\d+)", py_limited_api) if isinstance(py_limited_api, str) else None
+    found = re.fullmatch(r"cp3([0-9]+)", py_limited_api) if isinstance(py_limited_api, str) else None
     if found is None or not MINIMUM_LIMITED_API <= (3, int(found[1])) <= sys.version_info[:2]:
         raise ValueError(
             "py_limited_api must be the oldest CPython that the module supports, a string from "

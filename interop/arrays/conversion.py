@@ -62,7 +62,7 @@ def from_array(
         tensor = from_cuda_array_interface(obj, on_readonly=readonly)
     elif _exports_buffer(obj):
         tensor = from_buffer(obj, on_readonly=readonly)
-    elif any(hasattr(kind, name) for name in ("__array_interface__", "__array_struct__", "__array__")):
+    elif _has_numpys_interface(obj):
         tensor = from_numpy(np.asarray(obj, copy=False if copy is False else None), on_readonly=readonly)
     else:
         raise TypeError(
@@ -79,7 +79,7 @@ def from_array(
 
 def torch_lacks(array: ndarray[Any, Any]) -> bool:
     """Whether no tensor can have the array's strides, alignment or byte order."""
-    flags, itemsize = array.flags, array.itemsize
+    flags, itemsize = array.flags, array.itemsize or 1  # from_dlpack raises for elements of no bytes
     strides = (stride for size, stride in zip(array.shape, array.strides, strict=True) if size > 1)
     fits = flags.aligned and array.dtype.isnative and all(one >= 0 and one % itemsize == 0 for one in strides)
     return not (fits or isinstance(array, np.ma.MaskedArray))  # a copy would drop the mask
@@ -98,6 +98,12 @@ def _exports_buffer(obj: Any) -> bool:
     except (BufferError, ValueError):  # from_buffer explains it
         return True
     return True
+
+
+def _has_numpys_interface(obj: Any) -> bool:
+    """Whether NumPy finds an interface. As NumPy does, this asks the object and not its type."""
+    names = ("__array_interface__", "__array_struct__", "__array__")
+    return not isinstance(obj, type) and any(hasattr(obj, name) for name in names)
 
 
 def tensor_of(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> Any:

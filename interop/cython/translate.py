@@ -241,9 +241,10 @@ def _drop_ios(cpp: Path) -> None:
 
 def check_written(what: str, text: str) -> None:
     """Raise `TranslationError` for text that would end a comment in the C++: the rest would be compiled as code."""
-    found = _ENDS.search(text)
+    found = _ENDS.search(text.replace("\\", "/"))  # as Cython writes it
     if found:
-        text = f"{what} must not contain {found[0]!r}, because it is written into the C++; rename {text!r}"
+        part = text[slice(*found.span())]
+        text = f"{what} must not contain {part!r}, because it is written into the C++; rename {text!r}"
         raise TranslationError([Diagnostic(text)], text)
 
 

@@ -225,12 +225,13 @@ def test_a_deleter_may_be_missing():
 def test_a_deleter_that_leaves_an_error(monkeypatch):
     """A deleter in C leaves a Python error set, which goes to `sys.unraisablehook`."""
     unraisable = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda given: unraisable.append(given.exc_type))
     failing = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, structs.DELETER)
     made = Capsule(np.arange(3), deleter=False, change=lambda managed: setattr(managed, "deleter", failing))
     tensor = interop.from_dlpack(made.capsule)
     assert tensor.tolist() == [0, 1, 2]
-    del tensor
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda given: unraisable.append(given.exc_type))
+        del tensor
     assert unraisable == [MemoryError]
 
 

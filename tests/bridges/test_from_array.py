@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+from types import SimpleNamespace
 
 import bridge_checks as checks
 import numpy as np
@@ -37,6 +38,8 @@ def test_interfaces_of_numpy(name):
     for copy in (None, False):
         assert interop.from_array(obj, copy=copy).data_ptr() == address
     assert interop.from_array(obj, copy=True).data_ptr() != address
+    proxy = SimpleNamespace(**{name: getattr(obj, name)})  # an attribute of the object, which NumPy finds too
+    assert interop.from_array(proxy).data_ptr() == address == np.asarray(proxy).ctypes.data
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,11 @@ def test_only_what_comes_first_is_asked():
         interop.from_array(Both())
 
 
+def test_elements_of_no_bytes():
+    with pytest.raises(BufferError, match="'obj' must have a dtype that torch has, got"):
+        interop.from_array(np.zeros(3, "V0"))
+
+
 def test_read_only_memory():
     image = Image.new("L", (3, 2), 7)  # its __array_interface__ is a copy, as bytes
     for obj in (b"abc", image, np.broadcast_to(np.ones(2), (3, 2))):
@@ -87,7 +95,7 @@ def test_read_only_memory():
         assert np.asarray(obj).any() or isinstance(obj, bytes)
 
 
-@pytest.mark.parametrize("obj", [[1, 2], (1.0,), 3, "text", None, {1: 2}, object(), range(3)])
+@pytest.mark.parametrize("obj", [[1, 2], (1.0,), 3, "text", None, {1: 2}, object(), range(3), np.ndarray])
 def test_what_is_no_array_is_refused(obj):
     with pytest.raises(TypeError, match=f"'obj' must support DLPack, .*, got {type(obj).__name__}; torch"):
         interop.from_array(obj)

@@ -622,7 +622,16 @@ class TestPaths:
 
     @pytest.mark.parametrize(
         "named",
-        ["s*/ static int pwn = 3; /*", "a\nint pwn = 3;", "a\rb", "a??/b", "\x1b[2J", "a\u2028b", "caf\udce9"],
+        [
+            "s*/ static int pwn = 3; /*",
+            "s*\\ static int pwn = 3; \\*",
+            "a\nint pwn = 3;",
+            "a\rb",
+            "a??/b",
+            "\x1b[2J",
+            "a\u2028b",
+            "caf\udce9",
+        ],
         ids=ascii,
     )
     @pytest.mark.parametrize("what", ["source", "read", "declarations"])

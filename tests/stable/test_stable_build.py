@@ -108,13 +108,15 @@ def plain(name="n"):
 
 
 class TestArguments:
-    @pytest.mark.parametrize("value", ["2.10", "1.13", "2", "2.11.0", "2.99", "", "2.x", 2.11, (2, 11), True])
+    @pytest.mark.parametrize(
+        "value", ["2.10", "1.13", "2", "2.11.0", "2.99", "", "2.x", "\u0662.11", 2.11, (2, 11), True]
+    )
     def test_releases_that_are_none(self, value):
         accepted = rf"a string from '{MINIMUM_STABLE[0]}\.{MINIMUM_STABLE[1]}' to '{re.escape(RUNNING_TORCH)}'"
         with pytest.raises(ValueError, match=rf"^stable must .*{accepted}, .*got {re.escape(repr(value))}$"):
             Extension("m", ["m.pyx"], stable=value)
 
-    @pytest.mark.parametrize("value", ["cp310", "cp399", "3.11", "cp311t", "abi3", "", 311, True])
+    @pytest.mark.parametrize("value", ["cp310", "cp399", "3.11", "cp311t", "abi3", "cp31\u0661", "", 311, True])
     def test_pythons_that_are_none(self, value):
         accepted = rf"a string from 'cp311' to '{RUNNING_PYTHON}'"
         with pytest.raises(ValueError, match=rf"^py_limited_api must .*{accepted}, .*got {re.escape(repr(value))}$"):
@@ -414,6 +416,23 @@ class TestLoad:
     def cache(self, tmp_path, monkeypatch):
         """An empty cache."""
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / "cache"))
+
+    def test_a_kernel_of_an_int_and_of_a_bool(self, cache):
+        """A C int is either in a schema. The kernel cannot know for which of two operators it is called."""
+        source = (
+            "cimport ATen as at\nfrom torch.library cimport define, impl\n"
+            "cdef int five(const at.Tensor& x) except * nogil: return 5\n"
+            'define("interop_two::count", "(Tensor x) -> int")\ndefine("interop_two::any", "(Tensor x) -> bool")\n'
+            'impl("interop_two::count", "CPU", five)\n'
+        )
+        interop.load_inline(source, name="interop_two", stable="2.11")
+        assert torch.ops.interop_two.count(torch.ones(1)) == 5
+        with pytest.raises(TypeError, match=r"interop_two2::any: .*write a kernel for each"):
+            interop.load_inline(
+                source.replace("interop_two", "interop_two2") + 'impl("interop_two2::any", "CPU", five)\n',
+                name="interop_two2",
+                stable="2.11",
+            )
 
     def test_one_file_and_nothing_precompiled(self, cache):
         module = interop.load_inline(self.SOURCE, stable="2.11")

@@ -68,7 +68,8 @@ bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::
   return true;
 }
 
-// The dimensions to reduce, as torch's reductions read them. torch's own function is in ATen/WrapDimUtilsMulti.h, which
+// The dimensions to reduce: all without `dims`, and none with an empty list, as for at::any(); at::sum() reduces all
+// then. torch's own function is in ATen/WrapDimUtilsMulti.h, which
 // includes all of IValue: 3 s of g++.
 inline std::bitset<64> dimensions_of(at::OptionalIntArrayRef dims, int64_t dim) {
   std::bitset<64> reduced;

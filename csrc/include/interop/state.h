@@ -168,6 +168,8 @@ struct Copy {
       (*this)(has_value);
       if (has_value) {
         (*this)(value ? *value : value.emplace());
+      } else if (reads) {
+        value.reset();  // a member's initialiser may have set it
       }
     } else {
       with_members(value, [this](auto&... member) { ((*this)(member), ...); });

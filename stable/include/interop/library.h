@@ -303,10 +303,18 @@ struct Kernel<function, R (*)(P...)> {
     } else {
       check_result(name, KernelResult<R>::fits(results));
     }
-    is_bool.clear();
+    std::vector<bool> found;
     for (const std::string& type : results) {
-      is_bool.push_back(type == "bool");
+      found.push_back(type == "bool");
     }
+    // The kernel does not know for which of its operators it is called.
+    if (!is_bool.empty() && is_bool != found) {
+      raise(
+          Kind::type, name,
+          ": the kernel returns a C int, and it is already registered for an operator whose schema has ",
+          "int where this one has bool, or bool where this one has int; write a kernel for each");
+    }
+    is_bool = std::move(found);
   }
 
  private:

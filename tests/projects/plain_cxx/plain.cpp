@@ -59,8 +59,8 @@ static_assert(!has_parts<std::array<c10::SymInt, 2>>() && !has_parts<std::vector
 static_assert(!has_parts<const char*>() && !has_parts<c10::IntArrayRef>());
 }  // namespace states
 
-// Our headers declare these functions of torch themselves, because torch's headers cost too much. If torch declares other
-// parameters, the name is of two functions, and this does not compile; nor if it declares another result.
+// Our headers declare these functions of torch themselves, because torch's headers cost too much. If torch declares
+// other parameters, the name is of two functions, and this does not compile; nor if it declares another result.
 [[maybe_unused]] constexpr auto scalar_tensor_static = &at::detail::scalar_tensor_static;
 [[maybe_unused]] constexpr auto get_cpu_capability = &at::get_cpu_capability;
 
