@@ -94,10 +94,7 @@ def load(
     _check_sources(name, paths)
     _check_name(name, path, paths)
     target = Target(name, tuple(os.path.abspath(source) for source in paths), options=checked("load", options))
-    try:
-        return _module(target, force, verbose)
-    except BuildError as error:
-        raise error.with_traceback(None) from error.__cause__  # the frames of this package explain nothing to its user
+    return _module(target, force, verbose)
 
 
 def load_inline(
@@ -142,11 +139,9 @@ def load_inline(
             raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files, use load()")
     if len(cython_source.split()) == 1 and cython_source.strip().endswith(SUFFIXES):
         raise ValueError(f"cython_source must be source code, got the path {cython_source!r}; for files, use load()")
-    given = checked("load_inline", options)
-    try:
-        return module_of_text(_dedented(cython_source), cpp_source, name, given, force=force, verbose=verbose)
-    except BuildError as error:
-        raise error.with_traceback(None) from error.__cause__  # as in load()
+    return module_of_text(
+        _dedented(cython_source), cpp_source, name, checked("load_inline", options), force=force, verbose=verbose
+    )
 
 
 def _show_options(function: Any) -> None:

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 from types import SimpleNamespace
 
 import pytest
@@ -131,14 +130,6 @@ class TestInSources:
         (tmp_path / "two.h").write_text("inline int two() {\n  return 2\n}\n")
         with pytest.raises(BuildError, match=r"\ntwo\.h:2:11: expected ';' .*\n      return 2\n  +\^"):
             interop.load("wrong.pyx")
-
-    def test_no_frames_of_the_package_but_the_call(self, tmp_path):
-        (tmp_path / "wrong.pyx").write_text("def f(): return nothing()\n")
-        for function, given in ((interop.load, tmp_path / "wrong.pyx"), (interop.load_inline, "nothing()")):
-            with pytest.raises(BuildError) as raised:
-                function(given)
-            frames = traceback.extract_tb(raised.value.__traceback__)
-            assert [frame.name for frame in frames] == ["test_no_frames_of_the_package_but_the_call", function.__name__]
 
     def test_many_errors_are_counted(self):
         error = error_of("def f():\n" + "".join(f"    nothing_{i}()\n" for i in range(20)))
