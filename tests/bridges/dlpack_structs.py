@@ -66,6 +66,16 @@ def forget():
     _kept.clear()
 
 
+def call_on_a_thread(function, argument=None):
+    """Calls a C function on a thread that Python does not know, and waits for the end of the thread.
+
+    `threading.Thread.join()` returns before the destructors of the thread's keys have run.
+    """
+    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    assert c.pthread_create(ctypes.byref(thread), None, ctypes.cast(function, ctypes.c_void_p), argument) == 0
+    assert c.pthread_join(thread, None) == 0
+
+
 def name_of(capsule):
     return _python.PyCapsule_GetName(capsule).decode()
 

@@ -579,14 +579,6 @@ def test_capsules_end_without_the_gil(dlpacked):
     assert sys.getrefcount(array) == before
 
 
-def end_on_an_unknown_thread(managed):
-    """Calls the deleter of a managed tensor on a thread that Python does not know."""
-    c, thread = ctypes.CDLL(None), ctypes.c_ulong()
-    deleter = ctypes.cast(managed.deleter, ctypes.c_void_p)
-    assert c.pthread_create(ctypes.byref(thread), None, deleter, ctypes.byref(managed)) == 0
-    assert c.pthread_join(thread, None) == 0
-
-
 def test_memory_ends_on_a_thread_that_python_does_not_know():
     array = np.ones(3).view(checks.Owner)
     alive = weakref.ref(array)
@@ -594,7 +586,7 @@ def test_memory_ends_on_a_thread_that_python_does_not_know():
     managed = structs.take(capsule)
     del array
     assert alive() is not None
-    end_on_an_unknown_thread(managed)
+    structs.call_on_a_thread(managed.deleter, ctypes.byref(managed))
     assert alive() is None
 
 
@@ -607,7 +599,7 @@ def test_memory_of_torch_ends_on_a_thread_that_python_does_not_know(version):
     managed = structs.take(interop.to_dlpack(shared, max_version=version))
     del shared
     assert tensor._use_count() == before + 1
-    end_on_an_unknown_thread(managed)
+    structs.call_on_a_thread(managed.deleter, ctypes.byref(managed))
     assert tensor._use_count() == before
 
 
@@ -627,9 +619,7 @@ assert c.pthread_key_create(ctypes.byref(key), ctypes.cast(managed.deleter, ctyp
 def work(_):
     interop.from_numpy(np.ones(3))  # dies at once, and leaves its memory to the next
     assert c.pthread_setspecific(key, ctypes.byref(managed)) == 0
-thread = ctypes.c_ulong()  # threading.Thread.join() returns before the destructors of keys have run
-assert c.pthread_create(ctypes.byref(thread), None, work, None) == 0
-assert c.pthread_join(thread, None) == 0
+dlpack_structs.call_on_a_thread(work)
 assert tensor._use_count() == before
 """
     forked(code, Path(__file__).parent, seconds=60)
