@@ -146,7 +146,7 @@ def _over(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
     storage = tensor.untyped_storage()
     begin, itemsize = storage.data_ptr(), array.itemsize
     low, high = np.lib.array_utils.byte_bounds(array)
-    if array.size == 0 or low < begin or high > begin + storage.nbytes() or (low - begin) % itemsize:
+    if array.nbytes == 0 or low < begin or high > begin + storage.nbytes() or (low - begin) % itemsize:
         return None
     if torch_lacks(array):
         return None

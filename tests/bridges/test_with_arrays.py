@@ -141,6 +141,11 @@ class TestArguments:
         assert found.dtype == tensor.dtype
         assert torch.equal(found.float(), tensor.float())
 
+    def test_a_result_with_elements_of_no_bytes_stays_an_array(self):
+        found = with_arrays(lambda array: np.ndarray(3, "V0", buffer=array))(torch.ones(3))
+        assert isinstance(found, np.ndarray)
+        assert found.itemsize == 0
+
     @pytest.mark.parametrize(
         "make",
         [
