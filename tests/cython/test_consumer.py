@@ -490,6 +490,9 @@ class TestPlainCxx:
             plain.throw_kind(2)
         assert raised.type is torchs.type
 
+    def test_a_state_without_a_text_has_none_when_copied(self, plain):
+        assert plain.copy_a_reset_optional()
+
     def test_warning(self, plain):
         with pytest.warns(UserWarning, match="was resized"):
             plain.negate_into(torch.ones(3), torch.ones(2))

@@ -49,6 +49,9 @@ struct WithConstant {
   std::vector<double> values;
   const int power = 3;
 };
+struct WithInitialiser {
+  std::optional<std::string> text = "as made";
+};
 struct WithView {
   std::string text;
   std::string_view part;
@@ -124,7 +127,20 @@ PyObject* throw_to_torch(PyObject*, PyObject*) {
   return nullptr;
 }
 
+// Whether the copy of a state has no text if the state has none.
+PyObject* copy_a_reset_optional(PyObject*, PyObject*) {
+  return guarded([] {
+    constexpr auto& type = interop::autograd::state_type<states::WithInitialiser>;
+    states::WithInitialiser state{std::nullopt}, copy;
+    interop::autograd::StateParts parts;
+    type.copy(&state, parts, false);
+    type.copy(&copy, parts, true);
+    return PyBool_FromLong(!copy.text.has_value());
+  });
+}
+
 PyMethodDef methods[] = {
+    {"copy_a_reset_optional", copy_a_reset_optional, METH_NOARGS, nullptr},
     {"roundtrip", roundtrip, METH_O, nullptr},
     {"square", square, METH_O, nullptr},
     {"throw_to_torch", throw_to_torch, METH_NOARGS, nullptr},
