@@ -16,7 +16,7 @@ from interop.elementwise cimport Kernel
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/reduction.h" namespace "interop" nogil:
-    # Reduces all dimensions, or `dims`: a number, a tuple of C numbers or a list, as for at.sum().
+    # Reduces all dimensions, or `dims`: a number, a tuple of C numbers or a list. An empty list reduces none.
     Tensor reduce[I](
         const char* name, const Kernel& kernel, CTensor& tensor, I identity) except +translate_exception
     Tensor reduce[I, D](

@@ -68,9 +68,8 @@ bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::
   return true;
 }
 
-// The dimensions to reduce: all without `dims`, and none with an empty list, as for at::any(); at::sum() reduces all
-// then. torch's own function is in ATen/WrapDimUtilsMulti.h, which
-// includes all of IValue: 3 s of g++.
+// The dimensions to reduce: all without `dims`, and none with an empty list. at::any() does the same; at::sum() reduces
+// all. torch's own function is in ATen/WrapDimUtilsMulti.h, which includes all of IValue: 3 s of g++.
 inline std::bitset<64> dimensions_of(at::OptionalIntArrayRef dims, int64_t dim) {
   std::bitset<64> reduced;
   TORCH_CHECK(dim <= 64, "only tensors with up to 64 dims are supported");

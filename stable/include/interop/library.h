@@ -308,13 +308,14 @@ struct Kernel<function, R (*)(P...)> {
       found.push_back(type == "bool");
     }
     // The kernel does not know for which of its operators it is called.
-    if (!is_bool.empty() && is_bool != found) {
+    if (is_bool.empty()) {
+      is_bool = std::move(found);
+    } else if (is_bool != found) {
       raise(
           Kind::type, name,
           ": the kernel returns a C int, and it is already registered for an operator whose schema has ",
           "int where this one has bool, or bool where this one has int; write a kernel for each");
     }
-    is_bool = std::move(found);
   }
 
  private:
