@@ -5,12 +5,14 @@ It needs nothing but torch, so it can test the very same files in any environmen
 
 import gc
 import json
+import math
 import os
 import platform
 import resource
 import sys
 import traceback
 import warnings
+import weakref
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -67,6 +69,45 @@ def check_python_objects(m, o):
         m.Cell(3)
     cell = m.Cell(torch.randn(5, 4))
     assert cell.forward(x).shape == (3, 5)
+
+
+def check_containers_own_what_they_are_constructed_of(m, o):
+    for how in ("vector", "optional", "heap"):
+        x = torch.ones(2)
+        alive = weakref.ref(x)
+        m.hold(x, how)
+        del x
+        assert alive() is not None
+        m.let_go()
+        assert alive() is None
+
+
+NAMES = ("uint8", "int8", "int16", "uint32", "int32", "uint64", "int64", "bool", "float32", "float64")
+EDGES = [s * (2**n + d) for n in (0, 7, 8, 15, 16, 31, 32, 53, 62) for d in (-1, 0, 1) for s in (1, -1)]
+FLOATS = [
+    0.5, 127.5, -128.5, 255.7, -0.5, 2.0**31 - 0.5, 2.0**32 - 0.5, 2.0**63 - 1024, -(2.0**63), -(2.0**63) - 2048,
+    3.4028234663852886e38, 3.5e38, 1e300, math.inf, math.nan,
+]  # fmt: skip
+
+
+def check_conversions_of_numbers(m, o):
+    """As torch converts them in fill_()."""
+    for number in [*EDGES, 2**63 - 1, -(2**63), *map(float, EDGES), *FLOATS, *(-one for one in FLOATS)]:
+        for name in NAMES:
+            if isinstance(number, float) and abs(number) >= 2.0**63 and name in ("int64", "uint64"):
+                continue  # torch's result is undefined at the end of the range
+            try:
+                expected = torch.empty((), dtype=getattr(torch, name)).fill_(number).item()
+            except RuntimeError:
+                with raises(RuntimeError, "overflow"):
+                    m.converted(number, name)
+            else:
+                found = m.converted(number, name)
+                assert type(found) is type(expected), (number, name)
+                assert found == expected or (found != found and expected != expected), (number, name, found)
+    for number, name in ((2.0**63, "int64"), (2.0**64, "uint64"), (-(2.0**64), "int64")):
+        with raises(RuntimeError, "overflow"):
+            m.converted(number, name)
 
 
 def check_liars(m, o):
@@ -340,6 +381,14 @@ def check_operators(m, o):
         with raises(ValueError, "does not fit into the kernel's C type"):
             narrowed(*wrong)
     assert torch.ops.stable_operators.has_bit(256) is True
+    bits, bit = torch.ops.stable_operators.bits, torch.ops.stable_operators.bit
+    assert bits(0b10_0000_0101) == [bool(0b10_0000_0101 & 1 << i) for i in range(12)]
+    assert [type(one) for one in bits(-1)] == [bool] * 12
+    assert (bit(512, 9), bit(512, 8), bit(512, 12)) == (True, False, None)
+    numbers = torch.ops.stable_operators.unsigned_numbers
+    assert (numbers([5, 2**62]), numbers([])) == (([5, 2**62], 5), ([], None))
+    with raises(ValueError, "does not fit into an int64"):
+        numbers([3, -1])
     with raises(TypeError, "the kernel does not return what the schema says"):
         o.wrong_results()
     torch.ops.stable_operators.add_one(x)

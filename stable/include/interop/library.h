@@ -169,32 +169,59 @@ struct Narrow<std::vector<T>> {
   }
 };
 
-// The opposite direction: converts a kernel's result to a dispatcher value.
-template <class T>
-dispatched_t<T> widened(T&& value) {
-  if constexpr (std::is_same_v<T, dispatched_t<T>>) {
+// The opposite direction: converts a kernel's result to the type that the dispatcher passes.
+template <class To, class From>
+To widened(From&& value) {
+  if constexpr (std::is_same_v<From, To>) {
     return std::move(value);
-  } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(int64_t)) {
-    if (!std::in_range<int64_t>(value)) {
+  } else if constexpr (std::is_unsigned_v<From> && sizeof(From) == sizeof(To) && !std::is_same_v<To, bool>) {
+    if (!std::in_range<To>(value)) {
       raise(Kind::value, "the kernel's result ", value, " does not fit into an int64");
     }
-    return static_cast<int64_t>(value);
+    return static_cast<To>(value);
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? To(widened<typename To::value_type>(std::move(*value))) : To();
   } else if constexpr (requires { value.begin(); }) {
-    return dispatched_t<T>(value.begin(), value.end());
+    To result;
+    result.reserve(value.size());
+    for (auto one : value) {
+      result.push_back(widened<typename To::value_type>(std::move(one)));
+    }
+    return result;
   } else {
-    return static_cast<dispatched_t<T>>(value);
+    return static_cast<To>(value);
   }
 }
+
+// The same type with bool for C int, which is what the schema may say.
+template <class T>
+struct WithBool {
+  using type = dispatched_t<T>;
+};
+template <>
+struct WithBool<int> {
+  using type = bool;
+};
+template <class T>
+struct WithBool<std::vector<T>> {
+  using type = std::vector<typename WithBool<T>::type>;
+};
+template <class T>
+struct WithBool<std::optional<T>> {
+  using type = std::optional<typename WithBool<T>::type>;
+};
 
 // Converts one result to a word. A C int is int or bool in the schema; of a bool torch reads one byte.
 template <class T>
 StableIValue give_result(T&& value, bool is_bool) {
-  if constexpr (std::is_same_v<T, int>) {
+  using Given = dispatched_t<T>;
+  using GivenBool = typename WithBool<T>::type;
+  if constexpr (!std::is_same_v<Given, GivenBool>) {
     if (is_bool) {
-      return Word<bool>::give(value != 0);
+      return Word<GivenBool>::give(widened<GivenBool>(std::move(value)));
     }
   }
-  return Word<dispatched_t<T>>::give(widened<T>(std::move(value)));
+  return Word<Given>::give(widened<Given>(std::move(value)));
 }
 
 template <class R>
@@ -305,7 +332,7 @@ struct Kernel<function, R (*)(P...)> {
     }
     std::vector<bool> found;
     for (const std::string& type : results) {
-      found.push_back(type == "bool");
+      found.push_back(type.find("bool") != type.npos);  // or a list of bool, or an optional one
     }
     // The kernel does not know for which of its operators it is called.
     if (is_bool.empty()) {

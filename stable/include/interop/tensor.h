@@ -11,7 +11,7 @@ namespace interop {
 // The tensor of an object that passed is_tensor(), borrowed if possible.
 inline at::Tensor tensor_of(PyObject* object) {
   if (stable::borrows) {
-    return at::Tensor(reinterpret_cast<interop_THPVariable*>(object)->cdata);
+    return reinterpret_cast<interop_THPVariable*>(object)->cdata;
   }
   return stable::official(object);
 }

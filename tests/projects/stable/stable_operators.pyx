@@ -1,7 +1,7 @@
 """Operators that are registered once, for many releases of torch: tests/stable/checks.py calls them."""
 
 cimport ATen as at
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -99,6 +99,40 @@ cdef bint has_bit(int64_t n) except * nogil:
 
 define("stable_operators::has_bit.of_int", "(int n) -> bool")
 impl("stable_operators::has_bit.of_int", "CompositeExplicitAutograd", has_bit)
+
+
+# The same C int for an element of a list and for the value of an optional.
+cdef vector[int] bits(int64_t n) except * nogil:
+    cdef vector[int] found
+    cdef int64_t i
+    for i in range(12):
+        found.push_back(n & (1 << i))
+    return found
+
+
+define("stable_operators::bits.of_int", "(int n) -> bool[]")
+impl("stable_operators::bits.of_int", "CompositeExplicitAutograd", bits)
+
+
+cdef optional[int] bit(int64_t n, int64_t i) except * nogil:
+    return optional[int](n & (1 << i)) if i < 12 else optional[int]()
+
+
+define("stable_operators::bit.of_int", "(int n, int i) -> bool?")
+impl("stable_operators::bit.of_int", "CompositeExplicitAutograd", bit)
+
+
+cdef (vector[uint64_t], optional[uint64_t]) unsigned_numbers(const vector[int64_t]& numbers) except * nogil:
+    """The numbers as uint64, in a list, and the first of them."""
+    cdef vector[uint64_t] wrapped
+    cdef size_t i
+    for i in range(numbers.size()):
+        wrapped.push_back(<uint64_t> numbers[i])
+    return wrapped, optional[uint64_t](wrapped[0]) if wrapped.size() else optional[uint64_t]()
+
+
+define("stable_operators::unsigned_numbers", "(int[] numbers) -> (int[], int?)")
+impl("stable_operators::unsigned_numbers", "CompositeExplicitAutograd", unsigned_numbers)
 
 
 ERRORS = (IndexError, TypeError, ValueError, NotImplementedError, MemoryError, KeyError, RuntimeError)

@@ -4,8 +4,9 @@ cimport ATen as at
 cimport torch
 cimport torch.stable as st
 from interop cimport get0, get1
-from libc.stdint cimport int64_t
+from libc.stdint cimport int8_t, int16_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -67,6 +68,30 @@ cdef class Cell:
         with nogil:
             self.state = st.relu(st.linear(a, w))
         return st.wrap(self.state)
+
+
+cdef vector[st.Handle] in_vector
+cdef optional[st.Handle] in_optional
+cdef st.Handle* on_heap = NULL
+
+
+def hold(st.Tensor x not None, how):
+    """Keep a tensor in an object that is constructed of the field."""
+    global on_heap
+    if how == "vector":
+        in_vector.emplace_back(x.cdata)
+    elif how == "optional":
+        in_optional.emplace(x.cdata)
+    else:
+        on_heap = new st.Handle(x.cdata)
+
+
+def let_go():
+    global on_heap
+    in_vector.clear()
+    in_optional.reset()
+    del on_heap
+    on_heap = NULL
 
 
 # -- What a tensor says of itself
@@ -220,6 +245,31 @@ def arithmetic(torch.Tensor x not None, torch.Tensor y not None):
         torch.wrap(a + b), torch.wrap(a - b), torch.wrap(a * b), torch.wrap(a + 2), torch.wrap(a - 1.5),
         torch.wrap(a * 2), torch.wrap(2 * a), torch.wrap(1 - a), torch.wrap(1.5 + a),
     ]
+
+
+# -- Numbers
+
+
+def converted(number, name):
+    """An int or a float as the element type of this name, by way of a Scalar."""
+    cdef at.Scalar scalar = at.Scalar(<int64_t> number) if isinstance(number, int) else at.Scalar(<double> number)
+    if name == "uint8":
+        return scalar.to[uint8_t]()
+    if name == "int8":
+        return <int> scalar.to[int8_t]()
+    if name == "int16":
+        return scalar.to[int16_t]()
+    if name == "uint32":
+        return scalar.to[uint32_t]()
+    if name == "int32":
+        return scalar.toInt()
+    if name == "uint64":
+        return scalar.toUInt64()
+    if name == "int64":
+        return scalar.toLong()
+    if name == "bool":
+        return scalar.toBool()
+    return scalar.toFloat() if name == "float32" else scalar.toDouble()
 
 
 # -- Loops and memory

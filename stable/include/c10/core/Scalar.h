@@ -55,13 +55,15 @@ class Scalar {
     return type_ == kLong || type_ == kUInt64 || (include_bool && isBoolean());
   }
 
-  // Converts to a number of type T. Raises RuntimeError if it does not fit, as in torch.
+  // Converts to a number of type T. Raises RuntimeError if it does not fit, as in torch: so 255.7 does not fit into
+  // uint8, 1e300 not into float, and infinity does. A negative integer down to -max wraps into an unsigned type. Only
+  // for 2**63 and 2**64 as double is this stricter: torch's conversion of those to the integer types is undefined.
   template <class T>
   T to() const {
     if constexpr (std::is_same_v<T, bool>) {
       return isIntegral(true) ? integer_ != 0 : real_ != 0 || imaginary_ != 0;
     } else if constexpr (!std::is_arithmetic_v<T> && requires(const T& number) { number.imag(); }) {
-      return T(static_cast<typename T::value_type>(real()), static_cast<typename T::value_type>(imag()));
+      return T(number<typename T::value_type>(), converted<typename T::value_type>(imag()));
     } else {
       check(!isComplex() || imaginary_ == 0);
       return number<T>();
@@ -146,21 +148,42 @@ class Scalar {
   double number_unchecked() const noexcept {
     return type_ == kUInt64 ? static_cast<double>(static_cast<uint64_t>(integer_)) : static_cast<double>(integer_);
   }
+  // The number as T, without its imaginary part.
   template <class T>
   T number() const {
-    if (isIntegral(true)) {
-      if constexpr (std::is_integral_v<T>) {
-        check(type_ == kUInt64 ? std::in_range<T>(static_cast<uint64_t>(integer_)) : std::in_range<T>(integer_));
-        return static_cast<T>(integer_);
-      }
-      return static_cast<T>(number_unchecked());
+    if (isBoolean() || !isIntegral(false)) {
+      return isBoolean() ? static_cast<T>(integer_) : converted<T>(real_);
     }
     if constexpr (std::is_integral_v<T>) {
-      // The bounds are powers of two, and so exact.
-      constexpr double end = static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1)) * 2;
-      check(real_ < end && real_ >= (std::is_signed_v<T> ? -end : 0));
+      if (type_ == kUInt64) {
+        check(std::in_range<T>(static_cast<uint64_t>(integer_)));
+      } else if constexpr (std::is_unsigned_v<T>) {
+        check(
+            integer_ < 0 ? -static_cast<uint64_t>(integer_) <= std::numeric_limits<T>::max()
+                         : std::in_range<T>(integer_));
+      } else {
+        check(std::in_range<T>(integer_));
+      }
+      return static_cast<T>(integer_);
+    } else {
+      return converted<T>(number_unchecked());
     }
-    return static_cast<T>(real_);
+  }
+  template <class T>
+  static T converted(double value) {
+    if constexpr (std::is_integral_v<T>) {
+      // Up to 32 bits the greatest value is exact. Above, the power of two beyond it is, and nothing lies between.
+      constexpr double end = static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1)) * 2;
+      check(
+          value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
+          (sizeof(T) < sizeof(int64_t) ? value <= static_cast<double>(std::numeric_limits<T>::max()) : value < end));
+    } else {
+      static_assert(std::numeric_limits<T>::is_specialized);
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      const double largest = static_cast<double>(std::numeric_limits<T>::max());
+      check(!(value > largest && value < infinity) && !(value < -largest && value > -infinity));
+    }
+    return static_cast<T>(value);
   }
 
   ScalarType type_;

@@ -30,6 +30,7 @@ class Scalar;
 namespace interop::stable {
 
 class Tensor;
+class TensorField;
 
 // The metadata that the C interface reports for a tensor, for classes that have a handle. The semantics are ATen's.
 template <class Self>
@@ -204,6 +205,8 @@ class Tensor : public Metadata<Tensor> {
   Tensor() noexcept = default;
   // Takes ownership of the handle, or borrows it for as long as its owner keeps it.
   explicit Tensor(AtenTensorHandle handle, bool owned = true) noexcept : handle_(handle), owned_(owned) {}
+  // Owned, unlike the conversion in an argument: a container constructs its elements in this way and keeps them.
+  explicit Tensor(const TensorField& field);
   Tensor(const Tensor& other) : handle_(other.new_handle()) {}
   Tensor(Tensor&& other) : handle_(other.owned_ ? std::exchange(other.handle_, nullptr) : other.new_handle()) {}
   Tensor& operator=(const Tensor& other) {
@@ -328,16 +331,16 @@ class TensorField : public Metadata<TensorField> {
     return *this;
   }
   bool defined() const {
-    return Tensor(*this).defined();
+    return as_tensor().defined();
   }
   Tensor::Pointer getIntrusivePtr() const {
-    return {Tensor(*this)};
+    return {as_tensor()};
   }
   bool requires_grad() const {
-    return Tensor(*this).requires_grad();
+    return as_tensor().requires_grad();
   }
   bool is_same(const Tensor& other) const {
-    return Tensor(*this).is_same(other);
+    return as_tensor().is_same(other);
   }
 
  private:
@@ -348,6 +351,10 @@ class TensorField : public Metadata<TensorField> {
     return reinterpret_cast<PyObject*>(reinterpret_cast<char*>(const_cast<TensorField*>(this)) - sizeof(PyObject));
   }
 };
+
+inline Tensor::Tensor(const TensorField& field) {
+  *this = field.as_tensor();
+}
 
 // Also through torch._C._aoti. Despite its name, the function copies the tensor behind the handle and leaves the
 // handle to us.
