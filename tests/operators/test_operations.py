@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 from conftest import each_instruction_set, import_from, run
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
 from torch._subclasses import FakeTensorMode
@@ -275,6 +275,8 @@ class TestMeta:
 
     @settings(deadline=None, max_examples=200)
     @given(pairs())
+    @example((torch.ones(1, 2), torch.ones(32).half().as_strided((1, 2, 1, 2), (8, 2, 1, 4))))  # with gaps
+    @example((torch.ones(1, 2), torch.ones(32).half().as_strided((1, 2, 1, 2), (0, 1, 2, 0))))  # overlapping
     def test_elementwise(self, pair):
         a, b = pair
         for op in (OPS.combine, OPS.close):

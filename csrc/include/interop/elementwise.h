@@ -155,6 +155,10 @@ inline at::TensorIterator make_iterator(
     if (inputs[i].is_conj() || inputs[i].is_neg()) {
       inputs[i] = inputs[i].resolve_conj().resolve_neg();
     }
+    // On the CPU the iterator converts its inputs, which may give them other strides, and with them the result.
+    if (is_meta(inputs[i]) && inputs[i].scalar_type() != plan.common) {
+      inputs[i] = inputs[i].to(plan.common);
+    }
   }
   if (out.defined()) {
     check_data(out, "out", plan.is_meta ? Copes::with_meta : Copes::with_nothing);
