@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/SafePyObject.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 #include <c10/util/StringUtil.h>
@@ -570,6 +571,21 @@ constexpr bool asks_for_all(int flags) noexcept {
   return asks_for(flags, PyBUF_FULL_RO);
 }
 
+// numpy.ndarray(buffer=...) requests bytes in some order, ends the export at once and uses the memory for as long as
+// it has the exporter: "It is up to the object that supplies the buffer to guarantee that the buffer sticks around
+// after the release" (PyArray_BufferConverter). Nobody else is known to make this request.
+constexpr bool is_ended_at_once(int flags) noexcept {
+  return asks_for(flags, PyBUF_ANY_CONTIGUOUS) && !asks_for(flags, PyBUF_FORMAT);
+}
+
+// Keeps the exported memory for as long as the tensor's Python object lives, even if the tensor gets other memory.
+void keep_for(PyObject* tensor, PyObject* exported) {
+  const OwnedRef module(checked(PyImport_Import(names::buffer_protocol)));
+  const OwnedRef address(checked(PyLong_FromVoidPtr(cast(exported)->data)));
+  const OwnedRef done(
+      checked(PyObject_CallMethodObjArgs(module.get(), names::keep_memory, tensor, address.get(), exported, nullptr)));
+}
+
 // Larger memory is not watched, because exporting a large tensor would take as long as copying it.
 constexpr Py_ssize_t most_watched = 1 << 20;
 
@@ -590,8 +606,7 @@ int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
   if (fill_buffer(buffer, view, flags) < 0) {
     return -1;
   }
-  // Pins as torch does for an array. numpy.ndarray(buffer=...) requests bytes in some order, and uses them after the
-  // export.
+  // Pins as torch does for an array.
   const bool bytes = flags != PyBUF_SIMPLE && !asks_for(flags, PyBUF_FORMAT);
   if (asks_for_all(flags) || bytes) {
     pin_for_good(*tensor.storage().unsafeGetStorageImpl());
@@ -637,8 +652,8 @@ std::string outline(const at::Tensor& tensor) noexcept {
 }
 
 // The attributes by which a class decides how it becomes an array. ready_buffers() sets the objects below.
-constexpr const char* deciding[] = {
-    "__array__", "__array_interface__", "__array_struct__", "numpy", "__torch_function__"};
+constexpr const char* deciding[] = {"__array__", "__array_interface__", "__array_struct__",
+                                    "numpy",     "__torch_function__",  "__getattribute__"};
 PyObject* ordinary_names[std::size(deciding)];  // `deciding`, interned
 PyObject* no_torch_function;                    // of torch.nn.Parameter
 
@@ -658,9 +673,12 @@ bool is_overridden(PyTypeObject* type) noexcept {
   return false;
 }
 
-// Whether a TorchFunctionMode intercepts calls of torch functions. The mode of torch.device and set_default_device
+// Whether a mode intercepts operators, or calls of torch functions. The mode of torch.device and set_default_device
 // does not count, because it affects new tensors only.
 bool is_seen_by_mode() {
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set()) [[unlikely]] {
+    return true;
+  }
   if (!at::impl::torch_function_mode_enabled()) [[likely]] {
     return false;
   }
@@ -688,9 +706,12 @@ int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
         "the memory as it is");
     TORCH_CHECK_TYPE(
         !is_seen_by_mode(),
-        "no tensor exports its memory while a TorchFunctionMode is active, which would not see it; call "
-        "interop.as_memoryview(tensor)");
+        "no tensor exports its memory while a TorchFunctionMode or TorchDispatchMode is active, which would not see "
+        "it; call interop.as_memoryview(tensor)");
     if (export_tensor(tensor, view, flags) == 0) {
+      if (is_ended_at_once(flags)) {
+        keep_for(self, view->obj);
+      }
       return 0;
     }
   } catch (...) {

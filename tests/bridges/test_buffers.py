@@ -24,6 +24,8 @@ import torch
 from bridge_checks import PLAIN, Owner, bytes_of, filled, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import interop
 
@@ -769,6 +771,13 @@ class Describes(torch.Tensor):
         return np.array([42.0])
 
 
+class Answers(torch.Tensor):
+    def __getattribute__(self, name):
+        if name == "__array__":
+            return lambda *arguments, **keywords: np.array([42.0])
+        return super().__getattribute__(name)
+
+
 class Sees(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, function, types, arguments=(), keywords=None):
         if function is torch.Tensor.__array__:
@@ -779,7 +788,7 @@ class Sees(torch.overrides.TorchFunctionMode):
 LOSES_NONE = pytest.mark.unchecked(by="leaks", reason="NumPy loses a reference to None for each __array_interface__")
 
 
-@pytest.mark.parametrize("kind", [Overrides, Renames, Intercepts, pytest.param(Describes, marks=LOSES_NONE)])
+@pytest.mark.parametrize("kind", [Overrides, Renames, Intercepts, Answers, pytest.param(Describes, marks=LOSES_NONE)])
 def test_what_a_class_makes_of_itself_is_what_numpy_sees(kind):
     tensor = torch.ones(3).as_subclass(kind)
     expected = np.asarray(tensor)
@@ -802,6 +811,61 @@ def test_what_a_mode_sees_is_what_numpy_sees():
             assert memoryview(tensor).tolist() == [1, 1, 1]
         assert memoryview(torch.nn.Parameter(tensor, requires_grad=False)).tolist() == [1, 1, 1]
         assert memoryview(torch.nn.Buffer(tensor)).tolist() == [1, 1, 1]
+
+
+class Counts(TorchDispatchMode):
+    seen = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        self.seen += 1
+        return function(*arguments, **(keywords or {}))
+
+
+def test_what_a_dispatch_mode_sees_of_an_array():
+    """As much as without the protocol, and FakeTensorMode raises for a tensor from outside."""
+    tensor = torch.ones(3)
+    with Counts() as expected:
+        np.asarray(tensor)
+    with interop.enable_buffer_protocol():
+        with Counts() as found:
+            assert np.asarray(tensor).tolist() == [1, 1, 1]
+            with pytest.raises(BufferError, match="TorchDispatchMode"):
+                memoryview(tensor)
+        assert found.seen == expected.seen > 0
+        with FakeTensorMode(), pytest.raises(AssertionError, match="FakeTensor"):
+            np.asarray(tensor)
+        assert memoryview(tensor).tolist() == [1, 1, 1]
+
+
+MOVES = {
+    "data": lambda tensor: setattr(tensor, "data", torch.zeros(3)),
+    "set_": lambda tensor: tensor.set_(torch.zeros(3)),
+    "share_memory_": lambda tensor: tensor.share_memory_(),
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_an_array_over_a_tensor_keeps_memory_that_the_tensor_leaves(move):
+    """numpy.ndarray(buffer=...) ends the export at once."""
+
+    class Memory(bytearray):
+        pass
+
+    expected = np.arange(64, dtype=np.float32)
+    owner = Memory(expected.tobytes())
+    follow = weakref.ref(owner)
+    tensor = interop.from_buffer(owner, dtype=torch.float32)
+    del owner
+    with interop.enable_buffer_protocol():
+        array = np.ndarray(64, np.float32, buffer=tensor)
+        again = np.ndarray(64, np.float32, buffer=tensor)
+    move(tensor)
+    assert follow() is not None
+    assert (array == expected).all()
+    del array
+    assert (again == expected).all()
+    del again, tensor
+    assert follow() is None
 
 
 def test_gradients_keep_memory_back(bridged):
