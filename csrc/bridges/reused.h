@@ -31,7 +31,8 @@ class Reused final : public T {
   }
 
  private:
-  // Frees the memory when the thread ends. What dies later on that thread is freed at once.
+  // Frees the memory when the thread ends. What dies later on that thread, in the destructor of a pthread key, is freed
+  // at once. If it is the first that dies on that thread, it is lost: nothing calls this destructor any more.
   struct AtExit {
     constexpr AtExit() noexcept = default;
     ~AtExit() {

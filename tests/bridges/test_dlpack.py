@@ -604,23 +604,36 @@ def test_memory_of_torch_ends_on_a_thread_that_python_does_not_know(version):
 
 
 def test_memory_ends_after_the_thread_local_objects_of_its_thread(forked):
-    """The destructor of a key of pthreads runs after all destructors of C++; it drops a tensor here."""
+    """The destructor of a key of pthreads runs after all destructors of C++; it drops the last tensor here.
+
+    The tensor then ends after the thread's own store for its memory, which must not take it: nobody would free it.
+    """
     code = """
-import ctypes, dlpack_structs, numpy as np, torch, interop
-tensor = torch.ones(3)
-before = tensor._use_count()
-shared = interop.from_dlpack(tensor.__dlpack__(max_version=(1, 0)))
-managed = dlpack_structs.take(interop.to_dlpack(shared, max_version=(1, 0)))
-del shared
-assert tensor._use_count() == before + 1
+import ctypes, gc, resource, weakref, dlpack_structs, numpy as np, torch, interop
+class Owner(np.ndarray):
+    pass
 c, key = ctypes.CDLL(None), ctypes.c_uint()
+def tensor_on_a_thread():
+    array = np.ones(3).view(Owner)
+    managed = dlpack_structs.take(interop.from_numpy(array).__dlpack__(max_version=(1, 0)))
+    return managed, weakref.ref(array)
+managed, owner = tensor_on_a_thread()
 assert c.pthread_key_create(ctypes.byref(key), ctypes.cast(managed.deleter, ctypes.c_void_p)) == 0
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 def work(_):
     interop.from_numpy(np.ones(3))  # dies at once, and leaves its memory to the next
+    assert owner() is not None
     assert c.pthread_setspecific(key, ctypes.byref(managed)) == 0
-dlpack_structs.call_on_a_thread(work)
-assert tensor._use_count() == before
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+for count in range(12_000):
+    dlpack_structs.call_on_a_thread(work)
+    assert owner() is None
+    managed, owner = tensor_on_a_thread()
+    if count == 2_000:
+        before = resident()
+assert resident() - before < 1_000_000, resident() - before
 """
     forked(code, Path(__file__).parent, seconds=60)
 
