@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from interop.cli import INTERRUPTED, STATUSES, CommandError, Parser, run
+from interop.cli import FAILED, INTERRUPTED, STATUSES, CommandError, Parser, run
 from interop.overview import overview
 
 # Each command is a module with a function main(arguments). The module is imported when the command runs.
@@ -42,6 +42,11 @@ def main(arguments: list[str]) -> int:
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.status
+    except OSError as error:  # a file that an argument or a variable of the environment names
+        if error.filename is None:
+            raise
+        print(f"error: {error.strerror}: {str(error.filename)!r}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -147,9 +147,18 @@ Sizes shape_for(const BufferView& wanted, int64_t bytes, const Dtype& dtype) {
   return sizes;
 }
 
+// An exporter's format for a message, which must be UTF-8.
+std::string printable(const char* text) {
+  std::string result;
+  for (; *text; ++text) {
+    result += ' ' <= *text && *text <= '~' ? std::string(1, *text) : "?";
+  }
+  return result;
+}
+
 const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const char* text) {
   TORCH_CHECK_TYPE(
-      !format.pointers, "argument 'obj' must have numbers as elements, got a buffer with format '", text,
+      !format.pointers, "argument 'obj' must have numbers as elements, got a buffer with format '", printable(text),
       "': ", format.reason);
   if (wanted.dtype != c10::ScalarType::Undefined) {
     const Dtype* dtype = find_dtype(wanted.dtype);
@@ -159,7 +168,7 @@ const Dtype& wanted_dtype(const BufferView& wanted, const Format& format, const 
     return *dtype;
   }
   TORCH_CHECK_TYPE(
-      format.dtype, "argument 'obj' must have elements that torch has, got a buffer with format '", text,
+      format.dtype, "argument 'obj' must have elements that torch has, got a buffer with format '", printable(text),
       "': ", format.reason, "; name the dtype of its bytes with dtype=");
   return *format.dtype;
 }
@@ -186,7 +195,7 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
   Axes axes = axes_of(view);
   TORCH_CHECK_VALUE(
       !format.dtype || format.itemsize == view.itemsize, "argument 'obj' must have the item size of its format, got ",
-      view.itemsize, " bytes for format '", text, "'");
+      view.itemsize, " bytes for format '", printable(text), "'");
   const bool has_elements = format.dtype && format.dtype->size == dtype.size;
   const bool whole = wanted.offset == 0 && !wanted.has_shape && (has_elements || dtype.size == view.itemsize);
   if (whole) {
@@ -230,6 +239,11 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
   Py_buffer& view = Owner<Buffer>::of(owner).view;
   if (PyObject_GetBuffer(exporter, &view, PyBUF_FULL_RO) < 0) {
     view.obj = nullptr;  // exporters must do this, and some forget
+    if (!PyErr_Occurred()) {
+      raise_error(
+          PyExc_BufferError, "argument 'obj' exports no buffer, and %.200s does not say why",
+          Py_TYPE(exporter)->tp_name);
+    }
     throw PythonError();
   }
   const bool read_only = view.readonly;

@@ -74,11 +74,13 @@ using Sizes = c10::SmallVector<int64_t, 8>;
 
 Sizes shape_of(PyObject* object) {
   constexpr const char* accepted = "an integer or a sequence of integers";
-  if (PyIndex_Check(object)) {
+  const bool is_sequence = PySequence_Check(object) && PySequence_Size(object) >= 0;
+  PyErr_Clear();  // an array of no dimensions is no sequence, though it claims to be
+  if (!is_sequence) {
+    if (!PyIndex_Check(object)) {
+      refuse_type(object, "shape", accepted);
+    }
     return {integer_of(object, "shape", accepted)};
-  }
-  if (!PySequence_Check(object)) {
-    refuse_type(object, "shape", accepted);
   }
   // A private tuple, because a list may change while __index__ of its items runs.
   const OwnedRef sequence(checked(PySequence_Tuple(object)));

@@ -35,7 +35,11 @@ class Dependencies(DependencyTree):
 
     def parse_dependencies(self, source_filename):
         _refuse_unknown_encoding(source_filename)
-        return super().parse_dependencies(source_filename)
+        try:
+            return super().parse_dependencies(source_filename)
+        except KeyError:
+            message = "a quote in a `# distutils:` comment has no end"
+            raise _wrong_line(message, source_filename, r"^#\s*distutils\s*:(?=[^'\"\n]*['\"])") from None
 
     def is_ours(self, path: str) -> bool:
         """Whether a file is one of our declarations, or of Cython's."""
@@ -118,5 +122,5 @@ def read_source(path: str) -> str:
     try:
         with tokenize.open(path) as file:
             return file.read()
-    except (SyntaxError, UnicodeDecodeError):
+    except (SyntaxError, UnicodeDecodeError, LookupError):
         return Path(path).read_text(encoding="utf-8", errors="replace")

@@ -236,7 +236,9 @@ def _python(parts: Parts) -> list[Finding]:
 
 def _torch(parts: Parts) -> list[Finding]:
     library = parts.native or parts.entry
-    compilers = f", compiled by {', '.join(library.compilers)}" if library and library.compilers else ""
+    named = library.compilers if library else ()
+    more = f" and {len(named) - 4} others" if len(named) > 4 else ""
+    compilers = f", compiled by {', '.join(name[:80] for name in named[:4])}{more}" if named else ""
     running = find_torch()
     if parts.stable:
         return _stable_torch(parts.stable, running, compilers, parts.rebuild)

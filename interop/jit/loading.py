@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,7 @@ from interop.jit.cache import Entry, evict, limit, prepare
 from interop.jit.cache_key import Target, cache_key
 from interop.jit.diagnostics import BuildError, CacheError, explain_os_error
 from interop.jit.importing import ImportState, check_name, import_from, import_state
-from interop.jit.options import Options, checked
+from interop.jit.options import Options, check_text, checked
 from interop.private import NotPrivateError, WritableError, make_folders, open_folder, remove, warn
 
 __all__ = ["load", "load_inline"]
@@ -86,6 +86,8 @@ def load(
     """
     path = _path("name_or_path", name_or_path, "a name or a path")
     listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    if not isinstance(listed, Iterable):
+        raise TypeError(f"sources must be paths, got {sources!r}")
     paths = [_path("sources", source, "paths") for source in listed]
     name = path
     if path.endswith(SUFFIXES) or os.sep in path or (not paths and os.path.splitext(path)[1]):
@@ -137,6 +139,11 @@ def load_inline(
     for argument, text in (("cython_source", cython_source), ("cpp_source", cpp_source)):
         if not isinstance(text, str) and not (argument == "cpp_source" and text is None):
             raise TypeError(f"{argument} must be a string with source code, got {text!r}; for files, use load()")
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError as error:
+            wrong = f"{error.object[error.start]!r} at position {error.start}"
+            raise ValueError(f"{argument} must be text that UTF-8 can encode, got {wrong}") from None
     if len(cython_source.split()) == 1 and cython_source.strip().endswith(SUFFIXES):
         raise ValueError(f"cython_source must be source code, got the path {cython_source!r}; for files, use load()")
     return module_of_text(
@@ -189,6 +196,7 @@ def module_of_text(
 
 def _path(argument: str, given: object, wanted: str) -> str:
     if isinstance(given, (str, os.PathLike)) and isinstance(os.fspath(given), str):
+        check_text(argument, os.fspath(given))
         return os.fspath(given)
     raise TypeError(f"{argument} must be {wanted}, got {given!r}")
 

@@ -87,7 +87,13 @@ def read(folder: Path) -> Manifest | None:
     except FileNotFoundError:
         return None
     text = private.unseal(_entry(folder), data)  # before any of the data is used
-    return _damaged(folder) if text is None else Manifest(**json.loads(text))
+    if text is None:
+        _damaged(folder)
+    try:
+        found = Manifest(**json.loads(text))
+    except (TypeError, ValueError):
+        _damaged(folder)
+    return found if found.module == os.path.basename(found.module) else _damaged(folder)
 
 
 def find(folder: Path) -> Manifest | None:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from interop.stable_abi import stable_abi
 
-__all__ = ["Options", "checked"]
+__all__ = ["Options", "check_text", "checked"]
 
 
 class Options(TypedDict, total=False):
@@ -67,6 +67,16 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
     return {name: value for name, value in found.items() if value}
 
 
+def check_text(name: str, text: str | bytes) -> None:
+    """Raise ValueError unless a command line can have the text, which is of the argument `name`."""
+    try:
+        encoded = os.fsencode(text)
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text that can be encoded, got {text!r}") from None
+    if b"\0" in encoded:
+        raise ValueError(f"{name} must have no character NUL, got {text!r}")
+
+
 def _listed(name: str, value: Any, example: str) -> list[Any]:
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
         raise TypeError(f"{name} must be a list of {example}, got {value!r}")
@@ -77,6 +87,10 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
         fits = all(isinstance(item, (str, os.PathLike) if name.endswith("_dirs") else str) for item in items)
     if not fits:
         raise TypeError(f"{name} must be a list of {example}, got {items!r}")
+    for item in items:
+        for part in item if name == "define_macros" else [item]:
+            if isinstance(part, (str, os.PathLike)):
+                check_text(name, os.fspath(part))
     if name == "define_macros":
         return [tuple(item) for item in items]
     # Make folders absolute, because the program may change the current folder later.

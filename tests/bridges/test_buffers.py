@@ -291,6 +291,12 @@ def test_from_buffer_refuses(name):
     refuses(lambda obj: interop.from_buffer(obj, **arguments), arguments.pop("obj"), kind, words)
 
 
+def test_an_array_as_a_shape():
+    for shape in (np.array([2, 3]), np.array([6]), np.array(6), torch.tensor([2, 3]), torch.tensor(6)):
+        tensor = interop.from_buffer(memory(6), shape=shape)
+        assert tensor.shape == torch.empty(np.atleast_1d(np.asarray(shape)).tolist()).shape
+
+
 def test_a_shape_that_empties_its_list():
     class Last:
         def __index__(self):
@@ -366,6 +372,7 @@ LIES = {
     "steps without end": {"shape": [64], "strides": [2**62]},
     "objects, in an unknown dialect": {"format": b"$O", "itemsize": 8, "shape": [8]},
     "what cannot be read": {"format": b"d$", "itemsize": 8, "shape": [8]},
+    "what is no text": {"format": b"\xff\xfe", "itemsize": 8, "shape": [8]},
     "pointers, nested too deeply": {"format": b"T{" * 40 + b"O" + b"}" * 40, "itemsize": 8, "shape": [8]},
 }
 
@@ -375,13 +382,39 @@ LIES = {
 def test_exporters_that_lie(bridged, name, wanted):
     """An impossible buffer raises. A buffer that makes sense gives a tensor within the memory that exists."""
     liar = bridged.Liar(**LIES[name])
-    if name == "strides without a shape" or (name == "what cannot be read" and "dtype" in wanted):
+    is_bytes = name in ("what cannot be read", "what is no text") and "dtype" in wanted
+    if name == "strides without a shape" or is_bytes:
         tensor = interop.from_buffer(liar, **wanted)
         assert tensor.untyped_storage().nbytes() + wanted.get("offset", 0) == 64
         assert tensor.sum() == 0
     else:
         with pytest.raises((TypeError, ValueError), match="'obj'"):
             interop.from_buffer(liar, **wanted)
+
+
+class Slot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("function", ctypes.c_void_p))
+
+
+class Spec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(Slot)),
+    )
+
+
+def test_an_exporter_that_fails_without_an_error():
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(lambda *_: -1)
+    slots = (Slot * 2)(Slot(1, ctypes.cast(function, ctypes.c_void_p)))  # Py_bf_getbuffer
+    spec = Spec(b"tests.Silent", object.__basicsize__, 0, 0, slots)
+    make = ctypes.pythonapi.PyType_FromSpec
+    make.restype = ctypes.py_object
+    silent = make(ctypes.byref(spec))()
+    with pytest.raises(BufferError, match=r"'obj' exports no buffer, and tests\.Silent does not say why"):
+        interop.from_buffer(silent)
 
 
 def test_buffers_of_dead_objects_on_other_threads():

@@ -211,6 +211,33 @@ class TestStatuses:
         assert done.returncode in STATUSES
 
 
+LONG = "a" * 300
+ONLY_READ = "/proc/version"  # even for root
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["doctor", f"{LONG}.so"], f"error: File name too long: '{LONG}.so'\n"),
+        (
+            ["cythonize", f"{LONG}.pyx", "--output", "m.cpp", "--headers", "h"],
+            f"error: File name too long: '{LONG}.pyx'\n",
+        ),
+        (
+            ["cythonize", "m.pyx", "--output", "m.cpp", "--headers", f"{ONLY_READ}/h"],
+            "error: Not a directory: '/proc/vers",
+        ),
+        (["cythonize", "m.pyx", "--output", f"{LONG}/m.cpp", "--headers", "h"], f"error: File name too long: '{LONG}"),
+    ],
+)
+def test_files_that_the_system_does_not_accept(command, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    Path("m.pyx").write_text("cimport torch\n")
+    status, _, error = command(*arguments)
+    assert error.startswith(message)
+    assert (status, error.count("\n")) == (1, 1)
+
+
 class TestCompletion:
     def complete(self, line, tmp_path, start=3, program=COMMAND):
         """The completions that argcomplete's hook gets for the shell."""

@@ -225,6 +225,14 @@ class TestDamage:
         (folder / manifest.NAME).write_text(json.dumps(json.loads(data) | edit))
         assert self.is_damaged(folder)
 
+    @pytest.mark.parametrize("edit", [{"other": 1}, {"module": "../object.o"}], ids=str)
+    def test_sealed_with_another_content(self, made, edit):
+        folder, data = made
+        content = {name: value for name, value in json.loads(data).items() if name != "sha256"} | edit
+        sealed = private.seal(manifest._entry(folder), json.dumps(content).encode())
+        (folder / manifest.NAME).write_bytes(sealed)
+        assert self.is_damaged(folder)
+
     @pytest.mark.parametrize("data", [b"", b"[" * 200_000, b"null", b"{}", b"\xff", bytes(1000)], ids=range(6))
     def test_something_else(self, made, data):
         folder, before = made

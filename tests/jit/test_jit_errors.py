@@ -447,6 +447,9 @@ class TestArguments:
             (("j.py",), ValueError, r"must end in one of .*, got 'j\.py'; to compile Python, rename it to 'j\.pyx'"),
             (("j.so",), ValueError, r"must end in one of .*, got 'j\.so'$"),
             (("name", [3]), TypeError, r"sources must be paths, got 3"),
+            (("name", 3), TypeError, r"sources must be paths, got 3"),
+            (("name", ["a\0.pyx"]), ValueError, r"sources must have no character NUL"),
+            (("name", ["\ud800.pyx"]), ValueError, r"sources must be text that can be encoded, got '.ud800.pyx'"),
             ((3,), TypeError, r"name_or_path must be a name or a path, got 3"),
         ],
     )
@@ -485,6 +488,37 @@ class TestArguments:
     def test_options_that_are_none(self, options, message):
         with pytest.raises(TypeError, match=message):
             interop.load_inline("x = 1\n", **options)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"extra_compile_args": ["-DX=\0"]},
+            {"extra_compile_args": {"cxx": ["\ud800"]}},
+            {"include_dirs": ["a\0"]},
+            {"define_macros": [("X", "\ud800")]},
+        ],
+    )
+    def test_options_that_no_command_line_can_have(self, options):
+        (name,) = options
+        with pytest.raises(
+            ValueError, match=rf"{name}(\['cxx'\])? must (have no character NUL|be text that can be enc)"
+        ):
+            interop.load_inline("x = 1\n", **options)
+
+    def test_a_text_that_no_file_can_have(self):
+        with pytest.raises(ValueError, match=r"cython_source must be text .* got '.ud800' at position 5"):
+            interop.load_inline("x = '\ud800'\n")
+
+    @pytest.mark.parametrize(
+        ("source", "message"),
+        [
+            ('# distutils: include_dirs = "\nx = 1\n', r"cython_source:1:\d+: a quote .* has no end"),
+            ("# coding: rot13\nx = 1\n", r"cython_source:1:11: 'rot13' is not a text encoding"),
+        ],
+    )
+    def test_comments_that_cython_cannot_read(self, source, message):
+        with pytest.raises(interop.BuildError, match=message):
+            interop.load_inline(source)
 
     def test_a_text_that_is_indented(self):
         source = """
