@@ -47,7 +47,7 @@ class StandIn(Wrapping):
                 return StandIn(value, self._interop_options)  # so that writes reach the original
             return self._interop_result(result)
         known = self._interop_known.get(name)
-        if known is None or known[0] != value:
+        if known is None or not _is_same(known[0], value):
             known = self._interop_known[name] = (value, self._interop_made(value))
         return known[1]
 
@@ -111,6 +111,11 @@ class StandIn(Wrapping):
 
     def __exit__(self, *error: Any) -> Any:
         return self.__wrapped__.__exit__(*error)
+
+
+def _is_same(before: Any, now: Any) -> bool:
+    """Whether an attribute is what it was before. Each access makes another bound method, which is equal."""
+    return before is now or (inspect.isroutine(now) and type(before) is type(now) and bool(before == now))
 
 
 def _of_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:

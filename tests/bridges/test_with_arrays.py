@@ -955,6 +955,28 @@ class TestCallbacksThatWrite:
 
 
 class TestStandInsAsObjects:
+    def test_an_attribute_that_compares_by_element(self):
+        class Elementwise:
+            def __eq__(self, other):
+                return np.zeros(2, dtype=bool)
+
+            __ne__ = __eq__
+            __hash__ = None
+
+            def __call__(self, x):
+                return x
+
+        module = types.ModuleType("module")
+        module.function = Elementwise()
+        wrapped = with_arrays(module)
+        first = wrapped.function
+        assert wrapped.function is first
+        assert first(torch.ones(2)).equal(torch.ones(2))
+        module.function = Elementwise()
+        assert wrapped.function is not first
+        module.function = abs
+        assert wrapped.function(torch.tensor([-1.0])).equal(torch.ones(1))
+
     def test_a_copy_is_another_object(self):
         class Own:
             v = 0

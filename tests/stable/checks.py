@@ -82,6 +82,13 @@ def check_containers_own_what_they_are_constructed_of(m, o):
         assert alive() is None
 
 
+def check_enums_of_any_number(m, o):
+    assert m.layout_and_memory_format(0, 0) == (torch.strided, torch.contiguous_format)
+    for wrong in ((99, 0), (-1, 0), (0, 99), (0, -1)):
+        with raises(ValueError, "is not one that this module knows"):
+            m.layout_and_memory_format(*wrong)
+
+
 NAMES = ("uint8", "int8", "int16", "uint32", "int32", "uint64", "int64", "bool", "float32", "float64")
 EDGES = [s * (2**n + d) for n in (0, 7, 8, 15, 16, 31, 32, 53, 62) for d in (-1, 0, 1) for s in (1, -1)]
 FLOATS = [

@@ -247,6 +247,10 @@ def arithmetic(torch.Tensor x not None, torch.Tensor y not None):
     ]
 
 
+def layout_and_memory_format(int layout, int memory_format):
+    return st.wrap_layout(<at.Layout> layout), st.wrap_memory_format(<at.MemoryFormat> memory_format)
+
+
 # -- Numbers
 
 

@@ -64,11 +64,20 @@ inline constexpr const char* memory_format_names[] = {
     INTEROP_MEMORY_FORMATS(INTEROP_NAME)
 #undef INTEROP_NAME
 };
+// An enum may have come from any number.
+template <class Enum, size_t N>
+PyObject* attribute_of(const char* const (&names)[N], Enum value, const char* kind) {
+  const auto i = static_cast<size_t>(value);
+  if (i >= N) {
+    raise(Kind::value, kind, " number ", static_cast<int64_t>(value), " is not one that this module knows");
+  }
+  return torch_attribute(names[i]);
+}
 inline PyObject* to_python(at::Layout value) {
-  return torch_attribute(layout_names[static_cast<int>(value)]);
+  return attribute_of(layout_names, value, "layout");
 }
 inline PyObject* to_python(at::MemoryFormat value) {
-  return torch_attribute(memory_format_names[static_cast<int>(value)]);
+  return attribute_of(memory_format_names, value, "memory format");
 }
 inline PyObject* to_python(const c10::Device& value) {
   return checked(PyObject_CallMethod(torch_module, "device", "s", value.str().c_str()));
