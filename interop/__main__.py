@@ -20,8 +20,8 @@ COMMANDS = {
     "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
 }
 
-WITHOUT_CHECK = {"config", "doctor", "new"}
-"""Commands that neither import torch nor check that this package was built for the running torch."""
+WITHOUT_CHECK = {"config", "cythonize", "doctor", "new"}
+"""Commands that need no import of torch. They check themselves whether this package was built for it, if it matters."""
 
 
 def main(arguments: list[str]) -> int:

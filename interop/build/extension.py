@@ -13,6 +13,7 @@ from interop.abi.names import abi_name
 from interop.build.cuda import is_cuda
 from interop.build.flags import openmp_flags, with_default_flags
 from interop.cython.extensions import translate_extensions
+from interop.cython.translate import check_name
 from interop.paths import get_include, get_source_dir, get_stable_dir
 from interop.stable_abi import VISIBILITY, StableABI, export_flag, stable_abi
 from interop.toolchain import find_torch
@@ -121,15 +122,6 @@ def _stable_extension(name: str, sources: list[str], abi: StableABI, kwargs: dic
     kwargs["extra_link_args"] = [export_flag(), *kwargs.get("extra_link_args", ())]
     kwargs["language"] = "c++"
     return setuptools.Extension(name, sources, py_limited_api=abi.python is not None, **kwargs)
-
-
-def check_name(name: str) -> None:
-    """Raise ValueError unless `name` is the dotted name of a module, or a pattern for such names."""
-    parts = name.split(".") if isinstance(name, str) else [""]
-    if not all((part.isidentifier() and part.isascii()) or part == "*" for part in parts) or parts[-1] == "__init__":
-        raise ValueError(
-            f"name must be a module's dotted name in ASCII, such as 'package.module', not an __init__, got {name!r}"
-        )
 
 
 def cythonize(modules: Iterable[setuptools.Extension | str] | str, **options: Any) -> list[setuptools.Extension]:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from interop.cli import USAGE, CommandError, Parser
+from interop.config import installed
 from interop.paths import get_include
 
 __all__ = ["main"]
@@ -41,10 +42,10 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--depfile", metavar="FILE", help="write the dependencies of the C++ file, for make and ninja")
     options = parser.parse_args(arguments)
-    # Imported here, because Cython and torch would slow --help down.
-    from interop.build.extension import check_name
+    installed()
+    # Imported here, because Cython would slow --help down.
     from interop.cython.dependencies import package_root
-    from interop.cython.translate import TranslationError, check_written, translate
+    from interop.cython.translate import TranslationError, check_name, check_written, translate
 
     source = Path(options.source)
     if not source.is_file():

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
 from Cython.Compiler import Errors, PyrexTypes
 
 from interop.cython.declared_names import module_of_ours, names_in, nearest
@@ -140,6 +139,12 @@ def _of_use(text: str, column: int) -> str | None:
     return None
 
 
+def _of_python_tensor(name: str) -> str | None:
+    import torch  # only here, because it would double the time of a translation on the command line
+
+    return f"Python's tensors have {name!r}: torch.wrap(x).{name}" if hasattr(torch.Tensor, name) else None
+
+
 def _of_name(message: str, here: str, lines: list[str]) -> str | None:
     """The hint for a name that C++ does not have, or that was not cimported."""
     if _NOT_CALLED.match(message):
@@ -147,8 +152,7 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
         return _attribute(name) or f"this is a C++ function; call it: {name}()"
     lacking = _NO_ATTRIBUTE.match(message)
     if lacking:
-        of_python = f"Python's tensors have {lacking[1]!r}: torch.wrap(x).{lacking[1]}"
-        return _attribute(lacking[1]) or (of_python if hasattr(torch.Tensor, lacking[1]) else None)
+        return _attribute(lacking[1]) or _of_python_tensor(lacking[1])
     if _NO_PXD.match(message):
         return "the packages are called ATen and torch: cimport ATen as at"
     elsewhere = _NOT_IN_PACKAGE.match(message)

@@ -31,7 +31,8 @@ from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir, get_stable_dir
 
 __all__ = [
-    *("DIRECTIVES", "Source", "Translation", "TranslationError", "check_written", "collected", "rules", "translate")
+    *("DIRECTIVES", "Source", "Translation", "TranslationError"),
+    *("check_name", "check_written", "collected", "rules", "translate"),
 ]
 
 DIRECTIVES: dict[str, Any] = {
@@ -127,6 +128,15 @@ class Source:
     def of_user(self) -> list[str]:
         """The files among `read` that are neither ours nor Cython's."""
         return [path for path in self.read if not self._tree.is_ours(path)]
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError unless `name` is the dotted name of a module, or a pattern for such names."""
+    parts = name.split(".") if isinstance(name, str) else [""]
+    if not all((part.isidentifier() and part.isascii()) or part == "*" for part in parts) or parts[-1] == "__init__":
+        raise ValueError(
+            f"name must be a module's dotted name in ASCII, such as 'package.module', not an __init__, got {name!r}"
+        )
 
 
 def translate(

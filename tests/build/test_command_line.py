@@ -85,17 +85,25 @@ class TestExamples:
         assert [line.strip() for line in shown[1::2]] == [*examples(name)]
         assert len(shown) >= 4
 
+    @staticmethod
+    def imported(*arguments, **options):
+        """The modules that a command imports."""
+        command = [sys.executable, "-P", "-X", "importtime", "-m", "interop", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, **options)
+        return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
     @pytest.mark.parametrize("name", command_line.COMMANDS)
     def test_help_imports_no_torch(self, name):
-        done = subprocess.run(
-            [sys.executable, "-P", "-X", "importtime", "-m", "interop", name, "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        imported = self.imported(name, "--help")
         assert "interop.cli" in imported
         assert not imported & {"torch", "Cython", "setuptools"}
+
+    def test_a_translation_imports_no_torch(self, tmp_path):
+        """It would double its time."""
+        (tmp_path / "m.pyx").write_text(PYX)
+        imported = self.imported("cythonize", "m.pyx", "--output", "m.cpp", "--headers", "headers", cwd=tmp_path)
+        assert "interop.cython.translate" in imported
+        assert not imported & {"torch", "numpy"}
 
     @pytest.mark.slow
     def test_they_run(self, shell, tmp_path):
