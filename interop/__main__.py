@@ -43,9 +43,10 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.status
     except OSError as error:  # a file that an argument or a variable of the environment names
-        if error.filename is None:
+        named = [os.fsdecode(one) for one in (error.filename, error.filename2) if isinstance(one, (str, bytes))]
+        if not named:
             raise
-        print(f"error: {error.strerror}: {str(error.filename)!r}", file=sys.stderr)
+        print(f"error: {error.strerror}: {', '.join(map(repr, named))}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -3,12 +3,7 @@
 The numbers of a `Setting` are those of `Protocol` in csrc/bridges/converters.h.
 """
 
-import threading
-
-import torch
-from torch.utils.weak import WeakIdKeyDictionary
-
-from interop._bridges import Setting, TensorBuffer
+from interop._bridges import Setting
 
 __all__ = ["disable_buffer_protocol", "enable_buffer_protocol"]
 
@@ -27,11 +22,14 @@ def enable_buffer_protocol(*, count_writes: str = "found") -> Setting:
     A tensor that requires grad raises outside of ``torch.no_grad()``, because gradients would be wrong or missing. Only
     ``bytes(tensor)`` can read it. A class that overrides ``__array__``, ``__array_interface__``, ``__array_struct__``,
     ``numpy``, ``__torch_function__`` or ``__getattribute__`` raises too, and so does every tensor while a
-    TorchFunctionMode or TorchDispatchMode is active. NumPy then calls ``tensor.__array__()``, which the class or mode
-    intercepts. A function assigned to ``torch.Tensor.__array__`` itself is no longer called.
+    TorchFunctionMode is active, or for ``memoryview(tensor)`` and NumPy a TorchDispatchMode. NumPy then calls
+    ``tensor.__array__()``, which the class or mode intercepts. A function assigned to ``torch.Tensor.__array__`` itself
+    is no longer called.
 
-    ``numpy.ndarray(buffer=tensor)`` ends its export at once and keeps using the memory. So that memory lives as long as
-    the tensor's Python object, even if the tensor gets other memory.
+    ``numpy.ndarray(buffer=tensor)`` ends its export at once and keeps using the memory, as NumPy does with every
+    exporter. It must not outlive the memory that the tensor had: after ``tensor.data = other``, ``set_``,
+    ``share_memory_`` or ``swap_tensors`` it reads freed memory. Use ``numpy.asarray(tensor)``, or pass
+    ``buffer=memoryview(tensor)``.
 
     ``bytearray(tensor)`` of a tensor with one integer makes that many zeros, because Python takes the integer for a
     length and requests no buffer. Write ``bytearray(memoryview(tensor))``.
@@ -68,13 +66,3 @@ def enable_buffer_protocol(*, count_writes: str = "found") -> Setting:
 def disable_buffer_protocol() -> Setting:
     """Undo `enable_buffer_protocol`; in ``with``, until the end of the block. Existing exports stay valid."""
     return Setting(0)
-
-
-_kept: WeakIdKeyDictionary = WeakIdKeyDictionary()
-_keeping = threading.RLock()  # a finalizer may come here while the thread has it
-
-
-def _keep_memory(tensor: torch.Tensor, address: int, buffer: TensorBuffer) -> None:
-    """Keep a buffer for as long as the tensor lives, one for each address that the tensor has had."""
-    with _keeping:
-        _kept.setdefault(tensor, {})[address] = buffer

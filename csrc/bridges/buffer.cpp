@@ -585,21 +585,6 @@ constexpr bool asks_for_all(int flags) noexcept {
   return asks_for(flags, PyBUF_FULL_RO);
 }
 
-// numpy.ndarray(buffer=...) requests bytes in some order, ends the export at once and uses the memory for as long as
-// it has the exporter: "It is up to the object that supplies the buffer to guarantee that the buffer sticks around
-// after the release" (PyArray_BufferConverter). Nobody else is known to make this request.
-constexpr bool is_ended_at_once(int flags) noexcept {
-  return asks_for(flags, PyBUF_ANY_CONTIGUOUS) && !asks_for(flags, PyBUF_FORMAT);
-}
-
-// Keeps the exported memory for as long as the tensor's Python object lives, even if the tensor gets other memory.
-void keep_for(PyObject* tensor, PyObject* exported) {
-  const OwnedRef module(checked(PyImport_Import(names::buffer_protocol)));
-  const OwnedRef address(checked(PyLong_FromVoidPtr(cast(exported)->data)));
-  const OwnedRef done(
-      checked(PyObject_CallMethodObjArgs(module.get(), names::keep_memory, tensor, address.get(), exported, nullptr)));
-}
-
 // Larger memory is not watched, because exporting a large tensor would take as long as copying it.
 constexpr Py_ssize_t most_watched = 1 << 20;
 
@@ -620,7 +605,9 @@ int export_tensor(const at::Tensor& tensor, Py_buffer* view, int flags) {
   if (fill_buffer(buffer, view, flags) < 0) {
     return -1;
   }
-  // Pins as torch does for an array.
+  // Pins as torch does for an array. numpy.ndarray(buffer=...) requests bytes in some order, and uses them after the
+  // export, for as long as it has the tensor (PyArray_BufferConverter). Nothing tells this request from one of a
+  // consumer that ends its export when it is done.
   const bool bytes = flags != PyBUF_SIMPLE && !asks_for(flags, PyBUF_FORMAT);
   if (asks_for_all(flags) || bytes) {
     pin_for_good(*tensor.storage().unsafeGetStorageImpl());
@@ -687,10 +674,12 @@ bool is_overridden(PyTypeObject* type) noexcept {
   return false;
 }
 
-// Whether a mode intercepts operators, or calls of torch functions. The mode of torch.device and set_default_device
-// does not count, because it affects new tensors only.
-bool is_seen_by_mode() {
-  if (c10::impl::TorchDispatchModeTLS::any_modes_set()) [[unlikely]] {
+// Whether a mode intercepts what NumPy would do without the buffer: a TorchFunctionMode sees __array__(), and a
+// TorchDispatchMode sees its operators. The latter only counts for requests of everything, as NumPy makes them: typed
+// memoryviews have no other way to the memory. The mode of torch.device and set_default_device does not count, because
+// it affects new tensors only.
+bool is_seen_by_mode(int flags) {
+  if (asks_for_all(flags) && c10::impl::TorchDispatchModeTLS::any_modes_set()) [[unlikely]] {
     return true;
   }
   if (!at::impl::torch_function_mode_enabled()) [[likely]] {
@@ -719,13 +708,10 @@ int getbuffer(PyObject* self, Py_buffer* view, int flags) noexcept {
         ", which defines its own conversion to an array, exports no memory; call interop.as_memoryview(tensor) for "
         "the memory as it is");
     TORCH_CHECK_TYPE(
-        !is_seen_by_mode(),
+        !is_seen_by_mode(flags),
         "no tensor exports its memory while a TorchFunctionMode or TorchDispatchMode is active, which would not see "
         "it; call interop.as_memoryview(tensor)");
     if (export_tensor(tensor, view, flags) == 0) {
-      if (is_ended_at_once(flags)) {
-        keep_for(self, view->obj);
-      }
       return 0;
     }
   } catch (...) {

@@ -14,8 +14,6 @@ inline PyObject* raise = nullptr;
 inline PyObject* numpy_ma = nullptr;
 inline PyObject* ml_dtypes = nullptr;
 inline PyObject* torch_utils_device = nullptr;
-inline PyObject* buffer_protocol = nullptr;
-inline PyObject* keep_memory = nullptr;
 inline PyObject* dlpack = nullptr;
 inline PyObject* dlpack_device = nullptr;
 inline PyObject* exchange_api = nullptr;
@@ -27,8 +25,6 @@ inline int ready() noexcept {
       {&numpy_ma, "numpy.ma"},
       {&ml_dtypes, "ml_dtypes"},
       {&torch_utils_device, "torch.utils._device"},
-      {&buffer_protocol, "interop.buffer_protocol"},
-      {&keep_memory, "_keep_memory"},
       {&dlpack, "__dlpack__"},
       {&dlpack_device, "__dlpack_device__"},
       {&exchange_api, "__dlpack_c_exchange_api__"},

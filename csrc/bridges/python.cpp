@@ -47,6 +47,10 @@ int64_t integer_of(PyObject* object, const char* argument, const char* accepted)
     refuse_type(object, argument, accepted);
   }
   const OwnedRef whole(PyNumber_Index(object));
+  if (!whole && PyErr_ExceptionMatches(PyExc_TypeError)) {  // an array of several elements claims to be an integer
+    PyErr_Clear();
+    refuse_type(object, argument, accepted);
+  }
   int overflows = 0;
   const long long value = whole ? PyLong_AsLongLongAndOverflow(whole.get(), &overflows) : -1;
   if (overflows) {
@@ -74,16 +78,21 @@ using Sizes = c10::SmallVector<int64_t, 8>;
 
 Sizes shape_of(PyObject* object) {
   constexpr const char* accepted = "an integer or a sequence of integers";
-  const bool is_sequence = PySequence_Check(object) && PySequence_Size(object) >= 0;
-  PyErr_Clear();  // an array of no dimensions is no sequence, though it claims to be
-  if (!is_sequence) {
-    if (!PyIndex_Check(object)) {
-      refuse_type(object, "shape", accepted);
+  if (!PySequence_Check(object) && !PyIndex_Check(object)) {
+    refuse_type(object, "shape", accepted);
+  }
+  // A private tuple, because a list may change while __index__ of its items runs. An array of no dimensions has both
+  // protocols, and is no sequence.
+  OwnedRef sequence(PySequence_Check(object) ? PySequence_Tuple(object) : nullptr);
+  if (!sequence) {
+    if (PyErr_Occurred()) {
+      if (!PyErr_ExceptionMatches(PyExc_TypeError) || !PyIndex_Check(object)) {
+        throw PythonError();
+      }
+      PyErr_Clear();
     }
     return {integer_of(object, "shape", accepted)};
   }
-  // A private tuple, because a list may change while __index__ of its items runs.
-  const OwnedRef sequence(checked(PySequence_Tuple(object)));
   Sizes shape;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.get()); ++i) {
     shape.push_back(integer_of(PyTuple_GET_ITEM(sequence.get(), i), "shape", accepted));

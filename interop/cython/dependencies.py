@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import Cython
-from Cython.Build.Dependencies import DependencyTree
+from Cython.Build.Dependencies import DependencyTree, DistutilsInfo
 from Cython.Compiler.Errors import AbortError
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
@@ -37,9 +37,8 @@ class Dependencies(DependencyTree):
         _refuse_unknown_encoding(source_filename)
         try:
             return super().parse_dependencies(source_filename)
-        except KeyError:
-            message = "a quote in a `# distutils:` comment has no end"
-            raise _wrong_line(message, source_filename, r"^#\s*distutils\s*:(?=[^'\"\n]*['\"])") from None
+        except KeyError as error:
+            raise _wrong_quote(source_filename) or error from None
 
     def is_ours(self, path: str) -> bool:
         """Whether a file is one of our declarations, or of Cython's."""
@@ -99,6 +98,17 @@ def _refuse_unknown_encoding(path: str) -> None:
         "".encode(name)
     except LookupError as error:
         raise _wrong_line(str(error), path, rf"coding[:=]\s*(?={re.escape(name)})") from None
+
+
+def _wrong_quote(path: str) -> SyntaxError | None:
+    """The error of the first comment for distutils that Cython cannot split into its values."""
+    for line in read_source(path).splitlines():
+        try:
+            DistutilsInfo(line)
+        except KeyError:
+            message = "in a comment for distutils, a value that begins with a quote must end with it"
+            return _wrong_line(message, path, rf"^(?={re.escape(line)}$)")
+    return None
 
 
 def _wrong_line(message: str, path: str, before: str) -> SyntaxError:

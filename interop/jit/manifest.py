@@ -56,6 +56,16 @@ class Manifest:
     made: dict[str, str]  # hashes of the files that were made and will be used, by name
     environment: dict[str, object]  # the `machine_environment` that the build depends on, as it was then
 
+    def is_well_formed(self) -> bool:
+        """Whether the fields have the types that `write` gives them, and the names are those of files in the folder."""
+        return (
+            all(isinstance(one, dict) for one in (self.files, self.on_sys_path, self.made, self.environment))
+            and isinstance(self.absent, list)
+            and all(isinstance(path, str) for path in self.absent)
+            and isinstance(self.module, str)
+            and all(os.path.basename(name) == name not in ("", ".", "..") for name in (self.module, *self.made))
+        )
+
     def is_current(self) -> bool:
         """Whether a build would now read the same."""
         return (
@@ -93,7 +103,7 @@ def read(folder: Path) -> Manifest | None:
         found = Manifest(**json.loads(text))
     except (TypeError, ValueError):
         _damaged(folder)
-    return found if found.module == os.path.basename(found.module) else _damaged(folder)
+    return found if found.is_well_formed() else _damaged(folder)
 
 
 def find(folder: Path) -> Manifest | None:

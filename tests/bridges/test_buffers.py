@@ -292,9 +292,29 @@ def test_from_buffer_refuses(name):
 
 
 def test_an_array_as_a_shape():
-    for shape in (np.array([2, 3]), np.array([6]), np.array(6), torch.tensor([2, 3]), torch.tensor(6)):
+    for shape in (np.array([2, 3]), np.array([6]), np.array(6), torch.tensor(6)):
         tensor = interop.from_buffer(memory(6), shape=shape)
         assert tensor.shape == torch.empty(np.atleast_1d(np.asarray(shape)).tolist()).shape
+
+
+class Items:
+    """A sequence by __getitem__ alone."""
+
+    def __getitem__(self, index):
+        return (2, 3)[index]
+
+
+class Interrupted(Items):
+    def __getitem__(self, index):
+        raise KeyboardInterrupt
+
+
+def test_sequences_as_a_shape():
+    assert interop.from_buffer(memory(6), shape=Items()).shape == (2, 3)
+    with pytest.raises(KeyboardInterrupt):
+        interop.from_buffer(memory(6), shape=Interrupted())
+    for wrong in (np.array([[2, 3]]), torch.tensor([2, 3])):
+        refuses(lambda obj, wrong=wrong: interop.from_buffer(obj, shape=wrong), memory(6), TypeError, ["'shape'"])
 
 
 def test_a_shape_that_empties_its_list():
@@ -410,8 +430,7 @@ def test_an_exporter_that_fails_without_an_error():
     function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(lambda *_: -1)
     slots = (Slot * 2)(Slot(1, ctypes.cast(function, ctypes.c_void_p)))  # Py_bf_getbuffer
     spec = Spec(b"tests.Silent", object.__basicsize__, 0, 0, slots)
-    make = ctypes.pythonapi.PyType_FromSpec
-    make.restype = ctypes.py_object
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(("PyType_FromSpec", ctypes.pythonapi))
     silent = make(ctypes.byref(spec))()
     with pytest.raises(BufferError, match=r"'obj' exports no buffer, and tests\.Silent does not say why"):
         interop.from_buffer(silent)
@@ -854,7 +873,7 @@ class Counts(TorchDispatchMode):
         return function(*arguments, **(keywords or {}))
 
 
-def test_what_a_dispatch_mode_sees_of_an_array():
+def test_what_a_dispatch_mode_sees_of_an_array(bridged):
     """As much as without the protocol, and FakeTensorMode raises for a tensor from outside."""
     tensor = torch.ones(3)
     with Counts() as expected:
@@ -864,6 +883,7 @@ def test_what_a_dispatch_mode_sees_of_an_array():
             assert np.asarray(tensor).tolist() == [1, 1, 1]
             with pytest.raises(BufferError, match="TorchDispatchMode"):
                 memoryview(tensor)
+            assert bridged.read_by_a_writer(tensor) == 3  # a typed memoryview has no other way
         assert found.seen == expected.seen > 0
         with FakeTensorMode(), pytest.raises(AssertionError, match="FakeTensor"):
             np.asarray(tensor)
@@ -875,12 +895,16 @@ MOVES = {
     "set_": lambda tensor: tensor.set_(torch.zeros(3)),
     "share_memory_": lambda tensor: tensor.share_memory_(),
 }
+ARRAYS = {
+    "asarray": np.asarray,
+    "frombuffer": lambda tensor: np.frombuffer(tensor, np.float32),
+    "ndarray": lambda tensor: np.ndarray(64, np.float32, buffer=memoryview(tensor)),
+}
 
 
+@pytest.mark.parametrize("make", ARRAYS.values(), ids=ARRAYS)
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
-def test_an_array_over_a_tensor_keeps_memory_that_the_tensor_leaves(move):
-    """numpy.ndarray(buffer=...) ends the export at once."""
-
+def test_an_array_keeps_memory_that_the_tensor_leaves(move, make):
     class Memory(bytearray):
         pass
 
@@ -890,14 +914,11 @@ def test_an_array_over_a_tensor_keeps_memory_that_the_tensor_leaves(move):
     tensor = interop.from_buffer(owner, dtype=torch.float32)
     del owner
     with interop.enable_buffer_protocol():
-        array = np.ndarray(64, np.float32, buffer=tensor)
-        again = np.ndarray(64, np.float32, buffer=tensor)
+        array = make(tensor)
     move(tensor)
     assert follow() is not None
     assert (array == expected).all()
-    del array
-    assert (again == expected).all()
-    del again, tensor
+    del array, tensor
     assert follow() is None
 
 

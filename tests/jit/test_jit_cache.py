@@ -225,7 +225,18 @@ class TestDamage:
         (folder / manifest.NAME).write_text(json.dumps(json.loads(data) | edit))
         assert self.is_damaged(folder)
 
-    @pytest.mark.parametrize("edit", [{"other": 1}, {"module": "../object.o"}], ids=str)
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            {"other": 1},
+            *({"module": name} for name in ("../object.o", "..", ".", "", 5)),
+            {"files": [1]},
+            {"absent": 3},
+            {"absent": [3]},
+            {"made": {"../../object.o": ""}},
+        ],
+        ids=str,
+    )
     def test_sealed_with_another_content(self, made, edit):
         folder, data = made
         content = {name: value for name, value in json.loads(data).items() if name != "sha256"} | edit

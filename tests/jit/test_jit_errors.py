@@ -512,7 +512,11 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("source", "message"),
         [
-            ('# distutils: include_dirs = "\nx = 1\n', r"cython_source:1:\d+: a quote .* has no end"),
+            ('# distutils: include_dirs = "\nx = 1\n', r"cython_source:1:1: in a comment .* must end with it"),
+            (
+                '# distutils: include_dirs = "a b"\n# distutils: libraries = "m\nx = 1\n',
+                r"cython_source:2:1: in a comment .* must end with it",
+            ),
             ("# coding: rot13\nx = 1\n", r"cython_source:1:11: 'rot13' is not a text encoding"),
         ],
     )

@@ -4,6 +4,7 @@ cimport ATen as at
 cimport torch
 cimport torch.stable as st
 from interop cimport get0, get1
+from interop.scalar cimport scalar as scalar_of
 from libc.stdint cimport int8_t, int16_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libcpp.optional cimport optional
@@ -256,7 +257,7 @@ def layout_and_memory_format(int layout, int memory_format):
 
 def converted(number, name):
     """An int or a float as the element type of this name, by way of a Scalar."""
-    cdef at.Scalar scalar = at.Scalar(<int64_t> number) if isinstance(number, int) else at.Scalar(<double> number)
+    cdef at.Scalar scalar = scalar_of(number)
     if name == "uint8":
         return scalar.to[uint8_t]()
     if name == "int8":

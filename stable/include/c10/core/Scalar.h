@@ -165,6 +165,8 @@ class Scalar {
         check(std::in_range<T>(integer_));
       }
       return static_cast<T>(integer_);
+    } else if constexpr (std::is_arithmetic_v<T>) {  // in one step, because two would round twice
+      return type_ == kUInt64 ? static_cast<T>(static_cast<uint64_t>(integer_)) : static_cast<T>(integer_);
     } else {
       return converted<T>(number_unchecked());
     }

@@ -205,7 +205,8 @@ class Tensor : public Metadata<Tensor> {
   Tensor() noexcept = default;
   // Takes ownership of the handle, or borrows it for as long as its owner keeps it.
   explicit Tensor(AtenTensorHandle handle, bool owned = true) noexcept : handle_(handle), owned_(owned) {}
-  // Owned, unlike the conversion in an argument: a container constructs its elements in this way and keeps them.
+  // Owned, unlike the conversion in an argument: std::vector, optional and pair construct their elements in this way
+  // and keep them.
   explicit Tensor(const TensorField& field);
   Tensor(const Tensor& other) : handle_(other.new_handle()) {}
   Tensor(Tensor&& other) : handle_(other.owned_ ? std::exchange(other.handle_, nullptr) : other.new_handle()) {}
@@ -321,7 +322,8 @@ class TensorField : public Metadata<TensorField> {
   TensorField(const TensorField&) = delete;  // only its address has a meaning
   TensorField& operator=(const TensorField&) = delete;
 
-  // Borrowed in an argument. A variable that it is assigned to owns a reference.
+  // Borrowed in an argument. A variable that it is assigned to owns a reference. One that C++ initialises with it,
+  // `Tensor t = x->cdata` or a field in braces, borrows; Cython writes neither.
   operator Tensor() const {
     return borrows ? Tensor(address(), false) : official(object());
   }
