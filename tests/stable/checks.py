@@ -400,6 +400,12 @@ def check_operators(m, o):
     assert (numbers([5, 2**62]), numbers([])) == (([5, 2**62], 5), ([], None))
     with raises(ValueError, "does not fit into an int64"):
         numbers([3, -1])
+    y = torch.ones(3)
+    alive = weakref.ref(y)
+    with raises(ValueError, "does not fit into an int64"):
+        torch.ops.stable_operators.counted(y, -1)  # after the tensor has been passed on
+    del y
+    assert alive() is None
     with raises(TypeError, "the kernel does not return what the schema says"):
         o.wrong_results()
     torch.ops.stable_operators.add_one(x)

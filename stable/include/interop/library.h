@@ -224,6 +224,19 @@ StableIValue give_result(T&& value, bool is_bool) {
   return Word<Given>::give(widened<Given>(std::move(value)));
 }
 
+// Converts several results. If one does not fit, torch takes none, so those before it are freed.
+template <class... F>
+void give_results(StableIValue* stack, const std::vector<bool>& is_bool, const F&... fields) {
+  size_t given = 0;
+  try {
+    ((stack[given] = give_result<F>(F(fields), is_bool[given]), ++given), ...);
+  } catch (...) {
+    size_t i = 0;
+    ((i < given ? static_cast<void>(Word<dispatched_t<F>>::take(stack[i])) : void(), ++i), ...);
+    throw;
+  }
+}
+
 template <class R>
 struct KernelResult {
   static void give(StableIValue* stack, R&& value, const std::vector<bool>& is_bool) {
@@ -236,10 +249,7 @@ struct KernelResult {
 template <CTuple R>
 struct KernelResult<R> {
   static void give(StableIValue* stack, R&& value, const std::vector<bool>& is_bool) {
-    interop::detail::with_fields(value, [&]<class... F>(const F&... field) {
-      size_t i = 0;
-      ((stack[i] = give_result<F>(F(field), is_bool[i]), ++i), ...);
-    });
+    interop::detail::with_fields(value, [&](const auto&... fields) { give_results(stack, is_bool, fields...); });
   }
   static bool fits(const std::vector<std::string>& types) {
     // Only with_fields() knows the field types, and it passes them to a function. This one is used for its type and
@@ -252,12 +262,7 @@ struct KernelResult<R> {
 template <class... F>
 struct KernelResult<std::tuple<F...>> {
   static void give(StableIValue* stack, std::tuple<F...>&& value, const std::vector<bool>& is_bool) {
-    std::apply(
-        [&](const auto&... field) {
-          size_t i = 0;
-          ((stack[i] = give_result<F>(F(field), is_bool[i]), ++i), ...);
-        },
-        value);
+    std::apply([&](const auto&... fields) { give_results(stack, is_bool, fields...); }, value);
   }
   static bool fits(const std::vector<std::string>& types) {
     size_t i = 0;

@@ -135,6 +135,14 @@ define("stable_operators::unsigned_numbers", "(int[] numbers) -> (int[], int?)")
 impl("stable_operators::unsigned_numbers", "CompositeExplicitAutograd", unsigned_numbers)
 
 
+cdef (at.Tensor, uint64_t) counted(const at.Tensor& x, int64_t n) except * nogil:
+    return x, <uint64_t> n
+
+
+define("stable_operators::counted", "(Tensor x, int n) -> (Tensor, int)")
+impl("stable_operators::counted", "CompositeExplicitAutograd", counted)
+
+
 ERRORS = (IndexError, TypeError, ValueError, NotImplementedError, MemoryError, KeyError, RuntimeError)
 MESSAGE = "first line\n\nlast line"
 
