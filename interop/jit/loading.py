@@ -243,16 +243,10 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
     check_name(target.name, target.origin)  # before a build takes time
     while True:
         try:
-            prepare(target.name)
-            path = None if force else _find(entry)
-            if path is None:
-                path = _build(target, entry, force, verbose)
-            elif import_state(path) is ImportState.SUPERSEDED:
-                path = _copy(entry) or _build(target, entry, force, verbose)
-        except NotPrivateError as error:
-            raise CacheError(target.name, str(error)) from None
-        except OSError as error:
-            raise BuildError(target.name, explain_os_error(error)) from error
+            path = _current(target, entry, force, verbose)
+        except BuildError as error:
+            # Its message says all; the frames of the build would only push it out of sight.
+            raise error.with_traceback(None)  # noqa: B904  (keeps its own cause)
         warn()
         entry.use()
         try:
@@ -261,6 +255,22 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
             if path.exists():
                 raise
             # Another process has removed it in the meantime to free space.
+
+
+def _current(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
+    """The file of a current build, which is made if there is none."""
+    try:
+        prepare(target.name)
+        path = None if force else _find(entry)
+        if path is None:
+            return _build(target, entry, force, verbose)
+        if import_state(path) is ImportState.SUPERSEDED:
+            return _copy(entry) or _build(target, entry, force, verbose)
+        return path
+    except NotPrivateError as error:
+        raise CacheError(target.name, str(error)) from None
+    except OSError as error:
+        raise BuildError(target.name, explain_os_error(error)) from error
 
 
 def _find(entry: Entry) -> Path | None:

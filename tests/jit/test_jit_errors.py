@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -521,8 +523,17 @@ class TestArguments:
         ],
     )
     def test_comments_that_cython_cannot_read(self, source, message):
-        with pytest.raises(interop.BuildError, match=message):
+        with pytest.raises(BuildError, match=message):
             interop.load_inline(source)
+
+    def test_the_traceback_has_no_frames_of_the_build(self):
+        """Those of a module that loads another while it is imported stay."""
+        with pytest.raises(BuildError) as caught:
+            interop.load_inline("cdef int x = \n")
+        assert {Path(frame.filename).name for frame in traceback.extract_tb(caught.tb)[1:]} == {"loading.py"}
+        with pytest.raises(BuildError) as caught:
+            interop.load_inline("import interop\ndef inner():\n    interop.load_inline('cdef int x = ')\ninner()\n")
+        assert "inner" in {frame.name.rpartition(".")[2] for frame in traceback.extract_tb(caught.tb)}
 
     def test_a_text_that_is_indented(self):
         source = """
