@@ -48,7 +48,7 @@ class DamagedError(Error):
 class Manifest:
     """The record of a finished build; a folder without one is not a build."""
 
-    module: str  # the file to import, in the folder of the build
+    module: str  # the file to import, in the folder of the build; empty if the build makes none
     files: dict[str, str | None]  # hashes of all files that were read, by path; for libraries and objects, their states
     absent: list[str]  # files that were not found, and would be read if they existed
     # Declarations found only through `sys.path`, and the entries that have them.
@@ -63,7 +63,7 @@ class Manifest:
             and isinstance(self.absent, list)
             and all(isinstance(path, str) for path in self.absent)
             and isinstance(self.module, str)
-            and all(os.path.basename(name) == name not in ("", ".", "..") for name in (self.module, *self.made))
+            and all(os.path.basename(name) == name not in (".", "..") for name in (self.module, *self.made))
         )
 
     def is_current(self) -> bool:

@@ -45,6 +45,8 @@ BOOTSTRAP_NAME = "interop_jit"
 STUBS = ("c10", "torch", "torch_cpu", "torch_python")
 HEADER = "precompiled.h"
 OBJECT = "object.o"
+MAKES = 3
+"""How often an entry is made that is then gone, or damaged."""
 LOW_MEMORY = ("--param", "ggc-min-heapsize=65536", "--param", "ggc-min-expand=30")
 """Makes g++ collect garbage more often, which takes an eighth less memory and a twentieth more time."""
 
@@ -100,12 +102,14 @@ def link_support(compiler: Compiler) -> Iterator[Path]:
 @contextmanager
 def _get_or_make(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
     """A context in which the entry exists. If it does not, `make` creates it."""
-    while True:
+    for attempt in range(MAKES + 1):  # another process may remove it in the meantime to free space
         with entry.shared():
             if manifest.find(entry.folder):
                 entry.use()
                 yield
                 return
+        if attempt == MAKES:
+            break
         with entry.exclusive():
             if not manifest.find(entry.folder):
                 entry.make_empty()
@@ -116,6 +120,7 @@ def _get_or_make(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
                 except BaseException:
                     remove(entry.folder)
                     raise
+    raise manifest.DamagedError(f"{entry.folder} was made {MAKES} times, and is not there or not as it was written")
 
 
 def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -> set[str]:

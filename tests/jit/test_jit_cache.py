@@ -196,6 +196,20 @@ class TestDamage:
         assert manifest.find(folder).module == "object.o"
         assert {*json.loads(data)} == {"sha256", *MANIFEST}  # so that the other tests edit real fields
 
+    def test_without_a_module(self, made):
+        folder, _ = made
+        manifest.write(folder, "", (), time.time())
+        assert manifest.find(folder).module == ""
+
+    def test_what_does_not_stay_is_not_made_without_end(self, place, monkeypatch):
+        """As on a disk that loses what is written."""
+        made = []
+        monkeypatch.setattr(manifest, "find", lambda folder: None)
+        entry = precompiled._get_or_make(Entry("headers", uuid.uuid4().hex), lambda: made.append(1))
+        with pytest.raises(manifest.DamagedError, match="was made 3 times"), entry:
+            raise AssertionError("the entry is not there")
+        assert len(made) == 3
+
     def test_a_manifest_takes_the_memory_that_it_needs(self, made):
         """A load does not allocate the maximum size of a manifest."""
         folder, _ = made
@@ -229,7 +243,7 @@ class TestDamage:
         "edit",
         [
             {"other": 1},
-            *({"module": name} for name in ("../object.o", "..", ".", "", 5)),
+            *({"module": name} for name in ("../object.o", "..", ".", 5)),
             {"files": [1]},
             {"absent": 3},
             {"absent": [3]},
