@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 FOR_DEMO := $(VENV)/demo
 
-.PHONY: demo check test test-slow test-surface gpu-test gpu-bench docs site-check lint format asan ubsan tsan leaks perturb \
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs site-check lint format asan ubsan tsan leaks perturb \
 	fuzz soak coverage matrix one-binary wheel clean
 
 demo: $(FOR_DEMO)
@@ -21,12 +21,13 @@ PYTEST = $(PY) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscop
 check: $(READY)
 	$(PYTEST) -m "not slow and not long"
 
-# SLOW=1 adds the slow tests in the same session: in two sessions the processors would wait twice for the last test.
 test: $(READY)
-	$(PYTEST) --durations=20 $(if $(SLOW),,-m "not slow")
+	$(PYTEST) --durations=20 -m "not slow"
 
 test-slow: $(READY)
 	$(PYTEST) --durations=20 -m slow
+
+test-all: test test-slow
 
 test-surface: $(READY)
 	INTEROP_SURFACE=all $(PY) -m pytest -s tests/cython/test_surface.py tests/operators/test_operators.py
