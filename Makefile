@@ -13,10 +13,12 @@ demo: $(FOR_DEMO)
 
 # Files go to workers in the order in which tests/conftest.py sorts them: what takes long begins first. There is one
 # worker more than processors, because tests wait for processes that they start, and for one another's builds.
+# The time limit is for tests that hang. The first test that needs the projects of tests/projects waits until all are
+# compiled: 7 min on 2 cores, and twice as long on busy ones.
 # A worker that crashes is not replaced: pytest-xdist would wait for ever for the rest of its file.
 WORKERS = $$($(PY) -c "import os; print(min(os.cpu_count(), 8) + 1)")
 PYTEST = $(PY) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --max-worker-restart=0 \
-	--timeout=900
+	--timeout=1800
 
 check: $(READY)
 	$(PYTEST) -m "not slow and not long"
