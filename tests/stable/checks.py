@@ -472,6 +472,10 @@ def calls_of_each(m):
         "total": (doubles,),
         "total_of_constants": (doubles,),
         "counted_up": (5,),
+        "converted": (300, "float32"),
+        "hold": (x, "optional"),  # replaces the one before
+        "let_go": (),
+        "layout_and_memory_format": (0, 0),
     }
     wrong = {
         "numel_of_undefined": (),
@@ -497,6 +501,9 @@ def calls_of_each(m):
         "all_types": lambda: operators.all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0),
         "narrowed": failing(operators.narrowed, 2**40, x, [], [1], None),
         "failing": failing(operators.failing, 2),
+        "bits": lambda: operators.bits(5),
+        "bit": lambda: operators.bit(5, 2),
+        "counted": failing(operators.counted, x, -1),
     }
     return found, [x, y, w, i, one, doubles, sparse]
 
