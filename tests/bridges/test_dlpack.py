@@ -609,7 +609,7 @@ def test_memory_ends_after_the_thread_local_objects_of_its_thread(forked):
     The tensor then ends after the thread's own store for its memory, which must not take it: nobody would free it.
     """
     code = """
-import ctypes, gc, resource, weakref, dlpack_structs, numpy as np, torch, interop
+import ctypes, resource, weakref, dlpack_structs, numpy as np, torch, interop
 class Owner(np.ndarray):
     pass
 c, key = ctypes.CDLL(None), ctypes.c_uint()

@@ -63,38 +63,39 @@ inline constexpr const char* schema_type<at::MemoryFormat> = "int";
 template <>
 inline constexpr const char* schema_type<c10::Device> = "Device";
 
-// The type that the dispatcher passes for a type declared in Cython. A C int is int or bool, depending on the schema.
-template <class T>
+// The type that the dispatcher passes for a type declared in Cython. A C int is int or bool, depending on the schema:
+// `Int` is what it becomes.
+template <class T, class Int = int64_t>
 struct Dispatched {
   using type = T;
 };
-template <std::floating_point T>
-struct Dispatched<T> {
+template <std::floating_point T, class Int>
+struct Dispatched<T, Int> {
   using type = double;
 };
-template <class T>
+template <class T, class Int>
   requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-struct Dispatched<T> {
-  using type = int64_t;
+struct Dispatched<T, Int> {
+  using type = std::conditional_t<std::is_same_v<T, int>, Int, int64_t>;
 };
-template <>
-struct Dispatched<interop::Device> {
+template <class Int>
+struct Dispatched<interop::Device, Int> {
   using type = c10::Device;
 };
-template <>
-struct Dispatched<at::IntArrayRef> {
+template <class Int>
+struct Dispatched<at::IntArrayRef, Int> {
   using type = std::vector<int64_t>;
 };
-template <class T>
-struct Dispatched<std::vector<T>> {
-  using type = std::vector<typename Dispatched<T>::type>;
+template <class T, class Int>
+struct Dispatched<std::vector<T>, Int> {
+  using type = std::vector<typename Dispatched<T, Int>::type>;
 };
-template <class T>
-struct Dispatched<std::optional<T>> {
-  using type = std::optional<typename Dispatched<T>::type>;
+template <class T, class Int>
+struct Dispatched<std::optional<T>, Int> {
+  using type = std::optional<typename Dispatched<T, Int>::type>;
 };
-template <class T>
-using dispatched_t = typename Dispatched<std::remove_cvref_t<T>>::type;
+template <class T, class Int = int64_t>
+using dispatched_t = typename Dispatched<std::remove_cvref_t<T>, Int>::type;
 
 template <class T>
 struct SchemaType {
@@ -193,29 +194,11 @@ To widened(From&& value) {
   }
 }
 
-// The same type with bool for C int, which is what the schema may say.
-template <class T>
-struct WithBool {
-  using type = dispatched_t<T>;
-};
-template <>
-struct WithBool<int> {
-  using type = bool;
-};
-template <class T>
-struct WithBool<std::vector<T>> {
-  using type = std::vector<typename WithBool<T>::type>;
-};
-template <class T>
-struct WithBool<std::optional<T>> {
-  using type = std::optional<typename WithBool<T>::type>;
-};
-
 // Converts one result to a word. A C int is int or bool in the schema; of a bool torch reads one byte.
 template <class T>
 StableIValue give_result(T&& value, bool is_bool) {
   using Given = dispatched_t<T>;
-  using GivenBool = typename WithBool<T>::type;
+  using GivenBool = dispatched_t<T, bool>;
   if constexpr (!std::is_same_v<Given, GivenBool>) {
     if (is_bool) {
       return Word<GivenBool>::give(widened<GivenBool>(std::move(value)));
