@@ -323,6 +323,7 @@ class TestOperator:
     def test_opcheck(self):
         torch.library.opcheck(OPS.wave.default, (draw(3).requires_grad_(), draw(3), 1.5))
 
+    @pytest.mark.unchecked(by="leaks", reason="torch.library keeps some 80 bytes of each rule, of any operator")
     def test_a_rule_for_vmap(self):
         """torch's own register_vmap accepts an operator registered from Cython."""
         calls = []

@@ -503,6 +503,9 @@ def calls_of_each(m):
         "failing": failing(operators.failing, 2),
         "bits": lambda: operators.bits(5),
         "bit": lambda: operators.bit(5, 2),
+        "has_bit": lambda: operators.has_bit(256),
+        "folded": lambda: operators.folded([1, 2, 3, 4], [3]),
+        "unsigned_numbers": lambda: operators.unsigned_numbers([5, 2**62]),
         "counted": failing(operators.counted, x, -1),
     }
     return found, [x, y, w, i, one, doubles, sparse]
