@@ -42,7 +42,8 @@ def define(name: str, reduction: str = "") -> None:
 
     result = "(Tensor, Tensor)" if reduction in ("min", "max") else "Tensor"
     arguments = f"Tensor src, Tensor index, {'int dim, ' if any_order else ''}Tensor? out"
-    LIBRARY.define(f"{name}({arguments}{'' if overwrites else ', int? size'}) -> {result}")
+    # As in the original, the schema does not say that `out` is written to. So TorchScript must not drop such a call.
+    LIBRARY.define(f"{name}({arguments}{'' if overwrites else ', int? size'}) -> {result}", "CONSERVATIVE")
     in_order = lambda src, index, out, size=None: called(src, index, None, out, size)  # noqa: E731
     LIBRARY.impl(name, called if any_order else in_order, "CompositeImplicitAutograd")
 
