@@ -98,12 +98,23 @@ FLOATS = [
 ]  # fmt: skip
 
 
+def is_cut_off(number, name):
+    """Whether it is a float that fits after its fraction is cut off; fill_() raises before torch 2.15."""
+    dtype = getattr(torch, name)
+    if isinstance(number, int) or dtype.is_floating_point or dtype is torch.bool:
+        return False
+    return torch.iinfo(dtype).max < number < torch.iinfo(dtype).max + 1
+
+
 def check_conversions_of_numbers(m, o):
     """As torch converts them in fill_()."""
     for number in [*EDGES, *TWICE, 2**63 - 1, -(2**63), *map(float, EDGES), *FLOATS, *(-one for one in FLOATS)]:
         for name in NAMES:
             if (number, name) in ((2.0**63, "int64"), (2.0**64, "uint64")) and isinstance(number, float):
                 continue  # torch's result is undefined
+            if is_cut_off(number, name):
+                assert m.converted(number, name) == math.floor(number)
+                continue
             try:
                 expected = torch.empty((), dtype=getattr(torch, name)).fill_(number).item()
             except RuntimeError:
@@ -344,6 +355,8 @@ def check_classes_of_texts(m, o):
         ("linalg_cholesky", singular), ("linalg_inv", singular), ("linalg_solve", singular, torch.ones(2)),
         ("empty", [-1]), ("view", x, [5]), ("item", x), ("conv2d", x, x), ("clamp", x, None, None),
     ):  # fmt: skip
+        if not hasattr(aten, name):  # cholesky, from torch 2.15 on
+            continue
         with raises(Exception) as found:
             getattr(aten, name)(*arguments)
         theirs = found[0]

@@ -174,11 +174,10 @@ class Scalar {
   template <class T>
   static T converted(double value) {
     if constexpr (std::is_integral_v<T>) {
-      // Up to 32 bits the greatest value is exact. Above, the power of two beyond it is, and nothing lies between.
+      // The power of two beyond the greatest value is exact. torch has this rule since 2.15: before, it took no
+      // fraction beyond the greatest value, which the conversion cuts off.
       constexpr double end = static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1)) * 2;
-      check(
-          value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
-          (sizeof(T) < sizeof(int64_t) ? value <= static_cast<double>(std::numeric_limits<T>::max()) : value < end));
+      check(value >= static_cast<double>(std::numeric_limits<T>::lowest()) && value < end);
     } else {
       static_assert(std::numeric_limits<T>::is_specialized);
       constexpr double infinity = std::numeric_limits<double>::infinity();
