@@ -1,16 +1,17 @@
 """Vectorised functions are accurate to 3 ulp, agree with torch at the edges, and follow ATEN_CPU_CAPABILITY."""
 
 import os
+import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import HAVING
+from elftools.elf.elffile import ELFFile
 from torch.nn import functional
-
-from interop.toolchain import is_gcc
 
 pytestmark = pytest.mark.native
 
@@ -87,6 +88,28 @@ def test_bfloat16_is_rounded_once(vectors, name):
     torch.testing.assert_close(got, wanted, equal_nan=True)
 
 
+def code_of(module, part):
+    """The machine code of the functions of a module whose names have this part."""
+    (path,) = Path(module.__file__).parent.glob("_vectors_torch_*.so")
+    with path.open("rb") as file:
+        elf = ELFFile(file)
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+            if part in symbol.name and symbol["st_size"]:
+                section = elf.get_section(symbol["st_shndx"])
+                begin = symbol["st_value"] - section["sh_addr"]
+                yield section.data()[begin : begin + symbol["st_size"]]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="it is about instructions of x86")
+def test_the_loop_is_in_the_function_with_the_instructions(vectors):
+    """The prefixes of AVX and of AVX-512 are rare as other bytes. A loop that is not inlined there has neither."""
+    for part, prefixes in (("with_avx2", b"\xc4\xc5"), ("with_avx512", b"\x62")):
+        found = list(code_of(vectors, part))
+        assert len(found) == 3  # of the element types
+        for code in found:
+            assert sum(byte in prefixes for byte in code) > len(code) / 50
+
+
 RESULTS = """
 import sys, torch, vectors
 x = torch.arange(-5000, 5001) / 512
@@ -109,6 +132,6 @@ def test_each_instruction_set(site, tmp_path, vectors):
         results[capability] = torch.load(file)
         for name, result in zip(vectors.NAMES, results[capability], strict=True):
             torch.testing.assert_close(result.double(), TORCH[name](x.double()), rtol=2e-7, atol=0)
-    if chosen.get("avx2") == "AVX2" and is_gcc():  # clang fuses only within a statement
+    if chosen.get("avx2") == "AVX2":
         # A fused multiply-add rounds once, so different last bits show which code ran.
         assert not torch.equal(results["default"][0], results["avx2"][0])

@@ -17,6 +17,22 @@ namespace at {
 TORCH_API std::string get_cpu_capability();
 }
 
+// Before a statement: its calls are inlined. What g++ calls flatten also inlines the calls of what it inlines, but
+// clang's inlines only the calls that the function itself has. A loop that is not inlined is compiled for the oldest
+// CPU.
+#if defined(__clang__) && __clang_major__ >= 15
+#define INTEROP_INLINED [[clang::always_inline]]
+#else
+#define INTEROP_INLINED
+#endif
+
+// clang has no such target, and would ignore all others with it. It takes 512 bits without being told.
+#ifdef __clang__
+#define INTEROP_WIDEST
+#else
+#define INTEROP_WIDEST ",prefer-vector-width=512"
+#endif
+
 namespace interop {
 
 enum class InstructionSet { baseline, avx2, avx512 };
@@ -43,8 +59,8 @@ namespace detail {
 // features are those that ATen checks before it selects the same set.
 #if defined(__x86_64__) && defined(__GNUC__)
 template <class F>
-__attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))) void
-with_avx512(const F& f) {
+__attribute__((flatten, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma" INTEROP_WIDEST))) void with_avx512(
+    const F& f) {
   f();
 }
 
@@ -52,6 +68,7 @@ template <class F>
 __attribute__((flatten, target("avx2,fma"))) void with_avx2(const F& f) {
   f();
 }
+#undef INTEROP_WIDEST
 #else
 template <class F>
 void with_avx512(const F& f) {
@@ -87,4 +104,4 @@ using const_restricted = const T* __restrict__;
 }  // namespace interop
 
 // A macro, because the call must name the function: a call through a pointer could not be inlined.
-#define INTEROP_VECTORIZED(function, ...) interop::detail::vectorized([&] { (function)(__VA_ARGS__); })
+#define INTEROP_VECTORIZED(function, ...) interop::detail::vectorized([&] { INTEROP_INLINED(function)(__VA_ARGS__); })

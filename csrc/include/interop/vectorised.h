@@ -136,13 +136,13 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
       if constexpr (std::is_same_v<R, T>) {
 #pragma omp simd
         for (int64_t k = 0; k < count; ++k) {
-          out[k] = function(in[i][k]...);
+          INTEROP_INLINED out[k] = function(in[i][k]...);
         }
         narrow(out, result + begin, count);
       } else {
 #pragma omp simd
         for (int64_t k = 0; k < count; ++k) {
-          result[begin + k] = function(in[i][k]...);
+          INTEROP_INLINED result[begin + k] = function(in[i][k]...);
         }
       }
     }
@@ -157,7 +157,7 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
     const T once = constant < inputs && n > 0 ? load<Storage, T>(*in[constant % inputs]) : T();
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) {
-      out[k] = static_cast<Result>(function((i == constant ? once : load<Storage, T>(inp[i][k]))...));
+      INTEROP_INLINED out[k] = static_cast<Result>(function((i == constant ? once : load<Storage, T>(inp[i][k]))...));
     }
   }
 
