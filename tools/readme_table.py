@@ -42,6 +42,9 @@ CALLS = ("1 tensor", "numel")
 FEWEST = {"pybind11": "pybind11, fewest headers"}
 """Tools that compile faster with chosen headers: torch's documentation includes torch/extension.h."""
 LOADERS = {"Cython": "interop", "pybind11": "cpp_extension"}
+BY_DISPATCHER = {"torch.library": "torch.library (an operator)"}
+BUILT_BY = {"pybind11": "pybind11 (cpp_extension.load)"}
+"""What the picture calls tools of which a part shows more than the name says."""
 BUILDS = {"from an edit to the module, s": "edited", "the first module on a machine, s": "cold"}
 CONVERSIONS = {
     "tensor from array": ("interop", "torch"),
@@ -131,13 +134,13 @@ def sources(results: dict[str, dict], page: Path) -> str:
 
 
 def ranges(lltm: dict) -> str:
-    """The least and the most of each cell's time, as a part of Python's, over all sizes and numbers of threads."""
+    """The least and the most of each cell's time, relative to Python's, over all sizes and numbers of threads."""
     cases = [times["both"] for of_size in lltm["times"].values() for times in of_size.values()]
     parts = []
     for way, called in {"Cython": "Cython", "C++": "C++", "Cython fused": "the fused cell"}.items():
         found = [find(times, way) / find(times, "Python") for times in cases]
         parts.append(f"{called} {min(found):.2f} to {max(found):.2f}")
-    return f" Over all {len(cases)} sizes and numbers of threads, in parts of Python's time: {', '.join(parts)}."
+    return f" Over all {len(cases)} sizes and numbers of threads, relative to Python's time: {', '.join(parts)}."
 
 
 def answers(page: Path) -> list[str]:
@@ -157,7 +160,7 @@ def section(page: Path) -> str:
     parts = [
         "\n".join(tools_table(results["crossing"], results["build-time"])),
         "\n".join(conversions_table(results["bridges"])),
-        "More than an empty call:",
+        "### More than an empty call",
         "\n".join(answers(page)),
         f"Times are medians. {sources(results, page)}.",
     ]
@@ -172,9 +175,12 @@ def bars() -> dict[str, Bars]:
     crossing, build_time, bridges = map(newest, EXPERIMENTS_SHOWN)
     what = one_tensor(crossing)
     found = {
-        "A call with one tensor, ns": {tool: find(crossing, "times", what, how) for tool, how in TOOLS.items()},
+        "A call with one tensor, ns": {
+            BY_DISPATCHER.get(tool, tool): find(crossing, "times", what, how) for tool, how in TOOLS.items()
+        },
         "From an edit to a module that runs, s": {
-            tool: find(build_time, "times", "edited", LOADERS.get(how, "")) for tool, how in TOOLS.items()
+            BUILT_BY.get(tool, tool): find(build_time, "times", "edited", LOADERS.get(how, ""))
+            for tool, how in TOOLS.items()
         },
     }
     for title, conversion in SHARED.items():

@@ -30,7 +30,7 @@ def main(venv: Path, requirements: Path) -> int:
     length = HOW_LONG.get(requirements.name, "some minutes")
     steps = [
         (f"packages of {requirements}: {length}, and longer if torch must be fetched", [*pip, "-r", str(requirements)]),
-        ("compiling torch-interop: half a minute", [*pip, "--no-build-isolation", "--no-deps", "--editable", "."]),
+        ("compiling torch-interop: about 40 s", [*pip, "--no-build-isolation", "--no-deps", "--editable", "."]),
     ]
     if not Path(python).exists():
         steps.insert(0, (f"an environment in {venv}: some seconds", [sys.executable, "-m", "venv", str(venv)]))

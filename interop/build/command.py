@@ -14,8 +14,10 @@ from torch.utils import cpp_extension
 from interop.abi.names import PREFIX
 from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
+from interop.cython.dependencies import OURS, cimports
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
+from interop.paths import get_include
 from interop.processes import ended_with_us
 from interop.stable_abi import StableABI, of_macros, release_of
 
@@ -108,6 +110,7 @@ def _translate(extension: setuptools.Extension) -> None:
     """Replace the Cython sources of an extension with C++, and apply their ``# distutils:`` lines."""
     file_name = extension.name
     extension.name = getattr(extension, "module_name", file_name)
+    _check_maker(extension)
     try:
         (translated,) = cythonize(extension)
     except TranslationError as error:
@@ -119,6 +122,19 @@ def _translate(extension: setuptools.Extension) -> None:
         if name != "name" and not name.startswith("_"):  # setuptools keeps its own state under names with an underscore
             setattr(extension, name, value)
     extension.name = file_name
+
+
+def _check_maker(extension: setuptools.Extension) -> None:
+    """Raise SetupError for an extension that needs our headers and flags, and was made without them."""
+    if get_include() in extension.include_dirs:
+        return
+    for source in filter(is_cython, extension.sources):
+        needed = sorted({*cimports(source)} & {*OURS}) if os.path.exists(source) else ()
+        if needed:
+            raise setuptools.errors.SetupError(
+                f"module {extension.name!r} cimports {', '.join(needed)}, but is a setuptools.Extension without the "
+                "headers and flags that this needs: make it with interop.build.Extension"
+            )
 
 
 def _tag_wheel(distribution: setuptools.Distribution, abis: list[StableABI | None]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import Cython
-from Cython.Build.Dependencies import DependencyTree, DistutilsInfo
+from Cython.Build.Dependencies import DependencyTree, DistutilsInfo, parse_dependencies
 from Cython.Compiler.Errors import AbortError
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
@@ -19,7 +19,10 @@ from Cython.Utils import detect_opened_file_encoding, find_root_package_dir
 
 from interop.cython.patches import replaced
 
-__all__ = ["Dependencies", "package_root", "read_source", "unforeseen"]
+__all__ = ["OURS", "Dependencies", "cimports", "package_root", "read_source", "unforeseen"]
+
+OURS = ("ATen", "c10", "interop", "torch")
+"""The packages that our declarations are in."""
 
 
 class Dependencies(DependencyTree):
@@ -120,6 +123,12 @@ def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
         line, column = text.count("\n", 0, found.end()) + 1, found.end() - text.rfind("\n", 0, found.end())
     lines = text.splitlines()
     return SyntaxError(message, (path, line, column, lines[line - 1] if lines else ""))
+
+
+def cimports(source: str) -> set[str]:
+    """The packages that a source cimports from, without what its own ``.pxd`` files cimport."""
+    found, *_ = parse_dependencies(source)
+    return {name.partition(".")[0] for name in found}
 
 
 def package_root(source: str) -> str:

@@ -18,6 +18,8 @@ HINT = "hint: "
 """The start of a line with a hint."""
 
 _TO_PYTHON = re.compile(r"Cannot convert '(?:const )?(?:at\.)?Tensor(?: ?&)?' to Python object")
+_TUPLE = re.compile(r"Constructing Python tuple not allowed without gil")
+_COERCED = re.compile(r"Coercion from Python not allowed without the GIL")
 _FROM_PYTHON = re.compile(r"Cannot convert Python object (?:argument )?to (?:type )?'(?:const )?C?Tensor\b[^']*'")
 _NO_OVERLOAD = re.compile(r"no suitable method found")
 _KEYWORD = re.compile(r"C function got unexpected keyword argument '(\w+)'")
@@ -83,6 +85,15 @@ _INSTEAD = [
         ),
         (r"Cannot assign None to (?:const )?Tensor", "for an undefined C++ tensor, write at.Tensor()"),
         (r".*\b(?:const_)?row\d\[\w+\]", "an accessor takes one index at a time: write a[i][j]"),
+        (
+            r".* not allowed without (?:the )?(?:gil|GIL)$",
+            "this needs the GIL: move it out of the `with nogil` block, or put it into a `with gil` block",
+        ),
+        (
+            r"Compiler crash in (?s:.*)_spanning_type\b(?s:.*)has no attribute 'is_numeric'",
+            "Cython finds no type for a variable of this function that gets a number and a C++ value: declare it, such "
+            "as cdef double s; for the value of an element, write x.item[double]()",
+        ),
     )
 ]
 _PACKAGES = {"at": "ATen as at", "torch": "torch"}
@@ -100,6 +111,13 @@ def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
     """The hint for a message of Cython about a position in a source, counted from 1; None if there is none."""
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     here = text[column - 1 :]
+    declared = _declared(lines, line)
+    name = re.split(r"\W", here, maxsplit=1)[0]
+    is_python_tensor = name in declared and not here[len(name) :].startswith((".", "(", "["))
+    if is_python_tensor and _COERCED.match(message):
+        return _of_python(name)
+    if _TUPLE.match(message) and here.startswith("()"):
+        return "an empty tuple is a Python object: write dims(), after: from interop cimport dims"
     found = next((instead for pattern, instead in _INSTEAD if pattern.match(message)), None)
     if found:
         return found
@@ -108,13 +126,11 @@ def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
     keyword = _KEYWORD.match(message)
     if keyword and _OURS.search(_callee(lines, line, column)):
         return f"most C++ functions take no keyword arguments: pass {keyword[1]!r} by position"
-    declared = _declared(lines, line)
     if _FROM_PYTHON.match(message):
         if re.match(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef)\b", text) and "argument to type" in message:
             return "declare the parameter as torch.Tensor x, after `cimport torch`; its C++ tensor is x.cdata"
-        name = re.match(r"\w*", here)
-        if name and name[0] in declared and not here[name.end() :].startswith((".", "(", "[")):
-            return _of_python(name[0])
+        if is_python_tensor:
+            return _of_python(name)
         python = (
             "this is a Python object: its C++ tensor is x.cdata for a torch.Tensor x, torch.unpack(x) for any other"
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import setuptools
+import setuptools.errors
 import torch
 from conftest import run
 from setuptools import Distribution
@@ -253,6 +254,19 @@ class TestSelection:
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
         assert done.stderr.strip().splitlines()[-1].startswith("error: Cython cannot translate broken.pyx")
+
+    @pytest.mark.parametrize("language", ["", "# distutils: language = c++\n"])
+    @pytest.mark.parametrize("needed", ["torch", "ATen as at", "interop.bridges"])
+    def test_an_extension_of_setuptools(self, project, language, needed):
+        """It lacks our headers and flags, and Cython and the compiler would say so in their own words."""
+        (project / "plain.pyx").write_text(f"{language}cimport {needed}\n")
+        command = BuildExtension(
+            Distribution({"name": "project", "ext_modules": [setuptools.Extension("plain", ["plain.pyx"])]})
+        )
+        command.inplace = True
+        command.finalize_options()
+        with pytest.raises(setuptools.errors.SetupError, match=r"'plain' cimports \w+, .*interop\.build\.Extension"):
+            command.build_extensions()
 
     def test_another_encoding(self, project):
         (project / "latin.pyx").write_bytes(

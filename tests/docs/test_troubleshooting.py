@@ -18,7 +18,7 @@ import interop
 from interop import _bridges, _core, abi
 from interop.build import cuda
 from interop.jit import BuildError
-from interop.paths import get_source_dir
+from interop.paths import get_pxd_dir, get_source_dir
 
 PAGE = "docs/troubleshooting.md"
 QUOTED = {
@@ -31,6 +31,8 @@ SOURCES = {
     "to-cpp": FUNCTION + "    return torch.wrap(at.tanh(x))\n",
     "name": FUNCTION + "    return torch.wrap(torch.empty((3,)))\n",
     "tuple": FUNCTION + "    cdef at.Tensor y\n    with nogil:\n        y = at.zeros(())\n    return torch.wrap(y)\n",
+    "wrap": FUNCTION + "    with nogil:\n        return torch.wrap(at.tanh(x.cdata))\n",
+    "crash": FUNCTION + "    s = 0.0\n    for i in range(3):\n        s += x.cdata[i]\n    return s\n",
     "nogil": HEAD + "from torch.library cimport define, impl\n\n"
     "cdef at.Tensor k(const at.Tensor& x) except *:\n    return at.neg(x)\n"
     'define("wrong::k", "(Tensor x) -> Tensor")\nimpl("wrong::k", "CPU", k)\n',
@@ -46,7 +48,7 @@ cdef inline float _half(float x) noexcept nogil:
     return x / 2
 
 def half(torch.Tensor x not None):
-    return torch.wrap(elementwise(b"half", kernel(_half), x.cdata))
+    return torch.wrap(elementwise(b"halve", kernel(_half), x.cdata))
 
 def dimensions(torch.Tensor x):
     return x.cdata.dim()
@@ -60,6 +62,9 @@ ctypedef fused real:
 
 def total(real[:] x):
     return x[0] + x[1]
+
+def backward(torch.Tensor x not None):
+    x.cdata.backward()
 
 def corner(torch.Tensor x not None):
     return const_accessor2[float](x.cdata, b"x")[0][0]
@@ -118,6 +123,7 @@ CALLS = {
     "abi": lambda m: abi.require(OTHER_ABI, "cells.ops"),
     "argument": lambda m: m.half([1.0]),
     "none": lambda m: m.dimensions(None),
+    "engine": lambda m: m.backward(torch.ones(1, requires_grad=True) * 2),
     "grad": lambda m: interop.to_numpy(torch.ones(3, requires_grad=True)),
     "graph": lambda m: m.half(torch.ones(3, requires_grad=True)),
     "no-grad": lambda m: torch.ones(1).sum().backward(),
@@ -189,6 +195,15 @@ def test_plain_cython(key, source, tmp_path):
     (tmp_path / "m.pyx").write_text(source)
     done = subprocess.run([sys.executable, "-m", "cython", "m.pyx"], cwd=tmp_path, capture_output=True, text=True)
     compare(key, re.search(r"^m\.pyx:\d+:\d+: (.*)$", done.stderr, re.MULTILINE)[1])
+
+
+def test_plain_cython_with_the_folder(tmp_path):
+    (tmp_path / "m.pyx").write_text(HEAD)
+    command = [sys.executable, "-m", "cython", "--cplus", "-I", get_pxd_dir(), "m.pyx"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    for page in (PAGE, "docs/building-guide.md", "docs/cimport-guide.md"):
+        assert "`cython --cplus -I $(interop-config --pxd)`" in Path(page).read_text(encoding="utf-8")
 
 
 def test_isolation():

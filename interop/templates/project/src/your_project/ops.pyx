@@ -4,7 +4,7 @@ cimport ATen as at
 cimport torch
 
 
-cdef at.Tensor softclip_(const at.Tensor& x, double limit) except * nogil:
+cdef at.Tensor softclip_tensor(const at.Tensor& x, double limit) except * nogil:
     return at.mul(at.tanh(at.div(x, limit)), limit)
 
 
@@ -27,5 +27,5 @@ def softclip(torch.Tensor x not None, double limit):
         raise ValueError(f"limit must be above 0, got {limit}")
     cdef at.Tensor y, a = x.cdata  # taken while the GIL is held
     with nogil:
-        y = softclip_(a, limit)
+        y = softclip_tensor(a, limit)
     return torch.wrap(y)
