@@ -42,8 +42,8 @@ CALLS = ("1 tensor", "numel")
 FEWEST = {"pybind11": "pybind11, fewest headers"}
 """Tools that compile faster with chosen headers: torch's documentation includes torch/extension.h."""
 LOADERS = {"Cython": "interop", "pybind11": "cpp_extension"}
-BY_DISPATCHER = {"torch.library": "torch.library (an operator)"}
-BUILT_BY = {"pybind11": "pybind11 (cpp_extension.load)"}
+BY_DISPATCHER = {"torch.library": "torch.library,\nan operator"}
+BUILT_BY = {"pybind11": "pybind11 by\ncpp_extension"}
 """What the picture calls tools of which a part shows more than the name says."""
 BUILDS = {"from an edit to the module, s": "edited", "the first module on a machine, s": "cold"}
 CONVERSIONS = {

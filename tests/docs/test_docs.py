@@ -68,6 +68,7 @@ CLAIMS = {
     ("docs/from/tvm-ffi.md", "cython"): "test_coming_from.py::test_both_do_the_same",
     ("docs/from/tvm-ffi.md", "python"): "test_coming_from.py::test_both_do_the_same",
     ("docs/index.md", "cython"): "test_readme.py::test_the_site_begins_with_the_same_example",
+    ("docs/index.md", "python"): "test_readme.py::test_the_site_begins_with_the_same_example",
     ("docs/jit-guide.md", "cpp"): "test_jit_guide.py::test_blocks_of_python",
     ("docs/jit-guide.md", "cython"): "test_jit_guide.py::test_blocks_of_python",
     ("docs/jit-guide.md", "ipython"): "test_jit_guide.py::test_blocks_of_a_notebook",

@@ -110,7 +110,7 @@ def draw(result: dict, path: Path) -> None:
         colours = [OUR_SHADES[what] if way in OUR_WAYS else shade for way in labels]
         lower.scatter([times[what][way]["median"] for way in labels], labels, s=49, color=colours)
         lower.scatter([], [], s=49, color=shade, label=what)
-    lower.scatter([], [], s=49, color=plots.OURS, label="of this toolkit")
+    lower.scatter([], [], s=49, color=plots.OURS, label="torch-interop")
     lower.set_xscale("log")
     lower.invert_yaxis()
     lower.xaxis.set_major_formatter("{x:.0f}")

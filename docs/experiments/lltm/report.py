@@ -23,7 +23,7 @@ MEASURED = (
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
 PLOT = (
     "Upper left: the models' losses over the steps; upper right: microseconds of forward and backward of each cell; "
-    "below: their times at each size and number of threads, in parts of Python's"
+    "below: their times at each size and number of threads, relative to Python's"
 )
 
 

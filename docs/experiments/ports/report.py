@@ -35,9 +35,9 @@ def answer(result: dict) -> str:
             )
             continue
         built = figures["installed"]
-        compiling = f", {_part(built, 'seconds', 'cold')} of its compile time" if "original" in built else ""
+        compiling = f" and compiles in {_part(built, 'seconds', 'cold')} times its time" if "original" in built else ""
         spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        parts.append(f"{name} takes {median(ratios):.2f} of the original's time ({spread}){compiling}")
+        parts.append(f"{name} takes {median(ratios):.2f} times the original's time ({spread}){compiling}")
     plural = "" if threads == "1" else "s"
     begin = (
         f"Ported to Cython, on {threads} thread{plural}, as the median of all operations and sizes (and their range): "

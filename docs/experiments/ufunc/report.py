@@ -21,7 +21,7 @@ def answer(result: dict) -> str:
         {way: f"{time['median'] / 1e3:.1f} ms" for way, time in result["into"][what].items()} for what in FUNCTIONS
     )
     return (
-        f"Over {LARGEST} elements, x + y out of a scalar function takes {add['elementwise']}, and torch.add "
+        f"Over {LARGEST} elements, x + y made of a scalar function takes {add['elementwise']}, and torch.add "
         f"{add['torch']}; {FUNCTIONS['fused']} takes {fused['elementwise']}, {fused['torch']} with torch's operators "
         f"and {fused['torch.compile']} with torch.compile."
     )
@@ -52,13 +52,13 @@ def sentences(result: dict) -> str:
         bandwidth(result["into"]["add"][way]["median"]) for way in ("elementwise", "@cython.ufunc", "torch")
     )
     parts = [
-        f"With {LARGEST} elements and into an existing result, x + y out of a scalar function moves {ours:.1f} "
+        f"With {LARGEST} elements and into an existing result, x + y made of a scalar function moves {ours:.1f} "
         f"GB/s, {ours / torch:.2f} times what torch.add moves; @cython.ufunc moves {numpy:.1f} GB/s.",
         _compared(result["into"]["fused"], "Into an existing result"),
     ]
     ours, torch = (result["times"]["add"][LARGEST][way]["median"] for way in ("elementwise", "torch"))
     parts.append(
-        f"With a result of {4 * SIZES[LARGEST] / 1e6:.0f} MB that each call allocates, x + y out of a scalar "
+        f"With a result of {4 * SIZES[LARGEST] / 1e6:.0f} MB that each call allocates, x + y made of a scalar "
         f"function has {torch / ours:.2f} times the bandwidth of torch.add."
     )
     allocating = 1 - result["into"]["add"]["torch"]["median"] / torch
