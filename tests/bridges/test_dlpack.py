@@ -633,7 +633,7 @@ for count in range(12_000):
     managed, owner = tensor_on_a_thread()
     if count == 2_000:
         before = resident()
-assert resident() - before < 1_000_000, resident() - before
+assert resident() - before < 2_000_000, resident() - before  # 3.3 MB if it leaks
 """
     forked(code, Path(__file__).parent, seconds=60)
 

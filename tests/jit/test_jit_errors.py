@@ -143,8 +143,13 @@ class TestInSources:
     def test_an_error_in_all_instances_is_said_once(self):
         """C++ compiles the function for each dtype. Another error in the same line is shown, and one elsewhere."""
         error = error_of(INSTANTIATED, extra_compile_args=["-O0"])
-        assert [(one.line, one.message.count("%")) for one in error.diagnostics] == [(7, 1), (7, 1), (8, 0)]
-        assert str(error).count("T odd(T x, T y)") == 2
+        found = [(one.line, one.message.count("%")) for one in error.diagnostics]
+        if is_gcc():
+            assert found == [(7, 1), (7, 1), (8, 0)]
+            assert str(error).count("T odd(T x, T y)") == 2
+        else:  # clang stops at the first % of a line, and has other words for a class than for a number
+            assert sorted(found) == [(7, 1), (8, 0), (8, 0)]
+            assert len({one.message for one in error.diagnostics}) == len(found)
 
     def test_what_nobody_defines(self):
         error = error_of("cdef extern from *:\n    int f(int)\ndef g(): return f(1)\n", "int f(int);\n")

@@ -56,7 +56,8 @@ def wait_until(condition, seconds=100):
 
 def is_compiling(session):
     """g++ starts cc1plus; clang compiles in the process of its driver."""
-    compilers = (one for one in running(session).values() if re.search(rb"cc1plus|clang", one.partition(b"\0")[0]))
+    commands = running(session).values()
+    compilers = (one for one in commands if re.match(rb"cc1plus|clang", os.path.basename(one.partition(b"\0")[0])))
     return any(b"-fconstexpr-" in one and b".gch" not in one for one in compilers)
 
 

@@ -164,8 +164,9 @@ struct Loops<function, Storage, R (*)(T, Others...)> {
   template <size_t... i>
   C10_ALWAYS_INLINE static void strided(char** data, const int64_t* strides, int64_t n, std::index_sequence<i...>) {
     for (int64_t k = 0; k < n; ++k) {
-      at_byte<Result>(data[0], k * strides[0]) =
-          static_cast<Result>(function(load<Storage, T>(at_byte<const Storage>(data[1 + i], k * strides[1 + i]))...));
+      R value;
+      INTEROP_INLINED value = function(load<Storage, T>(at_byte<const Storage>(data[1 + i], k * strides[1 + i]))...);
+      at_byte<Result>(data[0], k * strides[0]) = static_cast<Result>(value);
     }
   }
 
