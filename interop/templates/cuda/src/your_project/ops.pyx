@@ -5,7 +5,7 @@ from torch.autograd cimport Context
 from torch.library cimport define, impl, register_autograd
 
 
-cdef at.Tensor softclip_aten(const at.Tensor& x, double limit) except * nogil:
+cdef at.Tensor softclip_tensor(const at.Tensor& x, double limit) except * nogil:
     return at.mul(at.tanh(at.div(x, limit)), limit)
 
 
@@ -20,6 +20,6 @@ cdef (at.Tensor, at.Tensor) softclip_backward(Context& ctx, const at.Tensor& gra
 
 
 define("your_project::softclip", "(Tensor x, float limit) -> Tensor")
-impl("your_project::softclip", "CPU", softclip_aten)
-impl("your_project::softclip", "Meta", softclip_aten)  # what ATen's functions do with tensors that have shapes alone
+impl("your_project::softclip", "CPU", softclip_tensor)
+impl("your_project::softclip", "Meta", softclip_tensor)  # what ATen's functions do with tensors that have shapes alone
 register_autograd("your_project::softclip", softclip_backward, softclip_setup)
