@@ -100,7 +100,8 @@ class TestReport:
         if original:
             answer = report.answer(result)
             found = re.search(
-                r"takes ([\d.]+) of the original's time \(([\d.]+) to ([\d.]+)\), 0.05 of its comp", answer
+                r"takes ([\d.]+) times the original's time \(([\d.]+) to ([\d.]+)\) and compiles in 0.05 times its",
+                answer,
             )
             middle, low, high = map(float, found.groups())
             assert low <= middle <= high
