@@ -251,8 +251,15 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
         if release_of(line["torch"]) >= MINIMUM_STABLE:
             line["one binary"] = environment.run_one_binary()
     except (FailedError, one_binary.FailedError) as error:
-        line["error"] = str(error)[-2000:]
+        line["error"] = without_paths(str(error), store)[-2000:]
     return line
+
+
+def without_paths(text: str, store: Path) -> str:
+    """A text for the results, in which paths are relative to the store or to the checkout."""
+    for folder in (store, ROOT):  # the store may be in the checkout
+        text = text.replace(f"{folder}/", "")
+    return text
 
 
 def section(lines: list[Line]) -> str:

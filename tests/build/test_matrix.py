@@ -100,6 +100,18 @@ def test_the_compiler_is_the_one_that_is_used(matrix, environment, monkeypatch):
         environment(cxx="no-such-compiler").versions()
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_results_have_no_paths_of_this_machine(matrix, monkeypatch, tmp_path, inside):
+    store = matrix.ROOT / "build" / "matrix" if inside else tmp_path
+
+    def fail(self):
+        raise matrix.FailedError(f"{self.python} failed in {matrix.ROOT}/tests/conftest.py")
+
+    monkeypatch.setattr(matrix.Environment, "make", fail)
+    line = matrix.run(matrix.Stack(torch="2.10.0"), store, [])
+    assert line["error"] == "stacks/torch_2.10.0/venv/bin/python failed in tests/conftest.py"
+
+
 def test_a_run_that_was_stopped_is_no_result(matrix, environment):
     stack = environment()
     (stack.checkout / "test_all.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")
