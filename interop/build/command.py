@@ -14,7 +14,8 @@ from torch.utils import cpp_extension
 from interop.abi.names import PREFIX
 from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
-from interop.cython.dependencies import OURS, cimports
+from interop.cython.declared_names import OURS
+from interop.cython.dependencies import cimports
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError
 from interop.paths import get_include

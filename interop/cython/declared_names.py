@@ -7,7 +7,10 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["module_of_ours", "names_in", "nearest", "scopes"]
+__all__ = ["OURS", "module_of_ours", "names_in", "nearest", "scopes"]
+
+OURS = ("ATen", "c10", "interop", "torch")
+"""The packages that our declarations are in."""
 
 # Parts of a .pxd that declare no names: comments and strings.
 _NO_NAMES = re.compile(r"#.*|\"[^\"]*\"")

@@ -19,10 +19,7 @@ from Cython.Utils import detect_opened_file_encoding, find_root_package_dir
 
 from interop.cython.patches import replaced
 
-__all__ = ["OURS", "Dependencies", "cimports", "package_root", "read_source", "unforeseen"]
-
-OURS = ("ATen", "c10", "interop", "torch")
-"""The packages that our declarations are in."""
+__all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforeseen"]
 
 
 class Dependencies(DependencyTree):

@@ -8,7 +8,7 @@ from typing import Any
 
 from Cython.Compiler import Errors, PyrexTypes
 
-from interop.cython.declared_names import module_of_ours, names_in, nearest
+from interop.cython.declared_names import OURS, module_of_ours, names_in, nearest
 from interop.cython.patches import replaced
 from interop.paths import get_pxd_dir
 
@@ -27,7 +27,7 @@ _NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
 _UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not declared)$")
 _NOT_CIMPORTED = re.compile(r"'(\w+)' is not a cimported module")
-_NOT_IN_PACKAGE = re.compile(r"'((ATen|c10|interop|torch)/(?:\w+/)*(\w+))\.pxd' not found")
+_NOT_IN_PACKAGE = re.compile(rf"'(({'|'.join(OURS)})/(?:\w+/)*(\w+))\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
 # Declarations of Python tensors. `at.Tensor x` declares a C++ tensor; the cimport of `Tensor` decides about `Tensor x`.
 _DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")

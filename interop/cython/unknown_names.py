@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from interop.cython.declared_names import module_of_ours, names_in, nearest
+from interop.cython.declared_names import OURS, module_of_ours, names_in, nearest
 from interop.cython.tree import Position, ScopedVisitor, WrittenTypes, path_of
 from interop.paths import get_pxd_dir
 
@@ -36,7 +36,6 @@ _SCALAR_TYPES = {
     "cdouble": "kComplexDouble",
 }
 # The modules whose names we know. For other modules Cython itself reports missing names.
-_OURS = ("ATen", "torch", "c10", "interop")
 
 
 class UnknownNames(ScopedVisitor):
@@ -76,7 +75,7 @@ class UnknownNames(ScopedVisitor):
         owner = self.meaning(path[:-1])
         module = owner.as_module if owner is not None and not owner.is_variable else None
         # If the module is also imported, an undeclared name may be Python's.
-        if module is None or module.qualified_name.partition(".")[0] not in _OURS or module.lookup_here(path[-1]):
+        if module is None or module.qualified_name.partition(".")[0] not in OURS or module.lookup_here(path[-1]):
             return
         self.refuse(_explain(path[-1], module, ".".join(path[:-1])), position, path[-1])
 

@@ -68,7 +68,6 @@ template <class F>
 __attribute__((flatten, target("avx2,fma"))) void with_avx2(const F& f) {
   f();
 }
-#undef INTEROP_WIDEST
 #else
 template <class F>
 void with_avx512(const F& f) {
@@ -80,6 +79,7 @@ void with_avx2(const F& f) {
   f();
 }
 #endif
+#undef INTEROP_WIDEST
 
 template <class F>
 void vectorized(const F& f) {
