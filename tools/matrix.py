@@ -5,10 +5,10 @@ A STACK names the versions that differ, such as ``torch=2.15.0,python=3.13`` or
 version that is searched on PATH; `cxx` is a compiler's command. Each stack gets its own environment and the package
 from a clean clone of HEAD. There pytest runs all tests that are not marked `slow`, or gets the arguments after ``--``.
 The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table with the newest complete run of each
-stack.
+stack. A free-threaded CPython gets the versions of requirements/free-threaded.txt.
 
 After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer installs the very same
-wheel, which this program's environment builds once.
+wheel, which this program's environment builds once. A free-threaded CPython cannot load it.
 
 uv keeps its downloads in the store, unpacked once, and hard-links them into the environments. The first release of
 torch with CUDA takes some 5 GB, each further release for the same CUDA 1 GB. Such a torch runs without a GPU.
@@ -48,6 +48,9 @@ BY_TORCH = ("cuda-", "nvidia-", "setuptools")
 FOR_GPUS = ("triton",)
 """Requirements that torch needs only on a GPU. They are large, and each release needs another version."""
 
+WITHOUT_GIL = ROOT / "requirements" / "free-threaded.txt"
+"""Versions that replace the pinned ones for a CPython without a GIL."""
+
 COMPILERS = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 """Environment variables that choose a compiler and its flags."""
 
@@ -69,6 +72,8 @@ print(json.dumps({
     "numpy": numpy.__version__, "cython": Cython.__version__,
 }))
 """
+
+IS_FREE_THREADED = "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
 
 Line = dict[str, Any]
 
@@ -177,8 +182,11 @@ class Environment:
         python = self.stack.python or sys.executable
         venv = self.folder / "venv"
         self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
-        wanted = self.stack.requirements(pinned())
-        self.run(*uv, "pip", "install", "--quiet", f"--python={self.python}", f"--overrides={without}", *wanted)
+        overrides = [without]
+        if int(self.run(self.python, "-c", IS_FREE_THREADED)):
+            overrides.append(WITHOUT_GIL)
+        options = (f"--python={self.python}", *(f"--overrides={path}" for path in overrides))
+        self.run(*uv, "pip", "install", "--quiet", *options, *self.stack.requirements(pinned()))
         self.run("git", "clone", "--quiet", ROOT, self.checkout)
         pip = (self.python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable")
         self.run(*pip, self.checkout)
@@ -248,7 +256,7 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
         environment.make()
         line |= environment.versions()
         line |= environment.test(arguments)
-        if release_of(line["torch"]) >= MINIMUM_STABLE:
+        if release_of(line["torch"]) >= MINIMUM_STABLE and not line["python"].endswith("t"):
             line["one binary"] = environment.run_one_binary()
     except (FailedError, one_binary.FailedError) as error:
         line["error"] = without_paths(str(error), store)[-2000:]

@@ -62,9 +62,10 @@ SHARED = {
 
 
 def newest(name: str) -> dict:
-    """The newest recorded result of an experiment, or an empty dict."""
+    """The newest recorded result of an experiment with a GIL, or an empty dict."""
     paths = sorted((EXPERIMENTS / name / "results").glob("*.json"))
-    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    with_gil = (path for path in paths if not path.stem.endswith("-free-threaded"))
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in with_gil]
     return max(results, key=lambda result: result["date"], default={})
 
 

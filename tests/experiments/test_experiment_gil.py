@@ -87,30 +87,6 @@ def test_threads_time_themselves(gil, monkeypatch):
     assert gil.measure._together([work, work], 3) == 6
 
 
-def test_older_results_without_some_ways_are_shown_as_well(gil):
-    """A way that older results lack has neither a column nor a sentence."""
-    (result,) = results.read_recorded(NAME).values()
-    both = []
-    for newer in (False, True):
-        for what in gil.report.PRODUCTS:
-            result["times"][what].pop("held, no copies kept", None)
-            if newer:
-                result["times"][what]["held, no copies kept"] = {"median": 1230.0}
-        for languages in result["copies"].values():
-            languages.pop("1 to 2, kept for a pause", None)
-            if newer:
-                languages["1 to 2, kept for a pause"] = {key: {"median": 12345.0} for key in ("Cython", "C++")}
-        both.append(results.section(gil.report, result))
-    old, new = both
-    for text in (
-        "| rows | held | held, no copies kept | released | torch.mm |",
-        "| 1 to 2, kept for a pause, Cython | 12345.0 | 12345.0 |",
-        "for another pause before it is dropped, they take 12.3 ms",
-    ):
-        assert text in new
-        assert text not in old
-
-
 def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):
     kept = []
     real = gil.ways.cython()
@@ -124,6 +100,7 @@ def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):
         products=real.products,
         products_of_members=real.products_of_members,
         products_released=real.products_released,
+        plus=real.plus,
         first_copies=first_copies,
         further_copies=real.further_copies,
     )

@@ -805,4 +805,6 @@ class TestRecordedResults:
     def test_a_machine_has_a_file_name(self, monkeypatch, cpu, name):
         monkeypatch.setattr(environment, "_cpu", lambda: cpu)
         monkeypatch.setattr(environment, "_cores", lambda: 2)
-        assert environment.machine_name() == name
+        for free_threaded in (False, True):
+            monkeypatch.setattr(environment, "_free_threaded", lambda: free_threaded)
+            assert environment.machine_name() == name + free_threaded * "-free-threaded"

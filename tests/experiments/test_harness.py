@@ -117,14 +117,19 @@ class TestDriver:
             answer=lambda result: f"In {result['date']}.",
             section=lambda result: f"of {result['date']}",
         )
-        for machine, date in (("abacus", "1999-12-31"), ("loom", "2026-01-01"), ("quill", "1066-10-14")):
+        for machine, date in (
+            ("abacus", "1999-12-31"),
+            ("loom", "2026-01-01"),
+            ("loom-free-threaded", "2026-01-02"),
+            ("quill", "1066-10-14"),
+        ):
             path = tmp_path / "empty" / "results" / f"{machine}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"date": date}))
         answer, rest = results.with_results("empty", page(), report).split("## Question")
         assert "**In 2026-01-01.**\n\n![Years](results/loom.svg)" in answer
-        assert "loom" not in rest
-        assert "of 1999-12-31\n\n![Years](results/abacus.svg)\n\nof 2026-01-01\n\nof 1066-10-14\n\n!" in rest
+        assert "loom.svg" not in rest
+        assert "of 1999-12-31\n\n![Years](results/abacus.svg)\n\nof 2026-01-01\n\nof 2026-01-02\n\n!" in rest
 
     def test_what_is_of_no_machine_ends_the_results(self, monkeypatch, tmp_path):
         monkeypatch.setattr(results, "FOLDER", tmp_path)

@@ -4,6 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -90,17 +91,28 @@ def threads(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict[s
     """How many times as much two threads compute as one in the same time, by the size of the product and by way."""
     result = {}
     for size in ways.SIZES:
-        found = {how: [] for how in ways.SHARING}
-        for _ in range(rounds):
-            for how in ways.SHARING:
-                # Each thread has matrices of its own.
-                works = [ways.products(size)[how] for _ in range(2)]
-                count = _count(works[0], seconds)
-                one, two = _together(works[:1], count), _together(works, count)
-                found[how].append(2 * one / two)
-            shown(f"product of {size}")
-        result[f"product of {size}"] = {how: calls.summary(values, 3) for how, values in found.items()}
+        result[f"product of {size}"] = _speedups(partial(ways.products, size), ways.SHARING, rounds, seconds)
+        shown(f"product of {size}")
     return result
+
+
+def loops(rounds: int, seconds: float) -> dict[str, dict]:
+    """How many times as many short calls two threads make as one in the same time, by what is called."""
+    return _speedups(ways.loops, ways.LOOPS, rounds, seconds)
+
+
+def _speedups(
+    make: Callable[[], dict[str, Work]], names: tuple[str, ...], rounds: int, seconds: float
+) -> dict[str, dict]:
+    """How much two threads do of each work that `make` gives, in times of what one does. Each has objects of its own."""
+    found = {name: [] for name in names}
+    for _ in range(rounds):
+        first, second = make(), make()
+        for name in names:
+            count = _count(first[name], seconds)
+            one, two = _together([first[name]], count), _together([first[name], second[name]], count)
+            found[name].append(2 * one / two)
+    return {name: calls.summary(values, 3) for name, values in found.items()}
 
 
 class Counter(threading.Thread):

@@ -36,7 +36,7 @@ def tables(result: dict) -> list[Table]:
     return [
         table_of_calls("the GIL is", result, empty, 1, "nanoseconds of a call that does nothing"),
         Table(
-            ["rows", *(ALONE[how] for how in _alone(result))],
+            ["rows", *ALONE.values()],
             _products(result),
             title="microseconds of a product where nothing else runs",
         ),
@@ -51,6 +51,11 @@ def tables(result: dict) -> list[Table]:
             title="products on two threads, in times of those on one",
         ),
         Table(
+            ["short call in a loop in Python", "two threads"],
+            [[f"`{call}`", f"{result['loops'][call]['median']:.2f}"] for call in ways.LOOPS],
+            title="calls on two threads, in times of those on one",
+        ),
+        Table(
             ["use count", "alone", "beside a thread"],
             _copies(result),
             title="microseconds of a pause of a millisecond and a copy, without the GIL",
@@ -62,15 +67,10 @@ def _products(result: dict) -> list[list[str]]:
     return [
         [
             what.removeprefix("product of "),
-            *(f"{result['times'][what][how]['median'] / 1e3:.2f}" for how in _alone(result)),
+            *(f"{result['times'][what][how]['median'] / 1e3:.2f}" for how in ALONE),
         ]
         for what in PRODUCTS
     ]
-
-
-def _alone(result: dict) -> list[str]:
-    """The measurements of `ALONE` in a result; older results have fewer."""
-    return [how for how in ALONE if how in result["times"][PRODUCTS[0]]]
 
 
 def _shared(result: dict) -> list[list[str]]:
@@ -95,7 +95,6 @@ def _copies(result: dict) -> list[list[str]]:
     return [
         [f"{how}, {language}", *(f"{places[how][language]['median']:.1f}" for places in (alone, beside))]
         for how in ways.COPIES
-        if how in alone  # older results have fewer
         for language in alone[how]
     ]
 
@@ -112,14 +111,13 @@ def sentences(result: dict) -> str:
         )
     beside = result["copies"]["beside a thread"]
     first, kept, further = (
-        f"{beside[how]['Cython']['median'] / 1e3:.1f}" if how in beside else None for how in ways.COPIES
+        f"{beside[how]['Cython']['median'] / 1e3:.1f}" for how in ways.COPIES
     )
     parts.append(
         f"Beside a busy thread a pause of a millisecond and the first copy of a tensor, made without the GIL, take "
-        f"{first} ms; with a further copy they take {further} ms."
+        f"{first} ms; with a further copy they take {further} ms. "
+        f"Where the first copy is kept for another pause before it is dropped, they take {kept} ms."
     )
-    if kept:
-        parts.append(f"Where the first copy is kept for another pause before it is dropped, they take {kept} ms.")
     return " ".join(parts)
 
 

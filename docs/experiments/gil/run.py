@@ -15,12 +15,13 @@ from . import measure, ways
 def run(settings: dict, options: argparse.Namespace) -> dict:
     ways.check()
     rounds, seconds = settings["rounds"], settings["seconds"]
-    with set_torch_threads(1), progress("timing", rounds * (3 + 3 * len(ways.SIZES))) as shown:
+    with set_torch_threads(1), progress("timing", rounds * (3 + 2 * len(ways.SIZES)) + len(ways.SIZES)) as shown:
         result = {
             "times": measure.times(rounds, settings["calls"], seconds / 10, shown),
             "copies": measure.copies(rounds, settings["copies"], shown),
             "sharing": measure.sharing(rounds, seconds, shown),
             "threads": measure.threads(rounds, seconds, shown),
+            "loops": measure.loops(rounds, seconds),
         }
     counts = {} if options.quick else calls.count_if_possible(measure.instructions, "a minute")
     return result | {"instructions": counts, "gil": ways.has_gil()}

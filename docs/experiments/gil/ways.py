@@ -2,9 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
+import numpy as np
 import torch
 
+import interop
 from experiments.harness import building
 from interop.cli import CommandError
 
@@ -18,6 +21,9 @@ PAUSE = 1000
 """Microseconds between a copy and its end, if it is kept. The same time passes before the copy."""
 COPIES = ("1 to 2", "1 to 2, kept for a pause", "2 to 3")
 """Copies of an at::Tensor, by the use count before and after. A copy that is not kept is dropped at once."""
+
+LOOPS = ("from_numpy(a)", "to_numpy(x)", "to_numpy(from_numpy(a))", "plus(x, y)", "torch.add(x, y)")
+"""Short calls in a loop in Python."""
 
 Work = Callable[[int], None]
 
@@ -59,6 +65,25 @@ def products(size: int) -> dict[str, Work]:
     }
 
 
+def loops() -> dict[str, Work]:
+    """Loops in Python of as many short calls as their argument says, with arrays and tensors of eight elements."""
+    array, x, y = np.ones(8, np.float32), torch.ones(8), torch.ones(8)
+    plus, from_numpy, to_numpy = cython().plus, interop.from_numpy, interop.to_numpy
+    calls = (
+        lambda: from_numpy(array),
+        lambda: to_numpy(x),
+        lambda: to_numpy(from_numpy(array)),
+        lambda: plus(x, y),
+        lambda: torch.add(x, y),
+    )
+
+    def loop(call: Callable[[], object], count: int) -> None:
+        for _ in range(count):
+            call()
+
+    return {name: partial(loop, call) for name, call in zip(LOOPS, calls, strict=True)}
+
+
 def copies() -> dict[tuple[str, str], Work]:
     """Functions that wait for a millisecond, copy an at::Tensor and drop the copy, repeatedly, without the GIL."""
     x = torch.ones(3)
@@ -79,6 +104,8 @@ def check() -> None:
         if not torch.equal(out, a @ a):
             raise CommandError(f"{name} computes something else than a product")
     x = torch.ones(3)
+    if not torch.equal(cython().plus(x, x), x + x):
+        raise CommandError("plus computes something else than a sum")
     for module in (cython(), cpp()):
         for function in (module.first_copies, module.further_copies):
             before = sys.getrefcount(x), x._use_count()

@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import subprocess
+import sysconfig
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,10 @@ import interop
 from experiments import CHECKOUT
 from interop import _core
 
-__all__ = ["environment", "machine_name"]
+__all__ = ["WITHOUT_GIL", "environment", "machine_name"]
+
+WITHOUT_GIL = "-free-threaded"
+"""What the name of a machine ends with where its CPython was built to run without a GIL."""
 
 _SOURCES = [".", ":(exclude,glob)docs/experiments/*/results/**", ":(exclude,glob)docs/experiments/*/README.md"]
 """As git's pathspecs: all files but results, plots and the pages that they are written into."""
@@ -35,7 +39,7 @@ def environment() -> dict:
         "versions": {
             "torch": torch.__version__,
             "Cython": importlib.metadata.version("Cython"),
-            "Python": platform.python_version(),
+            "Python": platform.python_version() + ("t" if _free_threaded() else ""),
             "compiler": compiled["compiler"],
             "torch-interop": interop.__version__,
         },
@@ -44,9 +48,18 @@ def environment() -> dict:
 
 
 def machine_name(gpu: str = "") -> str:
-    """A file name for this machine's results, such as ``amd-epyc-2-cores``, or for those of its `gpu`."""
+    """A file name for this machine's results, such as ``amd-epyc-2-cores``, or for those of its `gpu`.
+
+    With a free-threaded CPython it ends with `WITHOUT_GIL`.
+    """
     cpu = re.sub(r"\(R\)|\(TM\)|CPU|Processor|@.*", "", _cpu())
-    return re.sub(r"[^a-z0-9]+", "-", (gpu or f"{cpu} {_cores()} cores").lower()).strip("-")
+    name = (gpu or f"{cpu} {_cores()} cores") + (WITHOUT_GIL if _free_threaded() else "")
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _free_threaded() -> bool:
+    """Whether this CPython was built to run without a GIL."""
+    return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def _cpu() -> str:

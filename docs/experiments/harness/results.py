@@ -14,7 +14,7 @@ from experiments import FOLDER
 from experiments.harness import age
 from experiments.harness.building import BUILD
 from experiments.harness.display import say
-from experiments.harness.environment import machine_name
+from experiments.harness.environment import WITHOUT_GIL, machine_name
 from experiments.harness.tables import Table
 from interop.cli import CommandError
 
@@ -98,8 +98,15 @@ def read(folder: Path) -> dict[str, dict]:
 
 
 def newest(recorded: dict[str, dict]) -> tuple[str, dict]:
-    """The machine of the newest of some recorded results, and that result; "" and nothing where there is none."""
-    return max(recorded.items(), key=lambda found: found[1]["date"], default=("", {}))
+    """The machine of the newest of some recorded results, and that result; "" and nothing where there is none.
+
+    One with a free-threaded CPython is taken only if there is no other.
+    """
+    return max(
+        recorded.items(),
+        key=lambda found: (not found[0].endswith(WITHOUT_GIL), found[1]["date"]),
+        default=("", {}),
+    )
 
 
 def refresh_readme(name: str, report: ModuleType) -> None:
