@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,9 @@ INSTALLED = ("consumer", "plain_cxx")
 needs_stable = pytest.mark.skipif(
     release_of(torch.__version__) < MINIMUM_STABLE, reason="this torch is too old for modules for many releases"
 )
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+"""Whether this CPython was built to run without a GIL."""
+needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CPython has no Limited API")
 # A release of torch other than the one that runs: the one that the documentation names, if possible.
 OTHER_TORCH = "2.12" if release_of(torch.__version__) == (2, 11) else "2.11"
 OTHER_ABI = f"torch_{OTHER_TORCH.replace('.', '_')}"

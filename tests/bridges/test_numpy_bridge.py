@@ -13,6 +13,7 @@ import pytest
 import torch
 from bridge_checks import laid_out, shapes
 from broken_converters import FROM, TO
+from conftest import FREE_THREADED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -427,7 +428,12 @@ def test_owners_die_on_other_threads():
     thread = threading.Thread(target=drop)
     thread.start()
     thread.join()
-    assert died == identity * 20
+    if FREE_THREADED:
+        # There the thread that made an object may be the one that frees it, once it runs Python code again.
+        assert set(died) <= {*identity, threading.get_ident()}
+        assert len(died) == 20
+    else:
+        assert died == identity * 20
 
 
 def test_owners_die_on_threads_of_autograd():

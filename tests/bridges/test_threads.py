@@ -3,15 +3,13 @@
 import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, FREE_THREADED
 
 HAMMER = Path(__file__).with_name("hammer.py")
-WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
-SECONDS = 1 if WITHOUT_GIL else 0.1
+SECONDS = 1 if FREE_THREADED else 0.1
 """Per job. After a change of state that threads share, run `python tests/bridges/hammer.py --seconds 60`."""
 
 IMPORTS = """
@@ -45,10 +43,10 @@ def python(*arguments, **environment):
 def test_eight_threads_hammer_each_function():
     said = python(HAMMER, f"--seconds={SECONDS}")
     print(said)  # includes the seed
-    assert said.endswith(f"GIL: {not WITHOUT_GIL}\n")
+    assert said.endswith(f"GIL: {not FREE_THREADED}\n")
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not WITHOUT_GIL, reason="this Python has a GIL, which nothing turns on")
+@pytest.mark.skipif(not FREE_THREADED, reason="this Python has a GIL, which nothing turns on")
 def test_the_gil_stays_off_but_for_a_module_that_wants_it():
     assert python("-W", "ignore", "-c", IMPORTS).split() == ["False", "False", "True"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import BUILD, PACKAGE, PROJECTS, built, fingerprint, needs_stable, run
+from conftest import BUILD, PACKAGE, PROJECTS, built, fingerprint, needs_limited_api, needs_stable, run
 from torch.utils import cpp_extension
 
 import interop
@@ -27,11 +27,6 @@ SCRIPTS = Path(sysconfig.get_path("scripts"))
 PROJECT = PROJECTS / "cmake"
 STABLE_PROJECT = PROJECTS / "stable_build" / "src" / "stable_build"
 GUARD = "cimport torch\n\ndef f():\n    cdef torch.NoGradGuard guard\n"
-
-
-needs_limited_api = pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="a free-threaded CPython has no Limited API"
-)
 
 
 class TestConfig:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import BUILD, PACKAGE, built, fingerprint, needs_stable, run
+from conftest import BUILD, PACKAGE, built, fingerprint, needs_limited_api, needs_stable, run
 from packaging.requirements import Requirement
 
 from interop import __main__ as command_line
@@ -167,6 +167,7 @@ class TestCommand:
         assert not any(placeholder in text for placeholder in (PLACEHOLDER, TORCH) for text in texts)
 
     @needs_stable
+    @needs_limited_api
     @pytest.mark.parametrize(
         ("given", "release"), [(["--stable"], "2.11"), (["--stable", "2.11"], "2.11"), (["--stable=2.12"], "2.12")]
     )
@@ -187,6 +188,7 @@ class TestCommand:
         assert not [text for text in texts if re.search(r"cimport (ATen|torch$)", text, re.MULTILINE)]
 
     @needs_stable
+    @needs_limited_api
     def test_a_stable_one_by_cmake(self, new, tmp_path):
         assert new("cells", "--stable", "--cmake")[0] == 0
         tag = "cp{}{}".format(*min((3, 12), sys.version_info[:2]))

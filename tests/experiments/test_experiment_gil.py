@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import experiments
-from experiments.harness import building, results
+from experiments.harness import building
 from interop.cli import CommandError
 
 NAME = "gil"

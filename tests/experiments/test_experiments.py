@@ -806,5 +806,5 @@ class TestRecordedResults:
         monkeypatch.setattr(environment, "_cpu", lambda: cpu)
         monkeypatch.setattr(environment, "_cores", lambda: 2)
         for free_threaded in (False, True):
-            monkeypatch.setattr(environment, "_free_threaded", lambda: free_threaded)
+            monkeypatch.setattr(environment, "_free_threaded", lambda value=free_threaded: value)
             assert environment.machine_name() == name + free_threaded * "-free-threaded"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import setuptools
 import torch
-from conftest import BUILD, PROJECTS, TESTS, built, fingerprint, needs_stable, run
+from conftest import BUILD, FREE_THREADED, PROJECTS, TESTS, built, fingerprint, needs_limited_api, needs_stable, run
 from elftools.elf.elffile import ELFFile
 from setuptools import Distribution
 
@@ -33,7 +33,6 @@ RUNNING_TORCH = ".".join(torch.__version__.split(".")[:2])
 RUNNING_PYTHON = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 TOOLS = Path(sys.executable).parent
 PXD = Path(interop.get_pxd_dir())
-FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 SCALARS = """
 cimport ATen as at
@@ -50,7 +49,6 @@ def same(a, b):
 """
 
 pytestmark = needs_stable
-needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CPython has no Limited API")
 
 
 @pytest.fixture(scope="session")

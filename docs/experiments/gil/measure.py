@@ -104,7 +104,7 @@ def loops(rounds: int, seconds: float) -> dict[str, dict]:
 def _speedups(
     make: Callable[[], dict[str, Work]], names: tuple[str, ...], rounds: int, seconds: float
 ) -> dict[str, dict]:
-    """How much two threads do of each work that `make` gives, in times of what one does. Each has objects of its own."""
+    """How many times as much two threads do as one, of each work of `make`. Each thread has objects of its own."""
     found = {name: [] for name in names}
     for _ in range(rounds):
         first, second = make(), make()

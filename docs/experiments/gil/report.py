@@ -110,9 +110,7 @@ def sentences(result: dict) -> str:
             f"{empty['released, C++'] - empty['held, C++']:.0f} to one of C++."
         )
     beside = result["copies"]["beside a thread"]
-    first, kept, further = (
-        f"{beside[how]['Cython']['median'] / 1e3:.1f}" for how in ways.COPIES
-    )
+    first, kept, further = (f"{beside[how]['Cython']['median'] / 1e3:.1f}" for how in ways.COPIES)
     parts.append(
         f"Beside a busy thread a pause of a millisecond and the first copy of a tensor, made without the GIL, take "
         f"{first} ms; with a further copy they take {further} ms. "
