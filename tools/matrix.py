@@ -5,7 +5,8 @@ A STACK names the versions that differ, such as ``torch=2.15.0,python=3.13`` or
 version that is searched on PATH; `cxx` is a compiler's command. Each stack gets its own environment and the package
 from a clean clone of HEAD. There pytest runs all tests that are not marked `slow`, or gets the arguments after ``--``.
 The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table with the newest complete run of each
-stack. A free-threaded CPython gets the versions of requirements/free-threaded.txt.
+stack. A free-threaded CPython gets the versions of requirements/free-threaded.txt, and
+runs without the GIL, whatever a module declares.
 
 After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer installs the very same
 wheel, which this program's environment builds once. A free-threaded CPython cannot load it.
@@ -147,6 +148,8 @@ class Environment:
         self.checkout = self.folder / "checkout"
         self.python = self.folder / "venv" / "bin" / "python"
         self.cxx = shlex.split(stack.cxx or "c++")
+        self.free_threaded = False
+        """Whether its CPython was built to run without a GIL; known once the environment is made."""
 
     def variables(self) -> dict[str, str]:
         """The environment variables of its commands, with its compiler instead of the caller's."""
@@ -156,6 +159,7 @@ class Environment:
         return {
             **kept,
             **(compilers if self.stack.cxx else {}),
+            **({"PYTHON_GIL": "0"} if self.free_threaded else {}),  # also for modules that do not ask for it
             "PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}",
             "UV_CACHE_DIR": str(self.store / "cache"),
             "UV_LINK_MODE": "hardlink",
@@ -182,9 +186,8 @@ class Environment:
         python = self.stack.python or sys.executable
         venv = self.folder / "venv"
         self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
-        overrides = [without]
-        if int(self.run(self.python, "-c", IS_FREE_THREADED)):
-            overrides.append(WITHOUT_GIL)
+        self.free_threaded = bool(int(self.run(self.python, "-c", IS_FREE_THREADED)))
+        overrides = [without, *([WITHOUT_GIL] if self.free_threaded else [])]
         options = (f"--python={self.python}", *(f"--overrides={path}" for path in overrides))
         self.run(*uv, "pip", "install", "--quiet", *options, *self.stack.requirements(pinned()))
         self.run("git", "clone", "--quiet", ROOT, self.checkout)

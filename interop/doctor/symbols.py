@@ -17,12 +17,15 @@ __all__ = ["in_words", "probable_cause"]
 MAX_NAME = 2000
 """Maximum number of characters shown of a name."""
 
-# A damaged name of 200 letters can demangle to gigabytes: each part may be twice as long as the one before.
+# A damaged name of 200 letters can demangle to gigabytes: each part may be twice as long as the one before. The limit
+# is for what comes on top of Python itself, which reserves a gigabyte of addresses where it is free-threaded.
 _DEMANGLE = f"""
 import json, resource, runpy, sys
-resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
-resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
 demangle = runpy.run_path(sys.argv[1])["demangle"]
+with open("/proc/self/statm") as file:
+    limit = int(file.read().split()[0]) * resource.getpagesize() + (1 << 29)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
 for line in sys.stdin:
     print(json.dumps((demangle(json.loads(line)) or "")[:{MAX_NAME}]), flush=True)
 """

@@ -32,7 +32,9 @@ def python(*arguments, **environment):
         capture_output=True,
         text=True,
         timeout=600,
-        env=os.environ | {"INTEROP_CACHE_DIR": str(BUILD / "jit")} | environment,
+        env={key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
+        | {"INTEROP_CACHE_DIR": str(BUILD / "jit")}
+        | environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import TESTS, needs_stable, run
+from conftest import TESTS, needs_limited_api, needs_stable, run
 
 from interop.abi.names import torch_requirement
 from interop.new import write_project
@@ -54,6 +54,7 @@ def test_files(tmp_path):
 
 
 @needs_stable
+@needs_limited_api
 def test_files_of_a_stable_one(tmp_path):
     (_, stable) = blocks("python")
     write_project("cells", tmp_path, stable="2.11")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import experiments
-from experiments.harness import age, building, driver, overview, plots, results, sources
+from experiments.harness import age, building, driver, environment, overview, plots, results, sources
 from experiments.harness.calls import summary
 from experiments.harness.tables import Table, table_of_calls
 from interop.cli import CommandError
@@ -146,7 +146,8 @@ class TestDriver:
         with pytest.raises(CommandError, match=f"README.md of experiment empty needs the lines '<!-- {part}: "):
             results.with_results("empty", page().replace(part, "other"), SimpleNamespace())
 
-    def test_results_of_a_gpu_are_called_like_it(self):
+    def test_results_of_a_gpu_are_called_like_it(self, monkeypatch):
+        monkeypatch.setattr(environment, "_free_threaded", lambda: False)
         assert results.destination("lltm-cuda", True, "NVIDIA H100 80GB HBM3").name == "nvidia-h100-80gb-hbm3.json"
 
 
