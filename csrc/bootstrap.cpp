@@ -76,10 +76,22 @@ bool torch_fits() {
   return checked != nullptr;
 }
 
+// torch has one interpreter: its import in another one hangs or fails. From 3.13 on, CPython calls PyInit_ on behalf of
+// another interpreter with a temporary thread state of the main one, which has no frame. torch would keep that state.
+bool in_main_interpreter() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main() && PyEval_GetFrame() != nullptr) {
+    return true;
+  }
+  PyErr_SetString(
+      PyExc_ImportError,
+      "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
+  return false;
+}
+
 }  // namespace
 
 PyMODINIT_FUNC INIT() {
-  if (!torch_fits()) {
+  if (!in_main_interpreter() || !torch_fits()) {
     return nullptr;
   }
   const std::string path = native_path();

@@ -59,7 +59,7 @@ def check_python_objects(m, o):
     assert m.same(parameter) is parameter
     assert m.undefined() == (False, None)
     for wrong in (None, 3, "x", [x], Liar()):
-        with raises(TypeError, "torch.Tensor"):
+        with raises(TypeError, "Tensor"):  # Cython names the module only for the Limited API
             m.numel(wrong)
         with raises(TypeError, "torch.Tensor"):
             m.numel_of_any(wrong)

@@ -94,7 +94,10 @@ def read_recorded(name: str) -> dict[str, dict]:
 
 def read(folder: Path) -> dict[str, dict]:
     """The results in `folder`, by the stems of their file names."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem)}
+    return {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*.json"), key=lambda path: path.stem)
+    }
 
 
 def newest(recorded: dict[str, dict]) -> tuple[str, dict]:

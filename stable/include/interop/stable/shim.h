@@ -258,9 +258,11 @@ __attribute__((cold)) inline bool initialize() {
 }
 
 // The last call in Cython's PyInit_ function. Cython also rejects a second interpreter, but only after the import of
-// torch, which hangs there or is rejected by CPython.
+// torch, which hangs there or is rejected by CPython. From 3.13 on, CPython calls PyInit_ on behalf of another
+// interpreter with a temporary thread state of the main one, which has no frame. torch imported there would keep that
+// thread state.
 __attribute__((cold)) inline PyObject* init_module(PyModuleDef* definition) {
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || !PyEval_GetFrame()) {
     PyErr_SetString(
         PyExc_ImportError,
         "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
