@@ -281,6 +281,7 @@ def test_python_about_operators(python_of_operators):
             torch.testing.assert_close(gradient.full_tensor(), 2.0 * x.cos())
 
 
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # of torch 2.11
 def test_the_profiler_shows_operators_under_their_names(operators_guide):
     x = torch.randn(4, 3, dtype=torch.double, requires_grad=True)
     with torch.profiler.profile() as profile:
