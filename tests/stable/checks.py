@@ -536,15 +536,18 @@ def check_growth(m, o, calls):
         for _ in range(min(number, 1000)):
             call()
         gc.collect()  # tracebacks hold frames, which hold these tensors
-        # Reading a refcount takes a reference itself, the same each time.
-        references, memory, blocks = [sys.getrefcount(one) for one in tensors], resident(), sys.getallocatedblocks()
-        for _ in range(number):
-            call()
-        gc.collect()
-        assert [sys.getrefcount(one) for one in tensors] == references, name
-        grown = sys.getallocatedblocks() - blocks
-        assert grown < 100 + calls // 100, f"{name}: {grown} objects"
-        grown = resident() - memory
+        for _ in range(3):  # an allocator may take a large piece once; a leak grows each time
+            # Reading a refcount takes a reference itself, the same each time.
+            references, memory, blocks = [sys.getrefcount(one) for one in tensors], resident(), sys.getallocatedblocks()
+            for _ in range(number):
+                call()
+            gc.collect()
+            assert [sys.getrefcount(one) for one in tensors] == references, name
+            grown = sys.getallocatedblocks() - blocks
+            assert grown < 100 + calls // 100, f"{name}: {grown} objects"
+            grown = resident() - memory
+            if grown < limit:
+                break
         assert grown < limit, f"{name}: {grown} KiB after {calls} calls"
 
 
