@@ -152,7 +152,8 @@ cdef int _change() except -1:
                     # isinstance(tensor, Buffer) caches its answer for each class.
                     collections.abc.Buffer._abc_caches_clear()
             finally:
-                _is_changing = False
+                with cython.critical_section(_books):
+                    _is_changing = False
 
 
 cdef object _unusual = object()

@@ -65,11 +65,11 @@ WHOLE = (0, 1)
 """Exit statuses of pytest after it has run all tests. The others mean that it was stopped, or had no tests to run."""
 
 VERSIONS = """
-import json, platform, sys, sysconfig
+import json, platform, sys
 import Cython, numpy, torch
 print(json.dumps({
     "torch": torch.__version__, "cuda": torch.version.cuda,
-    "python": platform.python_version() + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""),
+    "python": platform.python_version() + sys.abiflags,  # t without a GIL, d with --with-pydebug
     "numpy": numpy.__version__, "cython": Cython.__version__,
 }))
 """
@@ -259,7 +259,7 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
         environment.make()
         line |= environment.versions()
         line |= environment.test(arguments)
-        if release_of(line["torch"]) >= MINIMUM_STABLE and not line["python"].endswith("t"):
+        if release_of(line["torch"]) >= MINIMUM_STABLE and "t" not in line["python"]:
             line["one binary"] = environment.run_one_binary()
     except (FailedError, one_binary.FailedError) as error:
         line["error"] = without_paths(str(error), store)[-2000:]
