@@ -51,6 +51,43 @@ def loop(int count, int fails):
     return seen
 """
 
+GRADIENTS = """
+cimport ATen as at
+cimport torch
+from torch.autograd cimport Context, Function
+from torch.library cimport define, impl, register_autograd
+
+cdef at.Tensor exp_forward(Context& ctx, const at.Tensor& x) except * nogil:
+    cdef at.Tensor y = at.exp(x)
+    ctx.save_for_backward(y)
+    return y
+
+cdef at.Tensor exp_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return at.mul(grad, ctx.saved_tensor(0))
+
+cdef Function[at.Tensor] exp_function
+exp_function.define("Exp", exp_forward, exp_backward)
+
+def exp(torch.Tensor x not None):
+    cdef at.Tensor t = x.cdata, z
+    with nogil:
+        z = exp_function.apply(t)
+    return torch.wrap(z)
+
+cdef at.Tensor square(const at.Tensor& x) except * with gil:
+    return at.mul(x, x)
+
+cdef void square_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.save_for_backward(x)
+
+cdef at.Tensor square_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return at.mul(at.mul(grad, ctx.saved_tensor(0)), 2)
+
+define("hammer::square", "(Tensor x) -> Tensor")
+impl("hammer::square", "CPU", square)
+register_autograd("hammer::square", square_backward, square_setup)
+"""
+
 
 def tensors() -> list[torch.Tensor]:
     """New tensors, whose memory has not been shared yet."""
@@ -124,7 +161,17 @@ def protocol(tensor: torch.Tensor, own: random.Random) -> None:
 
 
 def from_numpy(array: np.ndarray, own: random.Random) -> None:
-    same(own.choice((interop.from_numpy, interop.from_buffer, interop.from_dlpack))(array), array.ctypes.data)
+    convert = own.choice((interop.from_numpy, interop.from_buffer, interop.from_dlpack, interop.from_array))
+    same(convert(array), array.ctypes.data)
+
+
+added = interop.with_arrays(np.add)
+views = interop.with_arrays(lambda array: array.T)
+
+
+def with_arrays(tensor: torch.Tensor, own: random.Random) -> None:
+    assert torch.equal(added(tensor, [2.0] * 6), tensor + 2)
+    same(views(tensor), tensor.data_ptr())
 
 
 def read_only(array: np.ndarray, own: random.Random) -> None:
@@ -189,6 +236,20 @@ def through_cython(tensor: torch.Tensor, own: random.Random) -> None:
     same(module().through_cython(tensor), tensor.data_ptr())
 
 
+def gradients(tensor: torch.Tensor, own: random.Random) -> None:
+    """Kernels with the GIL and without, called by backward too, of a leaf of this thread and of one that all share."""
+    module = interop.load_inline(GRADIENTS, free_threaded=True)
+    for x in (tensor.detach().requires_grad_(), tensor):
+        for function, expected in ((module.exp, x.exp()), (torch.ops.hammer.square, 2 * x)):
+            (found,) = torch.autograd.grad(function(x).sum(), x)
+            assert torch.equal(found, expected.detach())
+
+
+def leaves() -> list[torch.Tensor]:
+    """Tensors that require grad."""
+    return [tensor.requires_grad_() for tensor in tensors()]
+
+
 def loops() -> list[int]:
     """Iteration counts of a loop on torch's threads. Its parts take the GIL, or attach a thread state without a GIL."""
     return [3, 8, 20]
@@ -210,6 +271,8 @@ JOBS = {
     "dropped": (tensors, dropped),
     "one tensor": (one_tensor, anything),
     "buffer protocol": (tensors, protocol),
+    "with_arrays": (tensors, with_arrays),
+    "gradients": (leaves, gradients),
     "from_numpy": (arrays, from_numpy),
     "read-only": (arrays, read_only),
     "one capsule": (capsules, one_capsule),
