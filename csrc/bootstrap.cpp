@@ -77,21 +77,39 @@ bool torch_fits() {
 }
 
 // torch has one interpreter: its import in another one hangs or fails. From 3.13 on, CPython calls PyInit_ on behalf of
-// another interpreter with a temporary thread state of the main one, which has no frame. torch would keep that state.
+// another interpreter with a temporary thread state of the main one, which torch would keep. That state has no frame.
+// An import has some, those of importlib.
 bool in_main_interpreter() {
-  if (PyInterpreterState_Get() == PyInterpreterState_Main() && PyEval_GetFrame() != nullptr) {
-    return true;
-  }
+  return PyInterpreterState_Get() == PyInterpreterState_Main() && PyEval_GetFrame() != nullptr;
+}
+
+PyObject* create_in_another(PyObject*, PyModuleDef*) {
   PyErr_SetString(
       PyExc_ImportError,
       "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
-  return false;
+  return nullptr;
+}
+
+// What PyInit_ returns for another interpreter. If it raised an error itself, CPython 3.13 would abort up to 3.13.12.
+PyObject* init_in_another() {
+  static PyModuleDef_Slot slots[] = {
+      {Py_mod_create, reinterpret_cast<void*>(&create_in_another)},
+#ifdef Py_GIL_DISABLED
+      {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+      {0, nullptr},
+  };
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, STRING(INTEROP_MODULE), nullptr, 0, nullptr, slots};
+  return PyModuleDef_Init(&definition);
 }
 
 }  // namespace
 
 PyMODINIT_FUNC INIT() {
-  if (!in_main_interpreter() || !torch_fits()) {
+  if (!in_main_interpreter()) {
+    return init_in_another();
+  }
+  if (!torch_fits()) {
     return nullptr;
   }
   const std::string path = native_path();

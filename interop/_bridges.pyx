@@ -136,6 +136,10 @@ cdef int _change() except -1:
     if done:
         return 0
     with _changing:
+        with cython.critical_section(_books):
+            done = _is_changing
+        if done:
+            return 0  # called by a finaliser that ran in the loop below, which applies the newest setting
         while True:
             with cython.critical_section(_books):
                 before, wanted = _protocol(), _wanted_now

@@ -159,17 +159,21 @@ class Environment:
         return {
             **kept,
             **(compilers if self.stack.cxx else {}),
-            **({"PYTHON_GIL": "0"} if self.free_threaded else {}),  # also for modules that do not ask for it
             "PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}",
             "UV_CACHE_DIR": str(self.store / "cache"),
             "UV_LINK_MODE": "hardlink",
         }
 
+    def without_gil(self) -> dict[str, str]:
+        """The variable with which its Python keeps the GIL off, whatever a module declares. Others may reject it."""
+        return {"PYTHON_GIL": "0"} if self.free_threaded else {}
+
     def run(self, *command: str | Path) -> str:
         """Run a command and return what it prints."""
         words = [str(word) for word in command]
+        own = self.without_gil() if command[0] == self.python else {}
         try:
-            done = subprocess.run(words, env=self.variables(), capture_output=True, text=True)
+            done = subprocess.run(words, env=self.variables() | own, capture_output=True, text=True)
         except OSError as error:
             raise FailedError(f"{shlex.join(words)} does not run: {error}") from error
         if done.returncode:
@@ -208,7 +212,7 @@ class Environment:
             status = subprocess.run(
                 [self.python, "-m", "pytest", *options],
                 cwd=self.checkout,
-                env=self.variables(),
+                env=self.variables() | self.without_gil(),
                 stdout=file,
                 stderr=subprocess.STDOUT,
             ).returncode
@@ -259,7 +263,7 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
         environment.make()
         line |= environment.versions()
         line |= environment.test(arguments)
-        if release_of(line["torch"]) >= MINIMUM_STABLE and "t" not in line["python"]:
+        if release_of(line["torch"]) >= MINIMUM_STABLE and not environment.free_threaded:
             line["one binary"] = environment.run_one_binary()
     except (FailedError, one_binary.FailedError) as error:
         line["error"] = without_paths(str(error), store)[-2000:]

@@ -24,6 +24,8 @@ import json, resource, runpy, sys
 demangle = runpy.run_path(sys.argv[1])["demangle"]
 with open("/proc/self/statm") as file:
     limit = int(file.read().split()[0]) * resource.getpagesize() + (1 << 29)
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
 for line in sys.stdin:

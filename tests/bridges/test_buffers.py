@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import torch
 from bridge_checks import PLAIN, Owner, bytes_of, filled, refuses
+from conftest import not_in_debug_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -426,6 +427,7 @@ class Spec(ctypes.Structure):
     )
 
 
+@not_in_debug_python(reason="CPython itself aborts at such an exporter")
 def test_an_exporter_that_fails_without_an_error():
     function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(lambda *_: -1)
     slots = (Slot * 2)(Slot(1, ctypes.cast(function, ctypes.c_void_p)))  # Py_bf_getbuffer

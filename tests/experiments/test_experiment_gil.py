@@ -82,9 +82,9 @@ def test_threads_time_themselves(gil, monkeypatch):
             clock[0] += count
 
     monkeypatch.setattr(gil.measure, "time", SimpleNamespace(perf_counter=now))
-    assert gil.measure._together([work], 3) == 3
+    assert gil.measure._together([lambda: work], 3) == 3
     clock[0] = 5
-    assert gil.measure._together([work, work], 3) == 6
+    assert gil.measure._together([lambda: work] * 2, 3) == 6
 
 
 def test_the_check_finds_a_copy_that_is_left_over(gil, monkeypatch):

@@ -196,7 +196,7 @@ class TestRender:
             folder = tmp_path / name / "results"
             folder.mkdir(parents=True)
             (tmp_path / name / "README.md").write_text((source / "README.md").read_text(encoding="utf-8"))
-            recorded = sorted((source / "results").glob("*.json"))
+            recorded = sorted((source / "results").glob("*.json"), key=lambda path: path.stem)
             for path in recorded:
                 (folder / path.name).write_text(path.read_text(encoding="utf-8"))
             assert command_line.main(["experiments", name, "--render"]) == 0

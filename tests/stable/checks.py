@@ -58,8 +58,9 @@ def check_python_objects(m, o):
     parameter = torch.nn.Parameter(x)
     assert m.same(parameter) is parameter
     assert m.undefined() == (False, None)
+    named = "torch.Tensor" if ".abi3." in m.__file__ else "Tensor"  # by Cython, which names the module for one of both
     for wrong in (None, 3, "x", [x], Liar()):
-        with raises(TypeError, "Tensor"):  # Cython names the module only for the Limited API
+        with raises(TypeError, named):
             m.numel(wrong)
         with raises(TypeError, "torch.Tensor"):
             m.numel_of_any(wrong)
@@ -536,7 +537,7 @@ def check_growth(m, o, calls):
         for _ in range(min(number, 1000)):
             call()
         gc.collect()  # tracebacks hold frames, which hold these tensors
-        for _ in range(3):  # an allocator may take a large piece once; a leak grows each time
+        for _ in range(2):  # an allocator may take a large piece once; a leak grows each time
             # Reading a refcount takes a reference itself, the same each time.
             references, memory, blocks = [sys.getrefcount(one) for one in tensors], resident(), sys.getallocatedblocks()
             for _ in range(number):

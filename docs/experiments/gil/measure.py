@@ -107,10 +107,9 @@ def _speedups(
     """How many times as much two threads do as one, of each work of `make`. Each thread has objects of its own."""
     found = {name: [] for name in names}
     for _ in range(rounds):
-        first, second = make(), make()
         for name in names:
-            count = _count(first[name], seconds)
-            one, two = _together([first[name]], count), _together([first[name], second[name]], count)
+            count = _count(make()[name], seconds)
+            one, two = (_together([partial(_work, make, name)] * threads, count) for threads in (1, 2))
             found[name].append(2 * one / two)
     return {name: calls.summary(values, 3) for name, values in found.items()}
 
@@ -148,22 +147,28 @@ def _rates(work: Work, seconds: float, counter: Counter | None = None) -> tuple[
     return done / taken, (after - before) / taken
 
 
-def _together(works: list[Work], count: int) -> float:
-    """Seconds that threads take, one for each of `works`, which start at once and do theirs `count` times.
+def _work(make: Callable[[], dict[str, Work]], name: str) -> Work:
+    return make()[name]
 
+
+def _together(makers: list[Callable[[], Work]], count: int) -> float:
+    """Seconds that threads take, one for each of `makers`, which start at once and do its work `count` times.
+
+    Each thread makes its work, because without a GIL it counts references to objects of its own without atomics.
     Each looks at the clock itself. Another thread might come to it only when a product has ended that holds the GIL.
     """
-    start = threading.Barrier(len(works))
+    start = threading.Barrier(len(makers))
     began, ended = [], []
 
-    def run(work: Work) -> None:
+    def run(make: Callable[[], Work]) -> None:
         torch.set_num_threads(1)  # of OpenMP, which each thread has its own number for
+        work = make()
         start.wait()
         began.append(time.perf_counter())
         work(count)
         ended.append(time.perf_counter())
 
-    all_threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    all_threads = [threading.Thread(target=run, args=(make,)) for make in makers]
     for thread in all_threads:
         thread.start()
     for thread in all_threads:

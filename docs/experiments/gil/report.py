@@ -12,7 +12,7 @@ LABELS = {"held": "held", "released": "released", "torch": "torch.mm"}
 ALONE = {how: LABELS.get(how, how) for how in ways.PRODUCTS}
 """The measurements while nothing else runs."""
 COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
-MEASURED = ("csrc/include/interop/gil.h", "csrc/include/interop/tensor.h")
+MEASURED = ("csrc/bridges", "csrc/include/interop/gil.h", "csrc/include/interop/tensor.h", "interop/_bridges.pyx")
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
     "Left: products beside a thread that counts; right: products on two threads; the GIL held, released, and torch.mm"

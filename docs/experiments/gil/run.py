@@ -8,12 +8,14 @@ from torch.utils.benchmark import set_torch_threads
 from experiments.harness import building, calls
 from experiments.harness.display import progress
 from experiments.harness.driver import Experiment
+from interop.cli import CommandError
 
 from . import measure, ways
 
 
 def run(settings: dict, options: argparse.Namespace) -> dict:
     ways.check()
+    gil = ways.has_gil()
     rounds, seconds = settings["rounds"], settings["seconds"]
     with set_torch_threads(1), progress("timing", rounds * (3 + 2 * len(ways.SIZES)) + len(ways.SIZES)) as shown:
         result = {
@@ -24,7 +26,9 @@ def run(settings: dict, options: argparse.Namespace) -> dict:
             "loops": measure.loops(rounds, seconds),
         }
     counts = {} if options.quick else calls.count_if_possible(measure.instructions, "a minute")
-    return result | {"instructions": counts, "gil": ways.has_gil()}
+    if ways.has_gil() != gil:
+        raise CommandError("a module turned the GIL on while this was measured; PYTHON_GIL=0 leaves it off")
+    return result | {"instructions": counts, "gil": gil}
 
 
 EXPERIMENT = Experiment(

@@ -257,18 +257,35 @@ __attribute__((cold)) inline bool initialize() {
   return true;
 }
 
+inline PyObject* create_in_another(PyObject*, PyModuleDef*) {
+  PyErr_SetString(
+      PyExc_ImportError,
+      "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
+  return nullptr;
+}
+
+// What PyInit_ returns for another interpreter. If it raised an error itself, CPython 3.13 would abort up to 3.13.12.
+inline PyObject* init_in_another(const char* name) {
+  static PyModuleDef_Slot slots[] = {
+      {Py_mod_create, reinterpret_cast<void*>(&create_in_another)},
+#ifdef Py_GIL_DISABLED
+      {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+      {0, nullptr},
+  };
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, name, nullptr, 0, nullptr, slots, nullptr, nullptr, nullptr};
+  return PyModuleDef_Init(&definition);
+}
+
 // The last call in Cython's PyInit_ function. Cython also rejects a second interpreter, but only after the import of
 // torch, which hangs there or is rejected by CPython. From 3.13 on, CPython calls PyInit_ on behalf of another
-// interpreter with a temporary thread state of the main one, which has no frame. torch imported there would keep that
-// thread state.
+// interpreter with a temporary thread state of the main one, which torch would keep. That state has no frame. An import
+// has some, those of importlib.
 __attribute__((cold)) inline PyObject* init_module(PyModuleDef* definition) {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || !PyEval_GetFrame()) {
-    PyErr_SetString(
-        PyExc_ImportError,
-        "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
-    return nullptr;
+    return init_in_another(definition->m_name);
   }
-  return initialize() ? (PyModuleDef_Init)(definition) : nullptr;
+  return initialize() ? PyModuleDef_Init(definition) : nullptr;
 }
 
 }  // namespace interop::stable
