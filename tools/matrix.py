@@ -64,6 +64,9 @@ CALLS = 100_000
 WHOLE = (0, 1)
 """Exit statuses of pytest after it has run all tests. The others mean that it was stopped, or had no tests to run."""
 
+CRASHED = "crashed and worker restarting disabled"
+"""What pytest-xdist says of a worker that died. Its tests are lost, and pytest's exit status does not tell."""
+
 VERSIONS = """
 import json, platform, sys
 import Cython, numpy, torch
@@ -216,7 +219,7 @@ class Environment:
                 stdout=file,
                 stderr=subprocess.STDOUT,
             ).returncode
-        if status not in WHOLE or not report.exists():
+        if status not in WHOLE or not report.exists() or CRASHED in log.read_text():
             raise FailedError(f"pytest has not run all tests; exit status {status}:\n{log.read_text()}")
         return counts(report.read_text(encoding="utf-8"))
 

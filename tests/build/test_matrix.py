@@ -120,6 +120,9 @@ def test_a_run_that_was_stopped_is_no_result(matrix, environment):
     for arguments, status in {("--no-such-option",): 4, ("-k", "nothing"): 5}.items():
         with pytest.raises(matrix.FailedError, match=f"pytest has not run all tests; exit status {status}:"):
             stack.test(["-n0", *arguments])
+    (stack.checkout / "test_crash.py").write_text("def test_crash(): import os; os.abort()\n")
+    with pytest.raises(matrix.FailedError, match="pytest has not run all tests; exit status 1:"):
+        stack.test(["-n1"])
     (stack.checkout / "conftest.py").write_text("def pytest_sessionstart(): raise KeyboardInterrupt\n")
     with pytest.raises(matrix.FailedError, match="exit status 2:"):
         stack.test(["-n0"])
