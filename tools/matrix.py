@@ -5,8 +5,8 @@ A STACK names the versions that differ, such as ``torch=2.15.0,python=3.13`` or
 version that is searched on PATH; `cxx` is a compiler's command. Each stack gets its own environment and the package
 from a clean clone of HEAD. There pytest runs all tests that are not marked `slow`, or gets the arguments after ``--``.
 The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table with the newest complete run of each
-stack. A free-threaded CPython gets the versions of requirements/free-threaded.txt, and
-runs without the GIL, whatever a module declares.
+stack. A free-threaded CPython gets the versions of requirements/free-threaded.txt, and runs without the GIL, whatever a
+module declares.
 
 After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer installs the very same
 wheel, which this program's environment builds once. A free-threaded CPython cannot load it.
@@ -77,7 +77,7 @@ print(json.dumps({
 }))
 """
 
-IS_FREE_THREADED = "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
+IS_FREE_THREADED = "import sys; print('t' in sys.abiflags)"
 
 Line = dict[str, Any]
 
@@ -193,7 +193,7 @@ class Environment:
         python = self.stack.python or sys.executable
         venv = self.folder / "venv"
         self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
-        self.free_threaded = bool(int(self.run(self.python, "-c", IS_FREE_THREADED)))
+        self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
         overrides = [without, *([WITHOUT_GIL] if self.free_threaded else [])]
         options = (f"--python={self.python}", *(f"--overrides={path}" for path in overrides))
         self.run(*uv, "pip", "install", "--quiet", *options, *self.stack.requirements(pinned()))

@@ -35,7 +35,6 @@ _SCALAR_TYPES = {
     "complex128": "kComplexDouble",
     "cdouble": "kComplexDouble",
 }
-# The modules whose names we know. For other modules Cython itself reports missing names.
 
 
 class UnknownNames(ScopedVisitor):
@@ -74,7 +73,8 @@ class UnknownNames(ScopedVisitor):
         """Check the last name of `path`, whose names are at or around `position`."""
         owner = self.meaning(path[:-1])
         module = owner.as_module if owner is not None and not owner.is_variable else None
-        # If the module is also imported, an undeclared name may be Python's.
+        # Cython itself reports names that are missing in other packages. If the module is also imported, an undeclared
+        # name may be Python's.
         if module is None or module.qualified_name.partition(".")[0] not in OURS or module.lookup_here(path[-1]):
             return
         self.refuse(_explain(path[-1], module, ".".join(path[:-1])), position, path[-1])

@@ -10,6 +10,7 @@ import os
 import platform
 import resource
 import sys
+import sysconfig
 import traceback
 import warnings
 import weakref
@@ -525,6 +526,10 @@ def calls_of_each(m):
     return found, [x, y, w, i, one, doubles, sparse]
 
 
+# A free-threaded Python's allocator may take a large piece once. A leak grows each time.
+ROUNDS = 2 if sysconfig.get_config_var("Py_GIL_DISABLED") else 1
+
+
 def check_growth(m, o, calls):
     """References and memory do not grow in many calls of each function, after some to warm up."""
     found, tensors = calls_of_each(m)
@@ -537,7 +542,7 @@ def check_growth(m, o, calls):
         for _ in range(min(number, 1000)):
             call()
         gc.collect()  # tracebacks hold frames, which hold these tensors
-        for _ in range(2):  # an allocator may take a large piece once; a leak grows each time
+        for _ in range(ROUNDS):
             # Reading a refcount takes a reference itself, the same each time.
             references, memory, blocks = [sys.getrefcount(one) for one in tensors], resident(), sys.getallocatedblocks()
             for _ in range(number):
