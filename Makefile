@@ -5,8 +5,8 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 FOR_DEMO := $(VENV)/demo
 
-.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs site-check lint format asan ubsan tsan leaks perturb \
-	fuzz soak coverage matrix one-binary wheel clean
+.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs site site-check lint format asan ubsan tsan leaks \
+	perturb fuzz soak coverage matrix one-binary wheel clean
 
 demo: $(FOR_DEMO)
 	@PYTHONPATH=docs $(PY) -P -m experiments.lltm.demo
@@ -43,12 +43,16 @@ gpu-test:
 gpu-bench:
 	$(HERE) && $(PYTHON) -m interop experiments lltm-cuda --record
 
-# Everything is read again, so that no warning is lost; nothing is fetched.
-docs: $(READY)
+# The site, and a check of it if Chromium and axe-core are there; nothing is fetched.
+docs: site
+	$(PY) tools/site_check.py --if-possible
+
+# Everything is read again, so that no warning is lost.
+site: $(READY)
 	$(PY) -m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs build/docs
 
 # In Chromium, without a window, and with axe-core, which npm fetches: widths, contrast, keyboard, search.
-site-check: docs
+site-check: site
 	npm install --silent --no-audit --no-fund --prefix build/axe axe-core@4.14.1
 	$(PY) tools/site_check.py
 
@@ -100,7 +104,7 @@ clean:
 	rm -rf build dist *.egg-info
 
 # The environment, and the package built in it: again when what it is built from changes.
-BUILT_FROM := $(shell find csrc interop/*.pyx interop/abi interop/build interop/codegen interop/cython \
+BUILT_FROM := $(shell find csrc pxd interop/*.pyx interop/abi interop/build interop/codegen interop/cython \
 	interop/errors.py interop/paths.py interop/toolchain.py -type f ! -name '*.pyc')
 
 $(READY): $(wildcard requirements/*.txt) setup.py pyproject.toml $(BUILT_FROM)

@@ -29,7 +29,7 @@ def headers(build: Path) -> list[str]:
 
 def bill(version: str, read: Iterable[str]) -> dict[str, Any]:
     """The bill for this package in `version`, whose objects were compiled from the files `read`."""
-    torch = Path(importlib.metadata.distribution("torch").locate_file("torch/include"))
+    torch = Path(str(importlib.metadata.distribution("torch").locate_file("torch/include")))
     bundled = {found[1] for path in read if (found := re.match(rf"{re.escape(str(torch.resolve()))}/([^/]+)/", path))}
     cpython = Path(sysconfig.get_path("stdlib"), "LICENSE.txt")
     components = [

@@ -25,13 +25,18 @@ from interop.__main__ import COMMANDS, main
 ROOT = Path(__file__).resolve().parent.parent
 SURFACE = ROOT / "tests" / "build" / "surface.txt"
 COMMAND = "python tools/surface.py --write"
-MODULES = ("interop", "interop.abi", "interop.build", "interop.cuda", "interop.jit")
+# Without `interop.numba`, which cannot be imported without Numba.
+MODULES = ("interop", "interop.abi", "interop.build", "interop.cuda", "interop.jit", "interop.testing")
+# The declarations, and those that a module for many releases of torch has in their place.
+PXD = {"cimport": ROOT / "pxd", "cimport in a stable module": ROOT / "stable" / "pxd"}
 
 
 def surface() -> str:
     """The text of the file, with a line for each name. A prefix says where the name is."""
     parts = {
-        "cimport": [line for path in hand_written(ROOT / "pxd") for line in declarations(path, ROOT / "pxd")],
+        title: [line for path in hand_written(pxd) for line in declarations(path, pxd)] for title, pxd in PXD.items()
+    }
+    parts |= {
         "import": [line for name in MODULES for line in members(importlib.import_module(name))],
         "command line": [line for command in ("", *COMMANDS) for line in options(command)],
     }

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from Cython.Compiler import Pipeline
 from Cython.Compiler.Errors import CompilerCrash, error, get_errors_count
-from Cython.Compiler.ExprNodes import SimpleCallNode
 from Cython.Compiler.Visitor import CythonTransform
 
 from interop.cython.callback_functions import check_functions
 from interop.cython.guards import Guards
-from interop.cython.patches import replaced
-from interop.cython.template_arithmetic import PATCHED, Arithmetic, typed
-from interop.cython.tree import WrittenTypes
+from interop.cython.patches import Patch, applied
+from interop.cython.template_arithmetic import ARITHMETIC, Arithmetic, has_templates
+from interop.cython.tree import WrittenTypes, missing_nodes
 from interop.cython.unknown_names import UnknownNames
 from interop.cython.versions import CythonVersionError, supported, version
 
@@ -34,6 +32,10 @@ _IN_PLACE = {
     "|": "bitwise_or_",
     "^": "bitwise_xor_",
 }
+# What torch-interop cannot do without the parts of Cython that a check uses.
+_GUARDS = "reject guards that do nothing, or that change the mode of other code"
+_TENSORS = "reject `t += u`, whose exception ends the process, and assignments to .cdata, which free tensors in use"
+_ARITHMETIC = "prevent wrong numbers of scalar_t, opmath_t and acc_t"
 
 
 @contextlib.contextmanager
@@ -42,14 +44,11 @@ def checked() -> Iterator[None]:
 
     Guards and unknown names raise SyntaxError; all other checks report a Cython error.
     """
-    for owner, name in ((SimpleCallNode, "analyse_c_function_call"), *PATCHED):
-        if not hasattr(owner, name):
-            raise missing(f"{owner.__name__}.{name}")
-    with (
-        replaced(Pipeline, "create_pipeline", _with_checks),
-        replaced(SimpleCallNode, "analyse_c_function_call", check_functions),
-        typed(),
-    ):
+    absent = [(one.name, one.without) for one in _REQUIRED if one.owner() is None]
+    absent += [(name, without) for check, without in _VISITORS.items() for name in missing_nodes(check)]
+    if absent:
+        raise missing(*absent[0])
+    with applied(_REQUIRED), applied(ARITHMETIC):
         yield
 
 
@@ -67,16 +66,28 @@ def _with_checks(original: Callable[..., Any]) -> Callable[..., Any]:
             "AnalyseExpressionsTransform": [_step(Tensors(context))],
             "FinalOptimizePhase": [_step(Arithmetic(context))],
         }
+        planned = original(context, mode, exclude_classes=exclude_classes)
+        absent = [name for name in after if not any(type(step).__name__ == name for step in planned)]
+        for name in absent:
+            if name in _STEPS:
+                raise missing(name, _STEPS[name])
+        # Only a source with a template needs these.
+        absent += [one.name for one in ARITHMETIC if one.owner() is None] + missing_nodes(Arithmetic)
+        if absent:
+            after["AnalyseExpressionsTransform"].append(_step(lambda tree: _require_arithmetic(tree, absent[0])))
         if mode != "pxd":  # Cython reads a .pxd while it analyses the source's declarations
             after["AnalyseDeclarationsTransform"].append(_step(lambda _: _raise_first(found)))
         steps = [_step(types.collect, is_needed=False)]
-        for step in original(context, mode, exclude_classes=exclude_classes):
+        for step in planned:
             steps += [step, *after.pop(type(step).__name__, ())]
-        if after:
-            raise missing(", ".join(after))
         return steps
 
     return create_pipeline
+
+
+def _require_arithmetic(tree: Any, name: str) -> None:
+    if has_templates(tree):
+        raise missing(name, _ARITHMETIC)
 
 
 def _raise_first(found: list[SyntaxError]) -> None:
@@ -94,17 +105,17 @@ def _step(check: Callable[[Any], Any], is_needed: bool = True) -> Callable[[Any]
             except CompilerCrash as crash:
                 # After an error, Cython may leave an inconsistent tree.
                 if is_needed and not get_errors_count():
-                    raise missing(f"syntax tree of the form that {type(check).__name__} needs") from crash
+                    name = f"syntax tree of the form that {type(check).__name__} needs"
+                    raise missing(name, _VISITORS.get(type(check), _ARITHMETIC)) from crash
         return tree
 
     return step
 
 
-def missing(name: str) -> CythonVersionError:
-    """The error for a name of Cython that the checks need and this release lacks."""
+def missing(name: str, without: str) -> CythonVersionError:
+    """The error for a name of Cython that this release lacks, and what torch-interop cannot do without it."""
     return CythonVersionError(
-        f"Cython {version()} has no {name}, so torch-interop cannot reject code that would give wrong results or end "
-        f"the process: guards that do nothing, functions without the GIL; install Cython {supported()}"
+        f"Cython {version()} has no {name}, so torch-interop cannot {without}; install Cython {supported()}"
     )
 
 
@@ -150,3 +161,16 @@ def _is_tensor(kind: Any) -> bool:
             return True
         kind = kind.base_type
     return False
+
+
+# Without these, no source is translated.
+_STEPS = {"AnalyseDeclarationsTransform": _GUARDS, "AnalyseExpressionsTransform": _TENSORS}
+_VISITORS: dict[type, str] = {Guards: _GUARDS, Tensors: _TENSORS}
+_REQUIRED = (
+    Patch("Pipeline:create_pipeline", _with_checks, without=_GUARDS),
+    Patch(
+        "ExprNodes:SimpleCallNode.analyse_c_function_call",
+        check_functions,
+        without="reject functions that need the GIL, and end the process when torch calls them without it",
+    ),
+)

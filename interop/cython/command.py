@@ -71,6 +71,7 @@ def main(arguments: list[str]) -> None:
             declarations=declarations,
             include_path=[package_root(str(source)), *options.include, get_include()],
             stable=options.stable,
+            limited_api=options.stable,  # perhaps: only the flags of the compiler say so
             echo=True,
             emit_linenums=True,
         )

@@ -11,13 +11,11 @@ from typing import Any
 
 import Cython
 from Cython.Build.Dependencies import DependencyTree, DistutilsInfo, parse_dependencies
-from Cython.Compiler.Errors import AbortError
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
-from Cython.Compiler.Scanning import FileSourceDescriptor
-from Cython.Utils import detect_opened_file_encoding, find_root_package_dir
+from Cython.Utils import find_root_package_dir
 
-from interop.cython.patches import replaced
+from interop.cython.patches import Patch, applied
 
 __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforeseen"]
 
@@ -30,10 +28,10 @@ class Dependencies(DependencyTree):
         super().__init__(_Context([".", *include_path], get_directive_defaults(), options=options), quiet=True)
         self._closed = [os.path.abspath(one) for one in (*ours, Path(Cython.__file__).parent)]
 
-    def cimported_files(self, filename):
+    def cimported_files(self, filename: str) -> Iterable[str]:
         return () if self.is_ours(filename) else super().cimported_files(filename)
 
-    def parse_dependencies(self, source_filename):
+    def parse_dependencies(self, source_filename: str) -> Any:
         _refuse_unknown_encoding(source_filename)
         try:
             return super().parse_dependencies(source_filename)
@@ -53,7 +51,7 @@ class Dependencies(DependencyTree):
 class _Context(Context):
     """Cython's context, with the line in the error about a missing included file."""
 
-    def find_include_file(self, filename, pos=None, source_file_path=None):
+    def find_include_file(self, filename: str, pos: Any = None, source_file_path: str | None = None) -> str | None:
         found = self.search_include_directories(
             filename, source_pos=pos, include=True, source_file_path=source_file_path
         )
@@ -81,17 +79,24 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
             original(self, filename, *rest)
             path = os.path.abspath(self.filename)
             if thread == threading.get_ident() and not foresees(path):
+                from Cython.Compiler.Errors import AbortError
+
                 found.append(path)
                 raise AbortError(path)
 
         return initialise
 
-    with replaced(FileSourceDescriptor, "__init__", look):
+    missed = "the key of a translation lacks such files, and the next build does not see their changes"
+    with applied([Patch("Scanning:FileSourceDescriptor.__init__", look, without=missed)]):
         yield found
 
 
 def _refuse_unknown_encoding(path: str) -> None:
     """Raise SyntaxError with the file and the line, which Cython omits."""
+    try:
+        from Cython.Utils import detect_opened_file_encoding
+    except ImportError:  # in another release of Cython
+        return
     with open(path, "rb") as file:
         name = detect_opened_file_encoding(file)
     try:

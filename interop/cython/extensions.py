@@ -21,7 +21,7 @@ from interop.stable_abi import of_macros
 __all__ = ["is_cython", "translate_extensions"]
 
 
-def is_cython(source: str | os.PathLike) -> bool:
+def is_cython(source: str | os.PathLike[str]) -> bool:
     """Whether a source is for Cython."""
     return os.fspath(source).endswith((".pyx", ".py"))
 
@@ -59,7 +59,8 @@ def translate_extensions(
         for index, source in enumerate(extension.sources):
             if is_cython(source):
                 cplus = extension.language == "c++"
-                stable = of_macros(extension.define_macros) is not None
+                abi = of_macros(extension.define_macros)
+                stable = abi is not None
                 cpp = _output(source, build_dir, f"{'.stable' if stable else ''}{'.cpp' if cplus else '.c'}")
                 extension.sources[index] = str(cpp)
                 arguments = {
@@ -72,6 +73,7 @@ def translate_extensions(
                     "directives": getattr(extension, "directives", {}) | dict(compiler_directives or {}),
                     "force": force,
                     "stable": stable,
+                    "limited_api": abi is not None and abi.python is not None,
                     "echo": not quiet,
                     # Put line numbers of the .pyx into the C++, so that g++'s errors name them.
                     "emit_linenums": True,

@@ -7,8 +7,6 @@ variable, and ends with the function. Declaring it is not enough: Cython silentl
 import contextlib
 from typing import Any
 
-from Cython.CodeWriter import ExpressionWriter
-
 from interop.cython.tree import ScopedVisitor, Written, WrittenTypes, path_of, path_of_type
 
 __all__ = ["GUARDS", "Guards"]
@@ -182,5 +180,7 @@ def _guard(kind: Any) -> str:
 def _text(call: Any) -> str:
     """The source text of a call; empty if it has expressions that Cython cannot write."""
     with contextlib.suppress(Exception):
+        from Cython.CodeWriter import ExpressionWriter  # may be missing in another release
+
         return str(ExpressionWriter().write(call))
     return ""

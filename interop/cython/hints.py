@@ -1,15 +1,20 @@
-"""Add hints to Cython's messages about tensors: what to write instead."""
+"""Add hints to Cython's messages about tensors: what to write instead.
+
+A hint depends on the tokens around an error, because Cython reports many errors before it has a tree with types.
+"""
 
 import contextlib
+import functools
+import io
+import keyword
 import re
-from collections.abc import Callable, Iterator
+import tokenize
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from Cython.Compiler import Errors, PyrexTypes
-
 from interop.cython.declared_names import OURS, module_of_ours, names_in, nearest
-from interop.cython.patches import replaced
+from interop.cython.patches import Patch, applied
 from interop.paths import get_pxd_dir
 
 __all__ = ["HINT", "hint", "hints"]
@@ -22,6 +27,10 @@ _TUPLE = re.compile(r"Constructing Python tuple not allowed without gil")
 _COERCED = re.compile(r"Coercion from Python not allowed without the GIL")
 _FROM_PYTHON = re.compile(r"Cannot convert Python object (?:argument )?to (?:type )?'(?:const )?C?Tensor\b[^']*'")
 _NO_OVERLOAD = re.compile(r"no suitable method found")
+_WRONG_CALL = re.compile(r"no suitable method found|Call with wrong number of arguments")
+_DECLARATION = re.compile(r' +(\S.*? (\w+))(?: "[^"]+")?((?:\[[\w, ]+\])?\(.*\)) except ')
+_SHOWN = 4
+"""The maximum number of declarations in a hint."""
 _KEYWORD = re.compile(r"C function got unexpected keyword argument '(\w+)'")
 _NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
@@ -29,17 +38,10 @@ _UNDECLARED = re.compile(r"(?:undeclared name not builtin: (\w+)|'(\w+)' is not 
 _NOT_CIMPORTED = re.compile(r"'(\w+)' is not a cimported module")
 _NOT_IN_PACKAGE = re.compile(rf"'(({'|'.join(OURS)})/(?:\w+/)*(\w+))\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
-# Declarations of Python tensors. `at.Tensor x` declares a C++ tensor; the cimport of `Tensor` decides about `Tensor x`.
-_DECLARED = re.compile(r"(?<![\w.])torch[ \t]*\.[ \t]*Tensor[ \t]+(\w+)")
-_DECLARED_SHORT = re.compile(r"(?<![\w.])Tensor[ \t]+(\w+)")
-_CIMPORTS_ATEN = re.compile(r"^[ \t]*cimport[ \t]+ATen\b", re.M)
-_CIMPORTED = re.compile(
-    r"^[ \t]*from[ \t]+([\w.]+)[ \t]+cimport\b(?:[^\n#(]*|[ \t]*\([^)]*)\bTensor\b(?!\s+as\b)", re.M
-)
-_FUNCTION = re.compile(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef|cdef)\b[^=(]*\(")
-_OURS = re.compile(r"(?<![\w.])(?:at|torch)\.[\w.]+[ \t]*$|\.cdata\.\w+[ \t]*$")
-_TAKES_TENSORS = re.compile(r"\bat\.\w+[ \t]*$")
-_LIST_OF_TENSORS = re.compile(r"\bat\.\w+[ \t]*\([^()]*\[[^\[\]]*$")
+_PATH = r"(?<![\w.])(\w+(?: *\. *\w+)*) *"
+_CALLED = re.compile(f"{_PATH}$")
+_TENSOR_METHOD = re.compile(r"\.cdata *\. *(\w+) *$")
+_LIST = re.compile(rf"{_PATH}\([^()]*\[[^\[\]]*$")
 _MATMUL = re.compile(r"[\w)\]][ \t]*@[ \t]*[\w(]")
 _SLICED = re.compile(r"[\w.]*\[[^\[\]]*:[^\[\]]*\]")
 
@@ -107,11 +109,109 @@ _ATTRIBUTES = {
 }
 
 
-def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
+class _Code:
+    """A source by its tokens: with spaces in place of comments and strings, and the names that it cimports."""
+
+    def __init__(self, text: str):
+        self.lines = text.splitlines()
+        self.statements: list[tuple[int, list[tokenize.TokenInfo]]] = []  # with their indentation
+        # `at` and `torch` are the names of the documentation.
+        self.cimported = {"at": "ATen", "torch": "torch"}
+        self.has_aten = False
+        depth = 0
+        statement: list[tokenize.TokenInfo] = []
+        with contextlib.suppress(SyntaxError, tokenize.TokenError):  # keep the tokens before the error
+            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+                kind = tokenize.tok_name[token.type]
+                if kind in ("COMMENT", "STRING", "FSTRING_MIDDLE", "TSTRING_MIDDLE"):
+                    self._blank(token)
+                depth += (kind == "INDENT") - (kind == "DEDENT")
+                if kind == "NEWLINE":
+                    self.statements.append((depth, statement))
+                    statement = []
+                elif kind in ("NAME", "OP", "NUMBER", "ERRORTOKEN"):
+                    statement.append(token)
+        if statement:
+            self.statements.append((depth, statement))
+        for _, tokens in self.statements:
+            for part in " ".join(token.string for token in tokens).split(" ; "):
+                self._cimport(part.split())
+
+    def _blank(self, token: tokenize.TokenInfo) -> None:
+        (first, begin), (last, end) = token.start, token.end
+        for row in range(first, last + 1):
+            line = self.lines[row - 1]
+            start, stop = begin if row == first else 0, end if row == last else len(line)
+            self.lines[row - 1] = line[:start] + " " * (stop - start) + line[stop:]
+
+    def _cimport(self, words: list[str]) -> None:
+        module, what, listed = _partition(words, "cimport")
+        if not what or module[:1] not in ([], ["from"]):
+            return
+        prefix = "".join(module[1:]) + "." if module else ""
+        for one in " ".join(word for word in listed if word not in ("(", ")")).split(","):
+            path, alias, name = _partition(one.split(), "as")
+            dotted = "".join(path)
+            self.has_aten |= f"{prefix}{dotted}.".startswith("ATen.")
+            if alias:
+                self.cimported["".join(name)] = prefix + dotted
+            else:
+                bound = dotted.partition(".")[0]
+                self.cimported[bound] = prefix + bound
+
+    def meaning(self, path: str) -> str:
+        """The full name of a dotted name that begins with a cimported name; empty for any other."""
+        first, dot, rest = path.replace(" ", "").partition(".")
+        return self.cimported[first] + dot + rest if first in self.cimported else ""
+
+    def split(self, line: int, column: int) -> tuple[str, str]:
+        """The statement at a position, before and after the position, each as one line."""
+        first = last = line
+        for _, tokens in self.statements:
+            if tokens and tokens[0].start[0] <= line <= tokens[-1].end[0]:
+                first, last = tokens[0].start[0], tokens[-1].end[0]
+        lines = [re.sub(r"\\$", " ", one) for one in self.lines[first - 1 : last]]
+        at = sum(len(one) + 1 for one in lines[: line - first]) + column - 1
+        text = " ".join(lines)
+        return text[:at], text[at:]
+
+    def python_tensors(self, line: int) -> set[str]:
+        """The names that the function around a line declares as Python's tensors."""
+        around: list[tuple[int, set[str]]] = [(-1, set())]  # the functions: their indentation and those names
+        for depth, tokens in self.statements:
+            if tokens and tokens[0].start[0] > line:
+                break
+            while around[-1][0] >= depth:
+                around.pop()
+            words = [token.string for token in tokens if token.start[0] <= line]
+            if _is_function(words):
+                around.append((depth, set()))
+            for path, name in re.findall(rf"{_PATH}(?<= )(\w+)", " ".join(words)):
+                if self.meaning(path) == "torch.Tensor" and not keyword.iskeyword(name):
+                    around[-1][1].add(name)
+        return around[-1][1] if len(around) > 1 else set()
+
+
+@functools.lru_cache(maxsize=2)
+def _read(text: str) -> _Code:
+    return _Code(text)
+
+
+def _partition(words: Sequence[str], word: str) -> tuple[list[str], list[str], list[str]]:
+    at = words.index(word) if word in words else len(words)
+    return list(words[:at]), list(words[at : at + 1]), list(words[at + 1 :])
+
+
+def _is_function(words: list[str]) -> bool:
+    head = _partition(words, "(")[0]
+    return head[:1] in (["def"], ["cdef"], ["cpdef"], ["async"]) and not {"=", "class", "with", "for"} & {*head}
+
+
+def hint(message: str, lines: Sequence[str], line: int, column: int) -> str | None:
     """The hint for a message of Cython about a position in a source, counted from 1; None if there is none."""
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
-    here = text[column - 1 :]
-    declared = _declared(lines, line)
+    code = _read("".join(one.rstrip("\r\n") + "\n" for one in lines))
+    before, here = code.split(line, column)
+    declared = code.python_tensors(line)
     name = re.split(r"\W", here, maxsplit=1)[0]
     is_python_tensor = name in declared and not here[len(name) :].startswith((".", "(", "["))
     if is_python_tensor and _COERCED.match(message):
@@ -122,35 +222,64 @@ def hint(message: str, lines: list[str], line: int, column: int) -> str | None:
     if found:
         return found
     if _TO_PYTHON.match(message):
-        return _of_use(text, column) or "this is a C++ tensor; torch.wrap(...) makes a Python object from it"
-    keyword = _KEYWORD.match(message)
-    if keyword and _OURS.search(_callee(lines, line, column)):
-        return f"most C++ functions take no keyword arguments: pass {keyword[1]!r} by position"
+        return _of_use(code, before, here) or "this is a C++ tensor; torch.wrap(...) makes a Python object from it"
+    unexpected = _KEYWORD.match(message)
+    if unexpected and _is_ours(code, _callee(before)):
+        return f"most C++ functions take no keyword arguments: pass {unexpected[1]!r} by position"
     if _FROM_PYTHON.match(message):
-        if re.match(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef)\b", text) and "argument to type" in message:
+        if re.match(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef)\b", before + here) and "argument to type" in message:
             return "declare the parameter as torch.Tensor x, after `cimport torch`; its C++ tensor is x.cdata"
         if is_python_tensor:
             return _of_python(name)
         python = (
             "this is a Python object: its C++ tensor is x.cdata for a torch.Tensor x, torch.unpack(x) for any other"
         )
-        return _of_use(text, column) or python
-    if _NO_OVERLOAD.match(message) and _TAKES_TENSORS.search(text[: column - 1]):
+        return _of_use(code, before, here) or python
+    called = _CALLED.search(before)
+    if _NO_OVERLOAD.match(message) and called and code.meaning(called[1]).startswith("ATen."):
         given = [name for name in re.findall(r"(?<![\w.])(\w+)(?=[ \t]*[,)\]])", here) if name in declared]
         return _of_python(given[0]) if given else None
-    return _of_name(message, here, lines)
+    return _of_name(message, here, code)
 
 
-def _of_use(text: str, column: int) -> str | None:
+def _is_ours(code: _Code, callee: str) -> bool:
+    called = _CALLED.search(callee)
+    of_ours = called is not None and code.meaning(called[1]).partition(".")[0] in OURS
+    return of_ours or _TENSOR_METHOD.search(callee) is not None
+
+
+def _declarations(message: str, lines: Sequence[str], line: int, column: int, pxd: Path) -> str | None:
+    """The declarations of a called function, for a message that none of them accepts the arguments."""
+    if not _WRONG_CALL.match(message):
+        return None
+    code = _read("".join(one.rstrip("\r\n") + "\n" for one in lines))
+    before, _ = code.split(line, column)
+    called, method = _CALLED.search(before), _TENSOR_METHOD.search(before)
+    package, _, name = code.meaning(called[1]).rpartition(".") if called else ("", "", "")
+    if method:
+        path, name = pxd / "ATen" / "core" / "TensorBody.pxd", method[1]
+    elif package == "ATen":
+        path = pxd / "interop" / "functions.pxd"
+    else:
+        return None
+    found = [
+        one.expand(r"\1\3") for one in map(_DECLARATION.match, path.read_text().splitlines()) if one and one[2] == name
+    ]
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"the declarations are {'; '.join(found[:_SHOWN])}{more}" if found else None
+
+
+def _of_use(code: _Code, before: str, here: str) -> str | None:
     """The hint for a C++ tensor that Cython has converted to a Python object, because C++ lacks the operation."""
-    if _MATMUL.search(text.partition("#")[0]):
+    if _MATMUL.search(before + here):
         return "C++ has no operator @: write at.matmul(a, b) with C++ tensors a and b"
-    if _SLICED.match(text, column - 1):
+    if _SLICED.match(here):
         return (
             "C++ tensors have no slices: write x[0:2] as x.index(indices(at.Slice(0, 2))), "
             "after: from interop cimport indices"
         )
-    if _LIST_OF_TENSORS.search(text[: column - 1]):
+    listed = _LIST.search(before)
+    if listed and code.meaning(listed[1]).startswith("ATen."):
         return "write a list of C++ tensors as tensors(a, b), after: from interop cimport tensors"
     return None
 
@@ -161,7 +290,7 @@ def _of_python_tensor(name: str) -> str | None:
     return f"Python's tensors have {name!r}: torch.wrap(x).{name}" if hasattr(torch.Tensor, name) else None
 
 
-def _of_name(message: str, here: str, lines: list[str]) -> str | None:
+def _of_name(message: str, here: str, code: _Code) -> str | None:
     """The hint for a name that C++ does not have, or that was not cimported."""
     if _NOT_CALLED.match(message):
         name = re.sub(r"\W*(\w*).*", r"\1", here)
@@ -189,7 +318,7 @@ def _of_name(message: str, here: str, lines: list[str]) -> str | None:
     name = (missing[1] or missing[2]) if missing else ""
     if name in _PACKAGES:
         return f"write at the top: cimport {_PACKAGES[name]}" if here.startswith(f"{name}.") else None
-    return _of_ours(name) if name and _CIMPORTS_ATEN.search("\n".join(lines)) else None
+    return _of_ours(name) if name and code.has_aten else None
 
 
 def _of_ours(name: str) -> str | None:
@@ -207,52 +336,34 @@ def _attribute(name: str) -> str | None:
     return f"in C++, {name} is {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else None
 
 
-def _callee(lines: list[str], line: int, column: int) -> str:
+def _callee(before: str) -> str:
     """The text before the opening bracket around an argument."""
-    text = "\n".join([*lines[: line - 1], lines[line - 1][: column - 1]])
     depth = 0
-    for index in range(len(text) - 1, -1, -1):
-        depth += (text[index] in ")]}") - (text[index] in "([{")
+    for index in range(len(before) - 1, -1, -1):
+        depth += (before[index] in ")]}") - (before[index] in "([{")
         if depth < 0:
-            return text[:index]
+            return before[:index]
     return ""
 
 
-def _declared(lines: list[str], line: int) -> set[str]:
-    """The names that the function around a line declares as Python's tensors."""
-    least = len(lines[line - 1]) if 0 < line <= len(lines) else 0
-    for start in range(line, 0, -1):
-        text = lines[start - 1]
-        indent = len(text) - len(text.lstrip())
-        if text.strip() and (indent < least or start == line):
-            least = indent
-            if _FUNCTION.match(text):
-                break
-    else:
-        return set()
-    body = re.sub(r"#.*", "", "\n".join(lines[start - 1 : line]))
-    found = set(_DECLARED.findall(body))
-    if {*_CIMPORTED.findall("\n".join(lines))} == {"torch"}:
-        found.update(_DECLARED_SHORT.findall(body))
-    return found
-
-
 @contextlib.contextmanager
-def hints() -> Iterator[None]:
+def hints(pxd: Path, limited_api: bool = False) -> Iterator[None]:
     """In this context, Cython's messages have a second line with the hint, if there is one.
 
-    The context also drops Cython's warning that an exception check takes the GIL, if our headers do not take it.
+    The folder `pxd` has the declarations of ATen's functions that the source can use.
+
+    The context also drops Cython's warning that an exception check takes the GIL if our headers take none: they read
+    the fields of the thread state, which the Limited API hides.
     """
-    with (
-        replaced(Errors.CompileError, "__init__", _with_hint),
-        replaced(PyrexTypes, "write_noexcept_performance_hint", _without_ours),
-    ):
+    with_hint = Patch("Errors:CompileError.__init__", functools.partial(_with_hint, pxd), _NO_HINTS)
+    with applied([with_hint] if limited_api else [with_hint, _NO_WARNING]):
         yield
 
 
-def _without_ours(original: Callable) -> Callable:
+def _without_ours(original: Callable[..., None]) -> Callable[..., None]:
     def write(position: Any, env: Any, *arguments: Any, **options: Any) -> None:
-        # All our declarations include interop/callback.h. With it, Cython's advice, `noexcept`, would lose errors.
+        # All our declarations include interop/callback.h, which replaces the check unless Py_LIMITED_API is defined.
+        # Cython's advice, `noexcept`, would lose errors.
         if "interop" not in env.global_scope().context.modules:
             original(position, env, *arguments, **options)
 
@@ -263,12 +374,19 @@ def _of_python(name: str) -> str:
     return f"{name} is a torch.Tensor, a Python object: C++ functions take its C++ tensor, {name}.cdata"
 
 
-def _with_hint(original: Callable) -> Callable:
-    def initialise(self: Errors.CompileError, position: Any = None, message: str = "") -> None:
+def _with_hint(pxd: Path, original: Callable[..., None]) -> Callable[..., None]:
+    def initialise(self: Any, position: Any = None, message: str = "") -> None:
         found = None
         with contextlib.suppress(Exception):  # a source that cannot be read; the message says so itself
             source, line, column = position[:3]
-            found = hint(message, list(source.get_lines(error_handling="replace")), line, column + 1)
+            lines = source.get_lines(error_handling="replace")
+            found = hint(message, lines, line, column + 1) or _declarations(message, lines, line, column + 1, pxd)
         original(self, position, f"{message}\n{HINT}{found}" if found else message)
 
     return initialise
+
+
+_NO_HINTS = "messages have no hints"
+_NO_WARNING = Patch(
+    "PyrexTypes:write_noexcept_performance_hint", _without_ours, without="Cython advises `noexcept`, which loses errors"
+)

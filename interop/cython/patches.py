@@ -18,12 +18,12 @@ from typing import Any
 
 from interop.cython.versions import FLOOR, running
 
-__all__ = ["PATCHES", "WHOLE_PATHS", "Patch", "applied", "replaced"]
+__all__ = ["PATCHES", "WHOLE_PATHS", "Patch", "applied"]
 
 
 @dataclass(frozen=True)
 class Patch:
-    """A method of Cython's compiler, and its replacement."""
+    """A method or function of Cython's compiler, and its replacement."""
 
     target: str  # module, class and method, as in "PyrexTypes:CReferenceType.deduce_template_params"
     make: Callable[[Any], Any]  # makes the replacement from the original
@@ -31,6 +31,11 @@ class Patch:
     since: tuple[int, int] | None = None  # the first minor release of Cython that needs it; None for the floor
     until: tuple[int, int] | None = None  # the last such release; None if not yet known
     upstream: str | None = None  # the URL of Cython's issue, or the name of the change in docs/upstream
+
+    @property
+    def name(self) -> str:
+        """The class and the method, as in "CReferenceType.deduce_template_params"."""
+        return self.target.partition(":")[2]
 
     def is_needed(self) -> bool:
         """Whether this release of Cython needs the patch."""
@@ -53,12 +58,12 @@ def applied(patches: Iterable[Patch]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for patch in patches:
             if patch.is_needed() and (found := patch.owner()):
-                stack.enter_context(replaced(*found, patch.make))
+                stack.enter_context(_replaced(*found, patch.make))
         yield
 
 
 @contextlib.contextmanager
-def replaced(owner: type | ModuleType, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+def _replaced(owner: type | ModuleType, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
     """Replace the method or function `name` of `owner` with ``make(original)``."""
     inherited = name not in vars(owner)
     original = getattr(owner, name)
@@ -80,7 +85,7 @@ def _value(kind: Any) -> Any:
     return referred.cv_base_type if referred.is_cv_qualified else referred
 
 
-def _deduce_value(original: Callable) -> Callable:
+def _deduce_value(original: Callable[..., Any]) -> Callable[..., Any]:
     """For ``T``, C++ deduces the type that a reference refers to. Cython 3.3 passes `is_value_type`."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
@@ -89,12 +94,12 @@ def _deduce_value(original: Callable) -> Callable:
     return deduce
 
 
-def _deduce_reference(original: Callable) -> Callable:
+def _deduce_reference(original: Callable[..., Any]) -> Callable[..., Any]:
     """For ``T&``, in the same way."""
     return lambda self, actual, **options: original(self, _value(actual), **options)
 
 
-def _deduce_forwarding(original: Callable) -> Callable:
+def _deduce_forwarding(original: Callable[..., Any]) -> Callable[..., Any]:
     """For ``T&&``, C++ does deduce a reference."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
@@ -104,15 +109,15 @@ def _deduce_forwarding(original: Callable) -> Callable:
     return deduce
 
 
-def _declare_tuple(original: Callable) -> Callable:
+def _declare_tuple(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, pos, components: original(self, pos, [_value(component) for component in components])
 
 
-def _valid_element(original: Callable) -> Callable:
+def _valid_element(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, kind, *nested: _is_placeholder(kind) or original(self, kind, *nested)
 
 
-def _deduce_element(original: Callable) -> Callable:
+def _deduce_element(original: Callable[..., Any]) -> Callable[..., Any]:
     """For ``T[:, :]``. A contiguous memoryview also matches, and becomes a strided one."""
 
     def deduce(self: Any, actual: Any, **options: Any) -> Any:
@@ -137,7 +142,7 @@ class _AsItIs:
         return str(self._operand.result())
 
 
-def _compare_as_declared(original: Callable) -> Callable:
+def _compare_as_declared(original: Callable[..., Any]) -> Callable[..., Any]:
     def generate_operation_code(node: Any, code: Any, result: str, left: Any, operator: str, right: Any) -> None:
         if left.type.is_cpp_class and not right.type.is_pyobject:
             right = _AsItIs(right)
@@ -152,11 +157,11 @@ def _is_placeholder(kind: Any) -> bool:
     return isinstance(kind, TemplatePlaceholderType)
 
 
-def _whole_path(_: Callable) -> Callable:
+def _whole_path(_: Any) -> Callable[[Any], Any]:
     return lambda source: Path(source.filename)
 
 
-def _whole_path_text(_: Callable) -> Callable:
+def _whole_path_text(_: Any) -> Callable[[Any], Any]:
     return lambda source: source.filename
 
 

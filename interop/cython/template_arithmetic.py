@@ -6,42 +6,21 @@ double and for integers. So an expression with such an operand gets its C++ type
 of C++ become functions of csrc/include/interop/arithmetic.h.
 """
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 from Cython.Compiler import PyrexTypes
 from Cython.Compiler.Errors import error
-from Cython.Compiler.ExprNodes import DivNode, PowNode, SimpleCallNode
-from Cython.Compiler.Visitor import CythonTransform
+from Cython.Compiler.Visitor import CythonTransform, TreeVisitor
 
-from interop.cython.patches import replaced
+from interop.cython.patches import Patch
 
-__all__ = ["PATCHED", "Arithmetic", "typed"]
+__all__ = ["ARITHMETIC", "Arithmetic", "has_templates"]
 
-PATCHED: tuple[tuple[Any, str], ...] = (
-    (PyrexTypes, "widest_numeric_type"),
-    (PyrexTypes, "independent_spanning_type"),
-    (DivNode, "compute_c_result_type"),
-    (PowNode, "compute_c_result_type"),
-    (SimpleCallNode, "infer_type"),
-    (SimpleCallNode, "analyse_c_function_call"),
-)
-"""The functions and methods that `typed` replaces."""
 _IN_CPP = {"/": "true_divide", "//": "floor_divide", "%": "remainder", "**": "power"}
 _kinds: dict[str, Any] = {}
-
-
-@contextlib.contextmanager
-def typed() -> Iterator[None]:
-    """In this context, expressions of such types have their C++ types."""
-    wrappers = (_spanning, _spanning, _quotient, _power, _inferred, _call)
-    with contextlib.ExitStack() as stack:
-        for (owner, name), wrapper in zip(PATCHED, wrappers, strict=True):
-            stack.enter_context(replaced(owner, name, wrapper))
-        yield
 
 
 def _spanning(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,6 +117,24 @@ class Arithmetic(CythonTransform):
         return node
 
 
+def has_templates(tree: Any) -> bool:
+    """Whether a tree with typed expressions has an expression of such a type."""
+    visitor = _Templates()
+    visitor.visit(tree)
+    return visitor.found
+
+
+class _Templates(TreeVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = False
+
+    def visit_Node(self, node: Any) -> None:
+        kind = getattr(node, "type", None)
+        self.found = self.found or (getattr(kind, "is_float", False) and _is_of_template(kind))
+        self.visitchildren(node)
+
+
 def _is_of_template(kind: Any) -> bool:
     """Whether a type is known only when C++ instantiates the function."""
     return bool(kind.is_float) and "INTEROP_SCALAR" in kind.empty_declaration_code()
@@ -181,3 +178,17 @@ def _builtin_name(node: Any, env: Any) -> str | None:
 
 def _called(function: str, operands: Any) -> str:
     return f"::interop::{function}({', '.join(one.result() for one in operands)})"
+
+
+ARITHMETIC = tuple(
+    Patch(target, make, without="the numbers of such types are wrong")
+    for target, make in (
+        ("PyrexTypes:widest_numeric_type", _spanning),
+        ("PyrexTypes:independent_spanning_type", _spanning),
+        ("ExprNodes:DivNode.compute_c_result_type", _quotient),
+        ("ExprNodes:PowNode.compute_c_result_type", _power),
+        ("ExprNodes:SimpleCallNode.infer_type", _inferred),
+        ("ExprNodes:SimpleCallNode.analyse_c_function_call", _call),
+    )
+)
+"""The patches that give expressions of such types their C++ types. `checks` requires them for a source with one."""

@@ -81,7 +81,7 @@ class TranslationError(Error, SyntaxError):
         path = first.path and shortest_path(first.path)
         super().__init__(first.message, (path, first.line, first.column, first.text))
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return TranslationError, (self.diagnostics, self.output)
 
 
@@ -149,6 +149,7 @@ def translate(
     directives: Mapping[str, Any] | None = None,
     cplus: bool = True,
     stable: bool = False,
+    limited_api: bool = False,
     echo: bool = False,
     whole_paths: bool = False,
     force: bool = True,
@@ -169,6 +170,8 @@ def translate(
         Whether to write C++ and not C.
     stable
         Whether the module is for many releases of torch: see `interop.build.Extension`.
+    limited_api
+        Whether the C++ may be compiled with Py_LIMITED_API, which makes exception checks slower.
     echo
         Whether Cython prints its errors and warnings to stderr.
     whole_paths
@@ -224,7 +227,11 @@ def translate(
                 is_started = True
             compilation = CompilationOptions(default_options, output_file=str(cpp), errors_to_stderr=echo, **arguments)
             cpp.parent.mkdir(parents=True, exist_ok=True)
-            with rules(), applied(WHOLE_PATHS if whole_paths else ()), unforeseen(source.foresees) as missed:
+            with (
+                rules(selection.pxd, limited_api),
+                applied(WHOLE_PATHS if whole_paths else ()),
+                unforeseen(source.foresees) as missed,
+            ):
                 result = compile_single(path, compilation, full_module_name=module)
             if not missed:
                 break
@@ -259,9 +266,9 @@ def check_written(what: str, text: str) -> None:
 
 
 @contextlib.contextmanager
-def rules() -> Iterator[None]:
-    """In this context, Cython's compiler has our patches, checks and hints."""
-    with applied(PATCHES), checked(), hints():
+def rules(pxd: Path, limited_api: bool = False) -> Iterator[None]:
+    """In this context, Cython's compiler has our patches, checks and hints: see `hints`."""
+    with applied(PATCHES), checked(), hints(pxd, limited_api):
         yield
 
 
@@ -313,7 +320,7 @@ class _Output:
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._texts: list[str] = []
-        self._seen: set[tuple] = set()
+        self._seen: set[tuple[Any, ...]] = set()
 
     def clear(self) -> None:
         """Discard all messages."""
@@ -370,7 +377,7 @@ def collected() -> Iterator[_Output]:
         del kind.reported
 
 
-def _cause(error: Errors.CompileError) -> tuple:
+def _cause(error: Errors.CompileError) -> tuple[Any, ...]:
     source, line, column = error.position[:3] if error.position else (None, 0, 0)
     return (id(source), line, column, _TYPES.sub("", error.message_only or ""))
 

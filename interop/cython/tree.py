@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from Cython.Compiler import ExprNodes, ModuleNode, Nodes
 from Cython.Compiler.Visitor import EnvTransform, TreeVisitor
 
-__all__ = ["Position", "ScopedVisitor", "Written", "WrittenTypes", "path_of", "path_of_type"]
+__all__ = ["Position", "ScopedVisitor", "Written", "WrittenTypes", "missing_nodes", "path_of", "path_of_type"]
 
 Position = tuple[Any, int, int]
 """A position: Cython's object for the source, the line from 1, the column from 0."""
@@ -123,3 +124,9 @@ def path_of_type(node: Any) -> list[str]:
     """The parts of a type that is a dotted name; empty for any other type."""
     name = getattr(node, "name", None)
     return [*node.module_path, name] if name is not None and hasattr(node, "module_path") else []
+
+
+def missing_nodes(visitor: type) -> list[str]:
+    """The classes of nodes that a visitor has methods for, and that this Cython lacks: it would never call these."""
+    names = [name.removeprefix("visit_") for name in vars(visitor) if name.startswith("visit_")]
+    return [name for name in names if not any(hasattr(module, name) for module in (Nodes, ExprNodes, ModuleNode))]

@@ -12,10 +12,10 @@ from interop.errors import Error
 __all__ = ["CEILING", "FLOOR", "CythonVersionError", "check_version", "folder", "running", "supported", "version"]
 
 FLOOR = (3, 1)
-"""The first minor release that the test suite covers."""
+"""The first minor release that is supported. `make test-slow` translates all sources with it."""
 
 CEILING = (3, 3)
-"""The last one. Later releases may work, and are not rejected."""
+"""The last one, with which the whole test suite runs. Later releases may work, and are not rejected."""
 
 
 class CythonVersionError(Error, RuntimeError):
@@ -23,7 +23,7 @@ class CythonVersionError(Error, RuntimeError):
 
 
 def supported() -> str:
-    """The releases that the test suite covers, in words."""
+    """The supported releases, in words. The tests run with the first and the last."""
     return f"{FLOOR[0]}.{FLOOR[1]} to {CEILING[0]}.{CEILING[1]}"
 
 
@@ -56,7 +56,7 @@ def _check(version: str) -> None:
         )
     if _minor(version) > CEILING:
         warnings.warn(
-            f"torch-interop is tested with Cython {supported()}, but Cython {version} is installed; if a build fails, "
+            f"torch-interop supports Cython {supported()}, but Cython {version} is installed; if a build fails, "
             f"run: pip install 'Cython=={CEILING[0]}.{CEILING[1]}.*'",
             stacklevel=2,
         )

@@ -50,7 +50,7 @@ def test_the_package_is_built_again_when_any_native_source_changes():
         missing = tracked("csrc/*.h", "csrc/*.cpp") - {os.path.relpath(ROOT / name, ROOT) for name in files}
         assert missing == set(), extension
     made = re.search(r"^\.venv/ready: (.*)", run(["make", "-np", ".venv/ready"], cwd=ROOT), re.MULTILINE)
-    wanted = tracked("csrc/*.h", "csrc/*.cpp", "csrc/*.cuh", "interop/_*.pyx", "interop/cython/*.py")
+    wanted = tracked("csrc/*.h", "csrc/*.cpp", "csrc/*.cuh", "pxd/*.pxd", "interop/_*.pyx", "interop/cython/*.py")
     assert wanted <= set(made[1].split()), wanted - set(made[1].split())
 
 

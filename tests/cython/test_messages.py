@@ -2,6 +2,7 @@
 
 import pytest
 
+from interop.build import Extension, cythonize
 from interop.cython.translate import TranslationError, translate
 
 FUSED = """\
@@ -59,6 +60,15 @@ def test_the_gil_of_a_check_that_takes_none_is_not_mentioned(tmp_path, capfd, so
     """With our headers the check takes no GIL; without them it is Cython's own, which does."""
     translated(tmp_path, source, echo=True)
     assert ("will always require the GIL" in capfd.readouterr().err) is is_said
+
+
+@pytest.mark.parametrize("limited", [None, "cp311"])
+def test_the_gil_of_a_check_under_the_limited_api_is_mentioned(tmp_path, monkeypatch, capfd, limited):
+    """There our headers leave Cython's own check, because the thread state has no fields."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.pyx").write_text(OURS)
+    cythonize(Extension("m", ["m.pyx"], stable="2.11", py_limited_api=limited), build_dir="build")
+    assert ("will always require the GIL" in capfd.readouterr().err) is (limited is not None)
 
 
 def test_the_name_of_that_check_is_cythons(tmp_path):

@@ -162,7 +162,7 @@ class TestVersions:
     @pytest.mark.parametrize("version", ["3.4.0", "3.4b1", "4.0.0"])
     def test_above_the_ceiling(self, version):
         versions._check.cache_clear()
-        with pytest.warns(UserWarning, match=rf"with Cython 3\.1 to 3\.3, but Cython {version} is installed"):
+        with pytest.warns(UserWarning, match=rf"supports Cython 3\.1 to 3\.3, but Cython {version} is installed"):
             versions._check(version)
         versions._check(version)  # it warns only once
 

@@ -1,11 +1,21 @@
-"""Nothing outside interop/cython depends on Cython's compiler."""
+"""Only interop/cython imports Cython, and headers use only these private names of the C++ that Cython writes."""
 
 import ast
+import re
 from pathlib import Path
 
 import interop
 
 PACKAGE = Path(interop.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
+PRIVATE = {  # each name in Cython's C++, with the reason for its use
+    "__Pyx_ErrOccurredWithGIL": "Cython has no option for an exception check that does not wait for the GIL",
+    "__Pyx_INC_MEMVIEW": "a function in C++ that returns a memoryview must own it as Cython's own functions do",
+    "__Pyx_MODULE_NAME": "a library of operators is registered for the module that defines it",
+    "__pyx_m": "a mark in the module's object separates a new import from a further registration",
+    "__pyx_t_": "a message names a type as in the source, and RTTI has only the name in the C++",
+    "__pyx_v_of": "in a template, only the name of the parameter `of` leads to the type of the instance",
+}
 
 
 def test_no_other_module_imports_cython():
@@ -19,3 +29,12 @@ def test_no_other_module_imports_cython():
             if any(name.partition(".")[0] in ("Cython", "cython") for name in names):
                 found[path.relative_to(PACKAGE).as_posix()] = node.lineno
     assert found == {}
+
+
+def test_the_private_names_in_headers():
+    """A macro of Cython's, `CYTHON_...`, would be one as well."""
+    found = set()
+    for path in [path for folder in ("csrc", "stable", "pxd") for path in (ROOT / folder).rglob("*") if path.is_file()]:
+        text = path.read_text(encoding="utf-8")
+        found.update(re.findall(r"\b(__[Pp]yx_t_|__[Pp]yx_\w+|__PYX_\w+|CYTHON_\w+)", text))
+    assert found == PRIVATE.keys()

@@ -1,0 +1,113 @@
+"""Hints follow the tokens of a source: comments and strings are no code, and a cimport may give any name."""
+
+import re
+
+import pytest
+
+from interop.cython.hints import hint
+from interop.cython.translate import TranslationError, translate
+
+PYTHON = r"x is a torch\.Tensor, a Python object: .* x\.cdata"
+
+
+def first_hint(folder, source, **options):
+    """The hint of the first error in a source."""
+    (folder / "m.pyx").write_text(source)
+    with pytest.raises(TranslationError) as raised:
+        translate(str(folder / "m.pyx"), "m", folder / "m.cpp", declarations=folder / "declarations", **options)
+    return raised.value.diagnostics[0].hint
+
+
+class TestTokens:
+    @pytest.mark.parametrize("text", ["'me@home'", "f'{1} me@home'", '"""me@\nme@home"""', "(1 # me@home\n)"])
+    def test_an_operator_in_a_text(self, tmp_path, text):
+        source = f"cimport torch\ndef f(torch.Tensor x):\n    print({text}, x.cdata)\n"
+        assert first_hint(tmp_path, source).startswith("this is a C++ tensor; torch.wrap(")
+
+    def test_a_declaration_in_a_string(self, tmp_path):
+        source = 'cimport ATen as at\ndef f(x):\n    "torch.Tensor x"\n    cdef at.Tensor a = x\n'
+        assert first_hint(tmp_path, source).startswith("this is a Python object: its C++ tensor is x.cdata for a ")
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "cimport torch as th\ndef f(th.Tensor x): return torch.wrap(at.relu(x))\n",
+            "from torch cimport Tensor as T\ndef f(T x): return torch.wrap(at.relu(x))\n",
+            "from torch cimport (wrap, # all of it\n    Tensor as T)\ndef f(T x): return wrap(at.relu(x))\n",
+            "from torch cimport Tensor\ndef f(Tensor \\\n    x): return torch.wrap(at.relu(x))\n",
+            "def f(torch.Tensor \\\n    x): return torch.wrap(at.relu(x))\n",
+            "def f(torch . Tensor x):\n    def g(): pass\n    return torch.wrap(at. \\\n    add(\n        x, 1))\n",
+            "cimport ATen as A; cimport torch as th\ndef f(th.Tensor x): return torch.wrap(A.add(x, 1, 2))\n",
+            "cdef class C:\n    async def f(self, torch.Tensor x not None):\n        return torch.wrap(at.relu(x))\n",
+        ],
+    )
+    def test_a_python_tensor(self, tmp_path, source):
+        assert re.match(PYTHON, first_hint(tmp_path, f"cimport torch\ncimport ATen as at\n{source}"))
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "def g(torch.Tensor x): pass\ndef f(x): at.relu(x)\n",
+            "def f(x):\n    def g(torch.Tensor x): pass\n    at.relu(x)\n",
+            "from torch cimport Tensor as T\nfrom ATen cimport Tensor\ndef f(x): at.relu(x)\n",
+            "def f(x): at.relu(1 if x is torch.Tensor else x)\n",
+        ],
+    )
+    def test_no_python_tensor(self, tmp_path, source):
+        assert "is a torch.Tensor" not in (first_hint(tmp_path, f"cimport torch\ncimport ATen as at\n{source}") or "")
+
+    @pytest.mark.parametrize(
+        ("cimport", "call"),
+        [
+            ("cimport ATen as A", "A.sum(x.cdata, dim=1)"),
+            ("from ATen cimport sum", "sum(x.cdata, dim=1)"),
+            ("cimport ATen as at", "at.sum(x.cdata, \\\n    dim=1)"),
+            ("cimport ATen", "x.cdata. \\\n    sum(dim=1)"),
+        ],
+    )
+    def test_a_keyword(self, tmp_path, cimport, call):
+        source = f"cimport torch\n{cimport}\ndef f(torch.Tensor x): return torch.wrap({call})\n"
+        assert "take no keyword arguments: pass 'dim' by position" in first_hint(tmp_path, source)
+
+    def test_a_list_of_tensors(self, tmp_path):
+        source = "cimport torch\ncimport ATen as A\ndef f(torch.Tensor x): return torch.wrap(A.cat([x.cdata]))\n"
+        assert "write a list of C++ tensors as tensors(a, b)" in first_hint(tmp_path, source)
+
+    def test_a_source_that_ends_too_early(self):
+        lines = ["cimport torch", "def f(torch.Tensor x):", "    at.add(x, 1, 2)", "    ('"]
+        assert re.match(PYTHON, hint("no suitable method found (candidates: 8)", lines, 3, lines[2].index("(") + 1))
+
+
+class TestDeclarations:
+    """If no overload accepts the arguments, the hint has those that there are, as the .pxd has them."""
+
+    @pytest.mark.parametrize(
+        ("call", "expected"),
+        [
+            ("at.mm(x.cdata)", ["Tensor mm(CTensor& self, CTensor& mat2)", "Tensor mm[A](CTensor& self, "]),
+            ("A.mm(x.cdata)", ["Tensor mm(CTensor& self, CTensor& mat2)", "Tensor mm[A](CTensor& self, "]),
+            ("mm(x.cdata)", ["Tensor mm(CTensor& self, CTensor& mat2)", "Tensor mm[A](CTensor& self, "]),
+            ("x.cdata.mm()", ["Tensor mm(CTensor& mat2)"]),
+            ("at.matmul(x.cdata)", ["Tensor matmul(CTensor& self, CTensor& other)"]),
+        ],
+    )
+    def test_a_call_with_too_few_arguments(self, tmp_path, call, expected):
+        head = "cimport torch\ncimport ATen as at\ncimport ATen as A\nfrom ATen cimport mm\n"
+        found = first_hint(tmp_path, f"{head}def f(torch.Tensor x): return torch.wrap({call})\n")
+        assert found.startswith("the declarations are ")
+        assert [one for one in expected if one not in found] == []
+
+    def test_many(self, tmp_path):
+        source = "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.std())\n"
+        found = first_hint(tmp_path, source)
+        assert found.count("std") == 4
+        assert re.search(r"; and \d+ more$", found)
+
+    def test_a_stable_module(self, tmp_path):
+        """It has other declarations: those that torch keeps for many releases."""
+        source = "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.mm(x.cdata))\n"
+        assert "mm(CTensor& self, CTensor& mat2)" in first_hint(tmp_path, source, stable=True)
+
+    def test_another_function(self, tmp_path):
+        source = "cdef extern from *:\n    void mm(int, int)\ndef f(): mm(1)\n"
+        assert first_hint(tmp_path, source) is None
