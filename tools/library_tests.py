@@ -15,11 +15,13 @@ import importlib.util
 import json
 import os
 import resource
+import runpy
 import subprocess
 import sys
 import tempfile
 import textwrap
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,6 +33,7 @@ SUITES_PAGE, CALLS_PAGE = ROOT / "docs" / "bridges.md", ROOT / "docs" / "librari
 BEGIN = "<!-- suites: written by `python tools/library_tests.py` -->"
 END = "<!-- end of suites -->"
 CALLS = "calls"
+CALLS_FILE = ROOT / "tests" / "bridges" / "test_library_calls.py"
 SUITES = [
     *(f"scipy.{name}" for name in ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize")),
     *(f"scipy.{name}" for name in ("signal", "sparse", "spatial", "special", "stats")),
@@ -71,7 +74,7 @@ class Outcomes:
 def arguments(suite: str) -> list[str]:
     """The arguments of pytest for a suite."""
     if suite == CALLS:
-        return [str(ROOT / "tests" / "bridges" / "test_library_calls.py")]
+        return [str(CALLS_FILE)]
     package, _, part = suite.partition(".")
     folder = Path(importlib.util.find_spec(package).origin).parent
     return [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", os.devnull, str(folder.joinpath(*part.split(".")))]
@@ -114,6 +117,12 @@ def compared(without: dict[str, str], protocol: dict[str, str]) -> dict:
     }
 
 
+def distributions(modules: Iterable[str]) -> list[str]:
+    """The distributions that modules come from. A module that is not installed has none."""
+    known = importlib.metadata.packages_distributions()
+    return sorted({name for module in modules for name in known.get(module.partition(".")[0], [])}, key=str.lower)
+
+
 def measured(suite: str) -> dict:
     """Run a suite twice, and record what it ran on."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -122,13 +131,10 @@ def measured(suite: str) -> dict:
     found = compared(*(outcomes(given, protocol, backends) for protocol in (False, True)))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     names = ["torch", "numpy"]
-    if suite == CALLS:
-        needed = (ROOT / "requirements" / "libraries.txt").read_text().splitlines()
-        names += [line.partition("==")[0] for line in needed if "==" in line]
-    else:
-        names.append({"scipy": "scipy", "sklearn": "scikit-learn"}[suite.partition(".")[0]])
+    names += distributions(runpy.run_path(str(CALLS_FILE))["CALLS"] if suite == CALLS else [suite])
     return found | {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "commit": subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip(),
         "cpu minutes": round((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 60, 1),
         "versions": {name: importlib.metadata.version(name) for name in names},
     }
@@ -171,7 +177,7 @@ def calls_section(results: dict) -> str:
         return "The calls have not been counted yet."
     found = results[CALLS]
     return paragraph(
-        "tests/bridges/test_library_calls.py calls functions of these and other packages through `with_arrays`: "
+        "tests/bridges/test_library_calls.py calls functions of these packages through `with_arrays`: "
         f"{found['passed']} of {found['tests']} calls return what they return for arrays ({found['skipped']} skipped; "
         f"{found['date']}, {versions(found)})."
     )

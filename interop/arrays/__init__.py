@@ -11,7 +11,7 @@ from torch import Tensor
 from interop.arrays.calls import SCALARS, check_mutated, of_tensors
 from interop.arrays.conversion import from_array
 from interop.arrays.gradients import operator_of
-from interop.arrays.options import Options
+from interop.arrays.options import Options, name_of
 from interop.arrays.stand_in import StandIn
 
 __all__ = ["from_array", "with_arrays"]
@@ -42,7 +42,7 @@ def with_arrays(
     target : callable, class, module or object, optional
         For a class, a module or an object, the result is a stand-in. Its methods and functions take tensors, and its
         arrays are tensors. The instances of a class are stand-ins too. ``__wrapped__`` is the original. Without
-        `target`, the result is a decorator.
+        `target`, the result is a decorator. A generator or coroutine function is rejected.
     gradients : {"refuse", "detach"}
         What to do with a tensor that requires grad, outside of ``torch.no_grad()``. Autograd does not see work on
         arrays, so results have a gradient only with `vjp`.
@@ -64,8 +64,8 @@ def with_arrays(
         the output (a tuple of gradients if the output is a tuple), the output, and the positional arguments of the
         call, without defaults. It returns a tuple with the gradient of each argument or None; for a single argument,
         the gradient alone. Its torch operators and functions with a `vjp` can be differentiated again; anything else
-        raises. With `vjp`, results of a float or complex type become tensors without dimensions, and a result never
-        shares memory with an argument.
+        raises. A call in vmap or in forward mode raises as well. With `vjp`, results of a float or complex type become
+        tensors without dimensions, and a result never shares memory with an argument.
     op : str, optional
         Register the function as an operator of torch, ``"namespace::name"``, which a compiled graph keeps as one node.
         The argument types come from the function's annotations, or from a schema,
@@ -111,6 +111,11 @@ def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., 
         raise TypeError(
             "argument 'target' must be a function, a class, a module or an object of a library, got "
             f"{type(target).__name__}; interop.to_numpy and interop.from_numpy convert memory"
+        )
+    if inspect.isgeneratorfunction(target) or inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
+        raise TypeError(
+            f"argument 'target' must be a function that returns its result, got {name_of(target)}, a generator or "
+            "coroutine function, which runs after the call; wrap the functions that it calls"
         )
     if isinstance(target, (staticmethod, classmethod)):
         return type(target)(_wrapped(target.__func__, options, op, fake))

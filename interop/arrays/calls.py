@@ -19,7 +19,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from interop._bridges import arrays_of, from_numpy, named_arrays_of, to_numpy
 from interop.arrays.containers import fill, is_container, is_dataclass, items_of, same_items, tensors_in, tuple_like
 from interop.arrays.conversion import geometry, tensor_of, torch_lacks, unwatched
-from interop.arrays.gradients import differentiated
+from interop.arrays.gradients import differentiated, is_watched
 from interop.arrays.options import Options, name_of
 
 __all__ = ["SCALARS", "Call", "Wrapping", "check_mutated", "keep_from_compiler", "of_tensors", "skip_frames"]
@@ -249,7 +249,7 @@ def _call(
         # Classes and modes that intercept torch functions also intercept this one. They call it again, and are inactive
         # during that call.
         return handle_torch_function(wrapper, tensors, *args, **kwargs)
-    if options.vjp is not None and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+    if options.vjp is not None and any(is_watched(tensor) for tensor in tensors):
         return differentiated(wrapper, function, options.vjp, tensors, args, kwargs)
     call = Call(function, options)
     try:

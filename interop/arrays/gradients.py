@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C._functorch import is_batchedtensor, is_gradtrackingtensor
 from torch._library.custom_ops import CustomOpDef
+from torch.autograd import forward_ad
 
 from interop.arrays.containers import tensors_in, tuple_like
 from interop.arrays.options import Options, name_of
@@ -30,12 +32,36 @@ class _Node(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _, ctx.vjp, *args = inputs
+        ctx.function, ctx.vjp, *args = inputs
         _keep(ctx, args, output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         return None, None, *_gradients(ctx, ctx.vjp, grads)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise _unsupported(ctx.function)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, function: Callable[..., Any], *args: Any) -> Any:
+        raise _unsupported(function)
+
+
+def _unsupported(function: Callable[..., Any]) -> RuntimeError:
+    return RuntimeError(
+        f"{name_of(function)} cannot be called in torch.func.vmap or in forward mode (jvp, jacfwd, hessian, dual "
+        "tensors): it works on arrays, and vjp= gives it a gradient in reverse mode alone; call it outside of them, or "
+        "use operators of torch there"
+    )
+
+
+def is_watched(tensor: Tensor) -> bool:
+    """Whether autograd or a transform of ``torch.func`` follows operations on a tensor."""
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return True
+    of_transform = is_batchedtensor(tensor) or is_gradtrackingtensor(tensor)
+    return of_transform or forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def _range(tensor: Tensor) -> tuple[int, int]:
@@ -118,6 +144,7 @@ def differentiated(
         )
     called: list[Any] = []
 
+    @functools.wraps(function)
     def call(*args: Any) -> Any:  # runs below the transforms of torch.func, whose tensors have no memory
         memory = [_range(tensor) for tensor in tensors_in((args, kwargs), set())]
         called.append(wrapper(*args, **kwargs))

@@ -40,6 +40,18 @@ def system():
     return matrix.requires_grad_(), torch.randn(4, dtype=torch.float64, generator=generator).requires_grad_()
 
 
+UNSUPPORTED = r"^numpy_square cannot be called in torch\.func\.vmap or in forward mode \(jvp, "
+
+
+@pytest.fixture
+def square():
+    def numpy_square(x):
+        assert type(x) is np.ndarray
+        return x**2
+
+    return with_arrays(numpy_square, vjp=lambda grad, y, x: 2 * x * grad)
+
+
 class TestVjp:
     def test_first_and_second_derivatives(self, system):
         assert torch.allclose(solve(*system), torch.linalg.solve(*system))
@@ -56,6 +68,13 @@ class TestVjp:
         matrix, b = (one.detach() for one in system)
         found = torch.func.grad(lambda b: solve(matrix, b).square().sum())(b)
         assert torch.allclose(found, torch.func.grad(lambda b: torch.linalg.solve(matrix, b).square().sum())(b))
+
+    def test_jacrev(self, system, square):
+        x = torch.tensor([1.0, 2.0])
+        assert torch.equal(torch.func.jacrev(square)(x), torch.diag(2 * x))
+        matrix, b = (one.detach() for one in system)
+        with pytest.raises(RuntimeError, match=r"^numpy_solve cannot be called in torch\.func\.vmap"):
+            torch.func.jacrev(lambda b: solve(matrix, b))(b)
 
     def test_a_gradient_by_numpy_refuses_a_second_one(self):
         def cube(x):
@@ -136,11 +155,37 @@ class TestVjp:
         ):
             with_arrays(lambda x: {"x": x}, vjp=bad)(x)
 
-    def test_forward_mode_is_refused(self):
+    @pytest.mark.parametrize("requires_grad", [True, False])
+    def test_forward_mode_is_rejected(self, square, requires_grad):
         with torch.autograd.forward_ad.dual_level():
-            dual = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))
-            with pytest.raises(RuntimeError, match=r"argument '?.*'? of"):
-                with_arrays(np.sin, vjp=lambda grad, y, x: grad)(dual)
+            x = torch.ones(2, requires_grad=requires_grad)
+            with pytest.raises(RuntimeError, match=UNSUPPORTED):
+                square(torch.autograd.forward_ad.make_dual(x, torch.ones(2)))
+
+    @pytest.mark.parametrize(
+        "transform",
+        [
+            torch.vmap,
+            torch.func.jacfwd,
+            torch.func.hessian,
+            lambda f: lambda x: torch.func.jvp(f, (x,), (x,)),
+            lambda f: torch.vmap(torch.func.grad(lambda x: f(x).sum())),
+        ],
+        ids=["vmap", "jacfwd", "hessian", "jvp", "vmap of grad"],
+    )
+    @pytest.mark.parametrize("requires_grad", [True, False])
+    def test_other_transforms_are_rejected(self, square, transform, requires_grad):
+        with pytest.raises(RuntimeError, match=UNSUPPORTED):
+            transform(square)(torch.ones(2, 3, requires_grad=requires_grad))
+
+    def test_a_call_without_grad_mode_in_a_transform(self, square):
+        @torch.no_grad()
+        def constant(x):
+            return square(x)
+
+        x = torch.tensor([3.0])
+        found = torch.func.grad(lambda x: (x * constant(x)).sum())(x)
+        assert found == 9
 
 
 @pytest.mark.long

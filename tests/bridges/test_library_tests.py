@@ -63,6 +63,14 @@ def test_an_end_without_outcomes_is_an_error(tool, monkeypatch):
         tool.outcomes(["x"], False)
 
 
+def test_the_versions_are_those_of_what_is_called(tool):
+    found = tool.distributions(["scipy.linalg", "dtaidistance.dtw", "scipy", "not_installed"])
+    assert found == ["dtaidistance", "scipy"]
+    called = tool.runpy.run_path(str(tool.CALLS_FILE))["CALLS"]
+    assert {"scipy", "dtaidistance"} <= set(tool.distributions(called))
+    assert not {"h5py", "mpi4py", "numba", "pyarrow"} & set(tool.recorded()[tool.CALLS]["versions"])
+
+
 def test_the_pages_have_the_counts(tool):
     results = tool.recorded()
     for page, section in ((tool.SUITES_PAGE, tool.suites_section), (tool.CALLS_PAGE, tool.calls_section)):

@@ -110,7 +110,46 @@ def test_writes_and_results():
     tensor = torch.arange(3.0)
     found = double(tensor)
     assert tensor.tolist() == [0, 2, 4]
+    assert tensor._version == 0  # autograd does not see the write
+    other = torch.ones(2)
+    interop.with_arrays(double, mutates_args=["x"])(other)
+    assert (other.tolist(), other._version) == ([2, 2], 1)
     assert isinstance(found, np.ndarray)
     assert np.shares_memory(found, interop.to_numpy(tensor))
     del tensor
     assert found.tolist() == [2, 4]  # it keeps the memory alive
+
+
+COUNTS = """
+import numba, torch, interop
+
+@numba.njit
+def read(x):
+    return x[0]
+
+@numba.njit
+def write(x):
+    x[0] = 5
+
+def is_counted(function):
+    tensor = torch.ones(3)
+    loss = (tensor * torch.ones(3, requires_grad=True)).sum()
+    function(tensor)
+    assert tensor[0] == (5 if function is write else 1)
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error)
+        return True
+    return False
+
+for count_writes in ("found", "asked"):
+    with interop.enable_buffer_protocol(count_writes=count_writes):
+        print(count_writes, is_counted(read), is_counted(write))
+"""
+
+
+@pytest.mark.parametrize("imported", ["", "import interop.numba"])
+def test_who_reads_and_who_writes(bare, imported):
+    """Numba requests no memory to write to, so its writes are not found. It reads the type of each argument."""
+    assert bare(imported + COUNTS) == "found False False\nasked True True\n"

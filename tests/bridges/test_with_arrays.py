@@ -4,6 +4,7 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import functools
 import inspect
 import operator
 import pickle
@@ -16,7 +17,8 @@ import torch
 from hypothesis import given, strategies
 from scipy import linalg, optimize, spatial, stats
 from torch._dynamo.testing import CompileCounter
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from interop import from_buffer, from_numpy, with_arrays
 
@@ -229,6 +231,21 @@ class TestResults:
         ):
             assert with_arrays(lambda one=one: one)() is one
 
+    def test_a_read_only_array_in_an_arguments_memory_is_a_view(self):
+        """The tensor's memory is the caller's, and torch has no read-only tensors."""
+
+        def locked(x, index):
+            part = x[index]
+            part.flags.writeable = False
+            return part
+
+        tensor = torch.zeros(3)
+        for may_copy in (True, False):
+            found = with_arrays(locked, may_copy=may_copy)(tensor, slice(1, None))
+            assert found._base is tensor
+            found.add_(1)
+        assert tensor.tolist() == [0, 2, 2]
+
     def test_scalars_stay(self, tensor):
         for one in (np.float64(2), np.float32(2), np.bool_(True), 1, "a", None):
             assert with_arrays(lambda _, one=one: one)(tensor) is one
@@ -368,6 +385,46 @@ class TestWhatIsNotPlainMemory:
         with torch.device("meta"):  # a mode for new tensors does not apply
             assert torch.equal(wrapped(tensor, axis=1), tensor.cumsum(1))
 
+    def test_a_real_tensor_in_fake_mode(self, tensor):
+        """The function works on the memory, and torch makes the new tensor a fake one, as torch.from_numpy does."""
+
+        def double(x, out):
+            out[...] = x * 2
+            return x * 2
+
+        out = torch.zeros_like(tensor)
+        with FakeTensorMode():
+            found = with_arrays(double)(tensor, out)
+            assert type(torch.from_numpy(np.ones(2))) is type(found)
+        assert type(found) is FakeTensor
+        assert found.shape == tensor.shape
+        assert torch.equal(out, tensor * 2)
+
+    def test_a_dispatch_mode_sees_only_how_results_are_made(self, tensor):
+        class Seen(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                calls.append(function.overloadpacket)
+                return function(*args, **(kwargs or {}))
+
+        calls = []
+        with Seen():
+            with_arrays(np.cumsum)(tensor)
+            assert set(calls) == {torch.ops.aten.lift_fresh}
+            with_arrays(operator.getitem)(tensor, slice(1, None))
+        assert calls[-1] is torch.ops.aten.as_strided
+
+    def test_inference_mode(self, tensor):
+        part, weight = with_arrays(lambda x: x[1:]), tensor.clone().requires_grad_()
+        with torch.inference_mode():
+            made = torch.ones(3)
+            assert with_arrays(np.cumsum)(weight).is_inference()
+            assert not part(tensor).is_inference()  # as with torch's own views
+            assert not tensor[1:].is_inference()
+        assert part(made).is_inference()
+        assert not with_arrays(np.cumsum)(made).is_inference()
+        with_arrays(lambda out: out.fill(5), mutates_args=["out"])(made)
+        assert made.tolist() == [5, 5, 5]
+
     def test_memory_is_not_resized_meanwhile(self, tensor):
         array = arrives(tensor)
         with pytest.raises(RuntimeError, match="not resizable"):
@@ -426,6 +483,32 @@ class TestFunctions:
 
         assert torch.equal(Model().double(tensor), tensor * 2)
         assert torch.equal(Model.triple(tensor.requires_grad_()), tensor.detach() * 3)
+
+    def test_generator_and_coroutine_functions_are_rejected(self):
+        def generator(x):
+            yield x
+
+        async def coroutine(x):
+            return x
+
+        async def both(x):
+            yield x
+
+        for function in (generator, coroutine, both):
+            for one in (function, staticmethod(function)):
+                with pytest.raises(TypeError, match=f"returns its result, got {function.__name__}, a generator or"):
+                    with_arrays(one)
+            with pytest.raises(TypeError, match="a generator or"):
+                with_arrays(functools.partial(function, 1))
+            with pytest.raises(TypeError, match="a generator or"):
+                with_arrays(op="a::b")(function)
+
+    def test_a_generator_of_an_object_yields_arrays(self, tensor):
+        class Split:
+            def parts(self, x):
+                yield from (x[:1], x[1:])
+
+        assert [type(part) for part in with_arrays(Split()).parts(tensor)] == [np.ndarray] * 2
 
     def test_errors_are_those_of_the_function(self, tensor):
         def fail(x):

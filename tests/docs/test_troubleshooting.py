@@ -63,6 +63,9 @@ ctypedef fused real:
 def total(real[:] x):
     return x[0] + x[1]
 
+def dense_total(real[::1] x):
+    return x[0] + x[1]
+
 def backward(torch.Tensor x not None):
     x.cdata.backward()
 
@@ -170,6 +173,26 @@ def test_calls(key, module):
     with pytest.raises(Exception) as raised:  # noqa: PT011 - the page says which, and it is compared
         CALLS[key](module)
     compare(key, f"{raised.type.__name__}: {raised.value}")
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "of_array"),
+    [
+        ("total", torch.ones(3, dtype=torch.int64), "No matching signature found"),
+        ("total", torch.ones(3, 3), "No matching signature found"),
+        ("dense_total", torch.ones(1).expand(3), "ndarray is not C-contiguous"),
+        ("dense_total", torch.ones(6)[::2], "ndarray is not C-contiguous"),
+    ],
+    ids=["dtype", "rank", "expanded", "strided"],
+)
+def test_signatures(name, tensor, of_array, module):
+    """The causes that the page names, and what the same call says about an array."""
+    function = getattr(module, name)
+    with pytest.raises(TypeError) as raised:
+        enabled(function, tensor)
+    compare("signature", f"TypeError: {raised.value}")
+    with pytest.raises((TypeError, ValueError), match=of_array):
+        function(interop.to_numpy(tensor))
 
 
 @pytest.mark.usefixtures("jit_cache")

@@ -1,17 +1,21 @@
 # cython: binding=False, always_allow_keywords=False
 # distutils: language = c++
-"""The functions of cheapest.h, called in the cheapest way (METH_O)."""
+"""The functions of cheapest.h, called in the cheapest way (METH_O), and `from_numpy`, which has a wrapper there."""
 cimport numpy
 cimport torch
 
 cdef extern from "cheapest.h" namespace "cheapest":
     object _unowned "cheapest::unowned"(object) except +
     object _owned "cheapest::owned"(object) except +
+    object _alias "cheapest::alias"(object) except +
     object _capsule "cheapest::capsule"(object) except +
+    object made_from_numpy "cheapest::made_from_numpy"()
     void _counted "cheapest::counted"() nogil
     void _uncounted "cheapest::uncounted"() nogil
 
 numpy.import_array()
+
+from_numpy = made_from_numpy()
 
 
 def unowned(x):
@@ -20,6 +24,10 @@ def unowned(x):
 
 def owned(x):
     return _owned(x)
+
+
+def alias(x):
+    return _alias(x)
 
 
 def capsule(x):

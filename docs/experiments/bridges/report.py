@@ -9,7 +9,11 @@ from . import measure
 
 COLOURS = {"torch": plots.OTHER, "torch, method": plots.OTHER, "of an array": plots.OTHER}
 """Of what is not ours."""
-NAMES = {"cheapest": "the cheapest", "cheapest, unowned": "the cheapest, of memory without an owner"}
+NAMES = {
+    "cheapest": "the cheapest",
+    "cheapest, unowned": "the cheapest, of memory without an owner",
+    "METH_FASTCALL": "interop, by a METH_FASTCALL wrapper",
+}
 COLUMNS = {"One conversion": lambda what: "DLPack" not in what and "capsule" not in what}
 COLUMNS["One conversion by DLPack"] = lambda what: not COLUMNS["One conversion"](what)
 """The halves of the plot, which have scales of their own: what each is called, and which conversions are in it."""
@@ -20,7 +24,8 @@ PLOT = "Bars, grouped by conversion: nanoseconds with interop and with torch"
 
 def measured(result: dict) -> list[tuple[str, str]]:
     """The calls that a result has; one that was recorded earlier may lack some."""
-    known = [*measure.cases(), (f"{measure.OFF[0]}, 1-d", measure.OFF[1])]
+    timed = [*measure.STATEMENTS, measure.THREAD, measure.OFF]
+    known = [*measure.cases(), *((f"{what}, 1-d", how) for what, how in timed)]
     return [(what, how) for what, how in known if how in result["times"].get(what, {})]
 
 
@@ -51,20 +56,27 @@ def tables(result: dict) -> list[Table]:
     return [table_of_calls("one conversion", result, labels(result))]
 
 
+def compared(result: dict, what: str, ours: str, theirs: str) -> str:
+    """The range of the ratios for 1 to 4 dimensions, in words; empty if the result lacks them."""
+    found = []
+    for unit, table in results.units(result):
+        rows = [table.get(f"{what}, {n}-d", {}) for n in measure.ranks(what, ours)]
+        each = sorted({f"{row[ours] / row[theirs]:.2f}" for row in rows if row.keys() >= {ours, theirs}})
+        if each:
+            found.append(f"{' to '.join([each[0], *each[1:][-1:]])} times the {unit}")
+    whose = theirs if theirs.startswith(("of ", "by ")) else f"of {theirs}"
+    return f"{what[0].upper()}{what[1:]}, {ours}: {', '.join(found)} {whose}" if found else ""
+
+
 def sentences(result: dict) -> str:
-    """Each bar, and the range of what was found for 1 to 4 dimensions, in sentences."""
+    """Each bar, what explains it, and what was found, in sentences."""
     parts = []
     for what, (ours, theirs, bar) in measure.BARS.items():
-        if f"{what}, 1-d" not in result["times"]:
-            continue
-        found = []
-        for unit, table in results.units(result):
-            rows = [table[f"{what}, {n}-d"] for n in measure.ranks(what, ours)]
-            each = sorted({f"{row[ours] / row[theirs]:.2f}" for row in rows})
-            found.append(f"{' to '.join([each[0], *each[1:][-1:]])} times the {unit}")
-        whose = theirs if theirs.startswith(("of ", "by ")) else f"of {theirs}"
-        words = what[0].upper() + what[1:]
-        parts.append(f"{words}, {ours}: {', '.join(found)} {whose} (to reach: {bar} times the time).")
+        if words := compared(result, what, ours, theirs):
+            parts.append(f"{words} (to reach: {bar} times the time).")
+    for what, ours, theirs in measure.COMPARED:
+        if words := compared(result, what, ours, theirs):
+            parts.append(f"{words}.")
     for (what, how), limit in measure.LIMITS.items():
         if time := result["times"].get(f"{what}, 1-d", {}).get(how):
             parts.append(f"{what[0].upper() + what[1:]}, {how}: {time['median']:.0f} ns (to reach: {limit} ns).")
@@ -92,7 +104,7 @@ def draw(result: dict, path: Path) -> None:
         groups = {}
         for what, how in measured(result):
             name = what.removesuffix(", 1-d")
-            if name != what and belongs(what) and name in measure.EVERY_RANK and not how.startswith("cheapest"):
+            if name != what and belongs(what) and name in measure.EVERY_RANK and how not in measure.EXPLAINING:
                 call = (how, result["times"][what][how], COLOURS.get(how, plots.OURS))
                 groups.setdefault(name, []).append(call)
         plots.grouped_bars(axes, title, groups)

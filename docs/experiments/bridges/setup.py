@@ -5,7 +5,7 @@ import sys
 import numpy
 from setuptools import setup
 
-from experiments import load
+from experiments import CHECKOUT, load
 from interop.build import BuildExtension, Extension, cythonize
 
 FLAGS = load("bridges", "measure").FLAGS
@@ -21,7 +21,7 @@ setup(
                 "bridges_cheapest",
                 ["bridges_cheapest.pyx"],
                 extra_compile_args=FLAGS,
-                include_dirs=[".", numpy.get_include()],
+                include_dirs=[".", str(CHECKOUT / "csrc"), numpy.get_include()],
                 depends=["cheapest.h"],
             ),
         ],
