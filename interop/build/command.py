@@ -14,6 +14,7 @@ from torch.utils import cpp_extension
 from interop.abi.names import PREFIX
 from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
+from interop.build.output import errors_once
 from interop.cython.declared_names import OURS
 from interop.cython.dependencies import cimports
 from interop.cython.extensions import is_cython
@@ -68,7 +69,7 @@ class BuildExtension(cpp_extension.BuildExtension):
                 native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
-        with ended_with_us() as mark:
+        with errors_once(), ended_with_us() as mark:
             os.environ |= mark
             try:
                 super().build_extensions()

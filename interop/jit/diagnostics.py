@@ -36,6 +36,7 @@ _FROM = re.compile(r"^ *(?:In file included )?from (?P<path>[^\n:]+):(?P<line>\d
 _MARK = re.compile(r'^ */\* "(?P<path>[^"]+)":(?P<line>\d+)$')
 _MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' file not found)")
 _CONTEXT = re.compile(r": In (?P<gcc>instantiation of )?|: (?P<clang>in instantiation of )")
+_TRANSLATED = (".pyx", ".pxd", ".pxi")
 _QUOTED = re.compile(r"'([^']+)'")
 _OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
 
@@ -239,7 +240,8 @@ def _diagnostic(
             if place:
                 return _locate(place, None, message)
         elif is_users(path):
-            column = fields.get("column") if line is lines[0] else None
+            # A `#line` directive gives the line of a .pyx; the column is still that of the C++.
+            column = fields.get("column") if line is lines[0] and not path.endswith(_TRANSLATED) else None
             return _locate((path, number), int(column) if column else None, message)
     return Diagnostic(message, error["path"], int(error["line"] or error["nvcc"]))
 

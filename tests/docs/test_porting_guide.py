@@ -20,11 +20,13 @@ SCHEMAS = {  # of the functions that the page does not register itself
     "folded_twice": "(Tensor x) -> Tensor",
     "sorted_rows": "(Tensor rowptr, int rows) -> Tensor",
     "lengths": "(Tensor boundary, Tensor px) -> Tensor",
+    "rounded_up": "(Tensor x) -> Tensor",
     "row_sums": "(Tensor x) -> Tensor",
     "extreme": "(Tensor x, int how) -> Tensor",
     "picked": "(Tensor x, Tensor index) -> Tensor",
+    "drawn": "(Tensor x, int count) -> (Tensor, Tensor)",
 }
-REGISTERED = {"doubled", "quadrupled", "gathered"}
+REGISTERED = {"doubled", "quadrupled", "gathered", "parted"}
 PYTHON = {"nearest"}
 X = torch.arange(24.0).reshape(4, 6).sin()
 CALLS = [
@@ -43,15 +45,19 @@ CALLS = [
     ("sorted_rows", torch.zeros(2), 0),
     ("lengths", torch.tensor([[1, 4], [2, 8]]), X),
     ("lengths", torch.tensor([[1, 4], [2, 8]]), X.mT),
+    ("rounded_up", 4 * X.double()),
+    ("rounded_up", (4 * X.double()[:, :3]).mT.expand(2, 3, 4)),
     *(("row_sums", (4 * X).to(dtype)) for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.uint8)),
     ("row_sums", X.to(torch.complex64)),
     *(("extreme", (40 * X).to(dtype), how) for dtype in (torch.float64, torch.int8) for how in (0, 1)),
     ("picked", X[0].double(), torch.tensor([3, 0, 5])),
     ("picked", X[0].double(), torch.tensor([3, 6])),
+    ("drawn", X[0].double(), 4),
     ("doubled", X),
     ("doubled", X.to("meta")),
     ("quadrupled", X),
     ("gathered", X, torch.tensor([[1, 0], [3, 3]]), 0),
+    ("parted", 4 * X),
     ("nearest", X[0], 0.5),
     ("nearest", X[0], 0.5, 3, True),
     ("nearest", X[0], 0.5, 30),
@@ -107,6 +113,7 @@ def modules():
 def called(module, side: str, name: str, arguments: tuple):
     """The result of a call, or its error."""
     function = getattr(module if name in PYTHON else getattr(torch.ops, f"porting_{side}"), name)
+    torch.manual_seed(7)
     try:
         return function(*arguments)
     except Exception as error:
@@ -148,6 +155,17 @@ def test_gradients_are_the_same(modules):
     torch.testing.assert_close(*found, rtol=0, atol=0)
     assert found[0].count_nonzero() == 3
     torch.library.opcheck(torch.ops.porting_ours.gathered.default, (X.clone().requires_grad_(), index, 0))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_result_without_a_gradient(modules):
+    for side in ("theirs", "ours"):
+        x = X.clone().requires_grad_()
+        part, whole = getattr(torch.ops, f"porting_{side}").parted(x)
+        assert (part.requires_grad, whole.requires_grad) == (True, False), side
+        assert torch.equal(torch.autograd.grad(part, x, X)[0], X), side
+    torch.library.opcheck(torch.ops.porting_ours.parted.default, (X.clone().requires_grad_(),))
 
 
 def test_every_function_is_called():

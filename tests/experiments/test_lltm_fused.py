@@ -119,9 +119,11 @@ class TestAgreement:
         assert_as_python(call, arguments(batch, 4, 5), needed=needed)
 
     @pytest.mark.parametrize("threads", [1, 2, 3])
-    @pytest.mark.parametrize("sizes", [(16, 128, 512), (31, 33, 401), (1, 700, 600), (63, 5, 130), (70, 5, 130)])
-    def test_products_large_enough_for_several_threads(self, call, sizes, threads):
-        """The parts that threads compute are the whole product, also where they do not divide it evenly."""
+    @pytest.mark.parametrize(
+        "sizes", [(16, 128, 512), (31, 33, 401), (1, 700, 600), (63, 5, 130), (70, 5, 130), (301, 33, 130)]
+    )
+    def test_sizes_large_enough_for_several_threads(self, call, sizes, threads):
+        """The parts that threads compute are all rows and products, also where they do not divide them evenly."""
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:

@@ -94,7 +94,7 @@ class TestReport:
         report = modules["report"]
         results.write(tmp_path / "result.json", result, report.draw)
         assert (tmp_path / "result.svg").read_text().endswith("</svg>\n")
-        summary, one, two = report.tables(result)
+        summary, *_, one, two = report.tables(result)
         assert len(one.rows) == len(two.rows) == 2
         assert all(len(line) == len(one.head) == 7 for line in one.rows)
         if original:
@@ -113,6 +113,20 @@ class TestReport:
             assert one.title == "square, microseconds of ours, without the original, 1 thread"
             assert "10 / -" in summary.rows[0]
             assert report.sentences(result).endswith("Without the original: it is not here.")
+
+    def test_names_every_slower_row(self, modules, port):
+        result = result_of(modules, port, original=True)
+        for dtype, sizes in result["measured"]["square"]["square"].items():
+            for size, directions in sizes.items():
+                for times in directions.values():
+                    slower = size == "3" and dtype == "float64"
+                    times["1"] = {"ours": [3.0 if slower else 1.0] * 3, "original": [2.0 if slower else 1.0] * 3}
+                    times["2"] = {"ours": [9.0] * 3, "original": [1.0] * 3}
+        _, slower, *_ = modules["report"].tables(result)
+        assert slower.title == "2 of 12 rows take longer than the original on 1 thread"
+        assert slower.rows == [
+            ["square", "square", "float64", "3", direction, "1.50"] for direction in ("with backward", "forward")
+        ]
 
 
 class TestSources:

@@ -27,6 +27,7 @@ from interop.jit.cache import root
 from interop.jit.cache_key import Target
 from interop.paths import get_stable_dir
 from interop.stable_abi import StableABI, of_macros, stable_abi
+from interop.testing import check_dynamic_shapes
 from interop.toolchain import MINIMUM_STABLE
 
 RUNNING_TORCH = ".".join(torch.__version__.split(".")[:2])
@@ -294,6 +295,41 @@ class TestWheel:
         """It rejects a module that uses ATen."""
         command = [TOOLS / "torch-abi-audit", "--check", "torch", _core.__file__]
         assert subprocess.run(command, capture_output=True, timeout=100).returncode == 1
+
+
+SHAPES = """
+cimport ATen as at
+from torch.library cimport define, impl
+
+cdef at.Tensor twice(const at.Tensor& x) except * nogil:
+    return at.add(x, x)
+cdef at.Tensor of_sizes(const at.Tensor& x) except * nogil:
+    return at.empty((x.size(0), x.size(1)), x.options())
+
+define("stable_shapes::of_operators", "(Tensor x) -> Tensor")
+impl("stable_shapes::of_operators", "CPU", twice)
+impl("stable_shapes::of_operators", "Meta", twice)
+define("stable_shapes::of_sizes", "(Tensor x) -> Tensor")
+impl("stable_shapes::of_sizes", "CPU", twice)
+impl("stable_shapes::of_sizes", "Meta", of_sizes)
+define("stable_shapes::in_python", "(Tensor x) -> Tensor")
+impl("stable_shapes::in_python", "CPU", twice)
+"""
+
+
+@pytest.mark.unchecked(by="leaks", reason="torch keeps what it compiled")
+def test_a_fake_kernel_for_any_size():
+    """It is made of operators, or written in Python. A kernel that reads sizes is compiled again for each."""
+    interop.load_inline(SHAPES, name="stable_shapes", stable="2.11")
+    torch.library.register_fake("stable_shapes::in_python", lambda x: x.new_empty(x.shape))
+
+    def check(name):
+        check_dynamic_shapes(getattr(torch.ops.stable_shapes, name), lambda n: (torch.randn(n, n + 1),))
+
+    check("of_operators")
+    check("in_python")
+    with pytest.raises(AssertionError, match="recompiled for the arguments of size"):
+        check("of_sizes")
 
 
 class TestTranslation:

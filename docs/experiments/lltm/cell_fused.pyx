@@ -1,11 +1,10 @@
 # The LLTM cell in Cython, fused: the elementwise work is one pass over memory, forward and backward, and the products
-# of a small batch read the weights where they lie. Nothing here is `except *` but what is called from outside: Cython
-# takes the GIL after each call of such a function, to look for an error.
+# of a small batch read the weights where they lie.
 cimport ATen as at
 from c10.util.BFloat16 cimport BFloat16
 from checks cimport check_backward, check_forward, given_or_zeros
+from in_parts cimport in_parts
 from interop cimport accessor1, accessor2, const_accessor1, const_accessor2, get0, get1, get2, get3, get4, tuple5
-from interop.instruction_sets cimport vectorized
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
@@ -15,6 +14,10 @@ from torch.autograd cimport Context
 from torch.library cimport Operator, define, impl, register_autograd
 
 ctypedef tuple5[at.Tensor, at.Tensor, at.Tensor, at.Tensor, at.Tensor] Results
+
+# One element of the loops over gates costs as much as copying this number of elements.
+cdef enum:
+    LOOP_COST = 8
 
 cdef Operator[Results] backward_operator = Operator[Results](b"lltm::fused_backward")
 
@@ -39,9 +42,9 @@ cdef int join_into(
     cdef accessor2[element] to = accessor2[element](joined, b"joined")
     read[element](h, b"h", left)
     read[element](x, b"x", right)
-    vectorized(
-        join_rows[element], to.size(0), left.data(), left.size(1), left.stride(0), right.data(), right.size(1),
-        right.stride(0), to.data())
+    in_parts(
+        join_rows[element], to.size(0), to.size(1), left.data(), left.size(1), left.stride(0), right.data(),
+        right.size(1), right.stride(0), to.data())
     return 0
 
 
@@ -53,8 +56,9 @@ cdef int forward_into(
     cdef accessor2[element] to_h = accessor2[element](new_h, b"new_h")
     cdef accessor2[element] to_c = accessor2[element](new_c, b"new_c")
     read[element](c, b"c", old)
-    vectorized(
-        forward_rows[element], old.size(0), old.size(1), g.data(), old.data(), old.stride(0), to_h.data(), to_c.data())
+    in_parts(
+        forward_rows[element], old.size(0), LOOP_COST * old.size(1), old.size(1), g.data(), old.data(), old.stride(0),
+        to_h.data(), to_c.data())
     return 0
 
 
@@ -74,9 +78,9 @@ cdef int backward_into(
     read[element](grad_c, b"grad_c", from_c)
     read[element](gates, b"gates", g)
     read[element](new_c, b"new_c", c)
-    vectorized(
-        backward_rows[element], c.size(0), c.size(1), from_h.data(), from_h.stride(0), from_c.data(), from_c.stride(0),
-        g.data(), g.stride(0), c.data(), c.stride(0), to_gates.data(), to_c.data())
+    in_parts(
+        backward_rows[element], c.size(0), LOOP_COST * c.size(1), c.size(1), from_h.data(), from_h.stride(0),
+        from_c.data(), from_c.stride(0), g.data(), g.stride(0), c.data(), c.stride(0), to_gates.data(), to_c.data())
     return 0
 
 
@@ -145,7 +149,7 @@ cdef int small_gradients(
             state + features)
     if d_bias.defined():
         sums = accessor1[number](d_bias, b"d_bias")
-        vectorized(sum_rows[number], batch, gates, d.data(), sums.data())
+        in_parts(sum_rows[number], gates, batch, batch, gates, d.data(), sums.data())
     return 0
 
 

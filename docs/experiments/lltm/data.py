@@ -15,7 +15,7 @@ MINIMUM = 2000
 """The fewest characters that a text may have."""
 
 MAXIMUM = 1_000_000
-"""How much of a longer text is read: more than a run can look at."""
+"""How much of a longer text is read: more than a run can use."""
 
 
 class Text:

@@ -9,6 +9,8 @@ from .ways import WAYS
 
 BASELINES = ("Python", "torch.compile", "C++")
 """What one would write without this toolkit."""
+BAR = 0.75
+"""The aim for the fused cell: at most this part of the best baseline's time, forward and backward together."""
 
 RATIOS = ("Cython / C++", "fused / best of the first three", "fused / products")
 HEAD = ("one call", *WAYS, "products alone", *RATIOS)
@@ -18,6 +20,7 @@ MEASURED = (
     "csrc/include/interop/autograd.h",
     "csrc/include/interop/instruction_sets.h",
     "csrc/include/interop/operator.h",
+    "csrc/include/interop/parallel.h",
     "csrc/include/interop/vector_math.h",
 )
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
@@ -118,7 +121,7 @@ def _size_rows(result: dict) -> list[list[str]]:
 
 def sentences(result: dict) -> str:
     """How the ways compare, how far they agree, and how the losses fell."""
-    return results.paragraphs(comparison(result), agreement(result), training(result))
+    return results.paragraphs(comparison(result), bar(result), agreement(result), training(result))
 
 
 def comparison(result: dict) -> str:
@@ -136,6 +139,23 @@ def comparison(result: dict) -> str:
         f"torch.compile takes {_range(compiled)} times as long as Python. "
         f"The fused cell takes {_range(fused)} times as long as the best of {', '.join(BASELINES[:-1])} and "
         f"{BASELINES[-1]}. ATen's products alone take {_range(products)} times as long as Python."
+    )
+
+
+def bar(result: dict) -> str:
+    """Where the fused cell misses the bar, and what the products alone take there."""
+    missed, measured = [], cases(result)
+    for shapes, count, times in measured:
+        median = _medians(times, "both")
+        best = min(median[way] for way in BASELINES)
+        fused, products = (median[way] / best for way in ("Cython fused", "products"))
+        if fused > BAR:
+            missed.append(f"{shapes} on {count}, {fused:.2f} (products alone {products:.2f})")
+    met = len(measured) - len(missed)
+    where = f" It misses the bar at {'; '.join(missed)}." if missed else ""
+    return (
+        f"The bar for the fused cell is {BAR} of the best of {', '.join(BASELINES[:-1])} and {BASELINES[-1]}, "
+        f"forward and backward together. The cell meets it in {met} of {len(measured)} cases.{where}"
     )
 
 

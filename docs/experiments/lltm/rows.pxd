@@ -68,13 +68,21 @@ cdef inline void copy_row(int64_t width, const element* source, element* target)
         memcpy(target, source, width * sizeof(element))
 
 
-# All rows. Elements of a row lie next to one another; the rows of what the caller gave may lie anywhere.
+# Rows begin to end, or columns. Elements of a row lie next to one another; the rows of what the caller gave may lie
+# anywhere.
 
 cdef inline void forward_rows(
-    int64_t batch, int64_t state, element* gates, const element* c, int64_t c_stride, element* new_h, element* new_c
+    int64_t begin,
+    int64_t end,
+    int64_t state,
+    element* gates,
+    const element* c,
+    int64_t c_stride,
+    element* new_h,
+    element* new_c,
 ) noexcept nogil:
     cdef int64_t row
-    for row in range(batch):
+    for row in range(begin, end):
         forward_row[element](
             state,
             restricted[element](gates + row * 3 * state),
@@ -85,7 +93,8 @@ cdef inline void forward_rows(
 
 
 cdef inline void backward_rows(
-    int64_t batch,
+    int64_t begin,
+    int64_t end,
     int64_t state,
     const element* grad_h,
     int64_t grad_h_stride,
@@ -99,7 +108,7 @@ cdef inline void backward_rows(
     element* d_c,
 ) noexcept nogil:
     cdef int64_t row
-    for row in range(batch):
+    for row in range(begin, end):
         backward_row[element](
             state,
             const_restricted[element](grad_h + row * grad_h_stride),
@@ -112,7 +121,8 @@ cdef inline void backward_rows(
 
 
 cdef inline void join_rows(
-    int64_t batch,
+    int64_t begin,
+    int64_t end,
     const element* h,
     int64_t state,
     int64_t h_stride,
@@ -123,7 +133,7 @@ cdef inline void join_rows(
 ) noexcept nogil:
     cdef int64_t row
     cdef element* to
-    for row in range(batch):
+    for row in range(begin, end):
         to = joined + row * (state + features)
         copy_row[element](state, h + row * h_stride, to)
         copy_row[element](features, x + row * x_stride, to + state)
@@ -131,11 +141,16 @@ cdef inline void join_rows(
 
 @cython.infer_types(True)
 cdef inline void sum_rows(
-    int64_t rows, int64_t columns, const_restricted[element] source, restricted[element] target
+    int64_t begin,
+    int64_t end,
+    int64_t rows,
+    int64_t columns,
+    const_restricted[element] source,
+    restricted[element] target,
 ) noexcept nogil:
     cdef int64_t row, column
-    for column in range(columns):
+    for column in range(begin, end):
         target[column] = 0
     for row in range(rows):
-        for column in range(columns):
+        for column in range(begin, end):
             target[column] = widen(target[column]) + widen(source[row * columns + column])

@@ -46,8 +46,8 @@ def answer(result: dict) -> str:
 
 
 def tables(result: dict) -> list[Table]:
-    """What building took, and for each port and number of threads a table of its times."""
-    found = [_summary(result)]
+    """What building took, the rows that are slower, and for each port and number of threads a table of its times."""
+    found = [_summary(result), *_slower(result)]
     for name in result["ports"]:
         found += [_times(result, name, str(threads)) for threads in result["settings"]["threads"]]
     return found
@@ -148,6 +148,23 @@ def _summary(result: dict) -> Table:
     return Table(
         head, lines, title="median of ours over the original, with the least and the most; then ours / the original"
     )
+
+
+def _slower(result: dict) -> list[Table]:
+    """A table of every row in which ours takes longer than the original, the worst first, if there is one."""
+    threads = str(result["settings"]["threads"][0])
+    compared = [
+        (time["ours"][0] / time["original"][0], name, *what)
+        for name in result["ports"]
+        for *what, time in _rows(result, name, threads)
+        if "original" in time
+    ]
+    slower = sorted((row for row in compared if row[0] > 1), reverse=True)
+    plural = "" if threads == "1" else "s"
+    title = f"{len(slower)} of {len(compared)} rows take longer than the original on {threads} thread{plural}"
+    head = ("port", "operation", "dtype", "size", "direction", "ours / original")
+    lines = [[*what, f"{ratio:.2f}"] for ratio, *what in slower]
+    return [Table(head, lines, words=range(len(head) - 1), title=title)] if lines else []
 
 
 def _figure(figures: dict | None, keys: tuple[str, ...], digits: int, unit: int) -> str:
