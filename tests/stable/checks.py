@@ -91,6 +91,28 @@ def check_enums_of_any_number(m, o):
             m.layout_and_memory_format(*wrong)
 
 
+def check_contiguous(m, o):
+    """As in ATen, a tensor whose memory is in this order already is given back, and any other is copied."""
+    x, images = torch.randn(3, 4), torch.randn(2, 3, 4, 5)
+    last = images.to(memory_format=torch.channels_last)
+    for tensor, same in ((x, True), (x.t(), False), (x[:, 1:], False), (torch.empty(0), True), (x.to("meta"), True)):
+        result, _ = m.contiguous(tensor)
+        assert (result is tensor) == same
+        assert result.is_contiguous()
+        assert result.is_meta or torch.equal(result, tensor)
+    for tensor in (images, last):
+        results = m.contiguous(tensor)
+        assert [result is tensor for result in results] == [tensor is images, tensor is last]
+        assert results[1].is_contiguous(memory_format=torch.channels_last)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such tensors are in beta state
+        sparse = torch.eye(3).to_sparse_csr()
+    with raises(Exception) as theirs:
+        sparse.contiguous()
+    with raises(type(theirs[0]), str(theirs[0]) if has_texts() else ""):
+        m.contiguous(sparse)
+
+
 NAMES = ("uint8", "int8", "int16", "uint32", "int32", "uint64", "int64", "bool", "float32", "float64")
 EDGES = [s * (2**n + d) for n in (0, 7, 8, 15, 16, 31, 32, 53, 62) for d in (-1, 0, 1) for s in (1, -1)]
 TWICE = [2**54 + 2**30 + 1, -(2**54) - 2**30 - 1, 2**62 + 2**38 + 1]  # rounded to double first, the float is another
@@ -365,6 +387,8 @@ def check_classes_of_texts(m, o):
         with raises(type(theirs)) as found:
             m.raise_as_from_torch(str(theirs), f"aten::{name}")
         assert str(found[0]) == (str(theirs).partition("\n")[0] if "Could not run" in str(theirs) else str(theirs))
+    with raises(MemoryError):
+        m.raise_as_from_torch("std::bad_alloc", "aten::split")
     for device in ("CUDA", "XPU"):
         with raises(torch.OutOfMemoryError):
             m.raise_as_from_torch(f"{device} out of memory. Tried to allocate 2.00 GiB.", "aten::empty")
@@ -484,6 +508,7 @@ def calls_of_each(m):
         "index": (x, i),
         "without_gradients": (w,),
         "arithmetic_of_sparse": (sparse,),
+        "contiguous": (x.t(),),
         "total": (doubles,),
         "total_of_constants": (doubles,),
         "counted_up": (5,),

@@ -10,9 +10,11 @@ import checks
 import pytest
 import torch
 from conftest import import_from, needs_stable
+from conftest import run as run_program
 from elftools.elf.elffile import ELFFile
 
 from interop.paths import get_stable_dir
+from interop.stable_abi import release_of
 
 pytestmark = [pytest.mark.native, needs_stable]
 
@@ -55,6 +57,22 @@ def test_torchs_own_way_from_an_object_to_its_tensor(site, modules):
     done = run(site, INTEROP_BORROW="0")
     assert done.returncode == 0, done.stderr
     assert '"borrows": false' in done.stdout
+
+
+ANOTHER_HANDLE = """
+import torch
+take, others = torch._C._aoti.unsafe_alloc_void_ptr_from_tensor, [torch.zeros(9)]
+torch._C._aoti.unsafe_alloc_void_ptr_from_tensor = lambda tensor: take(others[0] if others else tensor)
+import stable_tensors  # compares what it finds with such handles
+others.clear()
+print(stable_tensors.is_borrowing(), stable_tensors.numel(torch.ones(3)))
+"""
+
+
+@pytest.mark.skipif(release_of(torch.__version__) >= (2, 14), reason="torch's own function for handles is in C")
+@pytest.mark.long
+def test_nothing_is_borrowed_where_the_handle_is_another_one(bare, site, modules):
+    assert bare(ANOTHER_HANDLE, site).split() == ["False", "3"]
 
 
 @pytest.mark.unchecked(by="asan", reason="freed memory is kept back to catch its use, so the process grows")
@@ -125,6 +143,18 @@ def test_another_interpreter(bare, site, before, module):
 def library(site):
     (path,) = Path(site).glob("stable_tensors*.so")
     return path
+
+
+@pytest.mark.parametrize("module", ["stable_tensors", "stable_operators"])
+def test_the_auditors_find_nothing_newer_than_the_floors(site, modules, module):
+    """They read two files that name most of the interface. test_stable_build.py shows that they notice faults."""
+    (path,) = Path(site).glob(f"{module}*.so")
+    tools = Path(sys.executable).parent
+    if ".abi3." in path.name:  # without the Limited API, as where there is no GIL, the file is for one CPython
+        run_program([tools / "abi3audit", "--strict", "--assume-minimum-abi3", "3.11", path])
+    output = run_program([tools / "torch-abi-audit", "--check", "torch", path])
+    assert re.search(r"Torch ABI: +STABLE", output)
+    assert re.search(r"Min torch: +2\.11\.0", output)
 
 
 def test_it_is_linked_to_no_torch(site, modules):

@@ -58,6 +58,9 @@ __attribute__((cold)) inline PyObject* class_of_text(std::string_view text, std:
       "Could not run '", "There were no tensor arguments to this function ", " not implemented for '",
       " raises unimplemented by default"};
   constexpr std::string_view of_values[] = {"torch.cat(): expected a non-empty list of Tensors"};
+  if (text == "std::bad_alloc" || text == "std::bad_array_new_length") {
+    return PyExc_MemoryError;
+  }
   if (text.find(" out of memory. Tried to allocate ") != text.npos) {
     return class_in_torch("_C", "OutOfMemoryError");
   }

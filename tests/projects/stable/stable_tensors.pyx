@@ -252,6 +252,14 @@ def layout_and_memory_format(int layout, int memory_format):
     return st.wrap_layout(<at.Layout> layout), st.wrap_memory_format(<at.MemoryFormat> memory_format)
 
 
+def contiguous(torch.Tensor x not None):
+    """In the usual order, and if there are four dimensions also with the channels last."""
+    cdef st.Handle usual = x.cdata.contiguous()
+    if x.cdata.dim() != 4:
+        return st.wrap(usual), None
+    return st.wrap(usual), st.wrap(x.cdata.contiguous(at.MemoryFormat.ChannelsLast))
+
+
 # -- Numbers
 
 

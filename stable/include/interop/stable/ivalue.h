@@ -329,6 +329,11 @@ __attribute__((cold)) inline void Operator::check() {
 
 template <class Self>
 Tensor Metadata<Self>::contiguous(at::MemoryFormat memory_format) const {
+  if (memory_format == at::kContiguous && is_contiguous()) {  // as in ATen, this needs no dispatcher
+    Tensor same;
+    same = tensor();  // also makes a borrowed tensor owned
+    return same;
+  }
   static constinit Operator callee(
       "aten::contiguous", "",
       "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)");

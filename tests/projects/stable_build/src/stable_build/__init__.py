@@ -1,1 +1,1 @@
-"""A package whose wheel the tests look at."""
+"""A package whose wheel the tests check."""
