@@ -15,6 +15,10 @@ from pathlib import Path
 from marked import with_section
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from experiments.harness import age  # noqa: E402
+
 EXPERIMENTS = ROOT / "docs" / "experiments"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "comparison.md")
 BEGIN = "<!-- figures: written by `python tools/readme_table.py` -->"
@@ -122,7 +126,7 @@ def link(name: str, page: Path, text: str = "") -> str:
 
 
 def sources(results: dict[str, dict], page: Path) -> str:
-    """The machine of each experiment's figures and their date."""
+    """The machine of each experiment's figures and their date, and whether its page says that they are old."""
     found: dict[str, list[str]] = {}
     for name, result in results.items():
         if not result:
@@ -130,8 +134,14 @@ def sources(results: dict[str, dict], page: Path) -> str:
             continue
         machine = f"{result['machine']['cpu']}, {result['machine']['cores']} cores"
         where = f"{machine}, torch {result['versions']['torch']}"
-        found.setdefault(where, []).append(f"{link(name, page)} ({result['date']})")
+        said = age.BEGIN in readme(name)
+        found.setdefault(where, []).append(f"{link(name, page)} ({result['date']}{f', {age.OLDER}' if said else ''})")
     return "; ".join(f"{where}: {', '.join(names)}" for where, names in found.items())
+
+
+def readme(name: str) -> str:
+    """The page of an experiment."""
+    return (EXPERIMENTS / name / "README.md").read_text(encoding="utf-8")
 
 
 def ranges(lltm: dict) -> str:
@@ -148,8 +158,7 @@ def answers(page: Path) -> list[str]:
     """A line for each of `ANSWERS`: the sentence of its page, and for the LLTM its other sizes."""
     lines = []
     for name, about in ANSWERS.items():
-        text = (EXPERIMENTS / name / "README.md").read_text(encoding="utf-8")
-        if found := ANSWER.search(text):
+        if found := ANSWER.search(readme(name)):
             more = ranges(newest(name)) if name == "lltm" else ""  # its sentence has one size
             lines.append(f"- {link(name, page, about)}: {found[1]}{more}")
     return lines
@@ -202,7 +211,6 @@ def shown() -> str | None:
 
 def draw() -> None:
     """Draw the picture."""
-    sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
     from experiments.harness import plots  # here, because the tables do not need matplotlib
 
     found = bars()

@@ -1,7 +1,8 @@
 """Finds the words that docs/style.md advises against: ``python tools/words.py FILE...``.
 
-It reads pages, and the comments and docstrings of sources. The words are those of the page's first table, in any
-inflection. Code between backticks, and one word in quotes, are not read.
+It reads pages, the comments and docstrings of sources, and the strings of `interop` and `csrc`, which are messages. The
+words are those of the page's first table, also with endings. It does not read code between backticks, or one word in
+quotes.
 """
 
 import re
@@ -15,8 +16,16 @@ from experiments.harness import sources  # noqa: E402
 
 STYLE = ROOT / "docs" / "style.md"
 TABLE = re.compile(r"<!-- words: .*?<!-- end of words -->", re.DOTALL)
-BETWEEN = r"[\s#/*]+"
-"""What stands between two words of a comment, also across lines."""
+CODE = (
+    TABLE,
+    re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE),
+    re.compile(r"""`[^`\n]*`|(["'])\w+\1"""),
+)
+"""What is not read."""
+BETWEEN = r"[\s#/*\"]+"
+"""What is between two words of a comment or of a message, also across lines."""
+MESSAGES = ("csrc", "interop")
+"""The folders whose strings are read: users see them."""
 
 
 def words() -> dict[str, str]:
@@ -36,8 +45,8 @@ def pattern(phrase: str) -> str:
 
 def find(path: Path, looked_up: dict[str, str]) -> list[tuple[int, str, str]]:
     """The line, the words and what to write instead, for each place in a file."""
-    text = sources.prose(path.read_text(encoding="utf-8"), path.suffix)
-    for code in (TABLE, re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE), re.compile(r"`[^`\n]*`|\"\w+\"")):
+    text = sources.prose(path.read_text(encoding="utf-8"), path.suffix, strings=path.parts[0] in MESSAGES)
+    for code in CODE:
         text = code.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     return sorted(
         (text.count("\n", 0, found.start()) + 1, " ".join(re.split(BETWEEN, found[0])), instead)

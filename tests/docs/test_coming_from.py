@@ -6,8 +6,11 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import run
 from doc_blocks import DOCS, blocks, of, write_files
+
+import interop
 
 PAGES = {  # and the package of requirements/experiments.txt that each needs
     "pybind11": "torch",
@@ -36,6 +39,17 @@ def test_both_do_the_same(page, tmp_path, jit_cache):
     code = "\n".join(of(name, "python"))
     assert "assert " in code
     run([sys.executable, "-c", code], cwd=tmp_path, env=variables)
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_the_loop_in_cython_rejects_a_tensor_that_requires_grad(tmp_path):
+    """An accessor that reads would accept it."""
+    write_files("docs/from/cython-numpy.md", tmp_path)
+    ours = interop.load(tmp_path / "ours.pyx")
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(ValueError, match=r"has no gradient: pass x\.detach\(\)"):
+        ours.running_max(x)
+    assert ours.running_max(x.detach()).equal(torch.cummax(x, 0).values)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,11 +2,14 @@
 
 import re
 import shutil
+import tomllib
 
 import pytest
 import torch
 from conftest import BUILD, TESTS, install_project
 from doc_blocks import of
+
+import interop
 
 README = (TESTS.parent / "README.md").read_text()
 
@@ -50,6 +53,31 @@ def test_the_example_runs_just_in_time(tmp_path, monkeypatch, capsys):
     assert y.requires_grad
 
 
+LOOPS = """\
+cimport torch
+from interop cimport accessor1, const_accessor1
+
+def first_doubled(torch.Tensor x not None, torch.Tensor out not None):
+    cdef const_accessor1[float] a = const_accessor1[float](x.cdata, b"x")
+    cdef accessor1[float] b = accessor1[float](out.cdata, b"out")
+    b[0] = 2 * a[0]
+    return out
+"""
+
+
+@pytest.mark.usefixtures("jit_cache")
+def test_a_loop_without_a_gradient():
+    """A read gives a result without one, and a write raises, as the pages say."""
+    loops = interop.load_inline(LOOPS)
+    x = torch.ones(1, requires_grad=True)
+    assert not loops.first_doubled(x, torch.zeros(1)).requires_grad
+    with pytest.raises(RuntimeError, match=r"^argument 'out' must not require grad to be written to"):
+        loops.first_doubled(torch.ones(1), x)
+    for page in ("README.md", "docs/index.md"):
+        text = " ".join((TESTS.parent / page).read_text().split())
+        assert "a loop that reads one through an accessor returns a result without a gradient" in text
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_order_of_the_front(page):
     """The purpose, code, a picture and three entry points come before anything else."""
@@ -63,6 +91,15 @@ def test_the_order_of_the_front(page):
     assert places == sorted(places)
     assert places[0] == 0
     assert "## " not in rest[: places[1]]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_releases_of_python_are_those_of_the_classifiers(page):
+    """`requires-python` has no upper end, because a newer CPython may work."""
+    classifiers = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())["project"]["classifiers"]
+    releases = [release for one in classifiers for release in re.findall(r"Python :: (3\.\d+)", one)]
+    said = re.findall(r"Python (3\.\d+ to 3\.\d+)", (TESTS.parent / page).read_text())
+    assert set(said) == {f"{releases[0]} to {releases[-1]}"}
 
 
 def test_the_commands():

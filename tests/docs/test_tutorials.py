@@ -1,10 +1,16 @@
 """The tutorials: each notebook runs in a real kernel from top to bottom, and its file holds only code and text."""
 
 import json
+import os
 import re
+import sysconfig
 
 import pytest
-from doc_blocks import DOCS, ROOT, cells
+import torch
+from doc_blocks import DOCS, ROOT, cells, text_of
+from torch.utils import cpp_extension
+
+import interop
 
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 FAILS = "raises-exception"
@@ -39,6 +45,26 @@ def test_it_runs(tutorial, tmp_path, monkeypatch):
         if any(output["output_type"] == "error" for output in cell.get("outputs", ()))
     }
     assert failed == {cell["id"] for cell in cells(tutorial) if FAILS in cell["metadata"].get("tags", ())}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("jit_cache")
+def test_the_cpp_that_is_ported(tmp_path, monkeypatch):
+    """The C++ that cpp-extension.ipynb starts from compiles, and does what the Cython of its step 1 does."""
+    monkeypatch.setenv("PATH", os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]]))  # for ninja
+    notebook = DOCS / "tutorials" / "cpp-extension.ipynb"
+    (cpp,) = re.findall(r"^```cpp\n(.*?)^```$", text_of(notebook), re.DOTALL | re.MULTILINE)
+    step = next(source(cell) for cell in cells(notebook) if source(cell).startswith("%%torch_cython"))
+    theirs = cpp_extension.load_inline("rms_norm_ported", cpp, build_directory=str(tmp_path))
+    ours = interop.load_inline(step.partition("\n")[2])
+    x, weight = torch.randn(4, 8, dtype=torch.float64), torch.rand(8, dtype=torch.float64)
+    torch.testing.assert_close(ours.rms_norm(x, weight, 0.5), theirs.rms_norm(x, weight, 0.5))
+    said = []
+    for module in (ours, theirs):
+        with pytest.raises(ValueError, match="weight must have 8 elements") as caught:
+            module.rms_norm(x, weight[:3], 0.5)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
 
 
 @pytest.mark.long

@@ -307,6 +307,9 @@ class TestAge:
         assert self.note(first, changed=True) == ""
         commit("interop/fast.h")
         assert self.note(first, changed=True).endswith(" changed in `fast.h`.")
+        # A new result, of sources with changes, has yet to be committed. The last commit has its predecessor.
+        (age.CHECKOUT / "docs/experiments/empty/results/here.json").write_text("new")
+        assert self.note(first, changed=True) == ""
 
     def test_without_history_nothing_is_said(self, commit, monkeypatch, tmp_path):
         first = commit("interop/fast.h")
@@ -375,6 +378,11 @@ class TestIndex:
             "torch 2.13, CPython 3.11, abacus, 1 cores, 2001-01-01; "
             "torch 2.13, CPython 3.11, abacus, 2 cores, 2002-01-01; others"
         )
+        (folder / "README.md").write_text(f"# Empty\n\n*{age.BEGIN}since then.*\n")
+        overview.refresh()
+        stacks = (folder.parent / "index.md").read_text().split(" | ")[-1]
+        assert "cores, 2001-01-01; " in stacks
+        assert f"cores, 2002-01-01, {age.OLDER}; others" in stacks
 
 
 def test_a_module_for_many_cpythons_is_found(monkeypatch, tmp_path):

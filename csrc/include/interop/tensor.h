@@ -27,8 +27,8 @@ struct THPVariable {
   PyObject* post_accumulate_grad_hooks;
 };
 
-// Whether obj really is a torch.Tensor in C. isinstance() is no proof: a class can lie in __class__ or in a metaclass's
-// __instancecheck__, and the memory behind such an object is not a THPVariable.
+// Whether obj really is a torch.Tensor in C. isinstance() is no proof: a class can give a false __class__, and its
+// metaclass can have an __instancecheck__, and the memory behind such an object is not a THPVariable.
 inline bool is_tensor(PyObject* obj) noexcept {
   return THPVariableClass != nullptr && PyObject_TypeCheck(obj, reinterpret_cast<PyTypeObject*>(THPVariableClass));
 }

@@ -155,7 +155,7 @@ def _together(makers: list[Callable[[], Work]], count: int) -> float:
     """Seconds that threads take, one for each of `makers`, which start at once and do its work `count` times.
 
     Each thread makes its work, because without a GIL it counts references to objects of its own without atomics.
-    Each looks at the clock itself. Another thread might come to it only when a product has ended that holds the GIL.
+    Each reads the clock itself. Another thread might come to it only when a product has ended that holds the GIL.
     """
     start = threading.Barrier(len(makers))
     began, ended = [], []

@@ -8,9 +8,12 @@ from pathlib import PurePath
 from experiments import CHECKOUT
 from experiments.harness import sources
 
-__all__ = ["BEGIN", "note"]
+__all__ = ["BEGIN", "OLDER", "note"]
 
-BEGIN = "This result is older than the code that it measures: "
+OLDER = "older than the code that it measures"
+"""What other pages say of a result beside its date, if the experiment's page has a note."""
+
+BEGIN = f"This result is {OLDER}: "
 """What a note begins with. What follows depends on the history at hand, so no test may insist on it."""
 
 SHOWN = 3
@@ -27,8 +30,11 @@ def note(name: str, machine: str, result: dict, measured: Sequence[str]) -> str:
     git = result.get("git") or {}
     since = git.get("commit", "")
     if git.get("changed"):
-        # What was measured is in no commit before the one that the result came with.
-        since = _git("log", "-1", "--format=%H", "--", f"{folder}/results/{machine}.json").strip()
+        # What was measured is in no commit before the one that the result came with, and that may be yet to come.
+        recorded = f"{folder}/results/{machine}.json"
+        if _git("status", "--porcelain", "--", recorded):
+            return ""
+        since = _git("log", "-1", "--format=%H", "--", recorded).strip()
     if not since:
         return ""
     not_measured = [f":(exclude){folder}/{other}" for other in ("README.md", "demo.py", "report.py", "results")]

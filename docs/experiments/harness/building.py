@@ -71,7 +71,7 @@ def build(name: str, modules: Sequence[str] = ()) -> None:
         wanted, stamp = _fingerprint(folder), _stamp(name, modules)
         for old in stamp.parent.glob("stamp*"):
             old.unlink()  # a build that fails half-way leaves files that no stamp vouches for
-        # --force: setuptools looks at the sources only and not at headers. Ninja still compiles only what changed.
+        # --force: setuptools checks only the sources, not the headers. Ninja still compiles only what changed.
         command = [sys.executable, "setup.py", "build_ext", "--force"]
         command += ["--build-temp", str(work / "objects"), "--build-lib", str(work / "lib")]
         with ended_with_us() as mark:

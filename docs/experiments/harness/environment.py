@@ -20,7 +20,8 @@ __all__ = ["WITHOUT_GIL", "environment", "machine_name"]
 WITHOUT_GIL = "-free-threaded"
 """What the name of a machine ends with where its CPython was built to run without a GIL."""
 
-_SOURCES = [".", ":(exclude,glob)docs/experiments/*/results/**", ":(exclude,glob)docs/experiments/*/README.md"]
+_WRITTEN = ("docs/experiments/*/results/**", "docs/experiments/*/README.md", "docs/experiments/index.md")
+_SOURCES = [".", *(f":(exclude,glob){path}" for path in _WRITTEN)]
 """As git's pathspecs: all files but results, plots and the pages that they are written into."""
 
 

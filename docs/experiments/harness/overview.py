@@ -4,7 +4,7 @@ import re
 from types import ModuleType
 
 from experiments import load, names
-from experiments.harness import results
+from experiments.harness import age, results
 from experiments.harness.tables import Table
 
 __all__ = ["refresh", "with_table"]
@@ -55,15 +55,18 @@ HEAD = ("question", "answer", "picture", "ran on")
 def line(name: str, report: ModuleType) -> list[str]:
     """The cells of one experiment."""
     page = f"{name}/README.md"
-    question = f"[{first_question((results.FOLDER / page).read_text(encoding='utf-8'))}]({page})"
+    text = (results.FOLDER / page).read_text(encoding="utf-8")
+    question = f"[{first_question(text)}]({page})"
     recorded = results.read_recorded(name)
     machine, result = results.newest(recorded)
     if not result:
         return [question, results.NOTHING, "-", "-"]
     # HTML, because Markdown cannot make an image small.
     image = f'<img src="{name}/results/{machine}{results.SUFFIX}" width="{WIDTH}" alt="{report.PLOT}">'
-    stacks = [results.stack(result) for result in recorded.values()]
-    return [question, report.answer(result), f"[{image}]({page})", "; ".join([*stacks, *more_stacks(report)])]
+    stacks = {name: results.stack(result) for name, result in recorded.items()}
+    if age.BEGIN in text:
+        stacks[machine] += f", {age.OLDER}"
+    return [question, report.answer(result), f"[{image}]({page})", "; ".join([*stacks.values(), *more_stacks(report)])]
 
 
 def more_stacks(report: ModuleType) -> list[str]:

@@ -46,7 +46,7 @@ DARK = {
     "#8f4a06": "#b55f0c",
     "#4d535b": "#666d76",
     "#a8632b": "#c27a3e",
-    # Fields that words stand in.
+    # Fields that contain words.
     "#8cc08f": "#34784a",
     "#f2c078": "#87590f",
     "#e07b6a": "#ad4433",

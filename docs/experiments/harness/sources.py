@@ -18,16 +18,17 @@ _SYNTAX = dict.fromkeys((".h", ".cpp", ".cu", ".cuh", ".c", ".js", ".css"), _LIK
 _SYNTAX |= dict.fromkeys((".py", ".pyx", ".pxd", ".pxi", ".toml", ".sh"), _LIKE_PYTHON)
 
 
-def prose(text: str, suffix: str) -> str:
+def prose(text: str, suffix: str, *, strings: bool = False) -> str:
     """The comments and docstrings of a source file whose name ends in `suffix`, in their lines; the rest is blank.
 
-    A file of another kind, such as a page, is all prose. A docstring is a string in three quotes that begins a line.
+    With `strings`, all other strings count as well. A file of another kind, such as a page, is all prose. A docstring
+    is a string in three quotes that begins a line.
     """
     if suffix not in _SYNTAX:
         return text
     result, end = [], 0
     for found in _SYNTAX[suffix].finditer(text):
-        if found["prose"]:
+        if found["prose"] or strings:
             result += [_blank(text[end : found.start()]), found[0]]
             end = found.end()
     return "".join([*result, _blank(text[end:])])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Case:
-    """The sizes of a batch, how its scores lie in memory, and whether its items use all of them."""
+    """The sizes of a batch, the layout of its scores in memory, and whether its items use all of them."""
 
     label: str
     batch: int

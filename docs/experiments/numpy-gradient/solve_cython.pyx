@@ -53,7 +53,7 @@ cdef Tensor lapack_forward(
 
 
 cdef int check(const Tensor& lower, const Tensor& diagonal, const Tensor& upper, const Tensor& b) except -1 nogil:
-    """What a pointer is read of must be what LAPACK takes it for. The accessors look at device, layout and dtype."""
+    """What a pointer is read of must be what LAPACK takes it for. The accessors check device, layout and dtype."""
     if b.scalar_type() == at.kDouble:
         check_each[double](lower, diagonal, upper, b)
     else:
