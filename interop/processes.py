@@ -61,10 +61,11 @@ def ended_with_us() -> Iterator[dict[str, str]]:
 
 def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:
     null = subprocess.DEVNULL
-    variables = {"PATH": os.environ.get("PATH", os.defpath)}
+    # For grep and sleep. A compiler that the user names by its path needs no PATH.
+    variables = {"PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))}
     with contextlib.suppress(OSError):  # without a shell, commands run as usual
         return subprocess.Popen(
-            ["sh", "-c", _WATCH, "sh", mark], stdin=read, stdout=null, stderr=null, cwd="/", env=variables
+            ["/bin/sh", "-c", _WATCH, "sh", mark], stdin=read, stdout=null, stderr=null, cwd="/", env=variables
         )
     return None
 

@@ -174,6 +174,13 @@ PyMemberDef CudaArray::members[] = {
      "The address, shape and type of the memory."},
     {nullptr, 0, 0, 0, nullptr}};
 
+// What keeps the memory alive that `object` describes. A CudaArray passes its owner on, so that round trips do not nest
+// owners. It has none if its tensor has no memory.
+PyObject* owner_behind(PyObject* object) noexcept {
+  const CudaArray* ours = Owner<CudaArray>::find(object);
+  return ours && ours->owner ? ours->owner.get() : object;
+}
+
 PyObject* tuple_of(at::IntArrayRef values, int64_t factor) {
   OwnedRef tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(values.size()))));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -214,7 +221,8 @@ at::Tensor tensor_of_cuda_array(PyObject* object, OnReadonly on_readonly) {
     wait_for_stream(device, stream);
   }
   at::Tensor tensor = lift_fresh(tensor_over(
-      {pointer, Py_NewRef(object), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout, dtype));
+      {pointer, Py_NewRef(owner_behind(object)), data.read_only ? &drop_read_only_owner : &drop_owner, device}, layout,
+      dtype));
   return shared_or_copied(std::move(tensor), data.read_only, on_readonly);
 }
 

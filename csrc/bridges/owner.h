@@ -84,6 +84,11 @@ struct Owner {
     return reinterpret_cast<Owner*>(owner.get())->value;
   }
 
+  // The T of `object` if it is such an owner; otherwise null.
+  static T* find(PyObject* object) noexcept {
+    return Py_IS_TYPE(object, &type) ? &reinterpret_cast<Owner*>(object)->value : nullptr;
+  }
+
   // Call this once, when the module is imported. Returns 0, or -1 with an error set.
   static int ready() noexcept {
     return PyType_Ready(&type);

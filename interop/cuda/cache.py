@@ -41,16 +41,27 @@ def read(name: str) -> Image | None:
             content = _content(handle, path)
     except OSError:
         return None
-    if content is None:
+    image = None if content is None else _image(content)
+    if image is None:
         remove(path)
         note(damaged(path))
         warn()
         return None
-    head, _, code = content.partition(b"\n")
-    fields = json.loads(head)
     with contextlib.suppress(OSError):
         os.utime(path)  # mark it as used now
-    return Image(code, tuple(fields["entries"]), fields["instances"], fields["log"])
+    return image
+
+
+def _image(content: bytes) -> Image | None:
+    """The image in the content of an entry; None if `write` could not have written it."""
+    head, _, code = content.partition(b"\n")
+    try:
+        fields = json.loads(head)
+        entries, instances, log = (fields[name] for name in ("entries", "instances", "log"))
+        names = [log, *entries, *instances, *instances.values()]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return Image(code, tuple(entries), instances, log) if all(isinstance(name, str) for name in names) else None
 
 
 def _content(handle: int, path: Path) -> bytes | None:

@@ -71,14 +71,18 @@ class Library:
 
     @property
     def folders(self) -> list[Path]:
-        """The folders of `search`, with the library's own in place of $ORIGIN."""
-        own = str(self.path.absolute().parent)
-        return [Path(re.sub(r"\$(ORIGIN|\{ORIGIN\})", lambda _: own, folder)) for folder in self.search]
+        """The folders of `search`."""
+        return [self.expanded(folder) for folder in self.search]
 
     @property
     def entry_points(self) -> tuple[str, ...]:
         """The names that it can be imported as: the part after ``PyInit_``."""
         return tuple(sorted(name.removeprefix("PyInit_") for name in self.defined if name.startswith("PyInit_")))
+
+    def expanded(self, path: str) -> Path:
+        """A path that the library names, with the library's own folder in place of $ORIGIN."""
+        own = str(self.path.absolute().parent)
+        return Path(re.sub(r"\$(ORIGIN|\{ORIGIN\})", lambda _: own, path))
 
     def constant(self, pattern: bytes) -> str | None:
         """The group in the first match of `pattern` in .rodata."""

@@ -1,35 +1,31 @@
-"""The dynamic loader's view of a library: the files that it loads, the symbols that they define, and its errors."""
+"""The dynamic loader's view of a library: the files that it loads, and the symbols that they define.
 
+Only `try_import` runs code of a library. The rest follows the loader's rules and reads the files, because to load a
+library is to run its constructors.
+"""
+
+import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import sysconfig
+import tempfile
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from interop.doctor.elf import Library, NotALibraryError, read
+from interop.doctor.environment import loaded_libraries
 
 __all__ = ["Closure", "Imported", "closure", "try_import"]
 
 _MARK = "interop.doctor: "
-"""The prefix of the reports of the child processes below, because libraries and modules may print too."""
-
-# Load the libraries named on stdin, as the loader finds them, and print all libraries in the process, which include
-# their dependencies.
-_LOAD = f"""
-import ctypes, json, sys
-missing = {{}}
-for name in json.load(sys.stdin):
-    try:
-        ctypes.CDLL(name)
-    except OSError as error:
-        missing[name] = str(error)
-with open("/proc/self/maps", errors="surrogateescape") as maps:
-    paths = {{line.split(None, 5)[5].rstrip("\\n") for line in maps if "/" in line}}
-print("\\n{_MARK}" + json.dumps([missing, sorted(paths)]))
-"""
+"""The prefix of the report of the child process below, because libraries and modules may print too."""
 
 _IMPORT = f"""
 import importlib, json, sys
@@ -44,78 +40,119 @@ print("\\n{_MARK}" + json.dumps(sorted(paths)))
 
 _PATIENCE = 300
 """Maximum time of an import in seconds, many times what torch needs on a slow machine."""
+_OUTPUT_LIMIT = 1 << 20
+"""Maximum number of bytes read of what an import has printed. The report and the error are at its end."""
 
 
 @dataclass
 class Closure:
-    """A library and all libraries that it is linked to, directly or indirectly."""
+    """A library and all libraries that it is linked to, directly or indirectly, and those of Python."""
 
     libraries: dict[Path, Library]  # by file; the library itself is the first
-    # By name, each library that is not found or cannot be loaded: which library needs it, and the loader's message.
+    # By name, each library that is not found or cannot be read: which library needs it, and the error if there is one.
     missing: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def undefined(self, library: Library) -> list[str]:
         """The symbols that `library` uses and no library defines."""
         return sorted(library.undefined.difference(*(other.defined for other in self.libraries.values())))
 
-    def named(self, name: str) -> Library | None:
-        """The library of that name."""
-        return next((one for path, one in self.libraries.items() if name in (path.name, one.soname)), None)
+    def by_name(self) -> dict[str, Library]:
+        """The libraries by the names of their files, and by their own names."""
+        found: dict[str, Library] = {}
+        for path, one in self.libraries.items():
+            for name in filter(None, (path.name, one.soname)):
+                found.setdefault(name, one)
+        return found
 
 
 def closure(library: Library, torch_lib: Path | None) -> Closure:
-    """The closure of `library`, in a process that has imported the torch whose libraries are in `torch_lib`."""
-    result = Closure({library.path: library})
-    elsewhere: dict[str, str] = {}
+    """The closure of `library`, in a Python process that has imported the torch whose libraries are in `torch_lib`."""
+    program = read(Path(os.path.realpath("/proc/self/exe")))  # modules call its functions
+    result = Closure({library.path: library, program.path: program})
+    files = {path.resolve() for path in result.libraries}
+    absent: dict[str, str] = {}
     # Breadth-first like the loader, because a library inherits the RPATH of the first library that needs it. Each
     # library is queued with the folders that it inherits.
-    waiting: deque[tuple[Library, list[Path]]] = deque([(library, [])])
+    waiting: deque[tuple[Library, list[Path]]] = deque()
+    waiting.append((library, [] if program.has_runpath else program.folders))
+    waiting.append((program, []))
     while waiting:
         one, inherited = waiting.popleft()
-        folders = one.folders if one.has_runpath else [*one.folders, *inherited]
-        handed_on = inherited if one.has_runpath else folders
+        own = [folder for folder in dict.fromkeys(one.folders) if os.path.isdir(folder)]
+        handed_on = inherited if one.has_runpath else list(dict.fromkeys([*own, *inherited]))
+        before, after = ([], own) if one.has_runpath else (handed_on, [])
         for name in one.needed:
-            own = [folder / name for folder in folders]
-            torchs = [torch_lib / name] if torch_lib else []
-            found = next((path for path in [*own, *torchs] if os.path.isfile(path)), None)
-            if found is None:
-                if result.named(name):
-                    continue  # already loaded, from any folder: the loader compares names
-                elsewhere.setdefault(name, one.path.name)
-                continue
-            if found.resolve() not in {path.resolve() for path in result.libraries}:
+            for path in filter(os.path.isfile, _candidates(one, name, before, after, torch_lib)):
                 try:
-                    result.libraries[found] = read(found)
+                    found = read(path)
                 except (NotALibraryError, OSError) as error:
-                    result.missing[name] = one.path.name, f"{found} {error}"
-                    continue
-                waiting.append((result.libraries[found], handed_on))
-    missing, paths = _load(list(elsewhere))
-    for path in map(Path, paths):
-        if os.path.isfile(path):
-            try:
-                result.libraries.setdefault(path, read(path))  # includes Python itself, whose functions modules call
-            except (NotALibraryError, OSError):
-                continue  # such as the loader's cache of names
-    result.missing |= {name: (elsewhere[name], error) for name, error in missing.items()}
+                    result.missing.setdefault(name, (one.path.name, f"{path} {error}"))
+                    break
+                if (found.machine, found.bits) == (library.machine, library.bits):  # the loader skips others
+                    if path.resolve() not in files:
+                        files.add(path.resolve())
+                        result.libraries[path] = found
+                        waiting.append((found, handed_on))
+                    break
+            else:
+                absent.setdefault(name, one.path.name)
+    # If another library leads to it, it is loaded already: the loader compares names.
+    loaded = result.by_name()
+    result.missing |= {name: (user, "") for name, user in absent.items() if name not in loaded}
     return result
 
 
-def _load(names: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The loader's messages about libraries that fail to load, and the files in a process with the others."""
-    command = [sys.executable, "-I", "-S", "-c", _LOAD]
-    done = subprocess.run(command, input=json.dumps(names), capture_output=True, text=True, errors="surrogateescape")
-    result = _report(done.stdout)
-    if result is not None:
-        missing, paths = result
-        return missing, paths
-    if len(names) <= 1:
-        return dict.fromkeys(names, f"while loading it, {_end(done.returncode)}"), []
-    # One of them ends the process. Load them one by one to find out which.
-    one_by_one = [_load([name]) for name in names]
-    return {name: text for missing, _ in one_by_one for name, text in missing.items()}, [
-        path for _, paths in one_by_one for path in paths
-    ]
+def _candidates(
+    one: Library, name: str, before: list[Path], after: list[Path], torch_lib: Path | None
+) -> Iterator[Path]:
+    """The paths at which the loader searches for the library `name` that `one` needs.
+
+    The user's own folders, of LD_LIBRARY_PATH, come between the folders `before` and `after`.
+    """
+    if "/" in name:
+        yield one.expanded(name)
+        return
+    is_torchs = torch_lib is not None and os.path.isfile(torch_lib / name)
+    # torch's libraries are loaded before, from wherever they are. A copy in a folder that the module names counts,
+    # because it is loaded if torch is not imported before.
+    of_user = [] if is_torchs else re.split("[:;]", os.environ.get("LD_LIBRARY_PATH", ""))
+    folders = [*before, *(Path(folder) for folder in of_user if folder), *after]
+    yield from (folder / name for folder in folders)
+    if torch_lib is not None:
+        yield torch_lib / name
+    yield from _system_libraries().get(name, ())
+    yield from (folder / name for folder in _system_folders())
+    yield from _loaded().get(name, ())  # by whatever rules
+
+
+@functools.cache
+def _system_libraries() -> dict[str, list[Path]]:
+    """The files in the loader's cache, by the name of the library."""
+    try:
+        listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, errors="surrogateescape")
+    except OSError:
+        return {}  # not every system has a cache
+    found: dict[str, list[Path]] = {}
+    for name, path in re.findall(r"^\t(.+?) \(.*\) => (.+)$", listed.stdout, re.MULTILINE):
+        found.setdefault(name, []).append(Path(path))
+    return found
+
+
+@functools.cache
+def _loaded() -> dict[str, list[Path]]:
+    """The libraries in this process, by the names of their files."""
+    found: dict[str, list[Path]] = {}
+    for path in map(Path, loaded_libraries()):
+        found.setdefault(path.name, []).append(path)
+    return found
+
+
+@functools.cache
+def _system_folders() -> list[Path]:
+    """The folders that the loader searches last."""
+    folders = [Path(base, lib) for base in ("/", "/usr") for lib in ("lib64", "lib")]
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    return [*(folder / multiarch for folder in folders if multiarch and folder.name == "lib"), *folders]
 
 
 @dataclass(frozen=True)
@@ -130,28 +167,25 @@ def try_import(name: str, root: Path, torch_first: bool) -> Imported:
     """Import the module `name` from the folder `root` in a new process, optionally after torch."""
     command = [sys.executable, "-P", "-c", _IMPORT, str(root), name, "torch" if torch_first else ""]
     variables = os.environ | {"PYTHONWARNINGS": "ignore"}
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            env=variables,
-            timeout=_PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
-        return Imported(error=f"the import did not finish within {_PATIENCE} seconds")
-    if done.returncode > 0 and done.stderr.strip():
-        return Imported(error=done.stderr.strip().rpartition("\n")[2])
-    libraries = _report(done.stdout) if done.returncode == 0 else None
-    return Imported(error=_end(done.returncode)) if libraries is None else Imported(libraries=tuple(libraries))
+    # Files and not pipes: a process that the module starts may keep a pipe open after the import has ended.
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            status = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=variables, timeout=_PATIENCE
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return Imported(error=f"the import did not finish within {_PATIENCE} seconds")
+        printed, said = _end_of(output), _end_of(errors).strip()
+    if status > 0 and said:
+        return Imported(error=said.rpartition("\n")[2])
+    lines = [line for line in printed.splitlines() if line.startswith(_MARK)] if status == 0 else []
+    return Imported(tuple(json.loads(lines[-1].removeprefix(_MARK)))) if lines else Imported(error=_end(status))
 
 
-def _report(output: str) -> list | None:
-    """The report of a child process; None if it ended before the report."""
-    lines = [line for line in output.splitlines() if line.startswith(_MARK)]
-    return json.loads(lines[-1].removeprefix(_MARK)) if lines else None
+def _end_of(file: IO[bytes]) -> str:
+    """The last part of a file, as text."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _OUTPUT_LIMIT))
+    return os.fsdecode(file.read(_OUTPUT_LIMIT))
 
 
 def _end(status: int) -> str:

@@ -288,27 +288,36 @@ def _libraries(library: Library, everything: Closure, torch: Torch | None, rebui
     findings = []
     for name, (user, error) in everything.missing.items():
         who = "" if user == library.path.name else f", which {user} needs,"
-        if "cannot open shared object file" in error:
-            findings.append(
-                problem("libraries", f"{name}{who} is not found ({error})", _where_from(name, torch, rebuild))
-            )
+        if not error:
+            findings.append(problem("libraries", f"{name}{who} is not found", _where_from(name, torch, rebuild)))
         else:
             fix = "the file exists, but cannot be loaded: reinstall its package"
             findings.append(problem("libraries", f"{name}{who} cannot be loaded ({error})", fix))
-    for name, versions in library.versions.items():
-        found = everything.named(name)
+    by_name = everything.by_name()
+    needed = [(one, *need) for one in everything.libraries.values() for need in one.versions.items()]
+    for one, name, versions in needed:
+        found = by_name.get(name)
         lacking = sorted(set(versions) - found.offered_versions) if found and found.offered_versions else []
         if found and lacking:
-            text = f"{found.path} has no {', '.join(lacking)}"
+            who = "" if one is library else f", which {one.path.name} needs"
+            text = f"{found.path} has no {', '.join(lacking)}{who}"
             fix = f"it was built on a system with a newer {name}: build it here, or on the oldest system to run on"
             findings.append(problem("libraries", text, fix))
+    if by_path := [name for name in library.needed if "/" in name and name not in everything.missing]:
+        text = f"it is linked to a path, {', '.join(by_path)}, and finds no such library elsewhere"
+        findings.append(warning("libraries", text, _BY_NAME))
     if not findings:
         findings.append(ok("libraries", ", ".join(library.needed) or "none"))
     return findings
 
 
+_BY_NAME = "link it by name, with -L and -l, to a library that has a name: -Wl,-soname,libNAME.so when that is linked"
+
+
 def _where_from(name: str, torch: Torch | None, rebuild: str) -> str:
     """The fix for a missing library."""
+    if "/" in name:
+        return _BY_NAME
     if TORCHS.match(name):
         if torch is None:
             return "pip install torch"

@@ -28,6 +28,8 @@ __all__ = ["load", "load_inline"]
 SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
 MAX_NAME = 200
 """Maximum number of characters of a name, because file names in the cache begin with it."""
+MAX_ATTEMPTS = 10
+"""Maximum number of times that a load looks for a build that other processes remove before it is imported."""
 MAX_BUILDS = 4
 """Maximum number of builds kept of one target. They differ in the included files."""
 
@@ -241,7 +243,9 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
 def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
     entry = Entry("modules", f"{target.name}-{target.key()}")
     check_name(target.name, target.origin)  # before a build takes time
+    attempts = 0
     while True:
+        attempts += 1
         try:
             path = _current(target, entry, force, verbose)
         except BuildError as error:
@@ -252,7 +256,7 @@ def _module(target: Target, force: bool, verbose: bool) -> ModuleType:
         try:
             return import_from(target.name, path, target.origin)
         except ImportError:
-            if path.exists():
+            if path.exists() or attempts == MAX_ATTEMPTS:
                 raise
             # Another process has removed it in the meantime to free space.
 

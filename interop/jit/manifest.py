@@ -23,7 +23,7 @@ from interop import private
 from interop.cython import versions
 from interop.errors import Error
 from interop.jit.cache import root
-from interop.jit.cache_key import file_digest, file_states, machine_environment
+from interop.jit.cache_key import CPU, CUDA, file_digest, file_states, machine_environment
 from interop.paths import get_include, get_pxd_dir, get_stable_dir
 
 __all__ = [
@@ -57,13 +57,15 @@ class Manifest:
     environment: dict[str, object]  # the `machine_environment` that the build depends on, as it was then
 
     def is_well_formed(self) -> bool:
-        """Whether the fields have the types that `write` gives them, and the names are those of files in the folder."""
+        """Whether `write` could have written it: the types, the paths, and the names of files in the folder."""
         return (
             all(isinstance(one, dict) for one in (self.files, self.on_sys_path, self.made, self.environment))
             and isinstance(self.absent, list)
-            and all(isinstance(path, str) for path in self.absent)
+            and all(map(_is_path, [*self.files, *self.absent, *self.on_sys_path, *self.made]))
+            and all(os.path.basename(name) == name not in ("", ".", "..") for name in self.made)
             and isinstance(self.module, str)
-            and all(os.path.basename(name) == name not in (".", "..") for name in (self.module, *self.made))
+            and self.module in ("", *self.made)
+            and self.environment.keys() <= {CPU, CUDA}
         )
 
     def is_current(self) -> bool:
@@ -101,9 +103,10 @@ def read(folder: Path) -> Manifest | None:
         _damaged(folder)
     try:
         found = Manifest(**json.loads(text))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         _damaged(folder)
-    return found if found.is_well_formed() else _damaged(folder)
+    is_complete = found.is_well_formed() and (found.module or not _entry(folder).startswith("modules"))
+    return found if is_complete else _damaged(folder)
 
 
 def find(folder: Path) -> Manifest | None:
@@ -260,7 +263,17 @@ def _fixed_folders(cache: str) -> tuple[str, ...]:
     return tuple(os.path.join(folder, "") for folder in folders)
 
 
+def _is_path(path: object) -> bool:
+    """Whether the system accepts a path. JSON has text that it does not accept."""
+    try:
+        return isinstance(path, str) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
 def _state(path: str) -> str | None:
+    if not os.path.isfile(path):
+        return None  # a pipe in the place of a file would be read for ever
     if not _LINKED.search(path):
         return file_digest(path)
     try:

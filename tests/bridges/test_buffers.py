@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import torch
 from bridge_checks import PLAIN, Owner, bytes_of, filled, refuses
-from conftest import not_in_debug_python
+from conftest import TESTS, not_in_debug_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -624,6 +624,11 @@ def as_ctypes(tensor):
     return (ctypes.c_float * 3).from_buffer(tensor)
 
 
+def as_cython(tensor):
+    """Requests what a `float[:]` of Cython requests."""
+    return memoryview(_testbuffer.ndarray(tensor, getbuf=_testbuffer.PyBUF_RECORDS))
+
+
 def set_in(make):
     """A writer, which sets the first element of `make(tensor)`."""
 
@@ -639,6 +644,7 @@ READERS = {
     "a file": lambda tensor: io.BytesIO().write(tensor),
     "memoryview": lambda tensor: memoryview(tensor).tolist(),
     "ctypes": lambda tensor: list(as_ctypes(tensor)),
+    "float[:]": lambda tensor: as_cython(tensor).tolist(),
     "numpy.asarray": lambda tensor: np.asarray(tensor).sum(),
     "numpy.frombuffer": lambda tensor: np.frombuffer(tensor, np.float32).sum(),
     "numpy.ndarray": lambda tensor: np.ndarray(3, np.float32, buffer=tensor).sum(),
@@ -647,6 +653,7 @@ READERS = {
 WRITERS = {
     "memoryview": set_in(memoryview),
     "ctypes": set_in(as_ctypes),
+    "float[:]": set_in(as_cython),
     "readinto": lambda tensor: io.BytesIO(bytes(range(12))).readinto(tensor),
     "numpy.asarray": set_in(np.asarray),
     "numpy.frombuffer": set_in(lambda tensor: np.frombuffer(tensor, np.float32)),
@@ -671,7 +678,7 @@ def uses(table):
 
 def is_counted(use, tensor):
     """Whether backward reports that `use` modified a tensor that was saved for it."""
-    loss = (tensor * torch.ones(3, requires_grad=True)).sum()
+    loss = (tensor * torch.ones_like(tensor, requires_grad=True)).sum()
     use(tensor)
     message = None
     try:
@@ -738,16 +745,96 @@ def test_who_has_written_is_counted_at_the_end(name, saved):
         assert is_counted(WRITERS[name], SAVED[saved]())
 
 
-def test_what_counting_misses():
-    """The gaps that the documentation names, and the alternative `count_writes="asked"`."""
-    kept = []
+def while_it_lasts(tensor):
+    kept.append(np.asarray(tensor))
+    kept[-1].fill(5)
+
+
+def through_an_earlier_export(others, torch_writes):
+    """Writes to a tensor that was saved after the export had begun: see `is_counted`."""
+
+    def begin(tensor):
+        kept.append(tensor[:] if others else None)
+        view = memoryview(tensor)
+        if torch_writes:
+            tensor.add_(1)
+
+        def write(_):
+            view[0] = 5
+            view.release()
+
+        return write
+
+    return begin
+
+
+kept = []
+"""Arrays and tensors that outlive backward."""
+EARLIER = "a write after the tensor was saved, through an export that began before"
+COUNTED = {
+    "`bytes(t)`, hashlib, `file.write(t)`": [READERS[name] for name in ("bytes", "hashlib", "a file")],
+    "a read through `memoryview(t)`, `numpy.asarray(t)`, `numpy.frombuffer(t)`, ctypes, `float[:]`": [
+        READERS[name] for name in ("memoryview", "numpy.asarray", "numpy.frombuffer", "ctypes", "float[:]")
+    ],
+    "a write through `memoryview(t)`, `ctypes...from_buffer(t)`, `file.readinto(t)`, `float[:]`": [
+        WRITERS[name] for name in ("memoryview", "ctypes", "readinto", "float[:]")
+    ],
+    "a write through an array of `numpy.asarray(t)` or `numpy.frombuffer(t)`": [
+        WRITERS[name] for name in ("numpy.asarray", "numpy.frombuffer")
+    ],
+    "a write through `numpy.ndarray(buffer=t)`, which ends the export at once": [
+        set_in(lambda tensor: np.ndarray(3, np.float32, buffer=tensor))
+    ],
+    "a write while the export lasts, backward before its end": [while_it_lasts],
+    EARLIER: [
+        through_an_earlier_export(others=False, torch_writes=False),
+        through_an_earlier_export(others=True, torch_writes=True),
+    ],
+    "a write to a tensor of more than a mebibyte": [WRITERS["memoryview"]],
+}
+"""What does each row of the table in docs/bridges.md."""
+
+
+def table_of_counts():
+    """The rows of the table: what is done, and what becomes of it with "found" and "asked"."""
+    text = (TESTS.parent / "docs" / "bridges.md").read_text(encoding="utf-8")
+    table = text.partition('| | `"found"` | `"asked"` |\n|---|---|---|\n')[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+@pytest.mark.parametrize(("done", "found", "asked"), table_of_counts())
+def test_the_table_of_counts(done, found, asked):
+    for use in COUNTED[done]:
+        for cell, count_writes in ((found, "found"), (asked, "asked")):
+            tensor = torch.ones(2**18 + 1 if "mebibyte" in done else 3)
+            with interop.enable_buffer_protocol(count_writes=count_writes):
+                write = use(tensor) if done == EARLIER else use
+                assert is_counted(write, tensor) == cell.startswith("counted"), count_writes
+            kept.clear()
+
+
+def test_the_table_of_counts_is_whole():
+    assert [done for done, *_ in table_of_counts()] == [*COUNTED]
+    # The exception to what the table says of an export that began before.
+    tensor = torch.ones(3)
     with interop.enable_buffer_protocol():
-        assert not is_counted(set_in(lambda tensor: np.ndarray(3, np.float32, buffer=tensor)), torch.ones(3))
-        assert not is_counted(lambda tensor: (kept.append(np.asarray(tensor)), kept[0].fill(5)), torch.ones(3))
-    with interop.enable_buffer_protocol(count_writes="asked"):
-        assert is_counted(lambda tensor: kept.append(np.asarray(tensor)), torch.ones(3))
-        assert is_counted(READERS["numpy.frombuffer"], torch.ones(3))
-        assert not is_counted(READERS["hashlib"], torch.ones(3))
+        assert is_counted(through_an_earlier_export(others=True, torch_writes=False)(tensor), tensor)
+    kept.clear()
+
+
+def test_a_reader_that_is_taken_for_the_writer():
+    """If other code writes during an export, and counts no write itself, the export counts it."""
+
+    def read(tensor):
+        view = memoryview(tensor)
+        interop.to_numpy(tensor)[0] = 5
+        view.release()
+
+    with interop.enable_buffer_protocol():
+        assert is_counted(read, torch.ones(3))
+
+
+def test_unknown_ways_to_count():
     with pytest.raises(ValueError, match="'count_writes' must be 'found' or 'asked', got 'never'"):
         interop.enable_buffer_protocol(count_writes="never")
 

@@ -288,7 +288,9 @@ def test_owners(fake):
         follow = weakref.ref(device)
         del device
         assert follow() is None and sys.getrefcount(array) > before
+        users = sys.getrefcount(given)
         back = interop.from_cuda_array_interface(given)
+        assert sys.getrefcount(given) == users  # the tensor owns what `given` owns: round trips do not nest owners
         del given
         assert sys.getrefcount(array) > before
         del back

@@ -1,6 +1,7 @@
 """interop.from_numpy and interop.to_numpy: what they share, own and reject, compared with NumPy and torch."""
 
 import gc
+import importlib
 import mmap
 import sys
 import threading
@@ -124,8 +125,11 @@ def test_ours_pass_every_check():
 class Turns(np.ndarray):
     """Becomes another array when its mask is read."""
 
+    turned = 0
+
     @property
     def _mask(self):
+        Turns.turned += 1
         self.__setstate__((1, (1,), np.dtype("i1"), False, b"a"))
         return np.ma.nomask
 
@@ -133,11 +137,15 @@ class Turns(np.ndarray):
 @pytest.mark.parametrize("convert", [interop.from_numpy, interop.from_dlpack, interop.from_buffer])
 def test_an_array_that_turns_into_another_meanwhile(convert):
     """The tensor shares the final memory of the array, or the converter raises."""
+    importlib.import_module("numpy.ma")  # before that, converters know that no array has a mask
     array = np.zeros(4, dtype=complex).view(Turns)
+    before = Turns.turned
     try:
         tensor = convert(array)
     except (ValueError, BufferError):
         return
+    finally:
+        assert Turns.turned > before
     assert tensor.untyped_storage().nbytes() <= array.nbytes
     assert np.array_equal(tensor.numpy(), np.asarray(array))
 
@@ -151,6 +159,11 @@ def test_zeros_that_are_not_in_memory():
     for show in (interop.to_dlpack, interop.from_dlpack):
         with pytest.raises(BufferError, match=r"zero tensor.*\.clone\(\)"):
             show(zeros)
+    with interop.enable_buffer_protocol():
+        with pytest.raises(BufferError, match=r"zero tensor.*\.clone\(\)"):
+            memoryview(zeros)
+        with pytest.raises(ValueError, match=r"zero tensor.*\.clone\(\)"):
+            bytes(zeros)
     assert interop.to_numpy(zeros, force=True).tolist() == zeros.numpy(force=True).tolist() == [[0] * 3] * 2
 
 
@@ -219,6 +232,22 @@ print(bits.tolist(), interop.from_numpy(bits).view(torch.bfloat16).tolist())
     assert "pip install ml_dtypes" in refusal
     assert ".view(torch.uint16)" in refusal
     assert bits == "[16256, 16256, 16256] [1.0, 1.0, 1.0]"
+
+
+def test_no_name_of_the_package_imports_numba(bare, tmp_path):
+    """A module in its place shows the import, whether Numba is installed or not."""
+    (tmp_path / "numba.py").write_text("")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import interop
+for name in interop.__all__:
+    getattr(interop, name)
+print("numba" in sys.modules)
+import numba
+print(numba.__file__)
+"""
+    assert bare(code).splitlines() == ["False", str(tmp_path / "numba.py")]
 
 
 @pytest.mark.parametrize("dtype", ["longlong", "ulonglong", "intc", "uintc", "long", "ulong"])

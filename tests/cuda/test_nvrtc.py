@@ -289,7 +289,10 @@ def test_module_is_read_from_disk(compilations, cache_folder, monkeypatch):
 
     (entry,) = cache_folder.iterdir()
     whole = entry.read_bytes()
-    for broken in [b"", b"{}\n", b"[]\n", whole[:-1], whole.replace(b"sha256", b"sha255"), b"\xff" + whole]:
+    heads = [b"{}", b"[]", b"\xff", b"[" * 100_000, b'{"entries": 5, "instances": {}, "log": ""}']
+    heads += [b'{"entries": [], "instances": [], "log": ""}', b'{"entries": [5], "instances": {}, "log": ""}']
+    sealed = [private.seal(entry.name, head + b"\n") for head in heads]
+    for broken in [b"", b"{}\n", whole[:-1], whole.replace(b"sha256", b"sha255"), b"\xff" + whole, *sealed]:
         entry.write_bytes(broken)
         before = len(compilations)
         private._notes.clear()

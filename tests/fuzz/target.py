@@ -1,6 +1,5 @@
 """``python target.py FOLDER TARGET ARGUMENTS...``: runs a target in this process, which libFuzzer ends. See run.py."""
 
-import functools
 import itertools
 import os
 import sys
@@ -73,12 +72,9 @@ def python(target: str, arguments: list[str]) -> None:
 
 def elves(folder: Path) -> Callable[[bytes], None]:
     """The doctor's reader of libraries. Every file must give findings."""
-    from interop.doctor import elf, loader
+    from interop.doctor import elf
     from interop.doctor.module import examine_module
 
-    # `_load` starts a process, the slowest step, so cache it. Inputs name any number of libraries, so limit the cache.
-    loaded = functools.lru_cache(maxsize=1000)(loader._load)
-    loader._load = lambda names: loaded(tuple(names))  # type: ignore[arg-type]
     numbers = itertools.count()
 
     def attack(data: bytes) -> None:
@@ -94,22 +90,30 @@ def elves(folder: Path) -> Callable[[bytes], None]:
 
 
 def manifests(folder: Path) -> Callable[[bytes], None]:
-    """The reader of a cache's manifest. It accepts only the sealed text that we wrote, and can use all of that."""
+    """The reader of a cache's manifest. It accepts only sealed text, and can use all that it accepts."""
     os.environ["INTEROP_CACHE_DIR"] = str(folder / "cache")
+    from interop import private
     from interop.jit import cache, manifest
-    from interop.private import make_folders
 
     build = cache.root() / "modules" / "entry" / "build"
-    make_folders(build)
+    private.make_folders(build)
+    (build / "module.so").touch()
     manifest.write(build, "module.so", [__file__], time.time())
-    whole = (build / manifest.NAME).read_bytes()
+    path = build / manifest.NAME
+    assert (found := manifest.find(build))
+    assert found.is_current()
 
     def attack(data: bytes) -> None:
-        (build / manifest.NAME).write_bytes(data)
-        found = manifest.find(build)
-        assert (found is not None) == (data == whole)
-        if found:
+        for text in (data, private.seal("modules/entry", data)):  # hardly any input would get beyond the seal by itself
+            path.write_bytes(text)
+            try:
+                found = manifest.read(build)
+            except manifest.DamagedError:
+                continue
+            assert found
+            assert found.module in found.made
             found.is_current()
+            manifest.find(build)
 
     return attack
 

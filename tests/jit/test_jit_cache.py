@@ -149,6 +149,14 @@ def test_a_module_that_another_process_removes_is_built_again(monkeypatch):
 
 
 @pytest.mark.usefixtures("jit_cache")
+def test_a_module_that_is_always_gone(monkeypatch, tmp_path):
+    """A load ends, also if it never finds the file that it has built."""
+    monkeypatch.setattr(loading, "_current", lambda *_: tmp_path / "no_such.so")
+    with pytest.raises(ImportError, match=r"no_such\.so"):
+        interop.load_inline("x = 1\n", name="always_gone")
+
+
+@pytest.mark.usefixtures("jit_cache")
 def test_what_was_just_built_is_not_removed(monkeypatch):
     """A new module stays, however small the limit is."""
     monkeypatch.setattr(
@@ -243,20 +251,65 @@ class TestDamage:
         "edit",
         [
             {"other": 1},
-            *({"module": name} for name in ("../object.o", "..", ".", 5)),
+            *({"module": name} for name in ("../object.o", "..", ".", 5, "no_such.so", "\0")),
             {"files": [1]},
             {"absent": 3},
             {"absent": [3]},
-            {"made": {"../../object.o": ""}},
+            {"environment": {"cpv": []}},
+            *({"made": {name: ""}} for name in ("../../object.o", "..", "", "\0", "\ud800")),
+            *({field: {path: None}} for field in ("files", "on_sys_path") for path in ("\0", "\ud800")),
+            *({"absent": [path]} for path in ("\0", "\ud800")),
         ],
-        ids=str,
+        ids=ascii,
     )
     def test_sealed_with_another_content(self, made, edit):
         folder, data = made
-        content = {name: value for name, value in json.loads(data).items() if name != "sha256"} | edit
-        sealed = private.seal(manifest._entry(folder), json.dumps(content).encode())
-        (folder / manifest.NAME).write_bytes(sealed)
+        self.seal(folder, json.dumps(self.content(data) | edit))
         assert self.is_damaged(folder)
+
+    @staticmethod
+    def content(data):
+        return {name: value for name, value in json.loads(data).items() if name != "sha256"}
+
+    @staticmethod
+    def seal(folder, text):
+        (folder / manifest.NAME).write_bytes(private.seal(manifest._entry(folder), text.encode()))
+
+    @pytest.mark.parametrize(
+        "text", ["", "null", "[1]", '{"module": "\ud800"', '{"module": ' + "[" * 200_000], ids=range(5)
+    )
+    def test_sealed_text(self, made, text):
+        folder, _ = made
+        (folder / manifest.NAME).write_bytes(
+            private.seal(manifest._entry(folder), text.encode("utf-8", "surrogatepass"))
+        )
+        assert self.is_damaged(folder)
+
+    def test_a_pipe_in_the_place_of_a_file_that_was_read(self, made, place):
+        """The check of a build does not wait for somebody who writes into the pipe."""
+        folder, _ = made
+        header = place / "header.h"
+        header.touch()
+        manifest.write(folder, "object.o", [str(header)], time.time() + 60, made=["object.o"])
+        assert manifest.find(folder).is_current()
+        header.unlink()
+        os.mkfifo(header)
+        assert not manifest.find(folder).is_current()
+
+    @pytest.mark.long
+    @pytest.mark.usefixtures("place", "own_cache")
+    @pytest.mark.parametrize("module", ["", "no_such.so"])
+    def test_a_build_without_its_module(self, module):
+        """A load builds the module again, once, with one warning."""
+        name = "without_" + (module.removesuffix(".so") or "any")
+        folder = Path(interop.load_inline("x = 1\n", name=name).__file__).parent
+        self.seal(folder, json.dumps(self.content((folder / manifest.NAME).read_bytes()) | {"module": module}))
+        private._notes.clear()
+        with pytest.warns(UserWarning, match=f"has rebuilt .*modules/{name}-") as warned:
+            again = interop.load_inline("x = 1\n", name=name)
+        assert len(warned) == 1
+        assert not folder.exists()
+        assert interop.load_inline("x = 1\n", name=name) is again  # without a warning
 
     @pytest.mark.parametrize("data", [b"", b"[" * 200_000, b"null", b"{}", b"\xff", bytes(1000)], ids=range(6))
     def test_something_else(self, made, data):

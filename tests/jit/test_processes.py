@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -171,10 +172,24 @@ class TestMark:
         assert seen
         assert MARK not in os.environ
 
-    def test_without_a_shell(self, monkeypatch):
-        monkeypatch.setenv("PATH", "")
-        with ended_with_us() as mark:
-            assert mark
+    @pytest.mark.parametrize("path", ["", "/no/such/folder"])
+    def test_without_a_search_path(self, path):
+        """The processes end also if they were started by their paths, and PATH does not lead to a shell."""
+        code = (
+            "import signal, subprocess\nfrom interop.processes import ended_with_us\n"
+            f"with ended_with_us() as mark:\n    subprocess.Popen([{shutil.which('sleep')!r}, '1000'], env=mark)\n"
+            "    print('ready', flush=True)\n    signal.pause()"
+        )
+        command, variables = [sys.executable, "-c", code], os.environ | {"PATH": path}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True, env=variables) as process:
+            try:
+                assert process.stdout.readline() == b"ready\n"
+                process.kill()
+                process.wait(60)
+                wait_until(lambda: not running(process.pid))
+            finally:
+                for one in running(process.pid):
+                    os.kill(one, signal.SIGKILL)
 
 
 @pytest.mark.long
