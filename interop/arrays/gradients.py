@@ -32,7 +32,8 @@ class _Node(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.function, ctx.vjp, *args = inputs
+        function, ctx.vjp, *args = inputs
+        ctx.name = name_of(function)  # the function itself holds its result, which would never be freed
         _keep(ctx, args, output)
 
     @staticmethod
@@ -41,16 +42,16 @@ class _Node(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise _unsupported(ctx.function)
+        raise _unsupported(ctx.name)
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, function: Callable[..., Any], *args: Any) -> Any:
-        raise _unsupported(function)
+        raise _unsupported(name_of(function))
 
 
-def _unsupported(function: Callable[..., Any]) -> RuntimeError:
+def _unsupported(name: str) -> RuntimeError:
     return RuntimeError(
-        f"{name_of(function)} cannot be called in torch.func.vmap or in forward mode (jvp, jacfwd, hessian, dual "
+        f"{name} cannot be called in torch.func.vmap or in forward mode (jvp, jacfwd, hessian, dual "
         "tensors): it works on arrays, and vjp= gives it a gradient in reverse mode alone; call it outside of them, or "
         "use operators of torch there"
     )

@@ -2,7 +2,9 @@
 
 import collections
 import functools
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -53,6 +55,29 @@ def square():
 
 
 class TestVjp:
+    @pytest.mark.parametrize("backward", [False, True])
+    @pytest.mark.parametrize("several", [False, True])
+    def test_results_are_freed_at_once(self, several, backward):
+        """No cycle through the node keeps them until the next garbage collection, or for ever."""
+
+        def both(x):
+            return (x * 2, x + 1) if several else x * 2
+
+        def vjp(grads, outputs, x):
+            return 2 * grads[0] + grads[1] if several else 2 * grads
+
+        results = with_arrays(both, vjp=vjp)(torch.ones(3, requires_grad=True))
+        first = results[0] if several else results
+        alive = weakref.ref(first)
+        if backward:
+            first.sum().backward()
+        gc.disable()
+        try:
+            del first, results
+            assert alive() is None
+        finally:
+            gc.enable()
+
     def test_first_and_second_derivatives(self, system):
         assert torch.allclose(solve(*system), torch.linalg.solve(*system))
         assert torch.autograd.gradcheck(solve, system)

@@ -1,5 +1,6 @@
 """The errors of a build with setuptools: what the compiler repeats for each dtype is said once."""
 
+import os
 import subprocess
 import sys
 
@@ -26,6 +27,61 @@ setup(name="wrong", ext_modules=[extension], cmdclass={{"build_ext": build}})
 """
 
 
+PROGRAM = """\
+import os, sys
+import setuptools.errors
+from interop.build.output import errors_once
+with errors_once():
+    os.system({command!r})
+    {end}
+print("done")
+"""
+A_COMPILERS = "{ echo 'a.c:1:2: error: unknown type name'; } >&2"
+"""Writes an error, as the compiler does for an optional extension, which setuptools leaves out."""
+
+
+def in_build(end, **options):
+    """Runs a program in which a command writes an error of a compiler's before `end`."""
+    program = PROGRAM.format(command=A_COMPILERS, end=end)
+    return subprocess.run([sys.executable, "-c", program], text=True, timeout=100, **options)
+
+
+def test_another_error_stays(tmp_path):
+    done = in_build("raise KeyError('the cause')", cwd=tmp_path, capture_output=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith("KeyError: 'the cause'\n")
+    assert "CompileError" not in done.stderr
+
+
+def test_the_compilers_error_keeps_its_text(tmp_path):
+    (tmp_path / "a.c").write_text("x y;\n")
+    end = "raise setuptools.errors.CompileError('command failed')"
+    done = in_build(end, cwd=tmp_path, capture_output=True)
+    _, _, message = done.stderr.rpartition("CompileError: ")
+    assert message.startswith("command failed\nthe compiler reports errors in the sources:\na.c:1:2: unknown type name")
+
+
+@pytest.mark.parametrize("closed", ["1>&-", "2>&-", "1>&- 2>&-", "<&-"])
+def test_closed_descriptors(tmp_path, closed):
+    program = PROGRAM.format(command=A_COMPILERS, end="open('made', 'w').close()")
+    (tmp_path / "program.py").write_text(program)
+    command = ["sh", "-c", f'"$0" program.py {closed}', sys.executable]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=True)
+    assert (tmp_path / "made").exists()
+
+
+def test_a_full_pipe_fails_no_command(tmp_path):
+    """The parent has made the pipe non-blocking, and does not read."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    end = "assert os.system('head -c 1000000 /dev/zero >&2') == 0"
+    try:
+        assert in_build(end, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=write).returncode == 0
+    finally:
+        os.close(read)
+        os.close(write)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ninja", [True, False])
 def test_an_error_in_all_instances_is_said_once_below_the_output(tmp_path, ninja):
@@ -35,7 +91,7 @@ def test_an_error_in_all_instances_is_said_once_below_the_output(tmp_path, ninja
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    output, _, summary = done.stderr.rpartition("error: the compiler reports errors in the sources:\n")
+    output, _, summary = done.stderr.rpartition("the compiler reports errors in the sources:\n")
     place, text, mark = summary.splitlines()
     assert place.startswith("wrong.pyx:8:")
     assert "no_such_function" in place
