@@ -34,7 +34,9 @@ def errors_once() -> Iterator[None]:
             raise
         shown = str(BuildError("", diagnostics=found)).partition("\n")[2]
         # setuptools prints this class without a traceback, which would be longer than the message.
-        raise setuptools.errors.CompileError(f"{error}\nthe compiler reports errors in the sources:\n{shown}") from error
+        raise setuptools.errors.CompileError(
+            f"{error}\nthe compiler reports errors in the sources:\n{shown}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from Cython.Compiler.Visitor import CythonTransform
 from interop.cython.callback_functions import check_functions
 from interop.cython.guards import Guards
 from interop.cython.patches import Patch, applied
-from interop.cython.template_arithmetic import ARITHMETIC, Arithmetic, has_templates
+from interop.cython.template_arithmetic import ARITHMETIC, Arithmetic, has_templates, missing_attributes
 from interop.cython.tree import WrittenTypes, missing_nodes
 from interop.cython.unknown_names import UnknownNames
 from interop.cython.versions import CythonVersionError, supported, version
@@ -72,7 +72,8 @@ def _with_checks(original: Callable[..., Any]) -> Callable[..., Any]:
             if name in _STEPS:
                 raise missing(name, _STEPS[name])
         # Only a source with a template needs these.
-        absent += [one.name for one in ARITHMETIC if one.owner() is None] + missing_nodes(Arithmetic)
+        absent += [one.name for one in ARITHMETIC if one.owner() is None]
+        absent += missing_nodes(Arithmetic) + missing_attributes()
         if absent:
             after["AnalyseExpressionsTransform"].append(_step(lambda tree: _require_arithmetic(tree, absent[0])))
         if mode != "pxd":  # Cython reads a .pxd while it analyses the source's declarations

@@ -107,7 +107,7 @@ def _refuse_unknown_encoding(path: str) -> None:
 
 def _wrong_quote(path: str) -> SyntaxError | None:
     """The error of the first comment for distutils that Cython cannot split into its values."""
-    for line in read_source(path).splitlines():
+    for line in read_source(path).split("\n"):
         try:
             DistutilsInfo(line)
         except KeyError:
@@ -123,8 +123,7 @@ def _wrong_line(message: str, path: str, before: str) -> SyntaxError:
     line, column = 1, 1
     if found:
         line, column = text.count("\n", 0, found.end()) + 1, found.end() - text.rfind("\n", 0, found.end())
-    lines = text.splitlines()
-    return SyntaxError(message, (path, line, column, lines[line - 1] if lines else ""))
+    return SyntaxError(message, (path, line, column, text.split("\n")[line - 1]))
 
 
 def cimports(source: str) -> set[str]:

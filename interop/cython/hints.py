@@ -9,7 +9,7 @@ import io
 import keyword
 import re
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ _WRONG_CALL = re.compile(r"no suitable method found|Call with wrong number of ar
 _DECLARATION = re.compile(r' +(\S.*? (\w+))(?: "[^"]+")?((?:\[[\w, ]+\])?\(.*\)) except ')
 _SHOWN = 4
 """The maximum number of declarations in a hint."""
+_INCLUDE = re.compile(r'^#include ["<]([^">]+)', re.MULTILINE)
+_REPLACES_CHECK = "interop/callback.h"
+"""The header that replaces Cython's exception check, unless Py_LIMITED_API is defined."""
 _KEYWORD = re.compile(r"C function got unexpected keyword argument '(\w+)'")
 _NOT_CALLED = re.compile(r"Cannot convert '[^']*\([^']*' to Python object")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:const )?Tensor(?: ?&)?' has no attribute '(\w+)'")
@@ -113,7 +116,7 @@ class _Code:
     """A source by its tokens: with spaces in place of comments and strings, and the names that it cimports."""
 
     def __init__(self, text: str):
-        self.lines = text.splitlines()
+        self.lines = text.split("\n")  # as tokenize and Cython count them: a form feed ends no line
         self.statements: list[tuple[int, list[tokenize.TokenInfo]]] = []  # with their indentation
         # `at` and `torch` are the names of the documentation.
         self.cimported = {"at": "ATen", "torch": "torch"}
@@ -347,27 +350,45 @@ def _callee(before: str) -> str:
 
 
 @contextlib.contextmanager
-def hints(pxd: Path, limited_api: bool = False) -> Iterator[None]:
+def hints(pxd: Path, include: Sequence[str] = ()) -> Iterator[None]:
     """In this context, Cython's messages have a second line with the hint, if there is one.
 
     The folder `pxd` has the declarations of ATen's functions that the source can use.
 
-    The context also drops Cython's warning that an exception check takes the GIL if our headers take none: they read
-    the fields of the thread state, which the Limited API hides.
+    `include` lists the folders with our headers, in the order of their search. The context also drops Cython's warning
+    that an exception check takes the GIL, for a module with the header that replaces this check. If the C++ may be
+    compiled with Py_LIMITED_API, the header replaces nothing: then give no folders.
     """
     with_hint = Patch("Errors:CompileError.__init__", functools.partial(_with_hint, pxd), _NO_HINTS)
-    with applied([with_hint] if limited_api else [with_hint, _NO_WARNING]):
+    with applied([with_hint, _no_warning(include)]):
         yield
 
 
-def _without_ours(original: Callable[..., None]) -> Callable[..., None]:
+def _without_ours(include: Sequence[str], original: Callable[..., None]) -> Callable[..., None]:
+    @functools.cache
+    def replaces_check(header: str) -> bool:
+        path = next(filter(Path.is_file, (Path(folder, header) for folder in include)), None)
+        if path is None or header == _REPLACES_CHECK:
+            return path is not None
+        return any_replaces_check(path.read_text(encoding="utf-8", errors="replace"))
+
+    def any_replaces_check(text: str) -> bool:
+        return any(map(replaces_check, _INCLUDE.findall(text)))
+
     def write(position: Any, env: Any, *arguments: Any, **options: Any) -> None:
-        # All our declarations include interop/callback.h, which replaces the check unless Py_LIMITED_API is defined.
-        # Cython's advice, `noexcept`, would lose errors.
-        if "interop" not in env.global_scope().context.modules:
+        # The C++ has the headers of all modules that are cimported, directly or not.
+        included = "\n".join(map(str, _includes(env.global_scope().context.modules)))
+        if not any_replaces_check(included):
             original(position, env, *arguments, **options)
 
     return write
+
+
+def _includes(modules: Mapping[str, Any]) -> Iterator[Any]:
+    """The includes of Cython's `modules` and their submodules: each is a line of C++, or a number for other code."""
+    for scope in modules.values():
+        yield from getattr(scope, "c_includes", ())  # without these names, the warning stays
+        yield from _includes(getattr(scope, "module_entries", {}))
 
 
 def _of_python(name: str) -> str:
@@ -387,6 +408,11 @@ def _with_hint(pxd: Path, original: Callable[..., None]) -> Callable[..., None]:
 
 
 _NO_HINTS = "messages have no hints"
-_NO_WARNING = Patch(
-    "PyrexTypes:write_noexcept_performance_hint", _without_ours, without="Cython advises `noexcept`, which loses errors"
-)
+
+
+def _no_warning(include: Sequence[str]) -> Patch:
+    return Patch(
+        "PyrexTypes:write_noexcept_performance_hint",
+        functools.partial(_without_ours, include),
+        without="Cython advises `noexcept`, which loses errors",
+    )

@@ -11,15 +11,22 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from Cython.Compiler import PyrexTypes
+from Cython.Compiler import ExprNodes, PyrexTypes
 from Cython.Compiler.Errors import error
 from Cython.Compiler.Visitor import CythonTransform, TreeVisitor
 
 from interop.cython.patches import Patch
 
-__all__ = ["ARITHMETIC", "Arithmetic", "has_templates"]
+__all__ = ["ARITHMETIC", "Arithmetic", "has_templates", "missing_attributes"]
 
 _IN_CPP = {"/": "true_divide", "//": "floor_divide", "%": "remainder", "**": "power"}
+# The attributes that are set here, and that the nodes must have: Cython never reads one that it has renamed.
+_SET = {
+    "DivNode": ("calculate_result_code", "cdivision"),
+    "PowNode": ("calculate_result_code",),
+    "FloatNode": ("calculate_result_code",),
+    "SimpleCallNode": ("calculate_result_code", "is_temp", "type"),
+}
 _kinds: dict[str, Any] = {}
 
 
@@ -115,6 +122,12 @@ class Arithmetic(CythonTransform):
             error(node.pos, text)
         self.visitchildren(node)
         return node
+
+
+def missing_attributes() -> list[str]:
+    """The attributes in `_SET` that this Cython's nodes lack."""
+    nodes = {name: getattr(ExprNodes, name, None) for name in _SET}
+    return [f"{name}.{one}" for name, node in nodes.items() for one in _SET[name] if not hasattr(node, one)]
 
 
 def has_templates(tree: Any) -> bool:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -228,7 +228,7 @@ def translate(
             compilation = CompilationOptions(default_options, output_file=str(cpp), errors_to_stderr=echo, **arguments)
             cpp.parent.mkdir(parents=True, exist_ok=True)
             with (
-                rules(selection.pxd, limited_api),
+                rules(selection.pxd, () if limited_api else (*folders, get_include())),
                 applied(WHOLE_PATHS if whole_paths else ()),
                 unforeseen(source.foresees) as missed,
             ):
@@ -266,9 +266,9 @@ def check_written(what: str, text: str) -> None:
 
 
 @contextlib.contextmanager
-def rules(pxd: Path, limited_api: bool = False) -> Iterator[None]:
+def rules(pxd: Path, include: Sequence[str] = ()) -> Iterator[None]:
     """In this context, Cython's compiler has our patches, checks and hints: see `hints`."""
-    with applied(PATCHES), checked(), hints(pxd, limited_api):
+    with applied(PATCHES), checked(), hints(pxd, include):
         yield
 
 
@@ -408,6 +408,6 @@ def _unknown(count: int) -> Diagnostic:
 def _line(error: SyntaxError) -> str:
     try:
         with open(error.filename or "", encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()[(error.lineno or 1) - 1]
+            return file.read().split("\n")[(error.lineno or 1) - 1]
     except (OSError, IndexError):
         return error.text or ""

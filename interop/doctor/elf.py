@@ -9,6 +9,7 @@ import io
 import os
 import re
 import struct
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +27,7 @@ __all__ = ["DamagedError", "Library", "NotALibraryError", "read"]
 _KINDS = {"ET_REL": "an object file, which is not linked yet", "ET_CORE": "a core file, which a crash left behind"}
 _PIE = 0x08000000
 _GLOBAL, _WEAK, _UNIQUE = 1, 2, 10
+_VERSION_WEAK = 2  # VER_FLG_WEAK of <elf.h>
 
 _SectionType = TypeVar("_SectionType", bound=Section)
 
@@ -59,12 +61,13 @@ class Library:
     is_program: bool
     soname: str | None
     needed: tuple[str, ...]  # the libraries that it is linked to, by name
-    search: tuple[str, ...]  # the folders of its RPATH or RUNPATH, unchanged
+    search: tuple[str, ...]  # the folders of its RPATH or RUNPATH, unchanged; an empty one is the current folder
     # The loader searches a RUNPATH only for direct dependencies, and an RPATH for their dependencies too.
     has_runpath: bool
     defined: frozenset[str]  # the functions and variables that it exports, mangled
     undefined: frozenset[str]  # the symbols that others must define, except weak ones
-    versions: dict[str, tuple[str, ...]]  # the symbol versions that it needs, by library, such as GLIBC_2.38
+    # The symbol versions that it needs, such as GLIBC_2.38, by library. Without weak ones, which a library may lack.
+    versions: dict[str, tuple[str, ...]]
     offered_versions: frozenset[str]  # the symbol versions that it defines
     compilers: tuple[str, ...]  # of its object files, as named in .comment
     _constants: tuple[int, int]  # the offset and size of .rodata
@@ -80,9 +83,13 @@ class Library:
         return tuple(sorted(name.removeprefix("PyInit_") for name in self.defined if name.startswith("PyInit_")))
 
     def expanded(self, path: str) -> Path:
-        """A path that the library names, with the library's own folder in place of $ORIGIN."""
-        own = str(self.path.absolute().parent)
-        return Path(re.sub(r"\$(ORIGIN|\{ORIGIN\})", lambda _: own, path))
+        """A path that the library names, with the library's own folder in place of $ORIGIN, and $LIB and $PLATFORM."""
+
+        def value(found: re.Match[str]) -> str:
+            token = found[1] or found[2]
+            return str(self.path.absolute().parent) if token == "ORIGIN" else _tokens().get(token, found[0])
+
+        return Path(_TOKEN.sub(value, path))
 
     def constant(self, pattern: bytes) -> str | None:
         """The group in the first match of `pattern` in .rodata."""
@@ -91,6 +98,25 @@ class Library:
             file.seek(start)
             found = re.search(pattern, file.read(min(size, _SECTION_LIMIT)))
         return os.fsdecode(found[1]) if found else None
+
+
+_TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?!\w)|\{(ORIGIN|LIB|PLATFORM)\})", re.ASCII)
+
+
+@functools.cache
+def _tokens() -> dict[str, str]:
+    """The values of $LIB and $PLATFORM. They depend on the system and the processor, so the loader must say them.
+
+    It prints the folders that it searches for the libraries of this program, and does not run the program.
+    """
+    ask = {
+        "LD_TRACE_LOADED_OBJECTS": "1",
+        "LD_DEBUG": "libs",
+        "LD_LIBRARY_PATH": "/LIB=${LIB}/=:/PLATFORM=${PLATFORM}/=",
+    }
+    program = os.path.realpath("/proc/self/exe")
+    printed = subprocess.run([program], env=ask, stdin=subprocess.DEVNULL, capture_output=True).stderr
+    return dict(re.findall(r"/(LIB|PLATFORM)=(.*?)/=", os.fsdecode(printed)))
 
 
 @functools.cache
@@ -186,7 +212,7 @@ class _File:
             for name in ("NEEDED", "SONAME", "RPATH", "RUNPATH")
         )
         # The loader ignores RPATH if there is a RUNPATH.
-        search = [one for text in runpath or rpath for one in text.split(":") if one]
+        search = [one for text in runpath or rpath if text for one in text.split(":")]
         for what, found in (("libraries", needed), ("folders", search)):
             if len(found) > _COUNT_LIMIT:
                 raise DamagedError(f"is damaged: it names more than {_COUNT_LIMIT} {what}")
@@ -261,7 +287,9 @@ class _File:
             return {}
         strings = self._strings(section)
         return {
-            strings.at(library["vn_file"]): tuple(strings.at(version["vna_name"]) for version in versions)
+            strings.at(library["vn_file"]): tuple(
+                strings.at(version["vna_name"]) for version in versions if not version["vna_flags"] & _VERSION_WEAK
+            )
             for library, versions in section.iter_versions()
         }
 

@@ -24,24 +24,28 @@ from interop.doctor.environment import loaded_libraries
 
 __all__ = ["Closure", "Imported", "closure", "try_import"]
 
-_MARK = "interop.doctor: "
-"""The prefix of the report of the child process below, because libraries and modules may print too."""
-
-_IMPORT = f"""
-import importlib, json, sys
-sys.path.insert(0, sys.argv[1])
-if sys.argv[3]:
+_IMPORT = """
+import importlib, json, resource, sys
+root, name, torch_first, report, limit = sys.argv[1:]
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+if soft == resource.RLIM_INFINITY or soft > int(limit):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), hard))
+sys.path.insert(0, root)
+if torch_first:
     import torch
-importlib.import_module(sys.argv[2])
+importlib.import_module(name)
 with open("/proc/self/maps", errors="surrogateescape") as maps:
-    paths = {{line.split(None, 5)[5].rstrip("\\n") for line in maps if "/" in line}}
-print("\\n{_MARK}" + json.dumps(sorted(paths)))
+    paths = {line.split(None, 5)[5].rstrip("\\n") for line in maps if "/" in line}
+with open(report, "w") as file:
+    json.dump(sorted(paths), file)
 """
 
 _PATIENCE = 300
 """Maximum time of an import in seconds, many times what torch needs on a slow machine."""
 _OUTPUT_LIMIT = 1 << 20
-"""Maximum number of bytes read of what an import has printed. The report and the error are at its end."""
+"""Maximum number of bytes read of what an import has printed. The error is at its end."""
+_FILE_LIMIT = 256 << 20
+"""Maximum size of a file that an import writes, because a module that prints without end would fill the disk."""
 
 
 @dataclass
@@ -67,10 +71,10 @@ class Closure:
 
 def closure(library: Library, torch_lib: Path | None) -> Closure:
     """The closure of `library`, in a Python process that has imported the torch whose libraries are in `torch_lib`."""
-    program = read(Path(os.path.realpath("/proc/self/exe")))  # modules call its functions
+    program = _program()  # modules call its functions
     result = Closure({library.path: library, program.path: program})
     files = {path.resolve() for path in result.libraries}
-    absent: dict[str, str] = {}
+    absent: dict[str, tuple[str, str]] = {}  # like `missing`
     # Breadth-first like the loader, because a library inherits the RPATH of the first library that needs it. Each
     # library is queued with the folders that it inherits.
     waiting: deque[tuple[Library, list[Path]]] = deque()
@@ -82,9 +86,13 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
         handed_on = inherited if one.has_runpath else list(dict.fromkeys([*own, *inherited]))
         before, after = ([], own) if one.has_runpath else (handed_on, [])
         for name in one.needed:
+            unreadable = ""
             for path in filter(os.path.isfile, _candidates(one, name, before, after, torch_lib)):
                 try:
                     found = read(path)
+                except PermissionError as error:  # the loader passes over it
+                    unreadable = unreadable or f"{path} {error}"
+                    continue
                 except (NotALibraryError, OSError) as error:
                     result.missing.setdefault(name, (one.path.name, f"{path} {error}"))
                     break
@@ -95,10 +103,10 @@ def closure(library: Library, torch_lib: Path | None) -> Closure:
                         waiting.append((found, handed_on))
                     break
             else:
-                absent.setdefault(name, one.path.name)
+                absent.setdefault(name, (one.path.name, unreadable))
     # If another library leads to it, it is loaded already: the loader compares names.
     loaded = result.by_name()
-    result.missing |= {name: (user, "") for name, user in absent.items() if name not in loaded}
+    result.missing |= {name: need for name, need in absent.items() if name not in loaded}
     return result
 
 
@@ -115,14 +123,24 @@ def _candidates(
     is_torchs = torch_lib is not None and os.path.isfile(torch_lib / name)
     # torch's libraries are loaded before, from wherever they are. A copy in a folder that the module names counts,
     # because it is loaded if torch is not imported before.
-    of_user = [] if is_torchs else re.split("[:;]", os.environ.get("LD_LIBRARY_PATH", ""))
-    folders = [*before, *(Path(folder) for folder in of_user if folder), *after]
+    folders = [*before, *([] if is_torchs else _folders_of_user()), *after]
     yield from (folder / name for folder in folders)
     if torch_lib is not None:
         yield torch_lib / name
     yield from _system_libraries().get(name, ())
     yield from (folder / name for folder in _system_folders())
     yield from _loaded().get(name, ())  # by whatever rules
+
+
+def _program() -> Library:
+    """The program of this process."""
+    return read(Path(os.path.realpath("/proc/self/exe")))
+
+
+def _folders_of_user() -> list[Path]:
+    """The folders of LD_LIBRARY_PATH. An empty entry is the current folder, but an empty variable has no entry."""
+    value = os.environ.get("LD_LIBRARY_PATH")
+    return [_program().expanded(folder) for folder in re.split("[:;]", value)] if value else []
 
 
 @functools.cache
@@ -165,21 +183,29 @@ class Imported:
 
 def try_import(name: str, root: Path, torch_first: bool) -> Imported:
     """Import the module `name` from the folder `root` in a new process, optionally after torch."""
-    command = [sys.executable, "-P", "-c", _IMPORT, str(root), name, "torch" if torch_first else ""]
     variables = os.environ | {"PYTHONWARNINGS": "ignore"}
-    # Files and not pipes: a process that the module starts may keep a pipe open after the import has ended.
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+    # Files and not pipes: a process that the module starts may keep a pipe open after the import has ended. The report
+    # has its own file, because libraries and modules print anything, also after it.
+    with tempfile.NamedTemporaryFile() as report, tempfile.TemporaryFile() as errors:
+        arguments = [str(root), name, "torch" if torch_first else "", report.name, str(_FILE_LIMIT)]
         try:
             status = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=variables, timeout=_PATIENCE
+                [sys.executable, "-P", "-c", _IMPORT, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=variables,
+                timeout=_PATIENCE,
             ).returncode
         except subprocess.TimeoutExpired:
             return Imported(error=f"the import did not finish within {_PATIENCE} seconds")
-        printed, said = _end_of(output), _end_of(errors).strip()
+        reported, said = report.read(), _end_of(errors).strip()
     if status > 0 and said:
         return Imported(error=said.rpartition("\n")[2])
-    lines = [line for line in printed.splitlines() if line.startswith(_MARK)] if status == 0 else []
-    return Imported(tuple(json.loads(lines[-1].removeprefix(_MARK)))) if lines else Imported(error=_end(status))
+    try:
+        return Imported(error=_end(status)) if status else Imported(tuple(json.loads(reported)))
+    except ValueError:  # it ended before the report was complete
+        return Imported(error=_end(status))
 
 
 def _end_of(file: IO[bytes]) -> str:

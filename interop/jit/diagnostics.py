@@ -177,7 +177,7 @@ def parse_output(output: str, generated: Generated | None, is_users: Callable[[s
     """
     by_cause: dict[object, Diagnostic] = {}
     in_instance = False
-    for error, lines in _groups(output.splitlines()):
+    for error, lines in _groups(output.split("\n")):
         one = _diagnostic(error, lines, generated, is_users)
         contexts = [context for context in map(_CONTEXT.search, lines) if context]
         if contexts:  # otherwise it is that of the error before
@@ -186,7 +186,7 @@ def parse_output(output: str, generated: Generated | None, is_users: Callable[[s
         by_cause.setdefault(place if in_instance else one, one)
     found = list(by_cause.values())
     if not found:
-        lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.splitlines()) if match]
+        lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.split("\n")) if match]
         found = [Diagnostic(line) for line in dict.fromkeys(lines)]
     return found
 
@@ -260,6 +260,6 @@ def _locate(place: tuple[str, int], column: int | None, message: str, hint: str 
 
 def _read(path: str) -> list[str]:
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        return Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return []

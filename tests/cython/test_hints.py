@@ -77,6 +77,16 @@ class TestTokens:
         lines = ["cimport torch", "def f(torch.Tensor x):", "    at.add(x, 1, 2)", "    ('"]
         assert re.match(PYTHON, hint("no suitable method found (candidates: 8)", lines, 3, lines[2].index("(") + 1))
 
+    @pytest.mark.parametrize("text", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+    def test_a_character_that_ends_no_line(self, text):
+        """Neither for Cython nor for tokenize, but for str.splitlines()."""
+        lines = [f"cimport torch  # {text}{text}", "", "def f(torch.Tensor x):", "    g(x)", "    at.relu(x)", ""]
+        assert re.match(PYTHON, hint("no suitable method found (candidates: 8)", lines, 5, 12))
+
+    def test_a_form_feed_in_a_file(self, tmp_path):
+        source = "# a\fb\ncimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    torch.wrap(at.relu(x))\n"
+        assert re.match(PYTHON, first_hint(tmp_path, source))
+
 
 class TestDeclarations:
     """If no overload accepts the arguments, the hint has those that there are, as the .pxd has them."""

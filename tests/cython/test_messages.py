@@ -1,5 +1,8 @@
 """Cython reports each problem of a source once, and gives no advice that would lose errors."""
 
+import subprocess
+import sysconfig
+
 import pytest
 
 from interop.build import Extension, cythonize
@@ -37,6 +40,11 @@ cdef void caller(double x) except * nogil:
     helper(x)
     caller(x)
 """
+# Modules of ours whose headers do not include the one that replaces Cython's exception check, and one whose does.
+CIMPORTS = (
+    *("instruction_sets cimport vectorized", "guards cimport NoGradGuard", "element_types cimport floating"),
+    "parallel cimport Part",
+)
 
 
 def translated(folder, source, **options):
@@ -55,11 +63,30 @@ def test_an_error_in_a_fused_function_is_said_once(tmp_path, capfd):
     assert capfd.readouterr().err.count("undeclared name not builtin: missing") == 1
 
 
-@pytest.mark.parametrize(("source", "is_said"), [(OURS, False), (OTHER, True)])
-def test_the_gil_of_a_check_that_takes_none_is_not_mentioned(tmp_path, capfd, source, is_said):
-    """With our headers the check takes no GIL; without them it is Cython's own, which does."""
-    translated(tmp_path, source, echo=True)
-    assert ("will always require the GIL" in capfd.readouterr().err) is is_said
+def replaces_check(folder, source, **options):
+    """Whether g++ finds that the C++ includes the header that replaces Cython's exception check."""
+    found = translated(folder, source, echo=True, **options)
+    extension = Extension("m", ["m.pyx"], **{"stable": "2.11"} if options.get("stable") else {})
+    folders = [*found.include_dirs, *extension.include_dirs, sysconfig.get_path("include")]
+    macros = ["-D" + name + (f"={value}" if value else "") for name, value in extension.define_macros]
+    command = ["g++", "-std=c++20", "-M", *macros, *(f"-I{one}" for one in folders), folder / "m.cpp"]
+    return "interop/callback.h" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (OURS, {}),
+        (OURS, {"stable": True}),
+        (OTHER, {}),
+        *((f"from interop.{cimport}\n{OTHER}", {}) for cimport in CIMPORTS),
+        (f"from interop.parallel cimport Part\n{OTHER}", {"stable": True}),
+    ],
+)
+def test_the_gil_of_a_check_that_takes_none_is_not_mentioned(tmp_path, capfd, source, options):
+    """With one of our headers the check takes no GIL; without it, the check is Cython's own, which does."""
+    is_replaced = replaces_check(tmp_path, source, **options)
+    assert ("will always require the GIL" in capfd.readouterr().err) is not is_replaced
 
 
 @pytest.mark.parametrize("limited", [None, "cp311"])
@@ -69,6 +96,16 @@ def test_the_gil_of_a_check_under_the_limited_api_is_mentioned(tmp_path, monkeyp
     (tmp_path / "m.pyx").write_text(OURS)
     cythonize(Extension("m", ["m.pyx"], stable="2.11", py_limited_api=limited), build_dir="build")
     assert ("will always require the GIL" in capfd.readouterr().err) is (limited is not None)
+
+
+@pytest.mark.parametrize(
+    "source", ['# distutils: libraries = "m\n', "cimport torch\ndef f():\n    torch.NoGradGuard()\n"]
+)
+def test_the_line_of_an_error_after_a_form_feed(tmp_path, source):
+    """A form feed ends a line only for str.splitlines()."""
+    with pytest.raises(TranslationError) as raised:
+        translated(tmp_path, f"# a\fb\n{source}")
+    assert raised.value.text == source.split("\n")[-2]
 
 
 def test_the_name_of_that_check_is_cythons(tmp_path):

@@ -3,15 +3,15 @@
 import ast
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from Cython.Compiler import ExprNodes, Nodes, Pipeline
 
 import interop.cython
-from interop.cython import checks, hints
+from interop.cython import checks, hints, template_arithmetic
 from interop.cython.patches import PATCHES, WHOLE_PATHS, Patch
-from interop.cython.template_arithmetic import ARITHMETIC
+from interop.cython.template_arithmetic import _SET, ARITHMETIC
 from interop.cython.translate import translate
 from interop.cython.versions import CythonVersionError
 
@@ -35,7 +35,7 @@ NEEDED = {
     "Cython.Compiler.Visitor": {"CythonTransform", "EnvTransform", "TreeVisitor"},
     "Cython.Utils": {"find_root_package_dir"},
 }
-OPTIONAL = (*PATCHES, *WHOLE_PATHS, *ARITHMETIC[:-1], hints._NO_WARNING)
+OPTIONAL = (*PATCHES, *WHOLE_PATHS, *ARITHMETIC[:-1], hints._no_warning(()))
 
 
 def translated(folder, source):
@@ -85,6 +85,10 @@ def test_a_name_for_messages_that_is_gone(tmp_path, monkeypatch, module, name, s
     else:
         with pytest.raises(SyntaxError, match=r"would end with its statement; write: cdef torch\.NoGradGuard guard = "):
             translated(tmp_path, source)
+
+
+def test_the_includes_of_a_module_are_gone():
+    assert list(hints._includes({"m": object()})) == []
 
 
 def test_what_is_imported_at_the_top():
@@ -148,6 +152,23 @@ class TestArithmetic:
     def test_a_node(self, tmp_path, monkeypatch):
         monkeypatch.setattr(checks.Arithmetic, "visit_RenamedNode", None, raising=False)
         self.check(tmp_path, "RenamedNode")
+
+    @pytest.mark.parametrize(("node", "name"), [(node, name) for node, names in _SET.items() for name in names])
+    def test_an_attribute(self, tmp_path, monkeypatch, node, name):
+        """Cython would write its own operators, which are wrong for integers."""
+        renamed = type(node, (), {other: None for other in _SET[node] if other != name})
+        monkeypatch.setattr(template_arithmetic, "ExprNodes", SimpleNamespace(**vars(ExprNodes) | {node: renamed}))
+        self.check(tmp_path, f"{node}.{name}")
+
+    def test_which_attributes_it_sets(self):
+        """Each assignment to an attribute of a node is in `_SET`."""
+        tree = ast.parse(Path(template_arithmetic.__file__).read_text())
+        targets = {
+            one.attr
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "node"
+        }
+        assert targets == {name for names in _SET.values() for name in names}
 
     def test_the_step(self, tmp_path, monkeypatch):
         without_step(monkeypatch, "FinalOptimizePhase")

@@ -478,7 +478,25 @@ def test_every_promise_is_held_by_a_test():
     for claim in claims:
         path, _, name = claim.partition("::")
         folder = path or folder
-        source = (ROOT / "tests" / folder).read_text()
         assert name, f"{claim}: name a function or a class"
-        for part in name.split("::"):
-            assert re.search(rf"^ *(def|class) {part}\b", source, re.MULTILINE), claim
+        assert is_defined(name, ast.parse((ROOT / "tests" / folder).read_text())), claim
+
+
+def is_defined(name, scope):
+    """Whether a module or a class has a function or class called `name`, such as "test_a" or "TestA::test_b"."""
+    first, _, rest = name.partition("::")
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [one for one in scope.body if isinstance(one, kinds) and one.name == first]
+    return any(is_defined(rest, one) if rest else True for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *(("test_a", True), ("TestA", True), ("TestA::test_b", True)),
+        *(("test_b", False), ("TestA::test_a", False), ("TestB::test_b", False), ("test_a::test_b", False)),
+    ],
+)
+def test_a_promise_names_the_class_of_its_test(name, expected):
+    module = "def test_a(): ...\nclass TestA:\n    def test_b(self): ...\nclass TestB: ...\n"
+    assert is_defined(name, ast.parse(module)) is expected

@@ -24,7 +24,6 @@ SCHEMAS = {  # of the functions that the page does not register itself
     "row_sums": "(Tensor x) -> Tensor",
     "extreme": "(Tensor x, int how) -> Tensor",
     "picked": "(Tensor x, Tensor index) -> Tensor",
-    "drawn": "(Tensor x, int count) -> (Tensor, Tensor)",
 }
 REGISTERED = {"doubled", "quadrupled", "gathered", "parted"}
 PYTHON = {"nearest"}
@@ -52,7 +51,6 @@ CALLS = [
     *(("extreme", (40 * X).to(dtype), how) for dtype in (torch.float64, torch.int8) for how in (0, 1)),
     ("picked", X[0].double(), torch.tensor([3, 0, 5])),
     ("picked", X[0].double(), torch.tensor([3, 6])),
-    ("drawn", X[0].double(), 4),
     ("doubled", X),
     ("doubled", X.to("meta")),
     ("quadrupled", X),

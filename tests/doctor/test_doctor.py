@@ -1,5 +1,6 @@
 """The doctor finds the faults of modules that are really broken, and runs if ``import interop`` fails."""
 
+import errno
 import importlib.machinery
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 import torch
 from conftest import OTHER_ABI, OTHER_TORCH, TESTS, needs_stable, run
 from elftools.elf.elffile import ELFFile
+from elftools.elf.hash import ELFHashTable
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -443,6 +445,33 @@ class TestBrokenModules:
         path = compile_module("m", "-Wl,-rpath,$ORIGIN", linked=[f"-L{tmp_path}", "-lmiddle"])
         assert "libversioned.so has no V_2, which libmiddle.so needs" in found(path)["libraries"]
 
+    def test_a_weak_version(self, compile_module, tmp_path):
+        """Like the loader, the doctor accepts a library that lacks a version if the module marks the version weak."""
+        library, versions = tmp_path / "libversioned.so", tmp_path / "versions"
+        for version in ("V_2", "V_1"):
+            versions.write_text(f"{version} {{ global: versioned; }};\n")
+            command = ["cc", "-shared", "-x", "c", "-", "-x", "none", f"-Wl,--version-script={versions}", "-o", library]
+            subprocess.run(command, input="int versioned(void) { return 1; }", text=True, check=True)
+            if version == "V_2":
+                path = compile_module(
+                    "m",
+                    "-Wl,-rpath,$ORIGIN",
+                    declarations='extern "C" [[gnu::weak]] int versioned();',
+                    statements="if (versioned) versioned();",
+                    linked=[f"-L{tmp_path}", "-lversioned"],
+                )
+        assert "libversioned.so has no V_2" in found(path, run=False)["libraries"]  # the control
+        data = bytearray(path.read_bytes())
+        with open(path, "rb") as file:
+            start = ELFFile(file).get_section_by_name(".gnu.version_r")["sh_offset"]
+        entry = data.index(struct.pack("<I", ELFHashTable.elf_hash("V_2")), start)
+        data[entry + 4] |= 2  # vna_flags: VER_FLG_WEAK
+        path.write_bytes(data)
+        elf.read.cache_clear()
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == {}
+        assert "m can be imported" in levels[Level.OK]["import"]
+
     def test_another_python(self, compile_module):
         text = found(compile_module(file="m.cpython-39-x86_64-linux-gnu.so"))["Python"]
         assert "built for CPython 3.9; this is 3." in text
@@ -595,6 +624,88 @@ class TestCodeOfOthers:
         monkeypatch.setenv("LD_LIBRARY_PATH", f"{wrong}")
         assert "libother.so is not found" in found(path)["libraries"]
 
+    @pytest.mark.parametrize("by", ["LD_LIBRARY_PATH", "RPATH", "RUNPATH"])
+    def test_the_current_folder(self, compile_module, tmp_path, monkeypatch, by):
+        """An empty entry of a search path is the current folder. The import shows that the loader agrees."""
+        self.library(tmp_path, "", "libother.so", "-Wl,-soname,libother.so")
+        flags = {"RPATH": ["-Wl,--disable-new-dtags,-rpath,:/no/such"], "RUNPATH": ["-Wl,-rpath,:/no/such"]}.get(by, [])
+        path = compile_module("m", *flags, folder=tmp_path / "sub", linked=[f"-L{tmp_path}", "-lother"])
+        monkeypatch.setenv("LD_LIBRARY_PATH", ":/no/such" if by == "LD_LIBRARY_PATH" else "")
+        monkeypatch.chdir(tmp_path)
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == {}
+        assert "m can be imported" in levels[Level.OK]["import"]
+        monkeypatch.chdir("/")
+        assert "libother.so is not found" in found(path, run=False)["libraries"]
+
+    def test_an_empty_search_path(self, compile_module, tmp_path, monkeypatch):
+        """An empty variable has no entry."""
+        self.library(tmp_path, "", "libother.so", "-Wl,-soname,libother.so")
+        path = compile_module("m", folder=tmp_path / "sub", linked=[f"-L{tmp_path}", "-lother"])
+        monkeypatch.setenv("LD_LIBRARY_PATH", "")
+        monkeypatch.chdir(tmp_path)
+        assert "libother.so is not found" in found(path, run=False)["libraries"]
+
+    @pytest.mark.parametrize("by", ["LD_LIBRARY_PATH", "RPATH"])
+    @pytest.mark.parametrize("token", ["$LIB", "${LIB}", "$PLATFORM", "${PLATFORM}", "$LIBRARY"])
+    def test_tokens(self, compile_module, tmp_path, monkeypatch, token, by):
+        """The doctor replaces the loader's tokens as the loader does, which the import shows. $LIBRARY is not one."""
+        folder = tmp_path / elf._tokens().get(token.strip("${}"), token)
+        assert token == "$LIBRARY" or folder.name != token
+        folder.mkdir(parents=True)
+        self.library(folder, "", "libother.so", "-Wl,-soname,libother.so")
+        flags = [f"-Wl,-rpath,$ORIGIN/../{token}"] if by == "RPATH" else []
+        path = compile_module("m", *flags, folder=tmp_path / "sub", linked=[f"-L{folder}", "-lother"])
+        program = os.path.dirname(os.path.realpath("/proc/self/exe"))
+        to_here = "$ORIGIN/" + os.path.relpath(tmp_path, program)
+        monkeypatch.setenv("LD_LIBRARY_PATH", f"{to_here}/{token}" if by == "LD_LIBRARY_PATH" else "")
+        levels = all_found(path)
+        assert levels[Level.PROBLEM] == {}
+        assert "m can be imported" in levels[Level.OK]["import"]
+
+    def test_a_library_without_permission(self, compile_module, tmp_path, monkeypatch):
+        """Like the loader, the doctor passes over a library that it may not read, and takes the next one."""
+        right, wrong = tmp_path / "right", tmp_path / "wrong"
+        for folder in (right, wrong):
+            folder.mkdir()
+            self.library(folder, "", "libother.so", "-Wl,-soname,libother.so")
+
+        def read(path):  # root may read every file
+            if path.parent == wrong:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return elf.read(path)
+
+        monkeypatch.setattr(loader, "read", read)
+        path = compile_module(linked=[f"-L{right}", "-lother"])
+        monkeypatch.setenv("LD_LIBRARY_PATH", f"{wrong}:{right}")
+        assert found(path, run=False) == {}
+        monkeypatch.setenv("LD_LIBRARY_PATH", f"{wrong}")
+        text = found(path, run=False)["libraries"]
+        assert "libother.so cannot be loaded" in text
+        assert os.strerror(errno.EACCES) in text
+
+    @pytest.mark.parametrize("text", ["interop.doctor: {", "interop.doctor: 5", "5"])
+    def test_what_a_module_prints(self, compile_module, text):
+        """What a module prints, also after the import, is no part of the child process's report."""
+        declarations = f'#include <stdio.h>\n[[gnu::destructor]] static void end() {{ puts("\\n{text}"); }}'
+        levels = all_found(compile_module(declarations=declarations))
+        assert levels[Level.PROBLEM] == {}
+        assert "m can be imported" in levels[Level.OK]["import"]
+
+    def test_an_incomplete_report(self, compile_module):
+        """The module ends the process when Python opens the report, which then is empty."""
+        text = "import sys, os; sys.addaudithook(lambda e, a: os._exit(0) if e == 'open' and a[1] == 'w' else None)"
+        path = compile_module(statements=f'PyRun_SimpleString("{text}");')
+        assert "m cannot be imported: the process ended with status 0" in found(path)["import"]
+
+    def test_a_module_that_prints_without_end(self, compile_module, monkeypatch):
+        """What an import prints, and thus the doctor's temporary file, has a maximum size."""
+        monkeypatch.setattr(loader, "_FILE_LIMIT", 1 << 16)
+        # 4 MiB here, because without the limit it would fill the disk.
+        loop = 'for (int i = 0; i < 1 << 20; ++i) if (write(2, "end\\n", 4) < 0) _exit(7);'
+        path = compile_module(declarations="#include <unistd.h>", statements=loop)
+        assert "m cannot be imported: end" in found(path)["import"]
+
     def test_a_library_without_end(self, compile_module, tmp_path, monkeypatch):
         monkeypatch.setattr(loader, "_PATIENCE", 1)
         monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
@@ -603,7 +714,7 @@ class TestCodeOfOthers:
         assert "m cannot be imported: the import did not finish within 1 seconds" in found(path)["import"]
 
     def test_a_process_that_stays(self, compile_module, tmp_path):
-        """The doctor does not wait for a process that the library starts, which has the same standard output."""
+        """The doctor does not wait for a process that the library starts, which has the same standard error."""
         left = tmp_path / "left"
         fork = f'int pid = fork(); if (!pid) sleep(600); fprintf(fopen("{left}", "w"), "%d", pid); fflush(NULL);'
         self.library(tmp_path, f"{fork} _exit(0);")

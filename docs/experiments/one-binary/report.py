@@ -34,7 +34,7 @@ def measured(result: dict) -> list[str]:
     return [way for way in ways.WAYS if way in result["times"]["numel"]]
 
 
-def _one_file(result: dict) -> str:
+def one_file(result: dict) -> str:
     """The way that gives the file of the stacks: its floor is the oldest CPython, if the result has such a way."""
     return next((way for way in ways.FLOORS if way in result["times"]["numel"]), ways.MANY)
 
@@ -63,7 +63,7 @@ def bars(result: dict) -> list[tuple[str, float, float | None]]:
 
 def answer(result: dict) -> str:
     """The answer to the question, in a sentence."""
-    way = _one_file(result)
+    way = one_file(result)
     ratios = {what: _median(result, what, way) / _median(result, what, ways.ONE) for what in LABELS}
     least, most = (
         f"{ratios[what]:.2f} ({LABELS[what]})" for what in sorted(ratios, key=ratios.get)[:: len(ratios) - 1]
@@ -126,7 +126,7 @@ def sentences(result: dict) -> str:
         f"The largest difference of a result from PyTorch is {agreement['largest difference']:.1e}; all ways give "
         f"{'the same bits' if agreement['same bits'] else 'the same up to that'}. In {steps} steps the LLTM's loss "
         f"falls from {first:.4f} to {last[ways.ONE]:.4f} with the module for one release, and to "
-        f"{last[_one_file(result)]:.4f} "
+        f"{last[one_file(result)]:.4f} "
         f"with that for many: {'the same number' if len(ours) == 1 else 'not the same number'}. "
         f"The losses of all ways and of plain PyTorch end within {apart:.1e}."
     )
