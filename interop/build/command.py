@@ -12,9 +12,9 @@ from setuptools.command import egg_info
 from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
+from interop.build.compiler_errors import errors_once
 from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
-from interop.build.output import errors_once
 from interop.cython.declared_names import OURS
 from interop.cython.dependencies import cimports
 from interop.cython.extensions import is_cython

@@ -28,7 +28,8 @@ from torch.library cimport Operator, Tag, define, impl, register_autograd
 
 
 cdef enum:
-    WIDTH = 16  # columns of a group that are folded together, in registers
+    WIDTH = 32  # columns of a group that are folded together, in registers; half as many if they have 8 bytes
+    SHORT = 256  # bytes of a row, below which several rows are copied at once
     GRAIN = 32768  # numbers that a thread is worth starting for, as in ATen
 
 
@@ -145,6 +146,11 @@ cdef inline void give(
         for i in range(1, total):
             row[i] = one
         return
+    if how != SHARE and columns * sizeof(scalar_t) >= SHORT:
+        while done < total:
+            memcpy(row + done, source, columns * sizeof(scalar_t))
+            done += columns
+        return
     # The rows are contiguous: copy those that are written behind themselves, twice as many each time.
     while done < total:
         memcpy(row + done, row, min(done, total - done) * sizeof(scalar_t))
@@ -156,15 +162,16 @@ cdef inline void group_of_rows(
 ) noexcept nogil:
     cdef Task* task = <Task*> of
     cdef int64_t columns = task.columns, begin = 0
+    cdef int64_t wide = WIDTH if sizeof(opmath_t) <= 4 else WIDTH // 2
     if how == REPEAT or how == SHARE:
         give(batch, group, first, end, how, of)
         return
     if columns == 1:
         fold(batch, group, first, end, 0, 1, how, of)
         return
-    while begin + WIDTH <= columns:
-        fold(batch, group, first, end, begin, WIDTH, how, of)
-        begin += WIDTH
+    while begin + wide <= columns:
+        fold(batch, group, first, end, begin, wide, how, of)
+        begin += wide
     if begin < columns:
         fold(batch, group, first, end, begin, columns - begin, how, of)
 

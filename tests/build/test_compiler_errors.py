@@ -30,7 +30,7 @@ setup(name="wrong", ext_modules=[extension], cmdclass={{"build_ext": build}})
 PROGRAM = """\
 import os, sys
 import setuptools.errors
-from interop.build.output import errors_once
+from interop.build.compiler_errors import errors_once
 with errors_once():
     os.system({command!r})
     {end}
