@@ -87,6 +87,14 @@ def bootstrapped(compile_module, tmp_path):
     return make
 
 
+def compile_versioned(folder, version):
+    """Compiles libversioned.so into the folder. Its function `versioned` has this version."""
+    source, script = folder / "versioned.c", folder / "versions"
+    source.write_text("int versioned(void) { return 1; }")
+    script.write_text(f"{version} {{ global: versioned; }};\n")
+    run(["cc", "-shared", "-fPIC", source, f"-Wl,--version-script={script}", "-o", folder / "libversioned.so"])
+
+
 def found(path, level=Level.PROBLEM, **options):
     """The findings of one level about a module: text and fix by subject."""
     return all_found(path, **options)[level]
@@ -413,12 +421,8 @@ class TestBrokenModules:
 
     def test_a_newer_system(self, compile_module, tmp_path):
         """The doctor reports that a module needs a version of a library's interface that the library here lacks."""
-        versions = tmp_path / "versions"
         for version in ("V_2", "V_1"):  # linked to the newer one, run with the older one
-            versions.write_text(f"{version} {{ global: versioned; }};\n")
-            command = ["cc", "-shared", "-x", "c", "-", "-x", "none", f"-Wl,--version-script={versions}"]
-            output = tmp_path / "libversioned.so"
-            subprocess.run([*command, "-o", output], input="int versioned(void) { return 1; }", text=True, check=True)
+            compile_versioned(tmp_path, version)
             if version == "V_2":
                 path = compile_module(
                     "m",
@@ -434,12 +438,9 @@ class TestBrokenModules:
     def test_a_library_for_a_newer_system(self, compile_module, tmp_path):
         """The same for a library that the module is linked to."""
         link = ["cc", "-shared", "-fPIC", f"-L{tmp_path}", "-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"]
-        source, versions = tmp_path / "versioned.c", tmp_path / "versions"
-        source.write_text("int versioned(void) { return 1; }")
         (tmp_path / "middle.c").write_text("int versioned(void); int middle(void) { return versioned(); }")
         for version in ("V_2", "V_1"):
-            versions.write_text(f"{version} {{ global: versioned; }};\n")
-            run([*link, source, f"-Wl,--version-script={versions}", "-o", tmp_path / "libversioned.so"])
+            compile_versioned(tmp_path, version)
             if version == "V_2":
                 run([*link, tmp_path / "middle.c", "-lversioned", "-o", tmp_path / "libmiddle.so"])
         path = compile_module("m", "-Wl,-rpath,$ORIGIN", linked=[f"-L{tmp_path}", "-lmiddle"])
@@ -447,11 +448,8 @@ class TestBrokenModules:
 
     def test_a_weak_version(self, compile_module, tmp_path):
         """Like the loader, the doctor accepts a library that lacks a version if the module marks the version weak."""
-        library, versions = tmp_path / "libversioned.so", tmp_path / "versions"
         for version in ("V_2", "V_1"):
-            versions.write_text(f"{version} {{ global: versioned; }};\n")
-            command = ["cc", "-shared", "-x", "c", "-", "-x", "none", f"-Wl,--version-script={versions}", "-o", library]
-            subprocess.run(command, input="int versioned(void) { return 1; }", text=True, check=True)
+            compile_versioned(tmp_path, version)
             if version == "V_2":
                 path = compile_module(
                     "m",
