@@ -98,8 +98,9 @@ class BdistWheel(bdist_wheel):
 
     def write_wheelfile(self, wheelfile_base: str, **options) -> None:
         super().write_wheelfile(wheelfile_base, **options)
-        build = self.get_finalized_command("build_ext").build_temp
-        read = sbom.headers(Path(build)) if Path(build, ".ninja_deps").is_file() else []
+        build = self.get_finalized_command("build_ext")
+        folders = [Path(build.build_temp, extension.name) for extension in build.extensions]
+        read = [path for one in folders if (one / ".ninja_deps").is_file() for path in sbom.headers(one)]
         text = json.dumps(sbom.bill(self.distribution.get_version(), read), indent=1)
         folder = Path(wheelfile_base, "sboms")
         folder.mkdir(exist_ok=True)
@@ -126,7 +127,7 @@ def torch_dependent() -> dict:
     major, minor = re.match(r"(\d+)\.(\d+)", torch.__version__).groups()
     options = {
         "bootstrap": False,  # interop/__init__.py has imported torch and compared versions
-        "depends": [str(path) for pattern in ("*.h", "*.cpp") for path in (ROOT / "csrc").rglob(pattern)],
+        "depends": [str(path) for pattern in ("*.h", "*.hpp", "*.cpp") for path in (ROOT / "csrc").rglob(pattern)],
         # Python's own flags may ask for debug information, a third of what g++ does. CFLAGS=-g is a wish for it.
         "extra_compile_args": [] if re.search(r"(^|\s)-g", os.environ.get("CFLAGS", "")) else ["-g0"],
     }
@@ -134,6 +135,7 @@ def torch_dependent() -> dict:
         "interop._core",
         # Each unit includes several files of csrc: they would read the same headers, which takes most of the time.
         ["interop/_core.pyx", "csrc/units/autograd.cpp", "csrc/units/dispatcher.cpp"],
+        include_dirs=["csrc/absent"],
         define_macros=[("INTEROP_TORCH_MAJOR", major), ("INTEROP_TORCH_MINOR", minor)],
         **options,
     )
@@ -148,6 +150,7 @@ def torch_dependent() -> dict:
         "install_requires": [f"torch=={major}.{minor}.*"],
         "ext_modules": [core, bridges],
         "cmdclass": {"build_ext": KeepObjects},
+        "options": {"build_ext": {"parallel": 2}},
     }
 
 

@@ -1,4 +1,5 @@
 // Compiling this file is a test: our light mirrors must agree with the headers of the torch that we are built for.
+#include <ATen/DLConvertor.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Size.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -24,6 +25,10 @@ static_assert(
     offsetof(interop::THPVariable, post_accumulate_grad_hooks) == offsetof(::THPVariable, post_accumulate_grad_hooks));
 static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), at::Tensor>);
 static_assert(std::is_same_v<decltype(interop::THPVariable::cdata), decltype(::THPVariable::cdata)>);
+
+// bridges/dlpack.cpp declares these again. A different type would be found only when the module is imported.
+static_assert(std::is_same_v<decltype(&at::toDLPack), DLManagedTensor* (*)(const at::Tensor&)>);
+static_assert(std::is_same_v<decltype(&at::toDLPackVersioned), DLManagedTensorVersioned* (*)(const at::Tensor&)>);
 
 // python_types.h uses torch's own structs. pxd/torch/_types.pxd names the types of their fields, and a different type
 // would be converted silently. (THPSizeType, which we declare, would not compile beside Size.h if it differed.)

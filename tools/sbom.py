@@ -7,6 +7,7 @@ its binaries. ninja knows which headers the compiler read. Licences that must be
 import importlib.metadata
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -20,9 +21,10 @@ TORCHS_OWN = {"ATen", "c10", "caffe2", "torch"}
 
 def headers(build: Path) -> list[str]:
     """The files that the compiler read in the folder `build`, according to ninja."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=True
-    )
+    # As torch's build does: another version of ninja would start a new log, and the next build compile everything.
+    found = shutil.which("ninja")
+    ninja = [found] if found else [sys.executable, "-m", "ninja"]
+    done = subprocess.run([*ninja, "-C", build, "-t", "deps"], capture_output=True, text=True, check=True)
     paths = {line.strip() for line in done.stdout.splitlines() if line.startswith("    ")}
     return sorted(str((build / path).resolve()) for path in paths)
 

@@ -4,8 +4,12 @@ It runs under the Python that the environment is for, without any packages. Each
 duration. The output of the commands goes into a log. If a command fails, the program shows the end of the log.
 """
 
+import os
+import shlex
+import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
@@ -16,7 +20,7 @@ SHOWN = 20
 """The number of lines of the log that a failure shows."""
 
 # On two cores, with pip's cache filled.
-HOW_LONG = {"demo.txt": "half a minute", "dev.txt": "a minute or two"}
+HOW_LONG = {"demo.txt": "15 s", "dev.txt": "a minute"}
 
 
 def main(venv: Path, requirements: Path) -> int:
@@ -25,8 +29,12 @@ def main(venv: Path, requirements: Path) -> int:
         found, oldest = (".".join(map(str, version[:2])) for version in (sys.version_info, OLDEST))
         print(f"error: Python {oldest} or newer is needed, and this is {found}; name another: make PYTHON=python3.12")
         return 1
+    if problem := missing():
+        print(f"error: {problem}; on Debian and Ubuntu: apt install g++ python3-dev python3-venv")
+        return 1
     python = str(venv / "bin" / "python")
     pip = [python, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "--progress-bar=off"]
+    pip.append("--no-compile")  # most files of torch are never imported, and Python compiles those that are
     length = HOW_LONG.get(requirements.name, "some minutes")
     steps = [
         (f"packages of {requirements}: {length}, and longer if torch must be fetched", [*pip, "-r", str(requirements)]),
@@ -44,6 +52,15 @@ def main(venv: Path, requirements: Path) -> int:
             print(f"error: {' '.join(command)} failed with exit status {status} (all of it: {LOG})")
             return 1
     return 0
+
+
+def missing() -> str | None:
+    """What this machine lacks to compile, before anything is fetched. None if nothing."""
+    compiler = shlex.split(os.environ.get("CXX") or "c++")[0]
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not shutil.which(compiler):
+        return f"there is no C++ compiler: {compiler} is not on PATH, and CXX may name another"
+    return None if header.exists() else f"the headers of this Python are missing: there is no {header}"
 
 
 def run(text: str, command: list[str]) -> int:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "trial"
 DIST = FOLDER / "dist"
 NEEDED = ["Cython>=3.1", "ninja", "numpy>=2", "pyyaml", "setuptools>=77"]
-FROM_SDIST = ["--no-binary=torch-interop", f"--find-links={DIST}", "torch-interop"]
+FROM_SDIST = ["--no-cache-dir", "--no-binary=torch-interop", f"--find-links={DIST}", "torch-interop"]
 MESSAGE = "torch-interop is compiled against the torch of this environment, but torch is missing"
 USE = """
 import interop, torch

@@ -5,7 +5,6 @@
 // `__dlpack__` in the array API standard, and the comments in dlpack.h. Each citation names the rule's heading.
 #include <Python.h>
 
-#include <ATen/DLConvertor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/dlpack.h>
 #include <ATen/ops/empty_ops.h>
@@ -33,6 +32,12 @@
 #include "interop/tensor.h"
 #include "memory.h"
 #include "names.h"
+
+// As ATen/DLConvertor.h declares them, which includes all of ATen: more than half of the time to compile this file.
+namespace at {
+TORCH_API DLManagedTensor* toDLPack(const Tensor& src);
+TORCH_API DLManagedTensorVersioned* toDLPackVersioned(const Tensor& src);
+}  // namespace at
 
 namespace interop::bridges {
 

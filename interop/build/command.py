@@ -1,8 +1,12 @@
 """`BuildExtension`: the command build_ext."""
 
+import contextlib
+import copy
 import os
 import re
+import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ from torch.utils import cpp_extension
 
 from interop.abi.names import PREFIX
 from interop.build.compiler_errors import errors_once
-from interop.build.cuda import Cuda, compile_cuda, cuda, is_cuda, wants_cuda
+from interop.build.cuda import Cuda, compile_cuda, cuda, find_ninja, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP, cythonize, placeholder, split
 from interop.cython.declared_names import OURS
 from interop.cython.dependencies import cimports
@@ -32,7 +36,17 @@ class BuildExtension(cpp_extension.BuildExtension):
     It sets the tag and requirements of a wheel with stable modules. If all modules use a Limited API, the tag names the
     newest, such as cp312-abi3. The wheel requires the newest torch that any module names, unless the project itself
     requires torch.
+
+    Its option ``parallel`` is the number of extensions that it builds at once; they share the processors.
     """
+
+    # An editable install initialises the command again. By this name, or else by the name of the class, setuptools then
+    # looks up the options that setup.py and setup.cfg set.
+    command_name = "build_ext"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        with _environment(_path_to_ninja()):  # torch decides here whether it uses ninja
+            super().__init__(*args, **kwargs)
 
     def finalize_options(self) -> None:
         extensions = []
@@ -69,13 +83,27 @@ class BuildExtension(cpp_extension.BuildExtension):
                 native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
-        with errors_once(), ended_with_us() as mark:
-            os.environ |= mark
-            try:
-                super().build_extensions()
-            finally:
-                for name in mark:
-                    os.environ.pop(name, None)
+        with errors_once(), ended_with_us() as mark, _environment(mark | self._jobs() | _path_to_ninja()):
+            super().build_extensions()
+
+    def build_extension(self, extension: setuptools.Extension) -> None:
+        """Build one extension, which other threads may do at the same time with others."""
+        command: Any = self
+        if self.parallel:
+            # torch writes build.ninja, always by this name, so each extension needs its own folder. A copy has its own
+            # `build_temp`; the compiler is the same.
+            command = copy.copy(self)
+            command.build_temp = os.path.join(self.build_temp, extension.name)
+        super(BuildExtension, command).build_extension(extension)
+
+    def _jobs(self) -> dict[str, str]:
+        """The number of files that ninja compiles at once, if several extensions share the processors."""
+        if not self.parallel or "MAX_JOBS" in os.environ:
+            return {}
+        processors = os.cpu_count() or 1
+        modules = sum(not hasattr(extension, "native_name") for extension in self.extensions)  # a bootstrap is small
+        at_once = min(processors if self.parallel is True else self.parallel, modules)
+        return {"MAX_JOBS": str(max(1, processors // max(1, at_once)))}
 
     def _state(self) -> Cuda:
         """How this build handles CUDA, determined and printed when the first extension needs it."""
@@ -106,6 +134,29 @@ class BuildExtension(cpp_extension.BuildExtension):
         """The sources for the project's sdist: without our bootstrap, with the sources of modules left out."""
         left_out = [source for extension in self._left_out for source in extension.sources]
         return [source for source in super().get_source_files() if source != BOOTSTRAP] + left_out
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set environment variables while the context lasts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ |= variables
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _path_to_ninja() -> dict[str, str]:
+    """A PATH with pip's ninja, if PATH has none: torch looks nowhere else, and PATH often lacks pip's folder."""
+    found = find_ninja()
+    if found is None or shutil.which("ninja"):
+        return {}
+    return {"PATH": os.pathsep.join([os.environ.get("PATH") or os.defpath, os.path.dirname(found)])}
 
 
 def _translate(extension: setuptools.Extension) -> None:

@@ -17,6 +17,7 @@ build compiles for the GPUs of this machine; if there are none, for those that t
 CUDA, for nvcc's default.
 """
 
+import contextlib
 import functools
 import os
 import re
@@ -37,7 +38,7 @@ from interop.build.flags import CXX_FLAGS
 from interop.errors import Error
 from interop.processes import ended_with_us
 
-__all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "headers_of", "is_cuda", "wants_cuda"]
+__all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "find_ninja", "headers_of", "is_cuda", "wants_cuda"]
 
 MODES = ("auto", "0", "1", "compile")
 
@@ -269,17 +270,21 @@ def _run_ninja(rules: str, folder: Path, verbose: bool, quiet: bool) -> None:
         raise NvccError("nvcc failed" + ("" if quiet else "; its output is above"), done.stdout or "")
 
 
-def _ninja() -> str:
+def find_ninja() -> str | None:
     """The ninja that pip installed beside this Python, which may be missing from PATH; otherwise the one on PATH."""
-    try:
+    with contextlib.suppress(ImportError):
         import ninja
 
-        return os.path.join(ninja.BIN_DIR, "ninja")
-    except ImportError:
-        found = shutil.which("ninja")
-        if found:
-            return found
-    raise setuptools.errors.PlatformError("compiling .cu files needs ninja; run: pip install ninja")
+        if ninja.BIN_DIR:
+            return os.path.join(ninja.BIN_DIR, "ninja")
+    return shutil.which("ninja")
+
+
+def _ninja() -> str:
+    found = find_ninja()
+    if found is None:
+        raise setuptools.errors.PlatformError("compiling .cu files needs ninja; run: pip install ninja")
+    return found
 
 
 def _arch_flags(toolkit: Toolkit, extension: setuptools.Extension) -> list[str]:

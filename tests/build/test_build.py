@@ -12,12 +12,14 @@ import pytest
 import setuptools
 import setuptools.errors
 import torch
-from conftest import run
+from conftest import TESTS, load_script, run
 from setuptools import Distribution
+from setuptools.command.build_ext import build_ext
 
 import interop
 from interop import _core
 from interop.build import DIRECTIVES, BuildExtension, Extension, TranslationError, cythonize, openmp_flags
+from interop.build import command as command_module
 
 USES_NUMBER = """
 cimport torch
@@ -161,6 +163,92 @@ class TestBuildExtension:
     def test_other_extensions_stay_as_they_are(self, project):
         other = setuptools.Extension("other", ["other.c"])
         assert finalized(other) == [other]
+
+
+class TestSeveralAtOnce:
+    """The option `parallel`. With torch's own command, all extensions write the same build.ninja."""
+
+    @pytest.mark.parametrize(
+        ("parallel", "one", "two"),
+        [
+            (None, ("objects", None), ("objects", None)),
+            (2, ("objects/one", "3"), ("objects/two", "3")),
+            (9, ("objects/one", "3"), ("objects/two", "3")),
+            (True, ("objects/one", "3"), ("objects/two", "3")),
+        ],
+    )
+    def test_each_has_a_folder_and_its_share_of_the_processors(self, project, monkeypatch, parallel, one, two):
+        built = {}
+        monkeypatch.setattr(os, "cpu_count", lambda: 6)
+        monkeypatch.delenv("MAX_JOBS", raising=False)
+        monkeypatch.setattr(
+            build_ext,
+            "build_extension",
+            lambda self, extension: built.update({extension.name: (self.build_temp, os.environ.get("MAX_JOBS"))}),
+        )
+        command = self.command(*(Extension(name, [f"{name}.cpp"], bootstrap=False) for name in ("one", "two")))
+        command.parallel, command.build_temp = parallel, "objects"
+        command.ensure_finalized()
+        command.run()
+        assert built == {"one": one, "two": two}
+        assert "MAX_JOBS" not in os.environ
+
+    def test_bootstraps_are_too_small_to_count(self, monkeypatch):
+        monkeypatch.setattr(os, "cpu_count", lambda: 6)
+        monkeypatch.delenv("MAX_JOBS", raising=False)
+        command = self.command(*(Extension(name, [f"{name}.cpp"]) for name in ("one", "two")))
+        command.parallel = True
+        command.ensure_finalized()
+        assert len(command.extensions) == 4
+        assert command._jobs() == {"MAX_JOBS": "3"}
+
+    def test_the_users_number_of_jobs_wins(self, monkeypatch):
+        monkeypatch.setenv("MAX_JOBS", "7")
+        command = self.command()
+        command.parallel = 2
+        assert command._jobs() == {}
+
+    def test_an_editable_install_keeps_the_option(self):
+        distribution = Distribution(
+            {"options": {"build_ext": {"parallel": 2}}, "cmdclass": {"build_ext": BuildExtension}}
+        )
+        command = distribution.get_command_obj("build_ext")
+        command.ensure_finalized()
+        assert command.parallel == 2
+        assert distribution.reinitialize_command(command).parallel == 2
+
+    @pytest.mark.slow
+    def test_modules_that_were_compiled_at_once(self, project):
+        for name in ("one", "two", "three"):
+            (project / f"{name}.pyx").write_text(f"NAME = '{name}'\n")
+        extensions = ", ".join(f"Extension('{name}', ['{name}.pyx'])" for name in ("one", "two", "three"))
+        (project / "setup.py").write_text(
+            "from setuptools import setup\n"
+            "from interop.build import BuildExtension, Extension\n"
+            f"setup(name='several', ext_modules=[{extensions}], cmdclass={{'build_ext': BuildExtension}})\n"
+        )
+        run([sys.executable, "setup.py", "-q", "build_ext", "--inplace", "--parallel=3"])
+        code = "import one, two, three; print(one.NAME, two.NAME, three.NAME)"
+        assert run([sys.executable, "-c", code]) == "one two three\n"
+
+    def command(self, *extensions):
+        return BuildExtension(Distribution({"name": "project", "ext_modules": list(extensions)}))
+
+
+class TestNinja:
+    def test_that_of_pip_is_found_without_its_folder_on_path(self, tmp_path, monkeypatch):
+        """Without ninja, torch compiles one file after another."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert BuildExtension(Distribution()).use_ninja
+        assert os.environ["PATH"] == str(tmp_path)
+
+    def test_that_on_path_goes_first(self, tmp_path, monkeypatch):
+        """Also for the bill of materials: another release of ninja would start a new log of what is compiled."""
+        (tmp_path / "ninja").write_text("#!/bin/sh\necho 'a.o: #deps 1'\necho '    /read/by/this/ninja.h'\n")
+        (tmp_path / "ninja").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert command_module._path_to_ninja() == {}
+        assert load_script(TESTS.parent / "tools" / "sbom.py").headers(tmp_path) == ["/read/by/this/ninja.h"]
 
 
 class TestCythonize:

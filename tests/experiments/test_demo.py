@@ -67,6 +67,21 @@ class TestSetUp:
             "error: Python 3.11 or newer is needed, and this is 3.10; name another: make PYTHON=python3.12\n"
         )
 
+    @pytest.mark.parametrize(
+        ("code", "said"),
+        [
+            ("os.environ['CXX'] = 'no-such-compiler -O2'", "there is no C++ compiler: no-such-compiler is not on PATH"),
+            ("sysconfig.get_path = lambda _: '/none'", "the headers of this Python are missing: there is no /none/Pyt"),
+        ],
+    )
+    def test_what_is_missing_is_said_before_anything_is_fetched(self, tmp_path, code, said):
+        code = f"import os, sysconfig; {code}; sys.exit(set_up.main(Path('x'), Path('y')))"
+        done = self.run(tmp_path, code, capture_output=True)
+        assert done.returncode == 1
+        assert done.stdout.startswith(f"error: {said}")
+        assert done.stdout.endswith("; on Debian and Ubuntu: apt install g++ python3-dev python3-venv\n")
+        assert not (tmp_path / "log").exists()
+
     def test_make_calls_it_with_files_that_are_there(self):
         makefile = (ROOT / "Makefile").read_text()
         calls = re.findall(r"tools/set_up\.py \$\(VENV\) (\S+)", makefile)
@@ -75,6 +90,25 @@ class TestSetUp:
         assert {Path(call).name for call in calls} == set(
             re.findall(r'"(\w+\.txt)": ', re.search(r"HOW_LONG = .*", SET_UP.read_text())[0])
         )
+
+
+class TestWaiting:
+    def test_elsewhere_than_on_a_terminal_it_is_two_lines(self, capsys):
+        with display.waiting("compiling"):
+            assert capsys.readouterr().out == "compiling\n"
+        assert re.fullmatch(r"    done after \d s\n", capsys.readouterr().out)
+
+    def test_on_a_terminal_one_line_stays(self, monkeypatch):
+        written = io.StringIO()
+        monkeypatch.setattr(display, "console", Console(file=written, force_terminal=True, highlight=False))
+        with display.waiting("compiling"):
+            pass
+        assert re.search(r"compiling \.\.\. done after \d s\n$", written.getvalue())
+
+    def test_a_failure_is_not_done(self, capsys):
+        with pytest.raises(ValueError, match="no"), display.waiting("compiling"):
+            raise ValueError("no")
+        assert capsys.readouterr().out == "compiling\n"
 
 
 class TestRace:
@@ -221,8 +255,8 @@ def test_from_nothing_to_the_table(tmp_path):
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     assert "WARNING" not in done.stdout
     lines = done.stdout.splitlines()
-    assert [line.split(" ")[0] for line in lines[:6:2]] == ["1/3", "2/3", "3/3"]
-    assert all(re.match(r" +done after \d+ s", line) for line in lines[1:6:2])
+    assert [line.split(" ")[0] for line in lines[:8:2]] == ["1/3", "2/3", "3/3", "compiling"]
+    assert all(re.match(r" +done after \d+ s", line) for line in lines[1:8:2])
     for way in DEMO.WAYS:
         assert re.search(rf"^│ {re.escape(way)} +│( +[\d.]+ │){{5}} +[\d.]+ x │$", done.stdout, re.MULTILINE)
     (plot,) = re.findall(r"^plot: (.*)$", done.stdout, re.MULTILINE)

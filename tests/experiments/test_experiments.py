@@ -394,12 +394,12 @@ class TestCustomOps:
         with pytest.raises(CommandError, match=f"{key[0]}, Cython: {message}"):
             ways.check()
 
-    @pytest.mark.parametrize("name", ["exp", "exp_with_gradient"])
+    @pytest.mark.parametrize("name", ["exp", "exp_with_gradient", "exp_with_rule_in_python"])
     def test_one_compilation_for_all_sizes(self, name):
         building.build("custom-ops")
         building.native("custom-ops", "ops_cython")
         check_dynamic_shapes(
-            getattr(torch.ops.ops_cython, name), lambda n: (torch.randn(n, requires_grad=name != "exp"),)
+            getattr(torch.ops.ops_cython, name), lambda n: (torch.randn(n, requires_grad=name == "exp_with_gradient"),)
         )
 
 

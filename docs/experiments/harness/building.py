@@ -72,7 +72,7 @@ def build(name: str, modules: Sequence[str] = ()) -> None:
         for old in stamp.parent.glob("stamp*"):
             old.unlink()  # a build that fails half-way leaves files that no stamp vouches for
         # --force: setuptools checks only the sources, not the headers. Ninja still compiles only what changed.
-        command = [sys.executable, "setup.py", "build_ext", "--force"]
+        command = [sys.executable, "setup.py", "build_ext", "--force", f"--parallel={os.cpu_count() or 1}"]
         command += ["--build-temp", str(work / "objects"), "--build-lib", str(work / "lib")]
         with ended_with_us() as mark:
             done = subprocess.run(

@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int | None:
         add_help=False,
         examples={
             "python -m interop experiments": "which there are",
-            "python -m interop experiments crossing --quick": "does it run here? in seconds, with numbers of no worth",
+            "python -m interop experiments crossing --quick": "does it run here? in seconds, not to measure",
             "python -m interop experiments crossing": "the whole run, on a machine that has nothing else to do",
             "python -m interop experiments lltm --help": "what can be set in that one",
         },

@@ -1,5 +1,6 @@
 """Shows what an experiment does: live progress on a terminal, plain lines elsewhere."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -24,13 +25,17 @@ def say(text: str) -> None:
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Show that something of unknown length goes on."""
+    """Show that something of unknown length goes on, and then how long it took."""
+    begin = time.monotonic()
     if console.is_terminal:
         with console.status(text):
             yield
+        said = f"{text} ... "
     else:
         say(text)
         yield
+        said = "    "
+    say(f"{said}done after {time.monotonic() - begin:.0f} s")
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 // The LLTM cell's forward and backward in C++, bound with pybind11: the baseline, line for line the algorithm of
-// cell_cython.pyx.
-#include <torch/extension.h>
+// cell_cython.pyx. It includes what it needs: torch/extension.h would double the time to compile it.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <array>
 #include <cstdint>

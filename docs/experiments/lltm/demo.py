@@ -59,7 +59,7 @@ def measure(settings: dict) -> dict:
         }
         for other in models.values():
             other.load_state_dict(models["Python"].state_dict())
-        say(f"training a model of {text.name}, {len(text.indices)} characters, with each form of the cell")
+        say(f"training a model of {text.name}, {len(text.indices)} characters, with each form of the cell: about 10 s")
         with race("training", list(WAYS), settings["steps"]) as shown:
             losses, seconds = train(models, batches, shown)
         with progress("timing one call of each", settings["rounds"], lines=2) as timed:

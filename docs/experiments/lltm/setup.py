@@ -17,11 +17,11 @@ cython = [
     for name in ("cell_cython", "cell_op", "cell_fused")
     if name in wanted
 ]
-# torch/extension.h brings torch's own pybind11; a second one on the include path breaks at import.
+# torch brings a pybind11 of its own; a second one on the include path breaks at import.
 cpp = [CppExtension("cell_cpp", ["cell_cpp.cpp"], extra_compile_args=LOOP_FLAGS)] if "cell_cpp" in wanted else []
 
 setup(
     name="lltm",
-    ext_modules=[*cpp, *cythonize(cython, build_dir=generated)],
+    ext_modules=[*cpp, *cythonize(cython, build_dir=generated, nthreads=os.cpu_count() or 1)],
     cmdclass={"build_ext": BuildExtension},
 )
