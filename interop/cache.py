@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
     """Run ``python -m interop cache`` with `arguments`."""
     command = Parser(
         prog="python -m interop cache",
-        description=__doc__.partition(": ")[2],
+        description="Show what is cached on disk, or remove it.",
         examples={
             "python -m interop cache": "how much is cached, and where",
             "python -m interop cache --json": "the same, in bytes, for programs",

@@ -43,7 +43,9 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
         examples={
             f"{prog} --json": "everything, as JSON",
             f"cython --cplus -I $({prog} --pxd) m.pyx -o m.cpp": "translate, without the checks of `cythonize`",
-            f"c++ -O2 -shared -fPIC $({prog} --cflags) m.cpp $({prog} --ldflags --libs) -o m.so": "compile and link",
+            f"c++ -O2 -shared -fPIC $({prog} --cflags) m.cpp $({prog} --ldflags --libs) -o m.so": (
+                "compile and link; a program imports torch before m"
+            ),
         },
     )
     for name, text in _OPTIONS.items():

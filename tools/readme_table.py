@@ -59,8 +59,8 @@ CONVERSIONS = {
     "capsule from tensor": ("interop", "torch"),
 }
 SHARED = {
-    "from_numpy: an array as a tensor": "tensor from array",
-    "to_numpy: a tensor as an array": "array from tensor",
+    "from_numpy": "tensor from array",
+    "to_numpy": "array from tensor",
 }
 """The conversions that the picture shows."""
 
@@ -188,7 +188,7 @@ def bars() -> dict[str, Bars]:
         "A call with one tensor, ns": {
             BY_DISPATCHER.get(tool, tool): find(crossing, "times", what, how) for tool, how in TOOLS.items()
         },
-        "From an edit to a module that runs, s": {
+        "From an edit to its module, s": {
             BUILT_BY.get(tool, tool): find(build_time, "times", "edited", LOADERS.get(how, ""))
             for tool, how in TOOLS.items()
         },
@@ -214,7 +214,7 @@ def draw() -> None:
     from experiments.harness import plots  # here, because the tables do not need matplotlib
 
     found = bars()
-    figure = plots.figure(9, 3.8)
+    figure = plots.figure(7, 3.8)  # no wider, so that a phone shows it legibly
     parts = figure.subplot_mosaic([["0", "1"], ["0", "2"], ["0", "3"]], width_ratios=[1.2, 1], height_ratios=[1, 1, 1])
     for axes, (title, one) in zip(parts.values(), found.items(), strict=True):
         values = [(tool, value, plots.OURS if tool == OURS else plots.OTHER) for tool, value in one]

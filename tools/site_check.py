@@ -165,6 +165,7 @@ class Browser:
     def width(self, pixels: int) -> None:
         """Set the width of the page."""
         self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=HEIGHT, deviceScaleFactor=1, mobile=False)
+        self.evaluate("new Promise(requestAnimationFrame)")  # by then the page's own scripts know
 
     def colours(self, scheme: str) -> None:
         """Ask for "light" or "dark" colours."""

@@ -6,7 +6,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-LONG = 12
+LONG = 16
 """Characters; what is shorter stays in one piece."""
 
 

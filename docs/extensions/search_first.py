@@ -30,4 +30,6 @@ class Entries(SphinxTransform):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_transform(Entries)
+    # Sphinx forgets the entries of pages that are up to date: what it kept of a first build has none yet.
+    app.connect("env-get-outdated", lambda *_: list(FIRST))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
 
     parser = Parser(
         prog="python -m interop doctor",
-        description=__doc__.partition(": ")[2].partition("\n")[0],
+        description="Check what is installed, and what is wrong with a module.",
         examples={
             "python -m interop doctor": "check what is installed, and whether it fits together",
             "python -m interop doctor build/lib/ops.so": "find out why a module cannot be imported",
