@@ -5,7 +5,8 @@ index, and with ours in place of its C++. Tests that the source distribution doe
 has a clone of the repository, at the tag of the release. They belong to other projects, and are no part of this one.
 
 With ``--record`` the program writes the counts into docs/experiments/ports/tests.json; `python -m interop experiments
-ports --render` then writes the page. It fails if a test fails.
+ports --render` then writes the page. It fails if a test fails, and writes nothing if the tests of a port are missing or
+did not run to the end.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
@@ -42,6 +45,9 @@ def main() -> int:
         found[port.requirement] = tests_of(name, port, options.folder)
         print(f"{port.requirement}: {found[port.requirement]}")
     if options.record:
+        missing = [requirement for requirement, one in found.items() if not one["files"]]
+        if missing:
+            raise SystemExit(f"not recorded, because there are no tests of {', '.join(missing)}: give FOLDER")
         result = {"date": started["date"], "git": started["git"], "versions": started["versions"], "ports": found}
         RECORDED.write_text(json.dumps(result, indent=2) + "\n")
     return any(one["failed"] for one in found.values())
@@ -70,10 +76,26 @@ def outcomes(name: str, port: object, source: Path, files: list[Path]) -> dict[s
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(source), f"--junitxml={report}"]
     command += ["-p", "no:cacheprovider", "-p", f"experiments.ports.{name}.in_place", *map(str, files)]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True)
-    if not report.exists():
-        raise SystemExit(f"the tests of {port.requirement} did not run:\n{done.stdout[-3000:]}")
+    try:
+        return counted(report, done.returncode)
+    except ValueError as error:
+        message = f"the tests of {port.requirement} did not run to the end: {error}\n{done.stdout[-3000:]}"
+        raise SystemExit(message) from None
+
+
+def counted(report: Path, status: int) -> dict[str, int]:
+    """The outcomes in a report of pytest, which ended with `status`. A ValueError if it is not the whole report."""
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise ValueError(f"pytest ended with status {status}")
+    try:
+        suites = [*ElementTree.parse(report).iter("testsuite")]
+    except (FileNotFoundError, ElementTree.ParseError) as error:
+        raise ValueError(f"the report cannot be read: {error}") from None
+    cases = [case for suite in suites for case in suite.iter("testcase")]
+    if not cases or len(cases) < sum(int(suite.get("tests", "")) for suite in suites):
+        raise ValueError(f"the report has {len(cases)} tests, and not all")
     count = dict.fromkeys(KINDS, 0)
-    for case in ElementTree.parse(report).iter("testcase"):
+    for case in cases:
         kinds = {child.tag for child in case}
         outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
         if outcome == "failed" and case.get("name").partition("[")[0] in BY_DESIGN:
@@ -81,6 +103,8 @@ def outcomes(name: str, port: object, source: Path, files: list[Path]) -> dict[s
         count[outcome] += 1
         if outcome == "failed":
             print(f"  FAILS: {case.get('name')}")
+    if bool(count["failed"] + count["by design"]) != (status == pytest.ExitCode.TESTS_FAILED):
+        raise ValueError(f"pytest ended with status {status}, which does not fit the report: {count}")
     return count
 
 

@@ -24,13 +24,12 @@ __all__ = ["Installed", "available", "install_original", "install_ours", "unpack
 SETUP = f"""\
 from pathlib import Path
 from setuptools import setup
-from interop.build import BuildExtension, Extension, cythonize
+from interop.build import BuildExtension, Extension
 
 (source,) = Path().glob("*.pyx")
 module = Extension(source.stem, [str(source)], include_dirs=["."], extra_compile_args={FLAGS})
 setup(
-    name=source.stem, version="1.0", py_modules=[], ext_modules=cythonize(module, build_dir="build"),
-    cmdclass={{"build_ext": BuildExtension}},
+    name=source.stem, version="1.0", py_modules=[], ext_modules=[module], cmdclass={{"build_ext": BuildExtension}}
 )
 """
 """The setup.py of one of our modules alone."""
