@@ -11,6 +11,7 @@
 #include "interop/dispatcher_kernel.h"
 #include "registry.h"
 #include "signature.h"
+#include "vmap.h"
 
 namespace interop {
 
@@ -115,6 +116,32 @@ bool changes(const c10::Argument& argument) {
   return argument.alias_info() && argument.alias_info()->isWrite();
 }
 
+// Describes the first difference between the schema and a function with the operator's arguments and results; "" if
+// there is none.
+template <class Way>
+std::string difference(const c10::FunctionSchema& schema, const Way& way, const char* who) {
+  std::string found = signature::difference(schema.arguments(), way.schema->arguments(), "argument", who);
+  if (found.empty()) {
+    found = signature::difference(schema.returns(), way.schema->returns(), "result", who);
+  }
+  for (size_t i = 0; found.empty() && i < way.changes.size(); ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    if (way.changes[i] && !changes(argument)) {
+      found = c10::str(
+          "argument ", i + 1, " '", argument.name(),
+          "' is not changed in the schema; declare it const at.Tensor&, or write Tensor(a!) ", argument.name(),
+          " in the schema");
+    }
+  }
+  return found;
+}
+
+// The schema that a boxed kernel was made for. With it, torch raises when a module that is loaded again
+// defines the operator with another schema. As for torch's unboxed kernels without SymInts, SymInt is int in it.
+std::unique_ptr<c10::FunctionSchema> definition_of(const c10::OperatorHandle& op) {
+  return std::make_unique<c10::FunctionSchema>(op.schema().cloneWithRealTypes(/*with_symint=*/false));
+}
+
 std::string debug_name(const Module& module) {
   return std::string("module ") + module.name;
 }
@@ -176,24 +203,13 @@ void RuntimeImpl::impl(
       ": the operator has a gradient, and this kernel would hide it; register it for CompositeExplicitAutograd");
   std::string why;
   for (dispatcher::Candidate& way : ways) {
-    std::string different = signature::difference(op.schema().arguments(), way.schema->arguments(), "argument");
-    if (different.empty()) {
-      different = signature::difference(op.schema().returns(), way.schema->returns(), "result");
-    }
-    for (size_t i = 0; different.empty() && i < way.changes.size(); ++i) {
-      const c10::Argument& argument = op.schema().arguments()[i];
-      if (way.changes[i] && !changes(argument)) {
-        different = c10::str(
-            "argument ", i + 1, " '", argument.name(),
-            "' is not changed in the schema; declare it const at.Tensor&, or write Tensor(a!) ", argument.name(),
-            " in the schema");
-      }
-    }
+    const std::string different = difference(op.schema(), way, "kernel");
     if (different.empty()) {
       *way.below_autograd = is_below_autograd(parsed);
       std::vector<size_t> numbers = signature::numbers_for_symbols(op.schema().arguments(), way.schema->arguments());
       if (!numbers.empty() && is_traced(parsed)) {
-        add_kernel(module, name, op.operator_name(), parsed, boxed::with_numbers(way.function, std::move(numbers)));
+        c10::KernelFunction kernel = boxed::with_numbers(way.function, std::move(numbers));
+        add_kernel(module, name, op.operator_name(), parsed, std::move(kernel), std::nullopt, definition_of(op));
         return;
       }
       add_kernel(
@@ -266,7 +282,34 @@ void RuntimeImpl::register_autograd(
   const auto definition = std::make_shared<const autograd::Definition>(
       autograd::Definition{name, backward, schema.arguments().size(), jvp});
   c10::KernelFunction kernel = boxed::with_gradient(definition, std::move(setup));
-  add_kernel(module, name, op.operator_name(), c10::DispatchKey::Autograd, std::move(kernel));
+  add_kernel(
+      module, name, op.operator_name(), c10::DispatchKey::Autograd, std::move(kernel), std::nullopt, definition_of(op));
+}
+
+void RuntimeImpl::register_vmap(const Module& module, const std::string& name, std::vector<vmap::Rule> ways) {
+  const std::string where = "register_vmap(\"" + name + "\")";
+  constexpr auto key = c10::DispatchKey::FuncTorchBatched;
+  registry::begin(module);
+  const c10::OperatorHandle op = find(where, name);
+  const std::string* by = registry::owner(name, c10::toString(key));
+  TORCH_CHECK(
+      !op.hasKernelForDispatchKey(key), where, ": the operator has a rule already, or another kernel for ",
+      c10::toString(key), ", registered by ",
+      by ? "the module " + *by : "code without Cython, such as torch.library.register_vmap");
+  std::string why;
+  for (vmap::Rule& way : ways) {
+    const std::string different = difference(op.schema(), way, "rule");
+    if (different.empty()) {
+      way.numbers = signature::numbers_for_symbols(op.schema().arguments(), way.schema->arguments());
+      c10::KernelFunction kernel = boxed::with_rule(std::move(way));
+      add_kernel(module, name, op.operator_name(), key, std::move(kernel), std::nullopt, definition_of(op));
+      return;
+    }
+    why = why.empty() ? different : why;
+  }
+  TORCH_CHECK_TYPE(
+      false, where, ": the rule takes info, and then the operator's arguments, and returns its results, but ", why,
+      ". The schema is ", op.schema());
 }
 
 void RuntimeImpl::register_autocast(

@@ -3,6 +3,7 @@
 
 #include "interop/runtime.h"
 #include "interop/setup_context.h"
+#include "interop/vmap.h"
 
 namespace interop {
 
@@ -24,6 +25,7 @@ class RuntimeImpl final : public Runtime {
       const autograd::Backward& backward,
       const autograd::Backward& jvp,
       std::vector<autograd::SetupContext> ways) override;
+  void register_vmap(const Module& module, const std::string& name, std::vector<vmap::Rule> ways) override;
   void register_autocast(
       const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) override;
   void call(const std::string& name, std::vector<c10::IValue>& stack) override;

@@ -5,6 +5,7 @@
 #include <c10/util/StringUtil.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace interop::signature {
 
@@ -12,46 +13,33 @@ namespace {
 
 // The spelling of a type in a schema and in a cdef function.
 struct TypeNames {
-  const char* schema;
+  std::string_view schema;
   const char* cython;
+  bool by_reference = false;
 };
 
 constexpr TypeNames TYPE_NAMES[] = {
-    {"Tensor", "const at.Tensor&"},
-    {"Tensor?", "const optional[at.Tensor]&"},
-    {"Tensor[]", "const vector[at.Tensor]&"},
-    {"Tensor?[]", "const vector[optional[at.Tensor]]&"},
+    {"Tensor", "at.Tensor", true},
     {"int", "int64_t"},
-    {"int?", "optional[int64_t]"},
-    {"int[]", "at.IntArrayRef"},
-    {"int[]?", "const optional[vector[int64_t]]&"},
     {"SymInt", "at.SymInt"},
-    {"SymInt?", "optional[at.SymInt]"},
-    {"SymInt[]", "at.SymIntArrayRef"},
-    {"SymInt[]?", "const optional[vector[at.SymInt]]&"},
     {"float", "double"},
-    {"float?", "optional[double]"},
-    {"float[]", "const vector[double]&"},
-    {"float[]?", "const optional[vector[double]]&"},
-    {"bool", "bint, and a whole number beside it int64_t"},
-    {"bool?", "optional[cbool]"},
-    {"bool[]", "const vector[cbool]&"},
-    {"bool[]?", "const optional[vector[cbool]]&"},
-    {"Scalar", "const at.Scalar&"},
-    {"Scalar?", "const optional[at.Scalar]&"},
-    {"Scalar[]", "const vector[at.Scalar]&"},
-    {"str", "const string&"},
-    {"str?", "const optional[string]&"},
-    {"str[]", "const vector[string]&"},
+    {"bool", "cbool"},
+    {"Scalar", "at.Scalar", true},
+    {"str", "string", true},
     {"ScalarType", "at.ScalarType"},
-    {"ScalarType?", "optional[at.ScalarType]"},
     {"Device", "at.Device"},
-    {"Device?", "optional[at.Device]"},
     {"Layout", "at.Layout"},
-    {"Layout?", "optional[at.Layout]"},
     {"MemoryFormat", "at.MemoryFormat"},
-    {"MemoryFormat?", "optional[at.MemoryFormat]"},
+};
+
+// Those that do not follow from the above.
+constexpr TypeNames SPECIAL_NAMES[] = {
+    {"bool", "bint, and a whole number beside it int64_t"},
+    {"int[]", "at.IntArrayRef"},
+    {"SymInt[]", "at.SymIntArrayRef"},
     {"Generator?", "at.Generator"},
+    {"Generator", "at.Generator, and write Generator? in the schema"},
+    {"complex", "const at.Scalar&, and write Scalar in the schema"},
 };
 
 std::string type_of(const c10::Type& type) {
@@ -77,9 +65,22 @@ std::string fixed(std::string type) {
 }
 
 std::string in_cython(const std::string& type) {
-  for (const TypeNames& names : TYPE_NAMES) {
+  for (const TypeNames& names : SPECIAL_NAMES) {
     if (type == names.schema) {
       return std::string("; declare it ") + names.cython;
+    }
+  }
+  const std::string_view element = std::string_view(type).substr(0, type.find_first_of("?["));
+  for (const TypeNames& names : TYPE_NAMES) {
+    if (element == names.schema) {
+      std::string cython = names.cython;
+      for (const char form : type.substr(element.size())) {
+        if (form != ']') {
+          cython = (form == '?' ? "optional[" : "vector[") + cython + "]";
+        }
+      }
+      const bool is_list = cython.find("vector[") != std::string::npos;
+      return "; declare it " + (is_list || names.by_reference ? "const " + cython + "&" : cython);
     }
   }
   return "";
@@ -93,17 +94,20 @@ std::string type_of(const c10::Argument& argument) {
 }
 
 std::string difference(
-    const std::vector<c10::Argument>& wanted, const std::vector<c10::Argument>& got, const char* what) {
+    const std::vector<c10::Argument>& wanted,
+    const std::vector<c10::Argument>& got,
+    const char* what,
+    const char* who) {
   if (wanted.size() != got.size()) {
     return c10::str(
-        "the schema has ", wanted.size(), " ", what, wanted.size() == 1 ? "" : "s", ", and the kernel ", got.size());
+        "the schema has ", wanted.size(), " ", what, wanted.size() == 1 ? "" : "s", ", and the ", who, " ", got.size());
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (*wanted[i].type() != *got[i].type()) {
       const std::string type = type_of(wanted[i]);
       const std::string name = wanted[i].name().empty() ? "" : " '" + wanted[i].name() + "'";
       return c10::str(
-          what, " ", i + 1, name, " is ", type, " in the schema, and ", type_of(got[i]), " in the kernel",
+          what, " ", i + 1, name, " is ", type, " in the schema, and ", type_of(got[i]), " in the ", who,
           in_cython(type));
     }
   }

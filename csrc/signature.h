@@ -8,9 +8,13 @@
 
 namespace interop::signature {
 
-// Describes the first difference between `got` and `wanted`; "" if there is none. `what` is "argument" or "result".
+// Describes the first difference between `got` and `wanted`; "" if there is none. `what` is "argument" or "result", and
+// `who` is the function that has `got`.
 std::string difference(
-    const std::vector<c10::Argument>& wanted, const std::vector<c10::Argument>& got, const char* what);
+    const std::vector<c10::Argument>& wanted,
+    const std::vector<c10::Argument>& got,
+    const char* what,
+    const char* who = "kernel");
 
 // The indices of arguments that are SymInts in the schema, `wanted`, and integers in the function.
 std::vector<size_t> numbers_for_symbols(

@@ -52,4 +52,4 @@ def transformed_jvp(record, tuple saved, tuple tangents):
 
 
 # Modules that register operators look up this attribute; interop/runtime.h has its name.
-_runtime_6 = make_runtime_capsule()
+_runtime_7 = make_runtime_capsule()

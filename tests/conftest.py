@@ -391,6 +391,12 @@ def forward(site):
 
 
 @pytest.fixture(scope="session")
+def mapped(site):
+    """The module with operators that have rules for vmap."""
+    return import_from(site, "mapped")
+
+
+@pytest.fixture(scope="session")
 def operators(site):
     """The module that registers operators; they are torch.ops.interop_test."""
     return import_from(site, "operators")

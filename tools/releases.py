@@ -184,7 +184,8 @@ def compile_own(work: Path, headers: Path) -> list[str]:
 
 def check(arguments: list[str], work: Path, headers: Path) -> list[str]:
     """The errors of g++."""
-    folders = [work / "include", ROOT / "csrc/include", headers, headers / "torch/csrc/api/include"]
+    own = [ROOT / "csrc/include", ROOT / "csrc/absent"]
+    folders = [work / "include", *own, headers, headers / "torch/csrc/api/include"]
     includes = [f"-I{folder}" for folder in [*folders, numpy.get_include(), sysconfig.get_path("include")]]
     command = ["c++", "-std=c++20", "-fsyntax-only", "-w", "-fmax-errors=50", *arguments, *includes]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})

@@ -16,16 +16,24 @@ FORMS = ("", "?", "[]", "[]?", "?[]", "?[]?")
 
 sys.path.insert(0, str(ROOT / "tests" / "projects" / "schema_types"))
 
-from table import FAMILIES  # noqa: E402
+from table import FAMILIES, REASONS, TYPES  # noqa: E402
 
 
 def section() -> str:
-    """The table, with a line for each kind of type and a column for each of its forms."""
+    """The table, with a line for each kind of type and a column for each of its forms, and what torch cannot check."""
     lines = ["| type | `T` | " + " | ".join(f"`T{form}`" for form in FORMS[1:]) + " |", "|---" * (len(FORMS) + 1) + "|"]
     for family, types in FAMILIES.items():
-        cells = {one.schema.removeprefix(family): ", ".join(f"`{each}`" for each in one.parameters) for one in types}
-        assert cells.keys() <= set(FORMS), f"no column for {cells.keys() - set(FORMS)}"
-        lines.append(f"| `{family}` | " + " | ".join(cells.get(form, "") for form in FORMS) + " |")
+        cells = {form: [] for form in FORMS}
+        for one in types:  # a list of fixed length is declared like a list
+            form = one.schema.removeprefix(family)
+            cell = cells[form.replace("[2]", "[]")]
+            new = [f"`{each}`" for each in one.parameters if f"`{each}`" not in cell]
+            cell += [f"{each} for `{one.schema}`" for each in new] if "[2]" in form and cell else new
+        lines.append(f"| `{family}` | " + " | ".join(", ".join(cells[form]) for form in FORMS) + " |")
+    lines += ["", "`torch.library.opcheck` fails for these types, also if the operator is written in Python:", ""]
+    for test, reason in REASONS.items():
+        types = ", ".join(f"`{one.schema}`" for one in TYPES if one.fails == test)
+        lines.append(f"- {types}: `{test}` says `{reason}`")
     return "\n".join(lines)
 
 

@@ -2,3 +2,4 @@
 #include "../dispatcher.cpp"
 #include "../registry.cpp"
 #include "../signature.cpp"
+#include "../vmap.cpp"

@@ -17,6 +17,7 @@ __all__ = ["check_functions"]
 _TAKE_FUNCTIONS: dict[tuple[str, str], tuple[int | None, str]] = {
     ("torch.library", "impl"): (2, "kernel"),
     ("torch.library", "register_autograd"): (1, "function of register_autograd"),
+    ("torch.library", "register_vmap"): (1, "rule for vmap"),
     ("torch.autograd", "define"): (1, "forward, backward or jvp function"),
     ("interop.elementwise", "kernel"): (0, "function of kernel()"),
     ("interop.dispatch", "dispatch"): (2, "function of dispatch()"),

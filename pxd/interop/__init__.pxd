@@ -9,7 +9,7 @@ from interop.accessor cimport (
     const_row1, const_row2, const_row3, row1, row2, row3,
 )
 from interop.array cimport BoolArray2, BoolArray3, BoolArray4
-from interop.conditions cimport check, check_index, check_not_implemented, check_type, check_value
+from interop.conditions cimport check, check_index, check_linalg, check_not_implemented, check_type, check_value
 from interop.context cimport (
     alert_not_deterministic, are_deterministic_algorithms_enabled, get_cudnn_benchmark, get_cudnn_deterministic,
     get_cudnn_enabled, get_default_dtype, get_float32_matmul_precision, is_deterministic_algorithms_warn_only_enabled,

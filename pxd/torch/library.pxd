@@ -1,8 +1,10 @@
 # torch.library in Cython: `from torch.library cimport define, impl`. A kernel is a cdef function that needs no GIL:
 #     cdef at.Tensor scaled_mm(const at.Tensor& a, const at.Tensor& b, double s) except * nogil: ...
+from libc.stdint cimport int64_t
 from libcpp.string cimport string
 
 from c10.core.ScalarType cimport ScalarType
+from c10.core.SymInt cimport SymInt
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/library.h" nogil:
@@ -45,12 +47,37 @@ cdef extern from "interop/library.h":
     # undefined for a non-tensor, and returns one for each result. It can read the values that setup_context saved.
     void register_autograd "interop_library.register_autograd"[B, S, J](
         const string& name, B backward, S setup_context, J jvp) except +translate_exception
+    # Registers a rule for torch.func.vmap: `rule(VmapInfo& info, arguments)`, with tensors that hold all examples,
+    # returns the results for all of them. Like a gradient, it must only call operators.
+    void register_vmap "interop_library.register_vmap"[F](const string& name, F rule) except +translate_exception
     # Under torch.autocast(device), casts floating-point tensors before the call, to `dtype` or else to autocast's
     # current dtype.
     void register_autocast "interop_library.register_autocast"(
         const string& name, const string& device) except +translate_exception
     void register_autocast "interop_library.register_autocast"(
         const string& name, const string& device, ScalarType dtype) except +translate_exception
+
+cdef extern from "interop/vmap.h" namespace "interop::vmap" nogil:
+    # The argument `randomness` of torch.func.vmap.
+    enum class Randomness:
+        error
+        same
+        different
+
+    # What a rule for vmap reads about the call, and what it says about its results. Arguments, results, the elements
+    # of a list and dimensions are counted from 0.
+    cppclass VmapInfo:
+        # The dimension of this argument that has the examples; -1 if all examples share the argument, and if it is not
+        # a tensor. With an element, that of a tensor in a list.
+        int64_t in_dim(int64_t argument) except +translate_exception
+        int64_t in_dim(int64_t argument, int64_t element) except +translate_exception
+        # Says which dimension of this result has the examples: by default 0; -1 if all examples share the result. If
+        # the result is a list, this is about all of its tensors or, with an element, about one.
+        void set_out_dim(int64_t result, int64_t dim) except +translate_exception
+        void set_out_dim(int64_t result, int64_t element, int64_t dim) except +translate_exception
+        int64_t batch_size() except +translate_exception  # the number of examples; raises if it is symbolic
+        SymInt sym_batch_size() noexcept
+        Randomness randomness() noexcept
 
 cdef extern from "interop/operator.h" namespace "interop" nogil:
     # Calls a registered operator: Operator[at.Tensor](b"demo::mul").call(a, 2.0). R is the type of the result: a

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch._dynamo.testing import CompileCounter
 
 from interop import with_arrays
+from interop.testing import check_dynamic_shapes
 
 numbers = itertools.count()
 
@@ -230,6 +231,16 @@ class TestOp:
         assert (counter.frame_count, counter.op_count) == (1, 3)
         assert torch.autograd.gradcheck(op, system)
         assert torch.autograd.gradgradcheck(op, system)
+
+    def test_one_compilation_for_all_sizes(self):
+        def running(x: Tensor) -> Tensor:
+            return np.cumsum(x)
+
+        def vjp(grad, result, x):
+            return grad.flip(0).cumsum(0).flip(0)
+
+        op = with_arrays(running, op=name(), fake=torch.empty_like, vjp=vjp)
+        check_dynamic_shapes(op, lambda n: (torch.randn(n, requires_grad=True),))
 
     def test_a_schema_for_what_has_no_annotations(self):
         op = with_arrays(np.trapezoid, op=f"{name()}(Tensor y, Tensor x) -> float", fake=lambda y, x: 0.0)

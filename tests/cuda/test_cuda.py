@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from interop.testing import check_dynamic_shapes
+
 no_device = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 
 
@@ -14,6 +16,17 @@ def fake(*sizes, device="cuda:0", dtype=torch.float32):
     """A tensor that claims to be on a GPU, and has no memory."""
     with FakeTensorMode():
         return torch.empty(sizes, device=device, dtype=dtype)
+
+
+def on_meta(*sizes, dtype=torch.float32):
+    return torch.empty(sizes, device="meta", dtype=dtype)
+
+
+SIZED = {
+    "swish": lambda n: (on_meta(n, n + 1), 1.5),
+    "hypotenuse": lambda n: (on_meta(n, n + 1, dtype=torch.int32).t(), on_meta(n, dtype=torch.float16)),
+    "multiply_add": lambda n: (on_meta(n, 1, dtype=torch.int64), on_meta(n + 1, dtype=torch.int8), on_meta(n, n + 1)),
+}
 
 
 @pytest.mark.native
@@ -46,6 +59,13 @@ class TestArguments:
         with FakeTensorMode():
             result = torch.ops.interop_cuda_test.swish(torch.empty(2, 3, device="cuda:0"), 1.0)
         assert (result.shape, result.device) == (torch.Size([2, 3]), torch.device("cuda:0"))
+
+    @pytest.mark.long
+    @pytest.mark.unchecked(by="leaks", reason="torch keeps what it compiled")
+    @pytest.mark.parametrize("name", SIZED)
+    def test_one_compilation_for_all_sizes(self, cuda_operators, name):
+        """Of the fake kernels, which need no GPU."""
+        check_dynamic_shapes(getattr(torch.ops.interop_cuda_test, name), SIZED[name])
 
     def test_nothing_to_launch(self, cuda_operators):
         with pytest.raises(ValueError, match=r"given an Elementwise without operands; assign it first"):

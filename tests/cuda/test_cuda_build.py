@@ -346,6 +346,8 @@ class TestGuide:
             "    try: call()\n"
             "    except ValueError as error: print(error)\n"
             "print(torch.ops.guide_cuda.swish(torch.zeros(3, dtype=torch.int32, device='meta'), 1.0).dtype)\n"
+            "from interop.testing import check_dynamic_shapes\n"
+            "check_dynamic_shapes(torch.ops.guide_cuda.swish, lambda n: (torch.zeros(n, n + 1, device='meta'), 1.0))\n"
         )
         message = "argument {!r} must be on a CUDA device, got cpu; copy it with .cuda()\n"
         output = run([sys.executable, "-c", code], cwd=tmp_path)

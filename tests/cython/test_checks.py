@@ -289,7 +289,7 @@ class TestFunctions:
         "cimport ATen as at\nfrom interop cimport dispatch, dispatch2d, dispatch_part, elementwise, elementwise_out\n"
         "from interop cimport floating, kernel, reduce\n"
         "from libc.stdint cimport int64_t\nfrom torch.autograd cimport Context, Function\n"
-        "from torch.library cimport impl, register_autograd\n"
+        "from torch.library cimport impl, register_autograd, register_vmap\n"
     )
 
     def refusals(self, capsys, *lines):
@@ -428,11 +428,12 @@ class TestFunctions:
             "impl('a::b', 'CPU', f)",
             "impl('a::b', 'CPU', lambda x: x)",
             "register_autograd('a::b', f)",
+            "register_vmap('a::b', f)",
             "cdef void use(at.Tensor x): elementwise(b'f', kernel(f), x)",
             "cdef void iterate(at.TensorIterator it): it.for_each(f, NULL)",
         )
         what = ["forward, backward or jvp function"] * 2 + ["kernel"] * 2
-        what += ["function of register_autograd", "function of kernel()", "function that torch calls"]
+        what += ["function of register_autograd", "rule for vmap", "function of kernel()", "function that torch calls"]
         assert [message for _, message in refused] == [
             f"a {name} must be a cdef function, but this is a Python object" for name in what
         ]

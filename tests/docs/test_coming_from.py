@@ -38,6 +38,11 @@ def test_both_do_the_same(page, tmp_path, jit_cache):
     variables = os.environ | {"PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])}
     code = "\n".join(of(name, "python"))
     assert "assert " in code
+    if page == "cpp-extension":  # the page that defines an operator
+        code += (
+            "\nfrom interop.testing import check_dynamic_shapes\n"
+            "check_dynamic_shapes(torch.ops.ours.cube, lambda n: (torch.randn(n, n + 1, requires_grad=True),))\n"
+        )
     run([sys.executable, "-c", code], cwd=tmp_path, env=variables)
 
 

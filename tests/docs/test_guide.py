@@ -262,6 +262,11 @@ def test_python_about_operators(python_of_operators):
     torch.testing.assert_close(names["y"], names["x"] ** 2)
     torch.testing.assert_close(names["hessian"], 4 * torch.eye(3, dtype=torch.double))
     torch.testing.assert_close(names["z"], 2 * names["x"].sin())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "There is a perf")
+        batch, matrix = torch.randn(3, 4, 2), torch.randn(2, 5)
+        product = torch.func.vmap(ops.scaled_mm, in_dims=(1, None))(batch, matrix)
+        torch.testing.assert_close(product, batch.movedim(1, 0) @ matrix)
     x = torch.randn(3, 2, requires_grad=True)
     for operator, arguments in ((ops.row_sums, (x,)), (ops.stretched, (x, 7)), (ops.places, (torch.eye(3)[0],))):
         assert set(torch.library.opcheck(operator.default, arguments).values()) == {"SUCCESS"}

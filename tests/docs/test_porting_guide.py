@@ -178,8 +178,10 @@ def test_the_table_names_the_sections():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_one_compilation_for_all_sizes(modules):
+@pytest.mark.parametrize("name", sorted(REGISTERED))
+def test_one_compilation_for_all_sizes(modules, name):
+    more = {"gathered": lambda n: (torch.randint(n, (2, n + 1)), 0)}.get(name, lambda n: ())
+    gradient = name in {"gathered", "parted"}
     check_dynamic_shapes(
-        lambda x, index: torch.ops.porting_ours.gathered(x, index, 0),
-        lambda n: (torch.randn(n, n + 1, requires_grad=True), torch.randint(n, (2, n + 1))),
+        getattr(torch.ops.porting_ours, name), lambda n: (torch.randn(n, n + 1, requires_grad=gradient), *more(n))
     )

@@ -258,6 +258,16 @@ class TestOperators:
 
         check_dynamic_shapes(getattr(torch.ops.lltm, name), leaves)
 
+    def test_one_compilation_of_the_backward_alone(self, lltm):
+        lltm.ways.classes()
+
+        def given(n):
+            x, h, c, weight, bias = arguments(n, n + 1, n + 2)
+            new_h, new_c, gates = torch.ops.lltm.fused(x, h, c, weight, bias)
+            return new_h, new_c, x, h, gates, new_c, weight, True, True, True, True
+
+        check_dynamic_shapes(torch.ops.lltm.fused_backward, given)
+
     def test_torch_compile_takes_it_whole(self, lltm):
         lltm.ways.classes()
         leaves = [a.requires_grad_() for a in arguments(SMALL, 4, 5)]

@@ -16,16 +16,21 @@ pytestmark = pytest.mark.long
 OPS = torch.ops.interop_test
 SYMBOLIC = torch.ops.interop_symbolic
 FORWARD = torch.ops.interop_forward
+MAPPED = torch.ops.interop_vmap
 LINES = (PROJECTS / "library" / "symbolic.pyx").read_text().splitlines()
 
 
 @pytest.fixture(autouse=True)
-def _loaded(operators, gradients, symbolic, forward):
+def _loaded(operators, gradients, symbolic, forward, mapped):
     """Imports the modules that register the operators."""
 
 
 def leaf(*sizes, dtype=torch.float32):
     return torch.randn(sizes, dtype=dtype, requires_grad=True)
+
+
+def matrices(n):
+    return leaf(n, n + 1, dtype=torch.double), leaf(n + 1, n + 2, dtype=torch.double)
 
 
 EXAMPLES = {
@@ -55,6 +60,8 @@ EXAMPLES = {
     "made_pair": (OPS, lambda n: (torch.randn(n, n + 1),)),
     "wave": (FORWARD, lambda n: (leaf(n, dtype=torch.double), leaf(n, dtype=torch.double), 2.0)),
     "product": (FORWARD, lambda n: (torch.randn(n, n + 1), torch.randn(n + 1, n))),
+    "product_traced": (MAPPED, lambda n: (*matrices(n), 2.0)),
+    "repeated": (MAPPED, lambda n: (torch.randn(n), n + 2)),
 }
 LEFT_OUT = {
     "has no fake kernel": {f"interop_test::{name}" for name in ("product", "twice_with_gil", "gaps")},
@@ -81,8 +88,28 @@ def test_one_compilation(name):
     check_dynamic_shapes(getattr(space, name), make)
 
 
+def test_one_compilation_of_a_rule_for_vmap():
+    """The number of examples may be any number as well."""
+
+    def products(a, b):
+        return torch.func.vmap(MAPPED.product_traced, in_dims=(2, None, None))(a, b, 2.0)
+
+    def repeated(x, n):
+        return torch.func.vmap(MAPPED.repeated, in_dims=(1, None), out_dims=1)(x, n)
+
+    def examples(n):
+        a, b = matrices(n)
+        return a.detach().unsqueeze(2).repeat(1, 1, n + 3).requires_grad_(), b
+
+    check_dynamic_shapes(products, examples)
+    check_dynamic_shapes(repeated, lambda n: (torch.randn(n, n + 1), n + 2))
+
+
 def test_no_operator_is_forgotten():
-    """Each operator that the test modules define has an example, or a reason why it has none."""
+    """Each operator that the test modules define has an example, or a reason why it has none.
+
+    This leaves out the module of rules for vmap, in which operators share their kernels.
+    """
     modules = ("operators", "gradients", "symbolic", "forward")
     text = "".join((PROJECTS / "library" / f"{name}.pyx").read_text() for name in modules)
     defined = set(re.findall(r'\bdefine\(\s*b?"(\w+::[\w.]+)"', text))
@@ -178,6 +205,7 @@ def test_another_result_is_found_out(monkeypatch):
         (2, TypeError, "a type"),
         (3, ValueError, "n is 2, not 0.5"),
         (4, NotImplementedError, "only that"),
+        (6, torch.linalg.LinAlgError, "the matrix of sizes [2, 3] is singular"),
         (7, RuntimeError, "index -1 of a device"),
     ],
 )

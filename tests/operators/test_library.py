@@ -325,7 +325,10 @@ REFUSED = {
     "int and bint": (TypeError, "argument 2 'flag' is bool .*; declare it bint, and a whole number beside it int64_t"),
     "gradients": (TypeError, "the operator takes 1 arguments, but backward returns 2 gradients"),
     "gradients of results": (TypeError, "the operator returns 1 tensor, but backward takes the gradients of 2 outputs"),
-    "type that no kernel has": (TypeError, r"argument 2 'c' is complex in the schema, and float in the kernel\. The"),
+    "type that no kernel has": (
+        TypeError,
+        "argument 2 'c' is complex in the schema, and float in the kernel; declare it const at.Scalar&, and write",
+    ),
     "setup_context": (TypeError, "setup_context takes .* argument 2 is Tensor in the schema, and float in the kernel"),
     "gradient of a change": (RuntimeError, "changes or returns an argument"),
     "gradient of an implicit kernel": (RuntimeError, "has a kernel for CompositeImplicitAutograd"),
@@ -410,10 +413,12 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
     source = textwrap.dedent("""\
         cimport ATen as at
         from libc.stdint cimport int64_t
-        from torch.library cimport define, impl
+        from torch.library cimport VmapInfo, define, impl, register_vmap
         cdef at.Tensor kernel(const at.Tensor& x{parameter}) except * nogil: return at.add(x, {number})
+        cdef at.Tensor rule(VmapInfo& info, const at.Tensor& x{parameter}) except * nogil: return kernel(x{given})
         define("interop_reload::f", "(Tensor x{argument}) -> Tensor")
         impl("interop_reload::f", "CPU", kernel)
+        register_vmap("interop_reload::f", rule)
         {more}
         """)
     ops, x = torch.ops.interop_reload, torch.zeros(1)
@@ -424,10 +429,56 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
         return list(signature.parameters)
 
     more = 'define("interop_reload::old", "() -> ()")'
-    interop.load_inline(source.format(parameter="", argument="", number=1, more=more), name="again")
+    interop.load_inline(source.format(parameter="", argument="", given="", number=1, more=more), name="again")
     assert (ops.f(x).item(), hasattr(ops, "old")) == (1, True)
+    assert torch.func.vmap(ops.f)(x).item() == 1
     assert parameters() == ["x"]
-    interop.load_inline(source.format(parameter=", int64_t n", argument=", int n", number="n", more=""), name="again")
+    changed = source.format(parameter=", int64_t n", argument=", int n", given=", n", number="n", more="")
+    interop.load_inline(changed, name="again")
     assert parameters() == ["x", "n"]
     assert (ops.f(x, 5).item(), hasattr(ops, "old")) == (5, False)
+    assert torch.func.vmap(ops.f, in_dims=(0, None))(x, 5).item() == 5
     assert str(ops.f.default._schema) == "interop_reload::f(Tensor x, int n) -> Tensor"
+
+
+@pytest.mark.unchecked(by="asan", reason="compiles while it runs")
+@pytest.mark.unchecked(by="ubsan", reason="compiles while it runs")
+@pytest.mark.unchecked(by="tsan", reason="compiles while it runs")
+@pytest.mark.unchecked(by="leaks", reason="compiles while it runs")
+@pytest.mark.unchecked(by="perturb", reason="compiles while it runs")
+@pytest.mark.long
+@pytest.mark.usefixtures("jit_cache")
+@pytest.mark.parametrize(
+    ("what", "function"),
+    [
+        (
+            "register_vmap",
+            "cdef at.Tensor rule(VmapInfo& info, const at.Tensor& x, int64_t n) except * nogil: return x\n"
+            'register_vmap("{name}", rule)',
+        ),
+        (
+            "register_autograd",
+            "cdef (at.Tensor, at.Tensor) back(Context& ctx, const at.Tensor& grad) except * nogil:\n"
+            "    return grad, at.Tensor()\n"
+            "cdef void setup(Context& ctx, const at.Tensor& x, int64_t n, const at.Tensor& y) except * nogil: pass\n"
+            'register_autograd("{name}", back, setup)',
+        ),
+        (
+            "impl",
+            "cdef at.Tensor meta(const at.Tensor& x, int64_t n) except * nogil: return at.empty_like(x)\n"
+            'impl("{name}", "Meta", meta)',
+        ),
+    ],
+)
+def test_an_operator_that_is_defined_anew_with_another_schema(what, function):
+    """What another module registered for the old schema would read arguments that do not exist, so torch raises."""
+    name = f"interop_anew::{what}"
+    define = f'from torch.library cimport define\ndefine("{name}", "(Tensor x{{more}}) -> Tensor")\n'
+    rest = (
+        "cimport ATen as at\nfrom libc.stdint cimport int64_t\nfrom torch.autograd cimport Context\n"
+        "from torch.library cimport VmapInfo, impl, register_autograd, register_vmap\n"
+    )
+    interop.load_inline(define.format(more=", SymInt n"), name=f"defines_{what}")
+    interop.load_inline(rest + function.format(name=name), name=f"uses_{what}")
+    with pytest.raises(RuntimeError, match=r"The number of arguments is different. 1 vs 2"):
+        interop.load_inline(define.format(more=""), name=f"defines_{what}")

@@ -1,16 +1,19 @@
 """Operations made from one scalar function match torch's for every dtype, shape and layout, on torch's threads."""
 
 import os
+import re
 import sys
 
 import pytest
 import torch
-from conftest import each_instruction_set, import_from, run
+from conftest import PROJECTS, each_instruction_set, import_from, run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
 from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
+
+from interop.testing import check_dynamic_shapes
 
 pytestmark = [
     pytest.mark.native,
@@ -21,6 +24,12 @@ pytestmark = [
 ]
 
 OPS = torch.ops.interop_kernels
+SIZED = {
+    "combine": lambda n: (torch.randn(n, n + 1), torch.randn(n + 1)),
+    "close": lambda n: (torch.randn(n, n + 1), torch.randn(n, 1)),
+    "total": lambda n: (torch.randn(n, n + 1), [0], False),
+    "squared_explicit": lambda n: (torch.randn(n),),
+}
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
@@ -331,6 +340,19 @@ class TestMeta:
         x = torch.randn(3, 4)
         for op, arguments in ((OPS.combine, (x, x[0])), (OPS.close, (x, x)), (OPS.total, (x, [0], True))):
             assert set(torch.library.opcheck(op.default, arguments).values()) == {"SUCCESS"}
+
+    @compiles
+    @pytest.mark.long
+    @pytest.mark.parametrize("name", SIZED)
+    def test_one_compilation_for_all_sizes(self, name):
+        check_dynamic_shapes(getattr(OPS, name), SIZED[name])
+
+    def test_the_sizes_of_all_operators(self):
+        text = (PROJECTS / "kernels" / "operations.pyx").read_text()
+        defined = set(re.findall(r'\bdefine\("interop_kernels::(\w+)"', text))
+        without_fake_kernel = {"cubed", "squared", "squared_in_parts"}
+        cannot_be_traced = {"squared_implicit"}  # as the test below shows
+        assert defined == SIZED.keys() | without_fake_kernel | cannot_be_traced
 
     @compiles
     def test_where_torch_compile_traces(self):

@@ -10,6 +10,8 @@ import torch
 from conftest import PROJECTS, TESTS, import_from
 from torch.library import opcheck
 
+from interop.testing import check_dynamic_shapes
+
 pytestmark = pytest.mark.native
 
 SPEC = importlib.util.spec_from_file_location("schema_types_table", PROJECTS / "schema_types" / "table.py")
@@ -87,13 +89,63 @@ def test_autocast(i, value):
         assert getattr(OPS, f"take_{i}")(example(), value).dtype == torch.bfloat16
 
 
+@pytest.mark.parametrize(("i", "value"), TAKEN)
+def test_a_rule_for_vmap(i, value):
+    operator, batch = getattr(OPS, f"take_{i}"), torch.tensor([[1.0, -2.0, 4.0], [3.0, 5.0, 7.0]])
+    torch.testing.assert_close(torch.func.vmap(lambda x: operator(x, value))(batch), operator(batch, value))
+
+
+@torch_keeps_what_it_compiled
+@pytest.mark.long
+@pytest.mark.parametrize("name", table.MODULES)
+def test_one_compilation_for_all_sizes(name):
+    """All operators of a module that torch can trace, in one graph; the sizes are those of x."""
+    own = [
+        (getattr(OPS, f"{way}_{i}"), copied(value, requires_grad=True))
+        for i, value in {param.values[0]: param.values[1] for param in TAKEN}.items()
+        for way in ("take", "apply", "call")
+        if table.CASES[i][0].schema.split("(")[0].rstrip("?[]2") in table.MODULES[name]
+        if not isinstance(value, torch.Generator)  # no graph holds one
+    ]
+    check_dynamic_shapes(
+        lambda x: torch.stack([operator(x, value) for operator, value in own]),
+        lambda n: (torch.randn(n, n + 1, requires_grad=True),),
+    )
+
+
+def failed_checks(operator, arguments):
+    """What opcheck finds, as the error of each of its tests that fail."""
+    results = opcheck(operator, arguments, raise_exception=False)
+    return {test: str(result) for test, result in results.items() if result != "SUCCESS"}
+
+
 @torch_keeps_what_it_compiled
 @pytest.mark.parametrize("i", sorted({param.values[0] for param in TAKEN}))
 def test_opcheck(i):
-    for value in table.CASES[i][0].values:
+    one = table.CASES[i][0]
+    for value in one.values:
         if not isinstance(value, torch.Generator):  # opcheck cannot copy one
-            results = opcheck(getattr(OPS, f"take_{i}").default, (example(), copied(value, requires_grad=True)))
-            assert set(results.values()) == {"SUCCESS"}
+            found = failed_checks(getattr(OPS, f"take_{i}").default, (example(), copied(value, requires_grad=True)))
+            assert found.keys() <= {one.fails}
+
+
+@torch_keeps_what_it_compiled
+@pytest.mark.parametrize("one", [one for one in table.TYPES if one.fails], ids=lambda one: one.schema)
+def test_opcheck_fails_for_an_operator_in_python_too(one):
+    """The guide says so, with torch's reason."""
+
+    def take(x, a):
+        if one.changes:
+            torch._foreach_add_(leaves(a), 1)
+        return x * 2
+
+    with torch.library._scoped_library("schema_types_in_python", "FRAGMENT") as library:
+        library.define(f"take(Tensor x, {one.schema} a) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
+        library.impl("take", take, "CPU")
+        library.impl("take", lambda x, a: x * 2, "Meta")
+        found = failed_checks(torch.ops.schema_types_in_python.take.default, (torch.ones(1), copied(one.values[-1])))
+    assert [*found] == [one.fails]
+    assert table.REASONS[one.fails] in found[one.fails]
 
 
 @pytest.mark.parametrize("way", ["change", "call_change"])
@@ -111,9 +163,10 @@ def test_a_change(way, i, value):
 @pytest.mark.parametrize("i", sorted({param.values[0] for param in CHANGED}))
 def test_opcheck_of_a_change(i):
     """It has a fake kernel, and torch.compile sees the change."""
-    for value in table.CASES[i][0].values:
-        results = opcheck(getattr(OPS, f"change_{i}").default, (torch.ones(1), copied(value)))
-        assert set(results.values()) == {"SUCCESS"}
+    one = table.CASES[i][0]
+    for value in one.values:
+        found = failed_checks(getattr(OPS, f"change_{i}").default, (torch.ones(1), copied(value)))
+        assert found.keys() <= {one.fails}
 
 
 @pytest.mark.parametrize("way", ["give", "call_give"])
@@ -123,11 +176,26 @@ def test_a_result(way, i, value):
     y, given = getattr(OPS, f"{way}_{i}")(x, value)
     if leaves(value):
         assert all(map(torch.equal, leaves(given), leaves(value)))
-    elif isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-        assert given == table.SEEN[value]  # torch returns such results as numbers
-    else:
-        assert (type(given), given) == (type(value), value)
+    else:  # torch returns a dtype, a layout or a memory format as a number
+        expected = torch.utils._pytree.tree_map(lambda one: table.SEEN.get(one, one), value)
+        assert (type(given), given) == (type(expected), expected)
     torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], torch.full((3,), 2.0))
+
+
+@pytest.mark.parametrize(("i", "value"), GIVEN)
+def test_a_result_of_a_rule_for_vmap(i, value):
+    operator, given = getattr(OPS, f"give_{i}"), []
+
+    def function(x):
+        y, kept = operator(x, value)
+        given.append(kept)
+        return y
+
+    batch = torch.ones(2, 3)
+    assert torch.equal(torch.func.vmap(function)(batch), batch * 2)
+    expected = operator(batch, value)[1]
+    assert type(given[0]) is type(expected)
+    assert all(map(torch.equal, leaves(given[0]), leaves(expected))) if leaves(value) else given[0] == expected
 
 
 @pytest.mark.parametrize(("i", "value"), GIVEN)
@@ -137,6 +205,38 @@ def test_a_result_under_autocast_and_of_a_fake_kernel(i, value):
         assert operator(example(), value)[0].dtype == torch.bfloat16
     on_meta = torch.utils._pytree.tree_map(lambda one: one.to("meta") if isinstance(one, torch.Tensor) else one, value)
     assert operator(torch.empty(4, device="meta"), on_meta)[0].shape == (4,)
+
+
+def index_of(schema, parameter):
+    """The number of a case."""
+    return next(i for i, (one, each) in enumerate(table.CASES) if (one.schema, each) == (schema, parameter))
+
+
+@pytest.mark.parametrize(
+    ("schema", "parameter", "number"), [("int[2]", "at.IntArrayRef", 3), ("float[2]", "const vector[double]&", 0.5)]
+)
+def test_a_number_for_a_list_of_fixed_length(schema, parameter, number):
+    """As in torch's own operators, it stands for all elements."""
+    operator = getattr(OPS, f"take_{index_of(schema, parameter)}")
+    assert torch.equal(operator(example(), number), example() * table.digest([number, number]))
+
+
+def test_the_length_of_a_list_is_checked_only_for_an_array():
+    long = [True, False, True]
+    parameters = ("const vector[cbool]&", "BoolArray2")
+    vector, array = (getattr(OPS, f"take_{index_of('bool[2]', each)}") for each in parameters)
+    assert torch.equal(vector(example(), long), example() * table.digest(long))
+    with pytest.raises(RuntimeError, match="size"):
+        array(example(), long)
+
+
+@pytest.mark.parametrize("i", sorted({param.values[0] for param in TAKEN}))
+def test_the_message_for_an_unfit_kernel_has_a_fitting_declaration(i, site):
+    module = import_from(site, next(iter(table.MODULES)))
+    with pytest.raises(TypeError, match=r"; declare it .*\. The schema is ") as caught:
+        module.register_unfit(f"schema_types::take_{i}")
+    advice = str(caught.value).partition("; declare it ")[2].partition(". The schema is ")[0]
+    assert advice.partition(",")[0] in table.CASES[i][0].parameters
 
 
 def test_all_that_torch_infers_is_there():

@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from interop.paths import get_stable_dir
 from interop.stable_abi import release_of
+from interop.testing import check_dynamic_shapes
 
 pytestmark = [pytest.mark.native, needs_stable]
 
@@ -43,6 +44,20 @@ KEPT_BY_TORCH = {
 )
 def test_under_this_torch(modules, check):
     check(*modules)
+
+
+SIZED = {
+    "scaled_mm": lambda n: (torch.randn(n, n + 1, requires_grad=True), torch.randn(n + 1, n, requires_grad=True), 2.0),
+    "all_types": lambda n: ([torch.randn(n)], 2.0, "abc", True, [1], None, torch.float64, 0),
+}
+
+
+@pytest.mark.long
+@pytest.mark.unchecked(by="leaks", reason="torch keeps what it compiled")
+@pytest.mark.parametrize("name", SIZED)
+def test_one_compilation_for_all_sizes(modules, name):
+    """Of the operators that make a tensor and have a fake kernel."""
+    check_dynamic_shapes(getattr(torch.ops.stable_operators, name), SIZED[name])
 
 
 def run(site, *arguments, **variables):

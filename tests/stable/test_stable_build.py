@@ -49,6 +49,29 @@ def same(a, b):
     return equal_scalars(scalar(a), scalar(b))
 """
 
+CONDITIONS = """
+cimport ATen as at
+cimport torch
+from interop cimport check, check_index, check_linalg, check_not_implemented, check_type, check_value
+from libc.stdint cimport int64_t
+from torch.library cimport define, impl
+
+cdef at.Tensor checked_(const at.Tensor& x, int64_t what) except * nogil:
+    check(what != 0, b"sizes ", x.sizes(), b" of ", x.scalar_type(), b" on ", x.device())
+    check_index(what != 1, b"index ", what)
+    check_type(what != 2, b"a type")
+    check_value(what != 3, b"not ", 0.5)
+    check_not_implemented(what != 4, b"only that")
+    check_linalg(what != 5, b"singular")
+    return at.clone(x)
+
+define("interop_conditions::checked", "(Tensor x, int what) -> Tensor")
+impl("interop_conditions::checked", "CPU", checked_)
+
+def checked(torch.Tensor x not None, int64_t what):
+    return torch.wrap(checked_(x.cdata, what))
+"""
+
 pytestmark = needs_stable
 
 
@@ -419,6 +442,26 @@ class TestDeclarations:
             module.times(x, x)
         with pytest.raises(OverflowError, match="must be an int of 64 bits"):
             module.times(x, -(2**64))
+
+    def test_conditions(self, jit_cache):
+        """Each raises the same class as in a module for one release, from a function and from a kernel."""
+        module = interop.load_inline(CONDITIONS, name="interop_conditions", stable="2.11")
+        x = torch.ones(2, 3)
+        for call in (module.checked, torch.ops.interop_conditions.checked):
+            assert torch.equal(call(x, 9), x)
+            for what, (kind, message) in enumerate(
+                [
+                    (RuntimeError, "sizes [2, 3] of Float on cpu"),
+                    (IndexError, "index 1"),
+                    (TypeError, "a type"),
+                    (ValueError, "not 0.5"),
+                    (NotImplementedError, "only that"),
+                    (torch.linalg.LinAlgError, "singular"),
+                ]
+            ):
+                with pytest.raises(kind) as raised:
+                    call(x, what)
+                assert (raised.type, str(raised.value)) == (kind, message)
 
     def test_a_function_of_a_name_of_ours(self, in_folder):
         Path("m.pyx").write_text(

@@ -57,5 +57,9 @@ template <class C, class... A>
 void check_not_implemented(const C& condition, const A&... message) {
   TORCH_CHECK_NOT_IMPLEMENTED(detail::holds(condition), detail::printed(message)...);
 }
+template <class C, class... A>
+void check_linalg(const C& condition, const A&... message) {
+  TORCH_CHECK_LINALG(detail::holds(condition), detail::printed(message)...);
+}
 
 }  // namespace interop::conditions

@@ -3,7 +3,10 @@
 
 #include <c10/core/Device.h>
 
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "interop/exceptions.h"
 
@@ -55,5 +58,48 @@ class Device {
  private:
   c10::Device device_;
 };
+
+namespace detail {
+
+template <class T>
+struct TorchDevice {
+  using Type = T;
+};
+template <>
+struct TorchDevice<Device> {
+  using Type = c10::Device;
+};
+template <class T>
+struct TorchDevice<std::optional<T>> {
+  using Type = std::optional<typename TorchDevice<T>::Type>;
+};
+template <class T>
+struct TorchDevice<std::vector<T>> {
+  using Type = std::vector<typename TorchDevice<T>::Type>;
+};
+
+}  // namespace detail
+
+// T with c10::Device in place of Device: for a device, an optional one, and a list.
+template <class T>
+using WithTorchDevice = typename detail::TorchDevice<T>::Type;
+template <class T>
+inline constexpr bool has_devices = !std::is_same_v<T, WithTorchDevice<T>>;
+
+// Converts between T and WithTorchDevice<T>.
+template <class To, class From>
+To with_devices(const From& value) {
+  if constexpr (requires { value.has_value(); }) {
+    return value ? To(with_devices<typename To::value_type>(*value)) : To();
+  } else if constexpr (requires { value.begin(); }) {
+    To list;
+    for (const auto& one : value) {
+      list.push_back(with_devices<typename To::value_type>(one));
+    }
+    return list;
+  } else {
+    return value;
+  }
+}
 
 }  // namespace interop

@@ -108,10 +108,23 @@ struct Converted<std::optional<Ours>, std::optional<Theirs>> {
     return value ? std::optional(Ours(*value)) : std::nullopt;
   }
 };
+template <class T>
+struct FromDevices {
+  using Dispatched = WithTorchDevice<T>;
+  static T make(const Dispatched& value) {
+    return with_devices<T>(value);
+  }
+};
 template <>
-struct FromDispatcher<Device> : Converted<Device, c10::Device> {};
+struct FromDispatcher<Device> : FromDevices<Device> {};
 template <>
-struct FromDispatcher<std::optional<Device>> : Converted<std::optional<Device>, std::optional<c10::Device>> {};
+struct FromDispatcher<std::optional<Device>> : FromDevices<std::optional<Device>> {};
+template <>
+struct FromDispatcher<std::vector<Device>> : FromDevices<std::vector<Device>> {};
+template <>
+struct FromDispatcher<std::optional<std::vector<Device>>> : FromDevices<std::optional<std::vector<Device>>> {};
+template <>
+struct FromDispatcher<std::vector<std::optional<Device>>> : FromDevices<std::vector<std::optional<Device>>> {};
 // None becomes an undefined generator; torch has no other type for it.
 template <class G>
   requires std::is_base_of_v<at::Generator, G>
@@ -221,27 +234,29 @@ struct Result {
   }
 };
 template <class R, class Whole>
-  requires std::is_same_v<R, Device> || std::is_same_v<R, std::vector<bool>>
+  requires has_devices<R>
 struct Result<R, Whole> {
-  using Dispatched = typename FromDispatcher<R>::Dispatched;
+  using Dispatched = WithTorchDevice<R>;
   static Dispatched give(const R& value) {
-    if constexpr (std::is_same_v<R, std::vector<bool>>) {
-      Dispatched list;
-      for (const bool one : value) {
-        list.push_back(one);
-      }
-      return list;
-    } else {
-      return value;
-    }
+    return with_devices<Dispatched>(value);
   }
 };
-template <class R, class Whole>
-  requires std::is_same_v<R, Device> || std::is_same_v<R, std::vector<bool>>
-struct Result<std::optional<R>, Whole> {
-  using Dispatched = std::optional<typename Result<R, Whole>::Dispatched>;
-  static Dispatched give(const std::optional<R>& value) {
-    return value ? Dispatched(Result<R, Whole>::give(*value)) : std::nullopt;
+template <class Whole>
+struct Result<std::vector<bool>, Whole> {
+  using Dispatched = c10::List<bool>;
+  static Dispatched give(const std::vector<bool>& value) {
+    Dispatched list;
+    for (const bool one : value) {
+      list.push_back(one);
+    }
+    return list;
+  }
+};
+template <class Whole>
+struct Result<std::optional<std::vector<bool>>, Whole> {
+  using Dispatched = std::optional<c10::List<bool>>;
+  static Dispatched give(const std::optional<std::vector<bool>>& value) {
+    return value ? Dispatched(Result<std::vector<bool>, Whole>::give(*value)) : std::nullopt;
   }
 };
 template <class... R, class Whole>
@@ -299,6 +314,45 @@ class KernelFunctor<R(P...), Whole> final : public c10::OperatorKernel {
 
  private:
   R (*function_)(P...);
+};
+
+// Calls a function that takes values of the dispatcher after a first parameter of ours, which is a reference.
+template <class F, class Whole>
+struct CallWithValues;
+
+template <class R, class First, class... P, class Whole>
+struct CallWithValues<R(First&, P...), Whole> {
+  static R call(void (*function)(), First& first, c10::IValue* values) {
+    return call(function, first, values, std::index_sequence_for<P...>());
+  }
+
+  // Its parameters after the first, as arguments, and its results.
+  static std::unique_ptr<c10::FunctionSchema> schema() {
+    using Function = typename Result<R, Whole>::Dispatched(typename Parameter<P, Whole>::Dispatched...);
+    return std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<Function>());
+  }
+
+ private:
+  template <size_t... I>
+  static R call(void (*function)(), First& first, c10::IValue* values, std::index_sequence<I...>) {
+    Callback call;
+    const auto run = [&] {
+      return reinterpret_cast<R (*)(First&, P...)>(function)(
+          first, Parameter<P, Whole>(
+                     c10::impl::ivalue_to_arg<
+                         typename c10::impl::decay_if_not_tensor<typename Parameter<P, Whole>::Dispatched>::type,
+                         false>::call(values[I]))
+                     .get()...);
+    };
+    if constexpr (std::is_void_v<R>) {
+      run();
+      raise_if_failed(call);
+    } else {
+      R result = run();
+      raise_if_failed(call);
+      return result;
+    }
+  }
 };
 
 // A kernel and its signature, to be compared with the schema.

@@ -8,6 +8,7 @@
 #include "interop/operator.h"
 #include "interop/runtime.h"
 #include "interop/setup_context.h"
+#include "interop/vmap.h"
 
 namespace interop {
 
@@ -40,6 +41,11 @@ class Library {
     runtime().register_autograd(
         module_, name, autograd::Gradient<B>::make(backward), autograd::Gradient<J>::make(jvp),
         autograd::setups<S>(setup_context));
+  }
+
+  template <class F>
+  void register_vmap(const std::string& name, F* rule) const {
+    runtime().register_vmap(module_, name, vmap::rules<F>(rule));
   }
 
   void register_autocast(const std::string& name, const std::string& device, at::ScalarType dtype) const {

@@ -57,10 +57,8 @@ c10::IValue to_ivalue(const A& argument) {
     return c10::IValue(static_cast<int64_t>(argument));
   } else if constexpr (std::is_convertible_v<A, const char*>) {
     return c10::IValue(std::string(argument));
-  } else if constexpr (std::is_same_v<A, Device>) {
-    return c10::IValue(static_cast<c10::Device>(argument));
-  } else if constexpr (std::is_same_v<A, std::optional<Device>>) {
-    return c10::IValue(std::optional<c10::Device>(argument));
+  } else if constexpr (has_devices<A>) {
+    return c10::IValue(with_devices<WithTorchDevice<A>>(argument));
   } else if constexpr (std::is_base_of_v<at::Generator, A>) {
     return argument.defined() ? c10::IValue(static_cast<const at::Generator&>(argument)) : c10::IValue();
   } else {
@@ -73,8 +71,8 @@ template <class R>
 R from_ivalue(c10::IValue& value, const std::string& name) {
   if constexpr (requires(R r) { r.has_value(), *r; }) {
     return value.isNone() ? R() : R(from_ivalue<typename R::value_type>(value, name));
-  } else if constexpr (std::is_same_v<R, Device>) {
-    return from_ivalue<c10::Device>(value, name);
+  } else if constexpr (has_devices<R>) {
+    return with_devices<R>(from_ivalue<WithTorchDevice<R>>(value, name));
   } else {
     if constexpr (std::is_same_v<R, std::vector<c10::SymInt>>) {  // a list of ints if no element is symbolic
       if (value.isList()) {

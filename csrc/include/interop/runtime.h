@@ -36,10 +36,13 @@ struct Input;
 struct SetupContext;
 using Tensors = c10::SmallVector<at::Tensor, 4>;
 }  // namespace autograd
+namespace vmap {
+struct Rule;
+}
 
-// Any change below must change the namespace's name and the attribute: a module must not share inline functions with
-// a module that was built with another version.
-inline namespace runtime_5 {
+// Any change below, or of a type that crosses this border, such as vmap::Rule and VmapInfo, must change the namespace's
+// name and the attribute: a module must not share inline functions with a module that was built with another version.
+inline namespace runtime_6 {
 
 // The module that registers. When executed again, perhaps from another file, it has the same name but another object.
 struct Module {
@@ -51,7 +54,7 @@ class Runtime {
  public:
   // The capsule that points to the object.
   static constexpr const char* module = "interop._core";
-  static constexpr const char* attribute = "_runtime_6";
+  static constexpr const char* attribute = "_runtime_7";
 
   virtual void define(
       const Module& module, const std::string& name, const std::string& schema, const std::vector<at::Tag>& tags) = 0;
@@ -67,6 +70,7 @@ class Runtime {
       const autograd::Backward& backward,
       const autograd::Backward& jvp,
       std::vector<autograd::SetupContext> ways) = 0;
+  virtual void register_vmap(const Module& module, const std::string& name, std::vector<vmap::Rule> ways) = 0;
   virtual void register_autocast(
       const Module& module, const std::string& name, const std::string& device, at::ScalarType dtype) = 0;
   // The stack holds the arguments; trailing ones with defaults may be missing. After the call it holds the results.
@@ -90,7 +94,7 @@ inline Runtime& runtime() {
   return interop::detail::find_once<Runtime>("registers operators or gradients");
 }
 
-}  // namespace runtime_5
+}  // namespace runtime_6
 
 // Throws the error of `call`, if there is one, as torch's python_error. torch passes it on to its caller in Python.
 inline void raise_if_failed(Callback& call) {

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "interop/dispatcher_kernel.h"
@@ -34,27 +32,8 @@ struct Setup {
 template <class... P, class Whole>
 struct Setup<void(Context&, P...), Whole> {
   static SetupContext make(void (*function)(Context&, P...)) {
-    using Function = void(typename dispatcher::Parameter<P, Whole>::Dispatched...);
-    return {
-        reinterpret_cast<void (*)()>(function), &call,
-        std::make_unique<c10::FunctionSchema>(c10::inferFunctionSchemaFlattenedReturns<Function>())};
-  }
-
- private:
-  static void call(void (*function)(), Context& context, c10::IValue* values) {
-    call(function, context, values, std::index_sequence_for<P...>());
-  }
-  template <size_t... I>
-  static void call(void (*function)(), Context& context, c10::IValue* values, std::index_sequence<I...>) {
-    Callback call;
-    reinterpret_cast<void (*)(Context&, P...)>(function)(
-        context,
-        dispatcher::Parameter<P, Whole>(
-            c10::impl::ivalue_to_arg<
-                typename c10::impl::decay_if_not_tensor<typename dispatcher::Parameter<P, Whole>::Dispatched>::type,
-                false>::call(values[I]))
-            .get()...);
-    raise_if_failed(call);
+    using Call = dispatcher::CallWithValues<void(Context&, P...), Whole>;
+    return {reinterpret_cast<void (*)()>(function), &Call::call, Call::schema()};
   }
 };
 

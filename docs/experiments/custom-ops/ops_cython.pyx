@@ -1,9 +1,9 @@
 # exp(x) as an operator, as an operator with a gradient, and as a function with a gradient; with derivatives in forward
-# mode, and a rule for vmap.
+# mode, and a rule for vmap, in Cython and in Python.
 cimport ATen as at
 cimport torch
 from torch.autograd cimport Context, Function
-from torch.library cimport Operator, define, impl, register_autograd
+from torch.library cimport Operator, VmapInfo, define, impl, register_autograd, register_vmap
 
 
 cdef at.Tensor kernel(const at.Tensor& x) except * nogil:
@@ -26,14 +26,27 @@ define("ops_cython::exp", "(Tensor x) -> Tensor")
 impl("ops_cython::exp", "CPU", kernel)
 impl("ops_cython::exp", "Meta", kernel)
 
+
+cdef at.Tensor rule(VmapInfo& info, const at.Tensor& x) except * nogil:
+    info.set_out_dim(0, info.in_dim(0))
+    return Operator[at.Tensor](b"ops_cython::exp").call(x)
+
+
+register_vmap("ops_cython::exp", rule)
+
 define("ops_cython::exp_with_gradient", "(Tensor x) -> Tensor")
 impl("ops_cython::exp_with_gradient", "CPU", kernel)
 impl("ops_cython::exp_with_gradient", "Meta", kernel)
 register_autograd("ops_cython::exp_with_gradient", backward, setup_context, jvp)
 
 
-def rule(info, in_dims, torch.Tensor x not None):
-    return torch.wrap(Operator[at.Tensor](b"ops_cython::exp").call(x.cdata)), in_dims[0]
+define("ops_cython::exp_with_rule_in_python", "(Tensor x) -> Tensor")
+impl("ops_cython::exp_with_rule_in_python", "CPU", kernel)
+impl("ops_cython::exp_with_rule_in_python", "Meta", kernel)
+
+
+def rule_in_python(info, in_dims, torch.Tensor x not None):
+    return torch.wrap(Operator[at.Tensor](b"ops_cython::exp_with_rule_in_python").call(x.cdata)), in_dims[0]
 
 
 cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil:

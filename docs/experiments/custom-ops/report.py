@@ -15,6 +15,7 @@ from .ways import (
     OPERATOR_JVP,
     OPERATOR_VMAP,
     RECORDED,
+    RULE_IN_PYTHON,
 )
 
 TITLES = {
@@ -30,6 +31,7 @@ TITLES = {
 }
 LABELS = {
     "Cython": "Cython",
+    RULE_IN_PYTHON: "Cython, the rule in Python",
     "C++": "C++",
     "Python": "Python",
     "Cython, not registered": "Cython function that is no operator",
@@ -37,6 +39,7 @@ LABELS = {
 }
 COLOURS = {
     "Cython": "#e08a1e",
+    RULE_IN_PYTHON: "#b5651d",
     "C++": "#2f6db5",
     "Python": "#3d8f58",
     "Cython, not registered": "#f0c48a",
@@ -48,6 +51,7 @@ MEASURED = (
     "csrc/include/interop/library.h",
     "csrc/include/interop/operator.h",
     "csrc/transforms.cpp",
+    "csrc/vmap.cpp",
     "interop/_transforms.py",
     "pxd/torch/autograd.pxd",
     "pxd/torch/library.pxd",
@@ -106,9 +110,15 @@ def sentences(result: dict) -> str:
             parts.append(
                 f"With a tangent of x, a function in Cython costs {_times(table[FUNCTION_JVP], 'Python')} the {unit} "
                 f"of one in Python; under vmap {_times(table[FUNCTION_VMAP], 'Python')}, and an operator with a rule "
-                f"for vmap {_times(table[OPERATOR_VMAP], 'Python')}."
+                f"for vmap {_times(table[OPERATOR_VMAP], 'Python')}{_with_rule_in_python(table[OPERATOR_VMAP])}."
             )
     return " ".join(parts)
+
+
+def _with_rule_in_python(table: dict[str, float]) -> str:
+    if RULE_IN_PYTHON not in table:
+        return ""
+    return f", or {table[RULE_IN_PYTHON] / table['Python']:.2f} times with the rule in Python"
 
 
 def draw(result: dict, path: Path) -> None:

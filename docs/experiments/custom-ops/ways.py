@@ -21,7 +21,9 @@ BACKWARD = (OPERATOR_BOTH, FUNCTION_BOTH)
 FORWARD_MODE = (OPERATOR_JVP, FUNCTION_JVP)
 """Where x has a tangent. C++ has no function for it, and torch.library none for an operator in Python."""
 VMAP = (OPERATOR_VMAP, FUNCTION_VMAP)
-"""Where x is a batch of examples. C++ has no rules for it, except for torch's own operators."""
+"""Where x is a batch of examples. In C++, only torch's own operators have rules: the header is not installed."""
+RULE_IN_PYTHON = "Cython, rule in Python"
+"""The operator in Cython, whose rule for vmap is registered from Python."""
 
 
 def calls() -> dict[tuple[str, str], Callable[[Tensor], Tensor]]:
@@ -29,7 +31,7 @@ def calls() -> dict[tuple[str, str], Callable[[Tensor], Tensor]]:
     from .ops_python import Exp, ExpEverywhere  # registers operators, which a process can do once
 
     cython = building.native(NAME, "ops_cython")
-    _register_rule(cython.rule)
+    _register_rule(cython.rule_in_python)
     torch.ops.load_library(building.native_path(NAME, "ops_cpp"))
     operators = {"Cython": torch.ops.ops_cython, "C++": torch.ops.ops_cpp, "Python": torch.ops.ops_python}
     functions = {"Cython": cython.exp, "C++": building.native(NAME, "function_pybind11").exp, "Python": Exp.apply}
@@ -48,14 +50,15 @@ def calls() -> dict[tuple[str, str], Callable[[Tensor], Tensor]]:
     result[OPERATOR_JVP, "built in"] = torch.exp
     for way in ("Cython", "Python"):
         result[OPERATOR_VMAP, way] = torch.func.vmap(operators[way].exp)
+    result[OPERATOR_VMAP, RULE_IN_PYTHON] = torch.func.vmap(torch.ops.ops_cython.exp_with_rule_in_python)
     result[OPERATOR_VMAP, "built in"] = torch.func.vmap(torch.exp)
     return result
 
 
 @cache
 def _register_rule(rule: Callable) -> None:
-    """Register the rule for vmap of the operator in Cython, which a process can do once."""
-    torch.library.register_vmap("ops_cython::exp", rule)
+    """Register the rule in Python of an operator in Cython, which a process can do once."""
+    torch.library.register_vmap("ops_cython::exp_with_rule_in_python", rule)
 
 
 _level = ExitStack()

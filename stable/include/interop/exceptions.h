@@ -113,6 +113,8 @@ __attribute__((cold)) inline PyObject* class_of(stable::Kind kind) {
       return PyExc_IndexError;
     case stable::Kind::not_implemented:
       return PyExc_NotImplementedError;
+    case stable::Kind::linalg:
+      return class_in_torch("_C", "_LinAlgError");
     default:
       return PyExc_RuntimeError;
   }

@@ -15,3 +15,5 @@ cdef extern from "interop/conditions.h" namespace "interop::conditions" nogil:
     void check_value(cbool condition, const char* message, ...) except +translate_exception
     # Raises NotImplementedError.
     void check_not_implemented(cbool condition, const char* message, ...) except +translate_exception
+    # Raises torch.linalg.LinAlgError, for a matrix that has no such inverse, factorisation or solution.
+    void check_linalg(cbool condition, const char* message, ...) except +translate_exception

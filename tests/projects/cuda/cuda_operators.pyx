@@ -38,6 +38,16 @@ cdef at.Tensor multiply_add(const at.Tensor& x, const at.Tensor& y, const at.Ten
     return e.output()
 
 
+cdef at.Tensor hypotenuse_meta(const at.Tensor& x, const at.Tensor& y) except * nogil:
+    cdef Elementwise e = Elementwise(x, y)
+    return e.output()
+
+
+cdef at.Tensor multiply_add_meta(const at.Tensor& x, const at.Tensor& y, const at.Tensor& z) except * nogil:
+    cdef Elementwise e = elementwise_with_integers(x, y, z)
+    return e.output()
+
+
 cdef void hypotenuse_into(const at.Tensor& x, const at.Tensor& y, const at.Tensor& out) except * nogil:
     cdef Elementwise e = elementwise_into(out, x, y)
     cdef Launch launch = Launch(x)
@@ -49,8 +59,10 @@ impl("interop_cuda_test::swish", "CUDA", swish)
 impl("interop_cuda_test::swish", "Meta", swish_meta)
 define("interop_cuda_test::hypotenuse", "(Tensor x, Tensor y) -> Tensor")
 impl("interop_cuda_test::hypotenuse", "CUDA", hypotenuse)
+impl("interop_cuda_test::hypotenuse", "Meta", hypotenuse_meta)
 define("interop_cuda_test::multiply_add", "(Tensor x, Tensor y, Tensor z) -> Tensor")
 impl("interop_cuda_test::multiply_add", "CUDA", multiply_add)
+impl("interop_cuda_test::multiply_add", "Meta", multiply_add_meta)
 define("interop_cuda_test::hypotenuse_into", "(Tensor x, Tensor y, Tensor(a!) out) -> ()")
 impl("interop_cuda_test::hypotenuse_into", "CUDA", hypotenuse_into)
 

@@ -1,7 +1,9 @@
 # Operators that torch.compile traces with symbolic sizes: those that keep the symbols, and those that ask for a number.
 cimport ATen as at
 cimport torch
-from interop cimport check, check_index, check_not_implemented, check_type, check_value, floordiv, mod
+from interop cimport (
+    check, check_index, check_linalg, check_not_implemented, check_type, check_value, floordiv, mod,
+)
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
@@ -234,6 +236,7 @@ cdef int64_t checked(const at.Tensor& x, int64_t what) except -1 nogil:
     check_type(what != 2, b"a type")
     check_value(what != 3, b"n is ", n, b", not ", 0.5)
     check_not_implemented(what != 4, b"only that")
+    check_linalg(what != 6, b"the matrix of sizes ", x.sizes(), b" is singular")
     check(what != 7, b"index ", x.device().index(), b" of a device")
     check_value(n.sym_le(what), b"at most ", what)
     return what

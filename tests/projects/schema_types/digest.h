@@ -27,7 +27,7 @@ inline double digest(const at::Scalar& value) {
   return value.toDouble();
 }
 inline double digest(const c10::SymInt& value) {
-  return static_cast<double>(value.expect_int());
+  return static_cast<double>(value.guard_int(__FILE__, __LINE__));  // a graph is for this value
 }
 template <class T>
   requires std::is_arithmetic_v<T> || std::is_enum_v<T>

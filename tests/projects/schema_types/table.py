@@ -3,12 +3,12 @@
 tools/schema_table.py prints this table for docs/operators-guide.md. To add a type, add it to FAMILIES.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 NO_LISTS = ("", "?")
-LISTS = ("", "?", "[]", "[]?")
+LISTS = ("", "?", "[]", "[]?", "[2]", "?[]")
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Type:
     parameters: tuple[str, ...]
     result: str | None
     values: tuple
+    fails: str = ""
+    """The test of torch.library.opcheck that fails for this type, also for an operator written in Python."""
 
     @property
     def changes(self):
@@ -26,8 +28,8 @@ class Type:
         return "!" in self.schema
 
 
-def family(name, cython, values, forms, *, also=(), by_reference=False, result=True):
-    """A type and its optional, list and optional list, as far as `forms` names them."""
+def family(name, cython, values, forms, *, also=None, by_reference=False, result=True, fails=None):
+    """A type and its optional and lists, as far as `forms` names them; `also` has other parameters for a form."""
     found = []
     for form in forms:
         plain = {
@@ -35,28 +37,36 @@ def family(name, cython, values, forms, *, also=(), by_reference=False, result=T
             "?": f"optional[{cython}]",
             "[]": f"vector[{cython}]",
             "[]?": f"optional[vector[{cython}]]",
-        }
-        refer = by_reference or "[]" in form
-        parameters = (f"const {plain[form]}&" if refer else plain[form], *(also if form == "" else ()))
-        made = {"": values, "?": (None, *values), "[]": ([], [*values]), "[]?": (None, [*values])}
-        found.append(Type(name + form, parameters, plain[form] if result else None, made[form]))
+            "?[]": f"vector[optional[{cython}]]",
+        }[form.replace("[2]", "[]")]
+        parameters = (f"const {plain}&" if by_reference or "[" in form else plain, *(also or {}).get(form, ()))
+        made = {
+            "": values,
+            "?": (None, *values),
+            "[]": ([], [*values]),
+            "[]?": (None, [*values]),
+            "[2]": ([*values[:2]],),
+            "[2]?": (None, [*values[:2]]),
+            "?[]": ([], [None, *values]),
+        }[form]
+        found.append(Type(name + form, parameters, plain if result else None, made, (fails or {}).get(form, "")))
     return found
 
 
-def numbers(name, reference, tensor):
+def numbers(name, reference, cython):
     """Integers, whose lists also have their own type."""
-    found = family(name, tensor, (3, -7), LISTS)
-    return [
-        Type(one.schema, (reference, *one.parameters), one.result, one.values) if one.schema.endswith("[]") else one
-        for one in found
-    ]
+    also = {"[]": (reference,), "[2]": (reference,)}
+    found = family(name, cython, (3, -7), (*LISTS, "[2]?"), also=also)
+    return [replace(one, parameters=one.parameters[::-1]) for one in found]  # the guide recommends what borrows
 
 
 TENSORS = tuple(torch.full(shape, 0.5) for shape in ((), (2,), (2, 3)))
 
+OF_ENUMS = {"[]": "test_schema", "[2]": "test_schema"}
+
 FAMILIES = {
     "Tensor": [
-        *family("Tensor", "at.Tensor", TENSORS, ("", "?", "[]"), by_reference=True),
+        *family("Tensor", "at.Tensor", TENSORS, ("", "?", "[]", "[2]"), by_reference=True),
         *family("Tensor", "at.Tensor", TENSORS, ("[]?",), result=False),  # as a result it has no gradient
         Type("Tensor?[]", ("const vector[optional[at.Tensor]]&",), None, ([], [None, *TENSORS])),
         Type("Tensor?[]?", ("const optional[vector[optional[at.Tensor]]]&",), None, (None, [None, *TENSORS])),
@@ -64,21 +74,24 @@ FAMILIES = {
     "Tensor(a!)": [
         Type("Tensor(a!)", ("at.Tensor&",), None, TENSORS),
         Type("Tensor(a!)?", ("const optional[at.Tensor]&",), None, (None, *TENSORS)),
-        Type("Tensor(a!)[]", ("const vector[at.Tensor]&",), None, ([], [*TENSORS])),
+        *family("Tensor(a!)", "at.Tensor", TENSORS, ("[]", "[]?", "[2]"), result=False),
+        *family("Tensor(a!)", "at.Tensor", TENSORS, ("?[]",), result=False, fails={"?[]": "test_aot_dispatch_dynamic"}),
     ],
     "int": numbers("int", "at.IntArrayRef", "int64_t"),
     "SymInt": numbers("SymInt", "at.SymIntArrayRef", "at.SymInt"),
-    "float": family("float", "double", (0.5, -2.0), LISTS, also=("float",)),
-    "bool": family("bool", "cbool", (True, False), LISTS, also=("bint",)),
+    "float": family("float", "double", (0.5, -2.0), LISTS, also={"": ("float",)}),
+    "bool": family("bool", "cbool", (True, False), LISTS, also={"": ("bint",), "[2]": ("BoolArray2",)}),
     "Scalar": [
         *family("Scalar", "at.Scalar", (3, 0.5, True), NO_LISTS, by_reference=True),
-        Type("Scalar[]", ("const vector[at.Scalar]&",), None, ([], [3, 0.5, True])),  # no C++ kernel returns one
+        *family("Scalar", "at.Scalar", (3, 0.5, True), LISTS[2:], result=False),  # no C++ kernel returns such a list
     ],
     "str": family("str", "string", ("", "text"), LISTS, by_reference=True),
-    "ScalarType": family("ScalarType", "at.ScalarType", (torch.float64, torch.int8), NO_LISTS),
-    "Device": family("Device", "at.Device", (torch.device("cpu"), torch.device("cuda:1")), NO_LISTS),
-    "Layout": family("Layout", "at.Layout", (torch.strided, torch.sparse_coo), NO_LISTS),
-    "MemoryFormat": family("MemoryFormat", "at.MemoryFormat", (torch.contiguous_format, torch.channels_last), NO_LISTS),
+    "ScalarType": family("ScalarType", "at.ScalarType", (torch.float64, torch.int8), LISTS, fails=OF_ENUMS),
+    "Device": family("Device", "at.Device", (torch.device("cpu"), torch.device("cuda:1")), LISTS),
+    "Layout": family("Layout", "at.Layout", (torch.strided, torch.sparse_coo), (*LISTS[:4], "?[]"), fails=OF_ENUMS),
+    "MemoryFormat": family(
+        "MemoryFormat", "at.MemoryFormat", (torch.contiguous_format, torch.channels_last), (*LISTS[:4], "?[]")
+    ),
     "Generator": [
         Type(
             "Generator?",
@@ -107,27 +120,35 @@ def digest(value):
     if isinstance(value, torch.device):
         return 10.0 * (value.type == "cuda") + (-1 if value.index is None else value.index) + 3.0
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-        return SEEN[value]
+        return float(SEEN[value])
     return float(value)
 
 
+REASONS = {
+    "test_schema": "Unable to cast Python instance of type <class 'list'> to C++ type",
+    "test_aot_dispatch_dynamic": "'dict' object has no attribute 'append'",
+}
+"""What torch says if it cannot check a type, for each test of torch.library.opcheck."""
+
 # The values of C++'s enums.
 SEEN = {
-    torch.float64: 7.0, torch.int8: 1.0, torch.strided: 0.0, torch.sparse_coo: 1.0, torch.contiguous_format: 0.0,
-    torch.channels_last: 2.0,
+    torch.float64: 7, torch.int8: 1, torch.strided: 0, torch.sparse_coo: 1, torch.contiguous_format: 0,
+    torch.channels_last: 2,
 }  # fmt: skip
 
 HEAD = """\
 cimport ATen as at
 cimport torch
-from interop cimport make_tuple, tuple2
+from interop cimport BoolArray2, make_tuple, tuple2
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 from torch.autograd cimport Context, Function
-from torch.library cimport Operator, Tag, define, impl, register_autocast, register_autograd
+from torch.library cimport (
+    Operator, Tag, VmapInfo, define, impl, register_autocast, register_autograd, register_vmap,
+)
 
 
 cdef extern from "digest.h" nogil:
@@ -135,6 +156,15 @@ cdef extern from "digest.h" nogil:
     vector[at.Tensor] tensors_in[T](const T& value) except +
     at.Tensor plus_tensors[T](const at.Tensor& y, const T& value) except +
     void add_one[T](const T& value) except +
+
+
+cdef at.Tensor unfit(const at.Tensor& x, const vector[vector[int64_t]]& a) except * nogil:
+    return x
+
+
+# Registers a kernel that fits none of these operators.
+def register_unfit(name):
+    impl(name.encode(), b"CUDA", unfit)
 
 
 # The gradients of x and of each saved tensor, whose sum is in the result.
@@ -152,8 +182,8 @@ cdef vector[at.Tensor] gradients(Context& ctx, const at.Tensor& of_x, const at.T
 """
 
 # y = x * digest(a) + the sum of each tensor in `a`, so the result and the gradient of x depend on `a`, whose tensors
-# have gradients too. There are three operators: a kernel with its fake, gradient and autocast; a Function as the kernel
-# for Autograd; and an Operator that calls the first.
+# have gradients too. There are three operators: a kernel with its fake, gradient, rule and autocast; a Function as the
+# kernel for Autograd; and an Operator that calls the first.
 TAKES = """\
 cdef at.Tensor take_{i}(const at.Tensor& x, {parameter} a) except * nogil:
     return plus_tensors(at.mul(x, digest(a)), a)
@@ -166,6 +196,10 @@ cdef void setup_{i}(Context& ctx, const at.Tensor& x, {parameter} a, const at.Te
 
 cdef vector[at.Tensor] backward_{i}(Context& ctx, const at.Tensor& grad) except * nogil:
     return gradients(ctx, at.mul(grad, ctx.state[double]()[0]), grad)
+
+
+cdef at.Tensor rule_{i}(VmapInfo& info, const at.Tensor& x, {parameter} a) except * nogil:
+    return take_{i}(x, a)
 
 
 cdef at.Tensor forward_{i}(Context& ctx, const at.Tensor& x, {parameter} a) except * nogil:
@@ -189,6 +223,7 @@ define("schema_types::take_{i}", "(Tensor x, {schema} a) -> Tensor", Tag.pt2_com
 impl("schema_types::take_{i}", "CPU", take_{i})
 impl("schema_types::take_{i}", "Meta", take_{i})
 register_autograd("schema_types::take_{i}", backward_{i}, setup_{i})
+register_vmap("schema_types::take_{i}", rule_{i})
 register_autocast("schema_types::take_{i}", "cpu")
 define("schema_types::apply_{i}", "(Tensor x, {schema} a) -> Tensor", Tag.pt2_compliant_tag)
 impl("schema_types::apply_{i}", "default", take_{i})
@@ -241,6 +276,11 @@ cdef vector[at.Tensor] give_backward_{i}(Context& ctx, const vector[at.Tensor]& 
     return result
 
 
+cdef tuple2[at.Tensor, {result}] give_rule_{i}(VmapInfo& info, const at.Tensor& x, {parameter} a) except * nogil:
+    info.set_out_dim(1, -1)
+    return give_{i}(x, a)
+
+
 cdef tuple2[at.Tensor, {result}] call_give_{i}(const at.Tensor& x, {parameter} a) except * nogil:
     return Operator[tuple2[at.Tensor, {result}]](b"schema_types::give_{i}").call(x, a)
 
@@ -248,6 +288,7 @@ cdef tuple2[at.Tensor, {result}] call_give_{i}(const at.Tensor& x, {parameter} a
 define("schema_types::give_{i}", "(Tensor x, {schema} a) -> (Tensor, {schema})")
 impl("schema_types::give_{i}", "default", give_{i})
 register_autograd("schema_types::give_{i}", give_backward_{i}, give_setup_{i})
+register_vmap("schema_types::give_{i}", give_rule_{i})
 register_autocast("schema_types::give_{i}", "cpu")
 define("schema_types::call_give_{i}", "(Tensor x, {schema} a) -> (Tensor, {schema})")
 impl("schema_types::call_give_{i}", "CompositeImplicitAutograd", call_give_{i})
@@ -258,16 +299,15 @@ impl("schema_types::call_give_{i}", "CompositeImplicitAutograd", call_give_{i})
 
 def gives(one, parameter):
     """Whether an operator takes this parameter and returns it."""
-    return (
-        one.result is not None and parameter == [each for each in one.parameters if each not in ("float", "bint")][-1]
-    )
+    return parameter.removeprefix("const ").removesuffix("&") == one.result
 
 
 MODULES = {
     "types_of_tensors": ("Tensor", "Tensor(a!)", "Generator"),
     "types_of_sizes": ("int", "SymInt"),
     "types_of_numbers": ("float", "bool", "Scalar"),
-    "types_of_names": ("str", "ScalarType", "Device", "Layout", "MemoryFormat"),
+    "types_of_names": ("str", "Device"),
+    "types_of_enums": ("ScalarType", "Layout", "MemoryFormat"),
 }
 """The families of types that each module compiles."""
 

@@ -6,12 +6,15 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/add_ops.h>
+#include <ATen/ops/empty_like_ops.h>
 #include <ATen/ops/full_ops.h>
 #include <ATen/ops/result_type_ops.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +93,24 @@ void unify(std::array<at::Tensor, count>& inputs, Integers integers) {
     }
     input = input.resolve_conj().resolve_neg();
   }
+}
+
+// An output for sizes that are symbols, in a Meta kernel: torch's iterator takes only numbers, and its operators take
+// both. Undefined if all sizes are numbers.
+template <size_t count>
+at::Tensor symbolic_output(const std::array<at::Tensor, count>& inputs) {
+  bool is_symbolic = false;
+  for (const at::Tensor& input : inputs) {
+    is_symbolic |= input.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+  }
+  if (!is_symbolic) {
+    return at::Tensor();
+  }
+  at::Tensor result = at::_ops::add_Tensor::call(inputs[0], inputs[0], 1);
+  for (size_t i = 1; i < count; ++i) {
+    result = at::_ops::add_Tensor::call(result, inputs[i], 1);
+  }
+  return at::_ops::empty_like::call(result, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 inline ElementwiseArguments describe(const at::TensorIteratorBase& iterator) {
@@ -184,6 +205,12 @@ class Elementwise {
       detail::check_places(operands);
     }
     detail::unify(operands, integers);
+    if (!output.defined()) {
+      output_ = detail::symbolic_output(operands);
+      if (output_.defined()) {
+        return;
+      }
+    }
     const c10::ScalarType dtype = operands[0].scalar_type();
     at::TensorIteratorConfig config;
     config.set_check_mem_overlap(true).check_all_same_dtype(true).resize_outputs(false);

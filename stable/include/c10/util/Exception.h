@@ -51,3 +51,4 @@ template <class... A>
 #define TORCH_CHECK_VALUE(condition, ...) INTEROP_CHECK(value, condition, __VA_ARGS__)
 #define TORCH_CHECK_INDEX(condition, ...) INTEROP_CHECK(index, condition, __VA_ARGS__)
 #define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) INTEROP_CHECK(not_implemented, condition, __VA_ARGS__)
+#define TORCH_CHECK_LINALG(condition, ...) INTEROP_CHECK(linalg, condition, __VA_ARGS__)

@@ -10,7 +10,7 @@
 
 namespace interop::stable {
 
-enum class Kind { runtime, type, value, index, not_implemented };
+enum class Kind { runtime, type, value, index, not_implemented, linalg };
 
 // std::runtime_error stores the text, because its code is already in the standard library; a std::string would be
 // compiled again.
