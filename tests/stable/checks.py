@@ -555,6 +555,10 @@ def calls_of_each(m):
 ROUNDS = 2 if sysconfig.get_config_var("Py_GIL_DISABLED") else 1
 
 
+SINGLETONS = (None, True, False, NotImplemented, Ellipsis)
+"""Not immortal before CPython 3.12. Code of the interpreter itself keeps some references to them."""
+
+
 def check_growth(m, o, calls):
     """References and memory do not grow in many calls of each function, after some to warm up."""
     found, tensors = calls_of_each(m)
@@ -569,11 +573,15 @@ def check_growth(m, o, calls):
         gc.collect()  # tracebacks hold frames, which hold these tensors
         for _ in range(ROUNDS):
             # Reading a refcount takes a reference itself, the same each time.
+            single = [sys.getrefcount(one) for one in SINGLETONS]
             references, memory, blocks = [sys.getrefcount(one) for one in tensors], resident(), sys.getallocatedblocks()
             for _ in range(number):
                 call()
             gc.collect()
             assert [sys.getrefcount(one) for one in tensors] == references, name
+            for one, before in zip(SINGLETONS, single, strict=True):
+                after = sys.getrefcount(one)
+                assert abs(after - before) < 100 + number // 10, f"{name}: {one}: {before}, then {after} references"
             grown = sys.getallocatedblocks() - blocks
             assert grown < 100 + calls // 100, f"{name}: {grown} objects"
             grown = resident() - memory

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import needs_stable
+from conftest import needs_limited_api, needs_stable
 
 from interop.build import CXX_FLAGS, Extension
 from interop.paths import get_stable_dir
@@ -57,11 +57,11 @@ c10::complex<double> number(const at::Scalar& value) { return value.toComplexDou
 """
 
 
-def compiles(folder, text):
+def compiles(folder, text, **options):
     """The compiler's errors for a source for torch 2.11 and later; empty if there are none."""
     source = folder / "m.cpp"
     source.write_text(text)
-    extension = Extension("m", [str(source)], stable="2.11")
+    extension = Extension("m", [str(source)], stable="2.11", **options)
     macros = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
     folders = [f"-I{path}" for path in (*extension.include_dirs, sysconfig.get_path("include"))]
     command = ["c++", *CXX_FLAGS, "-fsyntax-only", "-w", *macros, *folders, str(source)]
@@ -98,3 +98,21 @@ def test_all_that_is_called_is_declared_and_nothing_else():
     declared = re.findall(r"\b(\w+)\((?!\*)", (here / "c_shim.h").read_text().partition("typedef")[2].partition(";")[2])
     called = re.search(r"#define INTEROP_SHIM\(X\)(.*?)\n\n", (here / "shim.h").read_text(), re.DOTALL)
     assert sorted(re.findall(r"\bX\((\w+)\)", called[1])) == sorted(declared)
+
+
+@needs_limited_api
+@pytest.mark.parametrize("name", ["None", "True", "False", "NotImplemented"])
+def test_what_is_returned_has_a_reference(tmp_path, name):
+    """Also with the macros of CPython 3.12.0 to 3.13, which take none: CPython 3.11 would abort in the end."""
+    macro = f"Py_RETURN_{name.upper()}"
+    source = f"""
+        #include <Python.h>
+        #undef {macro}
+        #define {macro} return Py_{name}
+        #include "interop/stable/shim.h"
+        #include <string_view>
+        #define TEXT(...) #__VA_ARGS__
+        #define EXPANDED(...) TEXT(__VA_ARGS__)
+        static_assert(std::string_view(EXPANDED({macro})).find("Py_NewRef") != std::string_view::npos);
+        """
+    assert not compiles(tmp_path, source, py_limited_api="cp311")

@@ -21,6 +21,20 @@
 #include "interop/stable/c_shim.h"
 #include "interop/stable/errors.h"
 
+// The macros of CPython 3.12.0 to 3.13 take no reference, because these objects are immortal there. With a floor below
+// 3.12, the module also runs on 3.11, where each use would lose a reference until the interpreter aborts. Cython's code
+// uses them. Corrected in later releases of CPython: github.com/python/cpython/issues/134989 and 140487.
+#if defined(Py_LIMITED_API) && Py_LIMITED_API + 0 < 0x030c0000
+#undef Py_RETURN_NONE
+#undef Py_RETURN_TRUE
+#undef Py_RETURN_FALSE
+#undef Py_RETURN_NOTIMPLEMENTED
+#define Py_RETURN_NONE return Py_NewRef(Py_None)
+#define Py_RETURN_TRUE return Py_NewRef(Py_True)
+#define Py_RETURN_FALSE return Py_NewRef(Py_False)
+#define Py_RETURN_NOTIMPLEMENTED return Py_NewRef(Py_NotImplemented)
+#endif
+
 #ifndef INTEROP_STABLE
 #error "torch.stable is for modules that are built with stable='X.Y': Extension(..., stable='2.11')"
 #endif
