@@ -136,12 +136,6 @@ std::string difference(const c10::FunctionSchema& schema, const Way& way, const 
   return found;
 }
 
-// The schema that a boxed kernel was made for. With it, torch raises when a module that is loaded again
-// defines the operator with another schema. As for torch's unboxed kernels without SymInts, SymInt is int in it.
-std::unique_ptr<c10::FunctionSchema> definition_of(const c10::OperatorHandle& op) {
-  return std::make_unique<c10::FunctionSchema>(op.schema().cloneWithRealTypes(/*with_symint=*/false));
-}
-
 std::string debug_name(const Module& module) {
   return std::string("module ") + module.name;
 }
@@ -157,6 +151,19 @@ void add_kernel(
   auto registered = c10::Dispatcher::singleton().registerImpl(
       op, key, std::move(kernel), std::move(signature), std::move(schema), debug_name(module));
   registry::add(module, name, c10::toString(key), std::move(registered));
+}
+
+// Adds a boxed kernel that was made for the schema of `op`. Because it is given that schema, torch raises when a module
+// that is loaded again defines the operator with another one. As for torch's unboxed kernels without SymInts, SymInt is
+// int in it.
+void add_kernel_for_schema(
+    const Module& module,
+    const std::string& name,
+    const c10::OperatorHandle& op,
+    c10::DispatchKey key,
+    c10::KernelFunction kernel) {
+  auto schema = std::make_unique<c10::FunctionSchema>(op.schema().cloneWithRealTypes(/*with_symint=*/false));
+  add_kernel(module, name, op.operator_name(), key, std::move(kernel), std::nullopt, std::move(schema));
 }
 
 }  // namespace
@@ -208,8 +215,7 @@ void RuntimeImpl::impl(
       *way.below_autograd = is_below_autograd(parsed);
       std::vector<size_t> numbers = signature::numbers_for_symbols(op.schema().arguments(), way.schema->arguments());
       if (!numbers.empty() && is_traced(parsed)) {
-        c10::KernelFunction kernel = boxed::with_numbers(way.function, std::move(numbers));
-        add_kernel(module, name, op.operator_name(), parsed, std::move(kernel), std::nullopt, definition_of(op));
+        add_kernel_for_schema(module, name, op, parsed, boxed::with_numbers(way.function, std::move(numbers)));
         return;
       }
       add_kernel(
@@ -281,9 +287,8 @@ void RuntimeImpl::register_autograd(
       why, ". The schema is ", schema);
   const auto definition = std::make_shared<const autograd::Definition>(
       autograd::Definition{name, backward, schema.arguments().size(), jvp});
-  c10::KernelFunction kernel = boxed::with_gradient(definition, std::move(setup));
-  add_kernel(
-      module, name, op.operator_name(), c10::DispatchKey::Autograd, std::move(kernel), std::nullopt, definition_of(op));
+  add_kernel_for_schema(
+      module, name, op, c10::DispatchKey::Autograd, boxed::with_gradient(definition, std::move(setup)));
 }
 
 void RuntimeImpl::register_vmap(const Module& module, const std::string& name, std::vector<vmap::Rule> ways) {
@@ -301,8 +306,7 @@ void RuntimeImpl::register_vmap(const Module& module, const std::string& name, s
     const std::string different = difference(op.schema(), way, "rule");
     if (different.empty()) {
       way.numbers = signature::numbers_for_symbols(op.schema().arguments(), way.schema->arguments());
-      c10::KernelFunction kernel = boxed::with_rule(std::move(way));
-      add_kernel(module, name, op.operator_name(), key, std::move(kernel), std::nullopt, definition_of(op));
+      add_kernel_for_schema(module, name, op, key, boxed::with_rule(std::move(way)));
       return;
     }
     why = why.empty() ? different : why;
