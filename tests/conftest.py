@@ -43,6 +43,19 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 """Whether this CPython was built to run without a GIL."""
 not_in_debug_python = partial(pytest.mark.skipif, hasattr(sys, "gettotalrefcount"))
 """Skips a test under a CPython that was built with --with-pydebug, for the keyword `reason`."""
+
+
+def compiles(*checkers):
+    """Marks a test that compiles while it runs, which these checkers therefore leave out."""
+
+    def mark(test):
+        for by in checkers:
+            test = pytest.mark.unchecked(by=by, reason="compiles while it runs")(test)
+        return test
+
+    return mark
+
+
 needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CPython has no Limited API")
 # A release of torch other than the one that runs: the one that the documentation names, if possible.
 OTHER_TORCH = "2.12" if release_of(torch.__version__) == (2, 11) else "2.11"

@@ -9,6 +9,7 @@ import traceback
 
 import pytest
 import torch
+from conftest import compiles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.fx.operator_schemas import get_signature_for_torch_op
@@ -401,11 +402,7 @@ class TestOperator:
             operators.call_wrongly(torch.ones(2, 2), how)
 
 
-@pytest.mark.unchecked(by="asan", reason="compiles while it runs")
-@pytest.mark.unchecked(by="ubsan", reason="compiles while it runs")
-@pytest.mark.unchecked(by="tsan", reason="compiles while it runs")
-@pytest.mark.unchecked(by="leaks", reason="compiles while it runs")
-@pytest.mark.unchecked(by="perturb", reason="compiles while it runs")
+@compiles("asan", "ubsan", "tsan", "leaks", "perturb")
 @pytest.mark.long
 @pytest.mark.usefixtures("jit_cache")
 def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
@@ -441,11 +438,7 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
     assert str(ops.f.default._schema) == "interop_reload::f(Tensor x, int n) -> Tensor"
 
 
-@pytest.mark.unchecked(by="asan", reason="compiles while it runs")
-@pytest.mark.unchecked(by="ubsan", reason="compiles while it runs")
-@pytest.mark.unchecked(by="tsan", reason="compiles while it runs")
-@pytest.mark.unchecked(by="leaks", reason="compiles while it runs")
-@pytest.mark.unchecked(by="perturb", reason="compiles while it runs")
+@compiles("asan", "ubsan", "tsan", "leaks", "perturb")
 @pytest.mark.long
 @pytest.mark.usefixtures("jit_cache")
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from conftest import PROJECTS, each_instruction_set, import_from, run
+from conftest import PROJECTS, compiles, each_instruction_set, import_from, run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_iterators import DTYPES, ONE, REFUSED, check_same, pairs, strided, values
@@ -31,12 +31,6 @@ SIZED = {
     "squared_explicit": lambda n: (torch.randn(n),),
 }
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-
-
-def compiles(test):
-    for by in ("asan", "ubsan", "leaks"):
-        test = pytest.mark.unchecked(by=by, reason="compiles while it runs")(test)
-    return test
 
 
 @pytest.fixture(scope="session")
@@ -320,7 +314,7 @@ class TestMeta:
             operations.binary_out(x, x, ONE)
 
     @pytest.mark.parametrize(("backend", "dynamic"), [("aot_eager", False), ("aot_eager", True), ("inductor", True)])
-    @compiles
+    @compiles("asan", "ubsan", "leaks")
     @pytest.mark.long
     def test_compiled(self, backend, dynamic):
         """Works with static and with symbolic sizes."""
@@ -335,13 +329,13 @@ class TestMeta:
                 x = torch.randn(n, 4)
                 torch.testing.assert_close(compiled(x), function(x))
 
-    @compiles
+    @compiles("asan", "ubsan", "leaks")
     def test_opcheck(self):
         x = torch.randn(3, 4)
         for op, arguments in ((OPS.combine, (x, x[0])), (OPS.close, (x, x)), (OPS.total, (x, [0], True))):
             assert set(torch.library.opcheck(op.default, arguments).values()) == {"SUCCESS"}
 
-    @compiles
+    @compiles("asan", "ubsan", "leaks")
     @pytest.mark.long
     @pytest.mark.parametrize("name", SIZED)
     def test_one_compilation_for_all_sizes(self, name):
@@ -354,7 +348,7 @@ class TestMeta:
         cannot_be_traced = {"squared_implicit"}  # as the test below shows
         assert defined == SIZED.keys() | without_fake_kernel | cannot_be_traced
 
-    @compiles
+    @compiles("asan", "ubsan", "leaks")
     def test_where_torch_compile_traces(self):
         """It raises in an implicit kernel, where torch would trace the operation itself."""
         compiled = torch.compile(OPS.squared_implicit, backend="aot_eager", fullgraph=True)
