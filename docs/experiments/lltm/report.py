@@ -83,17 +83,21 @@ def tables(result: dict) -> list[Table]:
 
 
 def _memory(result: dict) -> Table:
-    """What the kernel's pages cost: backward at the widest weights, as glibc does it and with memory that it keeps."""
+    """What memory costs: backward at the widest weights, as glibc does it and with memory that it keeps."""
     returned = result["memory returned"]
     kept = result["times"][returned["size"]][returned["threads"]]["backward"]
-    lines = [
-        [way, *(f"{figures[key]:.1f}" for figures in (of_way, kept[way]) for key in ("median", "faults"))]
-        for way, of_way in returned["times"]["backward"].items()
-    ]
+    lines = []
+    for way, of_way in returned["times"]["backward"].items():
+        cells = [way]
+        for figures in (of_way, kept[way]):
+            # Older results have no span, and the products alone never have one.
+            cells += [f"{figures['median']:.1f}", f"{figures['faults']:.1f}", str(figures.get("span", "-"))]
+        lines.append(cells)
     return Table(
-        ("cell", "glibc as it is, microseconds", "pages", "memory kept, microseconds", "pages"),
+        ("cell", "glibc as it is, microseconds", "pages", "span", "memory kept, microseconds", "pages", "span"),
         lines,
-        title=f"backward at {returned['size']} on {returned['threads']}, and the pages that the kernel gives in a call",
+        title=f"backward at {returned['size']} on {returned['threads']}; pages: those that the kernel gives in a call; "
+        "span: the memory in which successive calls put the gradient of the weights, over its size",
     )
 
 

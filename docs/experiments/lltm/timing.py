@@ -4,6 +4,7 @@ import ctypes
 import resource
 from collections.abc import Callable, Sequence
 from statistics import mean
+from typing import Any
 
 import torch
 from torch.utils.benchmark import Timer, set_torch_threads
@@ -64,11 +65,31 @@ def measure(
     -------
     dict
         Microseconds, by what is timed and by way (or "products", the floor): the median of the rounds and their
-        quartiles, and "faults", the pages that the kernel had to give to the process in a call.
+        quartiles, and "faults", the pages that the kernel had to give to the process in a call. Of the backward of a
+        way also "span", as `_span` gives it.
     """
     # Already here, and not only by the timers: torch.compile writes code for the number of threads that it finds.
     with set_torch_threads(threads):
-        return _medians(_blocks(_timers(batch, features, state, threads, wanted), rounds, seconds, shown))
+        timers, graphs = _timers(batch, features, state, threads, wanted)
+        result = _medians(_blocks(timers, rounds, seconds, shown))
+        for way, graph in graphs.items():
+            result["backward"][way]["span"] = _span(graph)
+        return result
+
+
+def _span(graph: dict[str, Any], calls: int = 60) -> float:
+    """The memory in which the calls of a backward put the gradient of the weights, over its size.
+
+    It is 1 if each call has it in the same place. If glibc takes smaller tensors of the same backward from the memory
+    of the last gradient, the next one lies elsewhere, so that the calls write to more memory than the caches hold.
+    """
+    places = set()
+    for _ in range(calls):
+        found = torch.autograd.grad(graph["outputs"], graph["leaves"], graph["gradients"], retain_graph=True)
+        weight, size = found[3].data_ptr(), found[3].nbytes
+        places.add(weight)
+        del found  # as in the timed statement, whose result is dropped
+    return round((max(places) - min(places) + size) / size, 2)
 
 
 def keep_memory() -> None:
@@ -110,11 +131,13 @@ def _medians(times: dict[tuple[str, str], list[tuple[float, float]]]) -> dict[st
     return result
 
 
-def _timers(batch: int, features: int, state: int, threads: int, wanted: Sequence[str]) -> dict[tuple[str, str], Timer]:
-    """A timer for each thing to time and each way, the ways next to one another."""
+def _timers(
+    batch: int, features: int, state: int, threads: int, wanted: Sequence[str]
+) -> tuple[dict[tuple[str, str], Timer], dict[str, dict[str, Any]]]:
+    """A timer for each thing to time and each way, the ways next to one another; and the graph of each backward."""
     arguments = inputs(batch, features, state)
     gradients = [torch.randn(batch, state), torch.randn(batch, state)]
-    timers = {}
+    timers, graphs = {}, {}
     # The floor of whatever calls ATen's products: these, without anything around them.
     variables = {
         "torch": torch,
@@ -136,4 +159,6 @@ def _timers(batch: int, features: int, state: int, threads: int, wanted: Sequenc
                 "torch": torch,
             }
             timers[what, way] = Timer(statement, globals=variables, num_threads=threads)
-    return timers
+            if what == "backward":
+                graphs[way] = variables
+    return timers, graphs
