@@ -13,10 +13,19 @@ class Setting:
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
 
-def arrays_of(args: tuple[Any, ...], may_hold: Callable[[Any], bool]) -> list[Any] | None: ...
-def named_arrays_of(
-    kwargs: dict[str, Any], may_hold: Callable[[Any], bool], args: tuple[Any, ...], arrays: list[Any]
-) -> dict[str, Any] | None: ...
+@final
+class Unfinished:
+    given: tuple[Any, ...] | None
+    named: dict[str, Any] | None
+    result: Any
+
+def call_with_arrays(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    may_hold: Callable[[Any], bool],
+    scalars: frozenset[type],
+) -> Any: ...
 def from_numpy(array: numpy.typing.NDArray[Any], *, on_readonly: _OnReadonly = "raise") -> torch.Tensor: ...
 def to_numpy(tensor: torch.Tensor, *, force: bool = False, readonly: bool = False) -> numpy.typing.NDArray[Any]: ...
 def from_buffer(

@@ -1,6 +1,9 @@
 # cython: freethreading_compatible=True
 """The compiled converters, which `interop` exports under the same names."""
 cimport cython
+from cpython.object cimport PyObject_CallObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
 import collections.abc
 import sys
@@ -27,6 +30,7 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
     object tensor_buffer_type()
     int _set_protocol "interop::bridges::python::set_protocol"(int wanted) except -1
     int _protocol "interop::bridges::python::protocol"() noexcept nogil
+    bint is_new_array(object obj) noexcept
     object make_capsule()
 
 
@@ -176,15 +180,27 @@ cdef inline object _arrives(value, may_hold):
     return _unusual
 
 
-def arrays_of(tuple args, may_hold):
-    """The arguments with arrays in place of tensors, for `interop.arrays`; None if they need its slow path.
+@cython.final
+cdef class Unfinished:
+    """A call that `call_with_arrays` leaves to `interop.arrays`: what the function was called with, and its result.
 
-    Only tensors of the plain class become arrays here. `may_hold` says whether a value that is neither a number nor a
-    string may contain tensors.
+    `given` is None if the arguments need the slow path, so that the function was not called.
     """
+    cdef readonly tuple given
+    cdef readonly dict named
+    cdef readonly object result
+
+
+def call_with_arrays(function, tuple args, dict kwargs, may_hold, frozenset scalars):
+    """The result of the function, called with arrays in place of tensors, or an `Unfinished`.
+
+    Only tensors of the plain class become arrays here. `may_hold` says whether an argument that is neither a number nor
+    a string may contain tensors. A result whose type is in `scalars` is returned as it is.
+    """
+    cdef Unfinished call = Unfinished.__new__(Unfinished)
     if torch_function_mode_enabled():
-        return None
-    cdef list given = []
+        return call
+    cdef tuple given = PyTuple_New(len(args))
     cdef Py_ssize_t i, other
     for i in range(len(args)):
         value = args[i]
@@ -195,13 +211,26 @@ def arrays_of(tuple args, may_hold):
         else:
             value = _arrives(value, may_hold)
         if value is _unusual:
-            return None
-        given.append(value)
-    return given
+            return call
+        Py_INCREF(value)
+        PyTuple_SET_ITEM(given, i, value)
+    cdef dict named = _named(kwargs, may_hold, args, given) if kwargs else None
+    if kwargs and named is None:
+        return call
+    result = function(*given, **named) if kwargs else PyObject_CallObject(function, given)
+    if is_new_array(result):
+        try:
+            return _from_numpy(result, "raise")
+        except (TypeError, ValueError):
+            pass
+    elif type(result) in scalars:
+        return result
+    call.given, call.named, call.result = given, named, result
+    return call
 
 
-def named_arrays_of(dict kwargs, may_hold, tuple args, list arrays):
-    """The same for keyword arguments, after the positional `args` have become `arrays`."""
+cdef dict _named(dict kwargs, may_hold, tuple args, tuple arrays):
+    """The keyword arguments of the function, or None if they need the slow path."""
     cdef dict given = {}
     cdef list values = []
     cdef Py_ssize_t other

@@ -19,6 +19,7 @@
 #include "interop/tensor.h"
 #include "memory.h"
 #include "names.h"
+#include "python.h"
 
 namespace interop::bridges {
 
@@ -222,6 +223,14 @@ bool is_array(PyObject* object) {
     need_numpy();
   }
   return PyArray_CheckExact(object);
+}
+
+bool python::is_new_array(PyObject* object) noexcept {
+  if (!is_numpy_loaded() || !PyArray_CheckExact(object)) {
+    return false;
+  }
+  auto* array = reinterpret_cast<PyArrayObject*>(object);
+  return PyArray_BASE(array) == nullptr && PyArray_SIZE(array) != 0;
 }
 
 void check_unmasked(PyObject* object, const char* argument) {

@@ -7,6 +7,8 @@ namespace interop::bridges::python {
 
 PyObject* from_numpy(PyObject* array, PyObject* on_readonly) noexcept;
 PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept;
+// Whether the object is an array with elements that no other object owns, and not of a subclass. Sets no error.
+bool is_new_array(PyObject* object) noexcept;
 PyObject* from_buffer(
     PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* on_readonly) noexcept;
 PyObject* as_memoryview(PyObject* tensor, bool readonly) noexcept;

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch._C import _is_torch_function_mode_enabled
 from torch.overrides import handle_torch_function, has_torch_function
 
-from interop._bridges import arrays_of, from_numpy, named_arrays_of, to_numpy
+from interop._bridges import Unfinished, call_with_arrays, to_numpy
 from interop.arrays.containers import fill, is_container, is_dataclass, items_of, same_items, tensors_in, tuple_like
 from interop.arrays.conversion import geometry, tensor_of, torch_lacks, unwatched
 from interop.arrays.gradients import differentiated, is_watched
@@ -43,29 +43,24 @@ def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., 
     the slow path, `Call`.
     """
     may_hold = _may_hold_or_be_called if options.callbacks else _may_hold
+    scalars = frozenset() if options.vjp is not None else SCALARS
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        given = arrays_of(args, may_hold)
-        named = named_arrays_of(kwargs, may_hold, args, given) if kwargs and given is not None else kwargs
-        if given is None or named is None or options.mutates_args:
+        if options.mutates_args:
             return _call(wrapper, function, options, args, kwargs)
-        result = function(*given, **named) if kwargs else function(*given)
-        kind = type(result)
-        if kind is ndarray and result.base is None and result.size:  # so it is no argument's array
-            try:
-                return from_numpy(result)
-            except (TypeError, ValueError):
-                pass
-        elif kind in SCALARS and options.vjp is None:
-            return result
-        shared = [(array, one) for array, one in zip(given, args, strict=True) if array is not one]
-        shared += [(named[name], one) for name, one in kwargs.items() if named[name] is not one]
-        if kind is ndarray:
-            return tensor_of(result, shared, options.may_copy)
+        found = call_with_arrays(function, args, kwargs, may_hold, scalars)
+        if type(found) is not Unfinished:
+            return found
+        if found.given is None:
+            return _call(wrapper, function, options, args, kwargs)
+        shared = [(array, one) for array, one in zip(found.given, args, strict=True) if array is not one]
+        shared += [(array, kwargs[name]) for name, array in (found.named or {}).items() if array is not kwargs[name]]
+        if type(found.result) is ndarray:
+            return tensor_of(found.result, shared, options.may_copy)
         call = Call(function, options)
         call.shared = {id(array): (array, one) for array, one in shared}
-        return call.result(result)
+        return call.result(found.result)
 
     keep_from_compiler(wrapper, name_of(function))
     return wrapper
