@@ -22,7 +22,7 @@ from elftools.elf.sections import Section, StringTableSection
 
 from interop.errors import Error
 
-__all__ = ["DamagedError", "Library", "NotALibraryError", "read"]
+__all__ = ["DamagedLibraryError", "Library", "NotALibraryError", "read"]
 
 _KINDS = {"ET_REL": "an object file, which is not linked yet", "ET_CORE": "a core file, which a crash left behind"}
 _PIE = 0x08000000
@@ -47,7 +47,7 @@ class NotALibraryError(Error):
     """A file that is not an ELF shared library. The message continues a sentence that begins with its name."""
 
 
-class DamagedError(NotALibraryError):
+class DamagedLibraryError(NotALibraryError):
     """A damaged or truncated library."""
 
 
@@ -127,7 +127,7 @@ def read(path: Path) -> Library:
         try:
             return _File(file).library(path)
         except (ELFError, struct.error) as error:
-            raise DamagedError(f"is damaged ({error})") from error
+            raise DamagedLibraryError(f"is damaged ({error})") from error
 
 
 class _Reader(io.BufferedReader):
@@ -139,14 +139,16 @@ class _Reader(io.BufferedReader):
 
     def seek(self, position: int, whence: int = os.SEEK_SET, /) -> int:
         if position > self.size:
-            raise DamagedError(f"is cut short, or damaged: it refers to byte {position}, but ends at {self.size}")
+            raise DamagedLibraryError(
+                f"is cut short, or damaged: it refers to byte {position}, but ends at {self.size}"
+            )
         return super().seek(position, whence)
 
     def read(self, size: int | None = -1, /) -> bytes:
         # Holes count too: a sparse file is small and looks large.
         self.left -= self.size if size is None or size < 0 else size
         if self.left < 0:
-            raise DamagedError(f"is damaged: {_TABLES_END}")
+            raise DamagedLibraryError(f"is damaged: {_TABLES_END}")
         return super().read(size)
 
     def section(self, section: Section | None) -> bytes:
@@ -154,7 +156,7 @@ class _Reader(io.BufferedReader):
         if section is None:
             return b""
         if section["sh_size"] > _SECTION_LIMIT:
-            raise DamagedError(f"is damaged: {section.name} is larger than {_SECTION_LIMIT} bytes")
+            raise DamagedLibraryError(f"is damaged: {section.name} is larger than {_SECTION_LIMIT} bytes")
         self.seek(section["sh_offset"])
         return super().read(section["sh_size"])
 
@@ -171,10 +173,10 @@ class _Strings:
     def at(self, place: int) -> str:
         end = self.data.find(b"\0", place)
         if end < 0:
-            raise DamagedError("is damaged: a name is outside its table")
+            raise DamagedLibraryError("is damaged: a name is outside its table")
         self.left -= end - place
         if self.left < 0:
-            raise DamagedError(f"is damaged: {self.what}")
+            raise DamagedLibraryError(f"is damaged: {self.what}")
         return os.fsdecode(self.data[place:end])
 
 
@@ -185,13 +187,13 @@ class _File:
         if head[:4] != b"\x7fELF":
             raise NotALibraryError("is not an ELF file" if head else "is not an ELF file: it is empty")
         if len(head) < 64:
-            raise DamagedError(f"is cut short: it ends after {file.size} bytes")
+            raise DamagedLibraryError(f"is cut short: it ends after {file.size} bytes")
         self.elf = ELFFile(file)
         kind = self.elf["e_type"]
         if kind in _KINDS:
             raise NotALibraryError(f"is {_KINDS[kind]}")
         if kind not in ("ET_EXEC", "ET_DYN"):
-            raise DamagedError(f"is damaged: its header has the type {kind}, but that of a library is ET_DYN")
+            raise DamagedLibraryError(f"is damaged: its header has the type {kind}, but that of a library is ET_DYN")
         self._require("its section table", self.elf["e_shoff"], self.elf.num_sections() * self.elf["e_shentsize"])
         self.sections = list(self.elf.iter_sections())
         for section in self.sections:
@@ -215,7 +217,7 @@ class _File:
         search = [one for text in runpath or rpath if text for one in text.split(":")]
         for what, found in (("libraries", needed), ("folders", search)):
             if len(found) > _COUNT_LIMIT:
-                raise DamagedError(f"is damaged: it names more than {_COUNT_LIMIT} {what}")
+                raise DamagedLibraryError(f"is damaged: it names more than {_COUNT_LIMIT} {what}")
         defined, undefined = self._symbols(symbols)
         constants = self._named(".rodata")
         comments = self.file.section(self._named(".comment"))[:_COMMENTS_LIMIT].split(b"\0")
@@ -242,7 +244,7 @@ class _File:
 
     def _require(self, what: str, start: int, size: int) -> None:
         if start + size > self.file.size:
-            raise DamagedError(
+            raise DamagedLibraryError(
                 f"is cut short, or damaged: {what} ends at byte {start + size}, but the file at {self.file.size}"
             )
 
@@ -256,7 +258,7 @@ class _File:
         link = section["sh_link"]
         table = self.sections[link] if link < len(self.sections) else None
         if not isinstance(table, StringTableSection):
-            raise DamagedError(f"is damaged: {section.name} has no string table")
+            raise DamagedLibraryError(f"is damaged: {section.name} has no string table")
         data = self.file.section(table)
         if of_symbols:
             limit = min(_NAMES_LIMIT * len(data), _SECTION_LIMIT)

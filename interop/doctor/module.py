@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from interop.doctor.elf import DamagedError, Library, NotALibraryError, read
+from interop.doctor.elf import DamagedLibraryError, Library, NotALibraryError, read
 from interop.doctor.environment import openmp_finding
 from interop.doctor.finding import Finding, Level, ok, problem, warning
 from interop.doctor.folder import hiding
@@ -96,7 +96,7 @@ class _UnreadableError(Error):
         which = "" if self.path == asked else f"{self.path.name}, the other file of this module, "
         if isinstance(self.error, OSError):
             return problem("file", f"{which}cannot be read: {self.error.strerror}", f"see: ls -l {self.path}")
-        if isinstance(self.error, DamagedError) or which:
+        if isinstance(self.error, DamagedLibraryError) or which:
             return problem("file", f"{which}{self.error}", f"copy it here again; or {REBUILD}")
         return problem("file", str(self.error), _NAME_ONE)
 
