@@ -49,8 +49,8 @@ void apply(
   // Under torch.func, the dispatcher calls an operator once for each transform, with this key excluded. A function
   // called while the key is active would see the transforms' wrapper tensors and take them for ordinary ones.
   constexpr auto transforms = c10::DispatchKey::FuncTorchDynamicLayerFrontMode;
-  const bool has_transforms = c10::impl::tls_is_dispatch_key_included(transforms);
-  if (has_transforms && !c10::impl::tls_is_dispatch_key_excluded(transforms)) {
+  const bool transformed = has_transforms();
+  if (transformed && !c10::impl::tls_is_dispatch_key_excluded(transforms)) {
     apply_transformed(definition, inputs, forward, outputs);
     return;
   }
@@ -60,7 +60,7 @@ void apply(
     all = {all.graph || one.graph, all.tangents || one.tangents};
   }
   const auto alone = [&](Context& context) {
-    if (has_transforms) {
+    if (transformed) {
       // One transform level calls this. Outer levels record graphs of their own, so the grad mode stays unchanged.
       const at::AutoDispatchBelowAutograd below;
       forward(context, nullptr);

@@ -1,6 +1,8 @@
 // The contexts of functions written in Cython, one of which is the node of the graph.
 #include "node.h"
 
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -153,6 +155,21 @@ void refuse_without_jvp(const Definition& definition) {
       "an operator");
 }
 
+bool has_transforms() {
+  return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
+at::Tensor without_tangent(const at::Tensor& saved) {
+  if (!saved.defined() || !has_transforms()) {
+    return saved;
+  }
+  // _fw_primal has no rule for vmap, whose tensors wrap those of the level that jvp is called for.
+  if (const auto* batch = at::functorch::maybeGetBatchedImpl(saved)) {
+    return at::functorch::makeBatched(without_tangent(batch->value()), batch->bdim(), batch->level());
+  }
+  return saved._fw_primal(/*level=*/0);
+}
+
 Tensors call_jvp(
     const Definition& definition, Context& context, const Ranges& ranges, c10::ArrayRef<at::Tensor> tangents) {
   Tensors given, results;
@@ -213,7 +230,8 @@ at::Tensor FunctionNode::saved_tensor(int64_t index) {
       std::cmp_less(index, saved_tensors()) && index >= 0, name(), ": ctx.saved_tensor(", index,
       "): forward has saved ", saved_tensors(), " tensors");
   if (in_forward_) {
-    return in_jvp_ && for_jvp_ ? (*for_jvp_)[index] : to_save_[index];
+    const at::Tensor& saved = in_jvp_ && for_jvp_ ? (*for_jvp_)[index] : to_save_[index];
+    return in_jvp_ ? without_tangent(saved) : saved;
   }
   const std::unique_lock lock = locked(mutex_);
   return saved_[index].unpack(getptr());
@@ -305,7 +323,11 @@ void FunctionNode::finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& ou
       }
     }
     in_jvp_ = true;
-    Tensors results = call_jvp(*definition_, *this, ranges_, each);
+    Tensors results;
+    {
+      const at::AutoFwGradMode mode(has_transforms());
+      results = call_jvp(*definition_, *this, ranges_, each);
+    }
     in_jvp_ = false;
     for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
       const auto is_output = [&](const at::Tensor& marked) { return marked.is_same(outputs[i]); };

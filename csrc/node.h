@@ -49,8 +49,16 @@ std::vector<at::Tensor> defined(c10::ArrayRef<Input> inputs);
 torch::autograd::variable_list by_tensor(const Definition& definition, const Ranges& ranges, Tensors& results);
 void refuse_without_jvp(const Definition& definition);
 // Calls the function's jvp. `tangents` has one for each tensor; jvp takes one for each argument.
+//
+// torch turns forward mode off around a jvp, because saved tensors carry tangents. Under the transforms of torch.func
+// that would turn it off for the outer levels as well, whose tangents would silently be zero. So there forward mode
+// must be on, and the context must give saved tensors as `without_tangent` does.
 Tensors call_jvp(
     const Definition& definition, Context& context, const Ranges& ranges, c10::ArrayRef<at::Tensor> tangents);
+// Whether transforms of torch.func are active on this thread.
+bool has_transforms();
+// Under transforms, the saved tensor without its tangent of the level that jvp is called for.
+at::Tensor without_tangent(const at::Tensor& saved);
 
 // The base of all contexts.
 class ContextBase : public Context {

@@ -199,12 +199,14 @@ PyObject* transformed_jvp(PyObject* capsule, PyObject* saved, PyObject* tangents
     kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(record.for_backward));
   }
   const std::vector<at::Tensor> given = tensors_in(tangents);
-  ContextOfSaved context(
-      record.definition->name + "Backward", record.ranges, std::move(kept), std::vector<bool>(given.size(), true));
-  context.share_state(record);
   Tensors results;
   {
     const NoGil released;
+    const at::AutoFwGradMode mode(true);
+    std::transform(kept.begin(), kept.end(), kept.begin(), without_tangent);
+    ContextOfSaved context(
+        record.definition->name + "Backward", record.ranges, std::move(kept), std::vector<bool>(given.size(), true));
+    context.share_state(record);
     results = call_jvp(*record.definition, context, record.ranges, given);
   }
   return tuple_of(results).release();
