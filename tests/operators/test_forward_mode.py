@@ -109,7 +109,7 @@ FORMULAS = {
     "square": lambda x, y: x * x * 2.5 * y,
     "wave": lambda x, y: x.sin() * y * 1.5,
 }
-"""The same of operators of torch. torch.autograd.Function loses the outer tangents in forward mode over forward mode."""
+"""The same of operators of torch. torch.autograd.Function loses outer tangents in forward mode over forward mode."""
 
 NAMES = ["cube", "square", "wave"]
 TRANSFORMS = {
