@@ -24,6 +24,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "comparison.md")
 BEGIN = "<!-- figures: written by `python tools/readme_table.py` -->"
 END = "<!-- end of figures -->"
 MISSING = "-"
+OLD = "†"
 PICTURE = ROOT / "docs" / "static" / "costs.svg"
 
 EXPERIMENTS_SHOWN = ("crossing", "build-time", "bridges")
@@ -135,8 +136,9 @@ def sources(results: dict[str, dict], page: Path) -> str:
         machine = f"{result['machine']['cpu']}, {result['machine']['cores']} cores"
         where = f"{machine}, torch {result['versions']['torch']}"
         said = age.BEGIN in readme(name)
-        found.setdefault(where, []).append(f"{link(name, page)} ({result['date']}{f', {age.OLDER}' if said else ''})")
-    return "; ".join(f"{where}: {', '.join(names)}" for where, names in found.items())
+        found.setdefault(where, []).append(f"{link(name, page)} ({result['date']}{OLD if said else ''})")
+    text = "; ".join(f"{where}: {', '.join(names)}" for where, names in found.items())
+    return f"{text}. {OLD} {age.OLDER}." if OLD in text else f"{text}."
 
 
 def readme(name: str) -> str:
@@ -172,7 +174,7 @@ def section(page: Path) -> str:
         "\n".join(conversions_table(results["bridges"])),
         "### More than an empty call",
         "\n".join(answers(page)),
-        f"Times are medians. {sources(results, page)}.",
+        f"Times are medians. {sources(results, page)}",
     ]
     return "\n\n".join(parts)
 

@@ -280,16 +280,16 @@ class TestTable:
         for page in table.PAGES:
             (line,) = re.findall(r"^Times are medians\. .*$", page.read_text(), re.MULTILINE)
             for name in (*table.EXPERIMENTS_SHOWN, *table.ANSWERS):
-                old = ", older than the code that it measures" if age.BEGIN in table.readme(name) else ""
+                old = "†" if age.BEGIN in table.readme(name) else ""
                 assert f"/{name}/README.md) ({table.newest(name)['date']}{old})" in line
 
     def test_an_old_result_is_called_old(self, table, tmp_path, monkeypatch):
         monkeypatch.setattr(table, "EXPERIMENTS", tmp_path)
         result = {"machine": {"cpu": "abacus", "cores": 1}, "versions": {"torch": "2.13"}, "date": "2026-01-01"}
-        for note, said in (("", ""), (f"*{age.BEGIN}since then.*", ", older than the code that it measures")):
+        for note, said in (("", ")."), (f"*{age.BEGIN}since then.*", "†). † older than the code that it measures.")):
             (tmp_path / "a").mkdir(exist_ok=True)
             (tmp_path / "a" / "README.md").write_text(f"# A\n\n{note}\n")
-            assert table.sources({"a": result}, ROOT / "README.md").endswith(f"/a/README.md) (2026-01-01{said})")
+            assert table.sources({"a": result}, ROOT / "README.md").endswith(f"/a/README.md) (2026-01-01{said}")
 
     def test_the_range_has_the_slowest_size(self, table):
         times = {"Python": 10.0, "C++": 9.0, "Cython": 9.0, "Cython fused": 5.0}
