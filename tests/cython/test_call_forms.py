@@ -1,6 +1,7 @@
 """Each call form compiles as written, with and without the GIL, and gives the same result as torch."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -16,9 +17,20 @@ from interop.stable_abi import release_of
 
 pytestmark = pytest.mark.native
 
+WITH_STRING = re.compile(r"at\.(einsum|fft_fftn|quantile)\(")
+TORCH_KEEPS_STRINGS = pytest.mark.unchecked(
+    by="leaks", reason="torch's to<std::string> in stableivalue_conversions.h does not delete the string it makes"
+)
+
 
 @pytest.mark.parametrize("prefix", ["gil", "nogil"])
-@pytest.mark.parametrize("index", range(len(CALL_FORMS)), ids=[form.cython for form in CALL_FORMS])
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param(i, id=form.cython, marks=[TORCH_KEEPS_STRINGS] if WITH_STRING.match(form.cython) else [])
+        for i, form in enumerate(CALL_FORMS)
+    ],
+)
 def test_call_form(call_forms, prefix, index):
     form = CALL_FORMS[index]
     if (prefix == "nogil" and form.needs_gil) or not (form.stable or call_forms.__name__ == "call_forms"):

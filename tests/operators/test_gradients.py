@@ -264,6 +264,7 @@ class TestGraph:
             mapped(draw(4, 3) * 1)
 
     @pytest.mark.long
+    @pytest.mark.unchecked(by="leaks", reason="torch.compile keeps what it has compiled")
     class TestCompiledAutograd:
         """torch.compile calls the backward of a function in a graph that it makes of the other nodes."""
 

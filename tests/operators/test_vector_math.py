@@ -100,6 +100,8 @@ def code_of(module, part):
                 yield section.data()[begin : begin + symbol["st_size"]]
 
 
+@pytest.mark.unchecked(by="asan", reason="the checker's flags put more into a loop")
+@pytest.mark.unchecked(by="leaks", reason="the checker's flags put more into a loop")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="it is about instructions of x86")
 def test_the_loop_is_in_the_function_with_the_instructions(vectors):
     """The prefixes of AVX and of AVX-512 are rare as other bytes. A loop that is not inlined there has neither."""
