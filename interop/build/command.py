@@ -83,7 +83,15 @@ class BuildExtension(cpp_extension.BuildExtension):
                 native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
-        with errors_once(), ended_with_us() as mark, _environment(mark | self._jobs() | _path_to_ninja()):
+        command: Any = self.get_finalized_command("build")
+        with (
+            errors_once(Path(command.build_base)) as held,
+            ended_with_us() as mark,
+            _environment(mark | self._jobs() | _path_to_ninja()),
+        ):
+            # Ninja holds back the output of each command itself. Older releases of setuptools have only `spawn`.
+            if hasattr(self.compiler, "call"):
+                self.compiler.call = held(self.compiler.call)
             super().build_extensions()
 
     def build_extension(self, extension: setuptools.Extension) -> None:

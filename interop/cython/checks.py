@@ -32,6 +32,7 @@ _IN_PLACE = {
     "|": "bitwise_or_",
     "^": "bitwise_xor_",
 }
+_OF_SYMBOLS = {"/": "floordiv", "//": "floordiv", "%": "mod"}
 # What torch-interop cannot do without the parts of Cython that a check uses.
 _GUARDS = "reject guards that do nothing, or that change the mode of other code"
 _TENSORS = "reject `t += u`, whose exception ends the process, and assignments to .cdata, which free tensors in use"
@@ -121,20 +122,33 @@ def missing(name: str, without: str) -> CythonVersionError:
 
 
 class Tensors(CythonTransform):
-    """Reject ``t += u`` for an at.Tensor `t`, and ``x.cdata = t`` for a torch.Tensor `x`.
+    """Reject ``t += u`` for an at.Tensor, ``n //= k`` for an at.SymInt, ``x.cdata = t`` and a str as a C string.
 
     Cython copies the operator into C++ unchanged. An exception of ATen there ends the process, because Cython cannot
     declare this expression ``except +``.
 
+    C++'s ``n /= k``, which Cython writes for ``n //= k``, rounds numbers towards zero.
+
     A C++ tensor knows its Python object, and that of `t` is not `x`. Also, other code may still use the tensor that
     the assignment frees.
+
+    Cython takes only bytes for a C string, unless the directive c_string_encoding is set: with a str, such as an
+    f-string in check(), each call would raise TypeError.
     """
 
     def visit_InPlaceAssignmentNode(self, node: Any) -> Any:
         kind = node.lhs.type
         if kind.is_reference:
             kind = kind.ref_base_type
-        if kind.is_cpp_class and kind.empty_declaration_code().strip() == "at::Tensor":
+        name = kind.empty_declaration_code().strip() if kind.is_cpp_class else ""
+        if name == "c10::SymInt" and node.operator in _OF_SYMBOLS:
+            function = _OF_SYMBOLS[node.operator]
+            error(
+                node.pos,
+                f"`{node.operator}=` of an at.SymInt would be C++'s, which is not Python's for negative numbers; "
+                f"write n = {function}(n, k), after: from interop cimport {function}",
+            )
+        elif name == "at::Tensor":
             error(
                 node.pos,
                 f"an exception in `{node.operator}=` of an at.Tensor would end the process; "
@@ -142,6 +156,15 @@ class Tensors(CythonTransform):
             )
         else:
             self.visitchildren(node)
+        return node
+
+    def visit_CoerceFromPyTypeNode(self, node: Any) -> Any:
+        is_text = node.type.is_string or getattr(node.type, "is_cpp_string", False)
+        is_str = node.arg.type.is_builtin_type and node.arg.type.name in ("str", "unicode")  # before and since 3.2
+        directives: Any = self.current_directives
+        if is_text and is_str and not directives["c_string_encoding"]:
+            error(node.pos, "a str does not become a C string: this would raise TypeError; write bytes, text.encode()")
+        self.visitchildren(node)
         return node
 
     def visit_AttributeNode(self, node: Any) -> Any:

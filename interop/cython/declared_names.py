@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OURS", "module_of_ours", "names_in", "nearest", "scopes"]
+__all__ = ["OURS", "module_of_ours", "names_in", "names_of_methods", "nearest", "scopes"]
 
 OURS = ("ATen", "c10", "interop", "torch")
 """The packages that our declarations are in."""
@@ -17,6 +17,7 @@ _NO_NAMES = re.compile(r"#.*|\"[^\"]*\"")
 _CIMPORTED = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+cimport[ \t]+(?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 # In a `cdef extern` block; methods are indented further.
 _FUNCTION = re.compile(r"^[ ]{4}(?! )[^(\n]*?(\w+)[ ]*(?:\[[^\[\]]*\])?[ ]*\(", re.MULTILINE)
+_METHOD = re.compile(_FUNCTION.pattern.replace("{4}", "{8}", 1), re.MULTILINE)
 _KIND = re.compile(
     r"^(?:[ ]{4})?(?:ctypedef[ ]+|cdef[ ]+)?(?:cppclass|struct|union|enum(?:[ ]+class)?|class)[ ]+([\w.]+)",
     re.MULTILINE,
@@ -43,6 +44,13 @@ def names_in(pxd: str, module: str) -> frozenset[str]:
     for pattern in (_FUNCTION, _KIND, _ALIAS, _VARIABLE):
         names.update(name.rpartition(".")[2] for name in pattern.findall(text))
     return frozenset(names)
+
+
+@functools.cache
+def names_of_methods(pxd: str) -> frozenset[str]:
+    """The names of the methods of at.Tensor."""
+    text = _NO_NAMES.sub("", Path(pxd, "ATen", "core", "TensorBody.pxd").read_text())
+    return frozenset(_METHOD.findall(text))
 
 
 @functools.cache

@@ -5,9 +5,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Diagnostic", "causes", "shortest_path"]
+__all__ = ["GIL", "Diagnostic", "causes", "shortest_path"]
 
-_CONVERSION = re.compile(r"Cannot (?:convert|assign type) ")
+_CONVERSION = re.compile(r"Cannot (?:convert|assign type) (?!'tuple\d\[)")  # a tuple's is no consequence
+GIL = re.compile(r".* not allowed without (?:the )?(?:gil|GIL)$")
 _CRASH = re.compile(r"Compiler crash in ")
 _NO_PXD = re.compile(r"'[\w.]+\.pxd' not found")
 _NOT_CIMPORTED = re.compile(r"'(?:at|torch)' is not a cimported module")
@@ -61,7 +62,7 @@ def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     kept: list[Diagnostic] = []
     for one in real:
         others = [other for other in real if other is not one and (other.path, other.line) == (one.path, one.line)]
-        if _CONVERSION.match(one.message) and any(not _CONVERSION.match(other.message) for other in others):
+        if _rank(one) < max(map(_rank, others), default=0):
             continue
         if one.hint and any(other.hint == one.hint and other in others for other in kept):
             continue
@@ -69,6 +70,11 @@ def causes(found: Sequence[Diagnostic]) -> list[Diagnostic]:
             continue
         kept.append(one)
     return kept
+
+
+def _rank(one: Diagnostic) -> int:
+    """The lower of two errors in a line may be a consequence of the higher one."""
+    return 0 if GIL.match(one.message) else 1 if _CONVERSION.match(one.message) else 2
 
 
 def shortest_path(path: str) -> str:

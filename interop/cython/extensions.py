@@ -18,7 +18,10 @@ from interop.paths import get_pxd_dir
 from interop.processes import end_with_parent
 from interop.stable_abi import of_macros
 
-__all__ = ["is_cython", "translate_extensions"]
+__all__ = ["DECLARATIONS", "is_cython", "translate_extensions"]
+
+DECLARATIONS = "interop-pxd"
+"""The folder for declarations and headers that the sources can need, in the build folder."""
 
 
 def is_cython(source: str | os.PathLike[str]) -> bool:
@@ -68,7 +71,7 @@ def translate_extensions(
                     "module": extension.name,
                     "cpp": cpp,
                     "cplus": cplus,
-                    "declarations": Path(build_dir or "build", "interop-pxd").resolve(),
+                    "declarations": Path(build_dir or "build", DECLARATIONS).resolve(),
                     "include_path": [*include_path, *extension.include_dirs],
                     "directives": getattr(extension, "directives", {}) | dict(compiler_directives or {}),
                     "force": force,

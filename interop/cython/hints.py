@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interop.cython.declared_names import OURS, module_of_ours, names_in, nearest
+from interop.cython.declared_names import OURS, module_of_ours, names_in, names_of_methods, nearest
+from interop.cython.diagnostics import GIL
 from interop.cython.patches import Patch, applied
 from interop.paths import get_pxd_dir
 
@@ -26,8 +27,15 @@ _TO_PYTHON = re.compile(r"Cannot convert '(?:const )?(?:at\.)?Tensor(?: ?&)?' to
 _TUPLE = re.compile(r"Constructing Python tuple not allowed without gil")
 _COERCED = re.compile(r"Coercion from Python not allowed without the GIL")
 _FROM_PYTHON = re.compile(r"Cannot convert Python object (?:argument )?to (?:type )?'(?:const )?C?Tensor\b[^']*'")
+_CONVERTED = re.compile(r"Converting to Python object not allowed without gil")
 _NO_OVERLOAD = re.compile(r"no suitable method found")
-_WRONG_CALL = re.compile(r"no suitable method found|Call with wrong number of arguments")
+_WRONG_CALL = re.compile(rf"no suitable method found|Call with wrong number of arguments|{_CONVERTED.pattern}")
+_TOO_MANY = re.compile(r"function call got too many positional arguments, expected 0")
+_BY_KEYWORD = re.compile(r"[(,]\s*(\w+)\s*=(?!=)")
+_SYMBOLIC = re.compile(r"Cannot assign type '(?:const )?SymInt(?: ?&)?' to 'b?int")
+_CHOSEN = re.compile(r"(?:Invalid types for '[<>]'|Incompatible types in conditional expression) \(.*SymInt")
+_BUILTIN = re.compile(r"(?<![\w.])(min|max)\s*$")
+_TEXT = re.compile(r"a str does not become a C string|Unicode objects only support coercion")
 _DECLARATION = re.compile(r' +(\S.*? (\w+))(?: "[^"]+")?((?:\[[\w, ]+\])?\(.*\)) except ')
 _SHOWN = 4
 """The maximum number of declarations in a hint."""
@@ -42,8 +50,9 @@ _NOT_CIMPORTED = re.compile(r"'(\w+)' is not a cimported module")
 _NOT_IN_PACKAGE = re.compile(rf"'(({'|'.join(OURS)})/(?:\w+/)*(\w+))\.pxd' not found")
 _NO_PXD = re.compile(r"'(aten|torch\.aten|at|Aten|Torch|pytorch)(?:\.\w+)*\.pxd' not found")
 _PATH = r"(?<![\w.])(\w+(?: *\. *\w+)*) *"
+_DECLARED = re.compile(rf"(?!(?:cp?def|const)\b){_PATH}(?<= )(?:& )?(\w+)")
 _CALLED = re.compile(f"{_PATH}$")
-_TENSOR_METHOD = re.compile(r"\.cdata *\. *(\w+) *$")
+_TENSOR_METHOD = re.compile(r"(\w+) *\. *(\w+) *$")
 _LIST = re.compile(rf"{_PATH}\([^()]*\[[^\[\]]*$")
 _MATMUL = re.compile(r"[\w)\]][ \t]*@[ \t]*[\w(]")
 _SLICED = re.compile(r"[\w.]*\[[^\[\]]*:[^\[\]]*\]")
@@ -81,8 +90,21 @@ _INSTEAD = [
             "for a Scalar's number, write s.to[double](); for an element of a tensor, x.item[double]()",
         ),
         (
-            r"(?:Cannot convert|Indexing) 'tuple\d\[",
+            r"(?:(?:Cannot convert|Cannot assign type|Indexing) '|missing begin\(\) on )tuple\d\[",
             "get the results one by one with get0(r), get1(r) and so on, after: from interop cimport get0, get1",
+        ),
+        (
+            r"Operator templated type receives 1 arguments|Indexing 'Operator\[R\]' not supported",
+            "the type of several results is tuple2 to tuple7: write Operator[tuple2[at.Tensor, at.Tensor]], "
+            "after: from interop cimport tuple2",
+        ),
+        (
+            r"Invalid operand types for '//' \(.*SymInt",
+            "for an at.SymInt, write floordiv(a, b), after: from interop cimport floordiv",
+        ),
+        (
+            r"Invalid operand types for '%' \(.*SymInt",
+            "for an at.SymInt, write mod(a, b), after: from interop cimport mod",
         ),
         (
             r"'torch/stable(?:/\w+)?\.pxd' not found",
@@ -90,10 +112,6 @@ _INSTEAD = [
         ),
         (r"Cannot assign None to (?:const )?Tensor", "for an undefined C++ tensor, write at.Tensor()"),
         (r".*\b(?:const_)?row\d\[\w+\]", "an accessor takes one index at a time: write a[i][j]"),
-        (
-            r".* not allowed without (?:the )?(?:gil|GIL)$",
-            "this needs the GIL: move it out of the `with nogil` block, or put it into a `with gil` block",
-        ),
         (
             r"Compiler crash in (?s:.*)_spanning_type\b(?s:.*)has no attribute 'is_numeric'",
             "Cython finds no type for a variable of this function that gets a number and a C++ value: declare it, such "
@@ -178,8 +196,8 @@ class _Code:
         text = " ".join(lines)
         return text[:at], text[at:]
 
-    def python_tensors(self, line: int) -> set[str]:
-        """The names that the function around a line declares as Python's tensors."""
+    def declared(self, line: int, kind: str) -> set[str]:
+        """The names that the function around a line declares with a type, such as torch.Tensor."""
         around: list[tuple[int, set[str]]] = [(-1, set())]  # the functions: their indentation and those names
         for depth, tokens in self.statements:
             if tokens and tokens[0].start[0] > line:
@@ -189,8 +207,8 @@ class _Code:
             words = [token.string for token in tokens if token.start[0] <= line]
             if _is_function(words):
                 around.append((depth, set()))
-            for path, name in re.findall(rf"{_PATH}(?<= )(\w+)", " ".join(words)):
-                if self.meaning(path) == "torch.Tensor" and not keyword.iskeyword(name):
+            for path, name in re.findall(_DECLARED, " ".join(words)):
+                if self.meaning(path) == kind and not keyword.iskeyword(name):
                     around[-1][1].add(name)
         return around[-1][1] if len(around) > 1 else set()
 
@@ -214,7 +232,7 @@ def hint(message: str, lines: Sequence[str], line: int, column: int) -> str | No
     """The hint for a message of Cython about a position in a source, counted from 1; None if there is none."""
     code = _read("".join(one.rstrip("\r\n") + "\n" for one in lines))
     before, here = code.split(line, column)
-    declared = code.python_tensors(line)
+    declared = code.declared(line, "torch.Tensor")
     name = re.split(r"\W", here, maxsplit=1)[0]
     is_python_tensor = name in declared and not here[len(name) :].startswith((".", "(", "["))
     if is_python_tensor and _COERCED.match(message):
@@ -224,10 +242,25 @@ def hint(message: str, lines: Sequence[str], line: int, column: int) -> str | No
     found = next((instead for pattern, instead in _INSTEAD if pattern.match(message)), None)
     if found:
         return found
+    found = _of_symbol(message, before, code, line)
+    if found:
+        return found
+    by_keyword = _BY_KEYWORD.search(here)
+    if _TOO_MANY.match(message) and before.rstrip().endswith(".call") and by_keyword:
+        return f"call() takes no keyword arguments: pass {by_keyword[1]!r} by position, in the order of the schema"
+    around = _CALLED.search(_callee(before))
+    function = code.meaning(around[1]) if around else ""
+    if function.startswith("interop.check") and (_TEXT.match(message) or GIL.match(message)):
+        name = function.rpartition(".")[2]
+        return f'{name}() joins the parts of a message: write {name}(n > 0, b"n must be positive, got ", n)'
+    if _CONVERTED.match(message) and (function.startswith("ATen.") or _method(code, _callee(before), line)):
+        return None  # `_declarations` has it
+    if GIL.match(message):
+        return "this needs the GIL: move it out of the `with nogil` block, or put it into a `with gil` block"
     if _TO_PYTHON.match(message):
         return _of_use(code, before, here) or "this is a C++ tensor; torch.wrap(...) makes a Python object from it"
     unexpected = _KEYWORD.match(message)
-    if unexpected and _is_ours(code, _callee(before)):
+    if unexpected and _is_ours(code, _callee(before), line):
         return f"most C++ functions take no keyword arguments: pass {unexpected[1]!r} by position"
     if _FROM_PYTHON.match(message):
         if re.match(r"[ \t]*(?:async[ \t]+)?(?:def|cpdef)\b", before + here) and "argument to type" in message:
@@ -245,10 +278,37 @@ def hint(message: str, lines: Sequence[str], line: int, column: int) -> str | No
     return _of_name(message, here, code)
 
 
-def _is_ours(code: _Code, callee: str) -> bool:
+def _is_ours(code: _Code, callee: str, line: int) -> bool:
     called = _CALLED.search(callee)
     of_ours = called is not None and code.meaning(called[1]).partition(".")[0] in OURS
-    return of_ours or _TENSOR_METHOD.search(callee) is not None
+    return of_ours or _method(code, callee, line) is not None
+
+
+def _method(code: _Code, callee: str, line: int) -> str | None:
+    """The name of a called method of a C++ tensor."""
+    method = _TENSOR_METHOD.search(callee)
+    return method[2] if method and (method[1] == "cdata" or method[1] in code.declared(line, "ATen.Tensor")) else None
+
+
+def _of_symbol(message: str, before: str, code: _Code, line: int) -> str | None:
+    """The hint for an at.SymInt that is used as a number."""
+    chosen = _BUILTIN.search(before) or _BUILTIN.search(_callee(before))
+    if _CHOSEN.match(message):
+        if chosen:
+            return f"{chosen[1]}() of an at.SymInt is its method: write n.{chosen[1]}(1)"
+        return "both values of a conditional expression must be an at.SymInt: write at.SymInt(1)"
+    if not _SYMBOLIC.match(message):
+        return None
+    callee = _callee(before)
+    called, method = _CALLED.search(callee), _method(code, callee, line)
+    package, _, name = code.meaning(called[1]).rpartition(".") if called else ("", "", "")
+    if method and f"{method}_symint" in names_of_methods(get_pxd_dir()):
+        return f"for an at.SymInt, write x.{method}_symint(...)"
+    if package == "ATen" and f"{name}_symint" in names_in(get_pxd_dir(), "interop.functions"):
+        return f"for an at.SymInt, write at.{name}_symint(...)"
+    if re.match(r"\s*(?:cdef\b[^=(]*|\w+\s*)=\s*$", before):
+        return "declare the variable as an at.SymInt, which may be symbolic"
+    return None
 
 
 def _declarations(message: str, lines: Sequence[str], line: int, column: int, pxd: Path) -> str | None:
@@ -257,10 +317,12 @@ def _declarations(message: str, lines: Sequence[str], line: int, column: int, px
         return None
     code = _read("".join(one.rstrip("\r\n") + "\n" for one in lines))
     before, _ = code.split(line, column)
-    called, method = _CALLED.search(before), _TENSOR_METHOD.search(before)
+    if _CONVERTED.match(message):  # it is about an argument
+        before = _callee(before)
+    called, method = _CALLED.search(before), _method(code, before, line)
     package, _, name = code.meaning(called[1]).rpartition(".") if called else ("", "", "")
     if method:
-        path, name = pxd / "ATen" / "core" / "TensorBody.pxd", method[1]
+        path, name = pxd / "ATen" / "core" / "TensorBody.pxd", method
     elif package == "ATen":
         path = pxd / "interop" / "functions.pxd"
     else:
@@ -269,7 +331,8 @@ def _declarations(message: str, lines: Sequence[str], line: int, column: int, px
         one.expand(r"\1\3") for one in map(_DECLARATION.match, path.read_text().splitlines()) if one and one[2] == name
     ]
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return f"the declarations are {'; '.join(found[:_SHOWN])}{more}" if found else None
+    why = "no overload takes this argument; " if _CONVERTED.match(message) else ""
+    return f"{why}the declarations are {'; '.join(found[:_SHOWN])}{more}" if found else None
 
 
 def _of_use(code: _Code, before: str, here: str) -> str | None:

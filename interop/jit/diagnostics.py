@@ -7,12 +7,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from interop.cython.declared_names import names_in, names_of_methods
 from interop.cython.diagnostics import Diagnostic
 from interop.errors import Error
-from interop.paths import get_cache_dir
+from interop.paths import get_cache_dir, get_pxd_dir
 
 __all__ = [
     "BuildError",
@@ -35,9 +36,17 @@ _LOCATED = re.compile(
 _FROM = re.compile(r"^ *(?:In file included )?from (?P<path>[^\n:]+):(?P<line>\d+)")
 _MARK = re.compile(r'^ */\* "(?P<path>[^"]+)":(?P<line>\d+)$')
 _MISSING = re.compile(r"^(?:(?P<gcc>[^':]+): No such file|'(?P<clang>[^']+)' file not found)")
-_CONTEXT = re.compile(r": In (?P<gcc>instantiation of )?|: (?P<clang>in instantiation of )")
+_LEADS_IN = re.compile(r": (?:In|At) ")
+_INSTANCE = re.compile(r": [Ii]n instantiation of ")
+# convert.h says this of an argument; the types, and the function of ATen, are in the lines around it.
+_ARGUMENT = "this parameter takes no argument of type A"
+_TYPES = re.compile(
+    r"interop::as\(.*\[with P = (?P<P>.+?); A = (?P<A>.+)\]|interop::as<(?P<p>std::array<.+?>|[^,]+), (?P<a>.+)>' req"
+)
+_TUPLE = re.compile(r"__pyx_ctuple_(?:[0-9a-f]{6}__)?(\w+)")
+_ATEN = re.compile(r"\binterop::(?P<kind>function|method)::(?P<name>\w+?)(?:_[ab]\d+)?[(<]")
 _TRANSLATED = (".pyx", ".pxd", ".pxi")
-_QUOTED = re.compile(r"'([^']+)'")
+_QUOTED = re.compile(r"(?<!\w)'([^']+)'")
 _OTHER = re.compile(r"(?:^|: )(?:fatal )?error: (.*)|^\S*ld(?:\.\w+)?: (.*)")
 
 
@@ -176,15 +185,15 @@ def parse_output(output: str, generated: Generated | None, is_users: Callable[[s
     compiler words the same error.
     """
     by_cause: dict[object, Diagnostic] = {}
-    in_instance = False
+    asserted: dict[tuple[str | None, int | None], list[Diagnostic]] = {}
     for error, lines in _groups(output.split("\n")):
         one = _diagnostic(error, lines, generated, is_users)
-        contexts = [context for context in map(_CONTEXT.search, lines) if context]
-        if contexts:  # otherwise it is that of the error before
-            in_instance = any(context["gcc"] or context["clang"] for context in contexts)
         place = error["path"], error["line"] or error["nvcc"], error["column"], one.path, one.line
-        by_cause.setdefault(place if in_instance else one, one)
-    found = list(by_cause.values())
+        one = by_cause.setdefault(place if any(map(_INSTANCE.search, lines)) else one, one)
+        if error["message"].startswith("static assertion failed"):
+            asserted.setdefault((one.path, one.line), []).append(one)
+    # Such an assertion explains the other errors of its line.
+    found = [one for one in by_cause.values() if one in asserted.get((one.path, one.line), [one])]
     if not found:
         lines = [next(filter(None, match.groups())) for match in map(_OTHER.search, output.split("\n")) if match]
         found = [Diagnostic(line) for line in dict.fromkeys(lines)]
@@ -192,26 +201,28 @@ def parse_output(output: str, generated: Generated | None, is_users: Callable[[s
 
 
 def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
-    """Each error with its lines: the error itself, its includes and instantiations, and notes."""
-    before: list[str] = []
+    """Each error with its lines: the error itself, its includes and instantiations, and notes.
+
+    g++ writes the includes and instantiations once, before the first of the messages that have them in common.
+    """
+    leads: list[str] = []
+    pending: list[str] = []  # of the next message, which may be a note
     group: tuple[re.Match[str], list[str]] | None = None
     for line in lines:
         located = _LOCATED.match(line)
         kind = located["kind"] if located else None
-        leads_in = line.startswith("In file included from") or (kind is None and ": In " in line)
-        if located and kind and kind.endswith("error"):
+        if located and kind and kind != "note":
             if group:
                 yield group
-            group, before = (located, [line, *before]), []
-        elif kind == "warning":
-            if group:
-                yield group
-            group, before = None, []
-        elif leads_in and group:
-            yield group
-            group, before = None, [line]
+            leads = pending or leads
+            group = (located, [line, *leads]) if kind.endswith("error") else None
+            pending = []
+        elif kind is None and (pending or line.startswith("In file included from") or _LEADS_IN.search(line)):
+            pending.append(line)
         else:
-            (before if group is None else group[1]).append(line)
+            pending = []
+            if group:
+                group[1].append(line)
     if group:
         yield group
 
@@ -219,7 +230,7 @@ def _groups(lines: Sequence[str]) -> Iterator[tuple[re.Match[str], list[str]]]:
 def _diagnostic(
     error: re.Match[str], lines: list[str], generated: Generated | None, is_users: Callable[[str], bool]
 ) -> Diagnostic:
-    message = error["message"]
+    message, advice = _of_argument(error["message"], lines)
     header = _MISSING.match(message)
     if header:
         name = header["gcc"] or header["clang"]
@@ -227,8 +238,8 @@ def _diagnostic(
         for quoted in (f'"{name}"', f"'{name}'", f"<{name}>"):
             place = generated.mentions(quoted) if generated else None
             if place:
-                return _locate(place, None, message, hint=name)
-    for line in lines:
+                return _locate(place, None, message, name)
+    for line in sorted(lines, key=lambda line: bool(_FROM.match(line))):  # a line that includes says the least
         located = _FROM.match(line) or _LOCATED.match(line)
         if not located:
             continue
@@ -238,22 +249,45 @@ def _diagnostic(
         if generated and path == str(generated.cpp):
             place = generated.origin(number)
             if place:
-                return _locate(place, None, message)
+                return replace(_locate(place, None, message), hint=advice)
         elif is_users(path):
             # A `#line` directive gives the line of a .pyx; the column is still that of the C++.
             column = fields.get("column") if line is lines[0] and not path.endswith(_TRANSLATED) else None
-            return _locate((path, number), int(column) if column else None, message)
+            return replace(_locate((path, number), int(column) if column else None, message), hint=advice)
     return Diagnostic(message, error["path"], int(error["line"] or error["nvcc"]))
 
 
-def _locate(place: tuple[str, int], column: int | None, message: str, hint: str | None = None) -> Diagnostic:
+def _of_argument(message: str, lines: list[str]) -> tuple[str, str | None]:
+    """The message with the types of the argument and the parameter if it is `_ARGUMENT`, and a hint."""
+    text = "\n".join(lines)
+    types, function = _TYPES.search(text), _ATEN.search(text)
+    if _ARGUMENT not in message or not types or not function:
+        return message, None
+    named = (types["P"] or types["p"], _TUPLE.sub(_tuple_of, types["A"] or types["a"]))
+    parameter, argument = (one.replace("long int", "long") for one in named)  # clang's word
+    name = function["name"]
+    said = f"a parameter of '{name}', of type '{parameter}', takes no argument of type '{argument}'"
+    is_method = function["kind"] == "method"
+    declared = names_of_methods(get_pxd_dir()) if is_method else names_in(get_pxd_dir(), "interop.functions")
+    if "SymInt" not in argument or f"{name}_symint" not in declared:
+        return said, None
+    return said, f"for sizes that are an at.SymInt, write {'x' if is_method else 'at'}.{name}_symint(...)"
+
+
+def _tuple_of(name: re.Match[str]) -> str:
+    """The C tuple for a name that Cython made from the types of its elements."""
+    parts = [part.rpartition("__in_")[2] if not part.endswith("__etc") else "..." for part in name[1].split("__and_")]
+    return f"({', '.join(parts)})"
+
+
+def _locate(place: tuple[str, int], column: int | None, message: str, header: str | None = None) -> Diagnostic:
     """A diagnostic. Without a usable column, it points at the first name of the message that is in the line."""
     path, number = place
     lines = _read(path)
     text = lines[number - 1] if 0 < number <= len(lines) else ""
     if column is None:
         names = [name for quoted in _QUOTED.findall(message) for name in (quoted, *re.findall(r"\w+", quoted))]
-        at = next((text.find(name) for name in (hint, *names) if name and name in text), -1)
+        at = next((text.find(name) for name in (header, *names) if name and name in text), -1)
         column = 1 + (at if at >= 0 else len(text) - len(text.lstrip()))
     return Diagnostic(message, path, number, column, text)
 

@@ -1,4 +1,4 @@
-"""The errors of a build with setuptools: what the compiler repeats for each dtype is said once."""
+"""The errors of a build with setuptools: each is said once, in place of the output of the compiler that fails."""
 
 import os
 import subprocess
@@ -28,10 +28,11 @@ setup(name="wrong", ext_modules=[extension], cmdclass={{"build_ext": build}})
 
 
 PROGRAM = """\
-import os, sys
+import os, subprocess, sys
+from pathlib import Path
 import setuptools.errors
 from interop.build.compiler_errors import errors_once
-with errors_once():
+with errors_once(Path("build")) as held:
     os.system({command!r})
     {end}
 print("done")
@@ -40,9 +41,22 @@ A_COMPILERS = "{ echo 'a.c:1:2: error: unknown type name'; } >&2"
 """Writes an error, as the compiler does for an optional extension, which setuptools leaves out."""
 
 
-def in_build(end, **options):
-    """Runs a program in which a command writes an error of a compiler's before `end`."""
-    program = PROGRAM.format(command=A_COMPILERS, end=end)
+NINJAS = """\
+[1/3] c++ a.c
+FAILED: [code=1] a.o
+c++ a.c
+a.c:1:2: error: unknown type name
+[2/3] c++ b.c
+b.c:1:2: warning: unused variable
+ninja: build stopped: subcommand failed.
+"""
+"""What ninja writes if a compiler reports an error and another one a warning."""
+FAILS = "raise RuntimeError('ninja failed') from subprocess.CalledProcessError(1, 'ninja')"
+
+
+def in_build(end, command=A_COMPILERS, **options):
+    """Runs a program in which a command writes what a compiler writes before `end`."""
+    program = PROGRAM.format(command=command, end=end)
     return subprocess.run([sys.executable, "-c", program], text=True, timeout=100, **options)
 
 
@@ -59,6 +73,58 @@ def test_the_compilers_error_keeps_its_text(tmp_path):
     done = in_build(end, cwd=tmp_path, capture_output=True)
     _, _, message = done.stderr.rpartition("CompileError: ")
     assert message.startswith("command failed\nthe compiler reports errors in the sources:\na.c:1:2: unknown type name")
+
+
+def in_ninjas(folder, text, end, **variables):
+    """Runs a program in which ninja writes a text before `end`, and returns its stdout and its stderr."""
+    (folder / "a.c").write_text("x y;\n")
+    (folder / "ninja.txt").write_text(text)
+    environment = os.environ | variables
+    done = in_build(end, "cat ninja.txt", cwd=folder, capture_output=True, env=environment)
+    return done.stdout, done.stderr
+
+
+class TestOutput:
+    """The output of a command that fails is held back, and only that."""
+
+    def test_ninjas(self, tmp_path):
+        shown, message = in_ninjas(tmp_path, NINJAS, FAILS)
+        assert shown.splitlines() == [NINJAS.splitlines()[0], *NINJAS.splitlines()[4:]]
+        assert "a.c:1:2: unknown type name\n" in message
+        assert "output is in build/compiler-output.txt; the environment variable INTEROP_VERBOSE=1 " in message
+        assert (tmp_path / "build" / "compiler-output.txt").read_text() == NINJAS
+
+    def test_a_variable_shows_all(self, tmp_path):
+        shown, message = in_ninjas(tmp_path, NINJAS, FAILS, INTEROP_VERBOSE="1")
+        assert shown == NINJAS
+        assert "a.c:1:2: unknown type name\n" in message
+
+    @pytest.mark.parametrize("end", [FAILS, "raise KeyError", "raise KeyboardInterrupt", "os._exit = None"])
+    def test_without_an_error_in_a_source_all_is_shown(self, tmp_path, end):
+        text = NINJAS.replace("a.c:1:2: error: unknown type name", "Killed")
+        shown, _ = in_ninjas(tmp_path, text, end)
+        assert sorted([*text.splitlines(), *(["done"] if "_exit" in end else [])]) == sorted(shown.splitlines())
+
+    def test_without_a_file_all_is_shown(self, tmp_path):
+        (tmp_path / "build").touch()
+        shown, message = in_ninjas(tmp_path, NINJAS, FAILS)
+        assert sorted(shown.splitlines()) == sorted(NINJAS.splitlines())
+        assert "compiler-output.txt" not in message
+
+    @pytest.mark.parametrize("status", [0, 1])
+    def test_a_command_of_setuptools(self, tmp_path, status):
+        (tmp_path / "a.c").write_text("x y;\n")
+        (tmp_path / "output.txt").write_text("a.c:1:2: error: unknown type name\n")
+        command = ["sh", "-c", f"cat output.txt; exit {status}"]
+        end = f"""
+    try:
+        held(subprocess.check_call)({command!r}, env=dict(os.environ))
+    except subprocess.CalledProcessError:
+        raise setuptools.errors.CompileError('command failed')"""
+        done = in_build(end, "true", cwd=tmp_path, capture_output=True)
+        assert done.returncode == status
+        assert ("a.c:1:2: error: " in done.stderr) is (status == 0)
+        assert ("a.c:1:2: unknown type name" in done.stderr) is (status == 1)
 
 
 @pytest.mark.parametrize("closed", ["1>&-", "2>&-", "1>&- 2>&-", "<&-"])
@@ -84,7 +150,7 @@ def test_a_full_pipe_fails_no_command(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ninja", [True, False])
-def test_an_error_in_all_instances_is_said_once_below_the_output(tmp_path, ninja):
+def test_an_error_in_all_instances_is_said_once(tmp_path, ninja):
     (tmp_path / "wrong.pyx").write_text(SOURCE)
     (tmp_path / "setup.py").write_text(SETUP.format(ninja=ninja))
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
@@ -92,9 +158,11 @@ def test_an_error_in_all_instances_is_said_once_below_the_output(tmp_path, ninja
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     output, _, summary = done.stderr.rpartition("the compiler reports errors in the sources:\n")
-    place, text, mark = summary.splitlines()
+    place, text, mark, where = summary.splitlines()
     assert place.startswith("wrong.pyx:8:")
     assert "no_such_function" in place
     assert text.strip() in SOURCE
     assert text[: mark.index("^")].isspace()  # not the column of the C++
-    assert (done.stdout + output).count("error: ") > 3  # what the compiler wrote stays
+    assert "in build/compiler-output.txt" in where
+    assert "no_such_function" not in done.stdout + output
+    assert (tmp_path / "build" / "compiler-output.txt").read_text().count("error: ") > 3

@@ -576,6 +576,38 @@ class TestTensors:
     def test_numbers_in_place(self):
         translate("cimport ATen as at\ndef f(int n):\n    n += 1\n    return n\n")
 
+    @pytest.mark.parametrize(("operator", "function"), [("//", "floordiv"), ("/", "floordiv"), ("%", "mod")])
+    def test_symbols_in_place(self, capfd, operator, function):
+        """They are rejected: C++ rounds towards zero."""
+        with pytest.raises(TranslationError):
+            translate(f"cimport ATen as at\ncdef void f(at.SymInt n) except *:\n    n += 1\n    n {operator}= 2\n")
+        said = capfd.readouterr().err
+        assert "m.pyx:4:" in said
+        assert f"write n = {function}(n, k), after: from interop cimport {function}" in said
+
+    @pytest.mark.parametrize(
+        "text",
+        ['f"n is {n}"', '"n is " + str(n)', '"n is %d" % n', '"n is {}".format(n)', "s", 's or ""'],
+    )
+    @pytest.mark.parametrize("statement", ["check(n > 0, {})", "define({}, b'')", "cdef string c = {}"])
+    def test_a_str_as_a_c_string(self, capfd, statement, text):
+        """Cython has no message for it: each call would raise TypeError."""
+        head = "from interop cimport check\nfrom torch.library cimport define\nfrom libcpp.string cimport string\n"
+        source = f"{head}def f(int n, str s):\n    {statement.format(text)}\n"
+        with pytest.raises(TranslationError):
+            translate(source)
+        said = capfd.readouterr().err
+        assert "m.pyx:5:" in said
+        assert "a str does not become a C string" in said
+        assert ('check() joins the parts of a message: write check(n > 0, b"' in said) is statement.startswith("check")
+        translate(f"# cython: c_string_type=unicode, c_string_encoding=utf8\n{source}")
+
+    def test_what_becomes_a_c_string(self):
+        translate(
+            "from interop cimport check\ndef f(bytes b, o, str s):\n    check(o is None, 'a literal')\n"
+            "    check(o is None, b)\n    check(o is None, s.encode())\n"
+        )
+
     def test_what_is_no_tensor_of_python(self):
         translate(
             "cimport torch\ncimport ATen as at\ncdef class C:\n    cdef at.Tensor cdata\n"

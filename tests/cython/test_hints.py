@@ -32,6 +32,7 @@ class TestTokens:
         "source",
         [
             "cimport torch as th\ndef f(th.Tensor x): return torch.wrap(at.relu(x))\n",
+            "def f(y):\n    cdef torch.Tensor x = y\n    return torch.wrap(at.relu(x))\n",
             "from torch cimport Tensor as T\ndef f(T x): return torch.wrap(at.relu(x))\n",
             "from torch cimport (wrap, # all of it\n    Tensor as T)\ndef f(T x): return wrap(at.relu(x))\n",
             "from torch cimport Tensor\ndef f(Tensor \\\n    x): return torch.wrap(at.relu(x))\n",
@@ -86,6 +87,71 @@ class TestTokens:
     def test_a_form_feed_in_a_file(self, tmp_path):
         source = "# a\fb\ncimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    torch.wrap(at.relu(x))\n"
         assert re.match(PYTHON, first_hint(tmp_path, source))
+
+
+def errors_without_gil(folder, statements):
+    """The errors of statements with an at.Tensor `x` and an at.SymInt `n` in a function that needs no GIL."""
+    head = (
+        "cimport ATen as at\ncimport torch\nfrom interop cimport check, tuple2\nfrom torch.library cimport Operator\n"
+        "from libc.stdint cimport int64_t\nfrom libcpp.vector cimport vector\n"
+        "cdef at.Tensor f(const at.Tensor& x, at.SymInt n, vector[double]& v) except * nogil:\n"
+        "    cdef at.Tensor a, b\n"
+    )
+    (folder / "m.pyx").write_text(f"{head}    {statements}\n    return x\n")
+    with pytest.raises(TranslationError) as raised:
+        translate(str(folder / "m.pyx"), "m", folder / "m.cpp", declarations=folder / "declarations")
+    return raised.value.diagnostics
+
+
+class TestWithoutGil:
+    """A mistake that is not about the GIL gets no hint about the GIL: Cython reports both."""
+
+    @pytest.mark.parametrize(
+        ("statement", "message", "expected"),
+        [
+            ("a, b = at.max(x, 0)", "Cannot convert 'tuple2", "get0(r), get1(r) and so on"),
+            ("(a, b) = x.max(0)", "Cannot convert 'tuple2", "get0(r), get1(r) and so on"),
+            ("cdef (at.Tensor, at.Tensor) r = at.max(x, 0)", "Cannot assign type 'tuple2", "get0(r), get1(r)"),
+            (
+                "cdef (at.Tensor, at.Tensor) r = Operator[(at.Tensor, at.Tensor)](b'a::b').call(x)",
+                "Operator templated type receives 1",
+                "write Operator[tuple2[at.Tensor, at.Tensor]], after: from interop cimport tuple2",
+            ),
+            (
+                "return Operator[at.Tensor](b'a::b').call(x, other=x)",
+                "function call got too many",
+                "call() takes no keyword arguments: pass 'other' by position",
+            ),
+            ("a = at.arange(v, x.options())", "Converting to Python", "no overload takes this argument; the decl"),
+            ("check(x.dim() > 1, f'dim {x.dim()}')", "", 'write check(n > 0, b"n must be positive, got ", n)'),
+            ("check(x.dim() > 1, b'dim ', f'{x.dim()}')", "", 'write check(n > 0, b"n must be positive, got ", n)'),
+            ("torch.wrap(x)", "", "this needs the GIL: move it out of the `with nogil` block"),
+        ],
+    )
+    def test_the_cause(self, tmp_path, statement, message, expected):
+        (found,) = errors_without_gil(tmp_path, statement)
+        assert found.message.startswith(message)
+        assert expected in found.hint
+
+
+class TestSymbols:
+    @pytest.mark.parametrize(
+        ("statement", "expected"),
+        [
+            ("n // 2", "write floordiv(a, b), after: from interop cimport floordiv"),
+            ("2 % n", "write mod(a, b), after: from interop cimport mod"),
+            ("max(n, 1)", "max() of an at.SymInt is its method: write n.max(1)"),
+            ("a = at.empty_symint((min(x.sym_size(0), 1),))", "min() of an at.SymInt is its method: write n.min(1)"),
+            ("n = n if x.dim() else 1", "both values of a conditional expression must be an at.SymInt"),
+            ("cdef int64_t k = n", "declare the variable as an at.SymInt"),
+            ("a = at.select(x, 0, n)", "for an at.SymInt, write at.select_symint(...)"),
+            ("a = x.select(0, n)", "for an at.SymInt, write x.select_symint(...)"),
+            ("a = at.diag(x, n)", None),
+        ],
+    )
+    def test_a_number(self, tmp_path, statement, expected):
+        hint = errors_without_gil(tmp_path, statement)[0].hint
+        assert (hint and expected in hint) if expected else hint is None
 
 
 class TestDeclarations:

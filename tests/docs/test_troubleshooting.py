@@ -37,6 +37,9 @@ SOURCES = {
     "cdef at.Tensor k(const at.Tensor& x) except *:\n    return at.neg(x)\n"
     'define("wrong::k", "(Tensor x) -> Tensor")\nimpl("wrong::k", "CPU", k)\n',
     "guard": FUNCTION + "    cdef torch.NoGradGuard g\n    return x\n",
+    "c-string": "cimport torch\nfrom interop cimport check\n\n\ndef f(torch.Tensor x not None):\n"
+    '    check(x.cdata.dim() == 2, f"x has {x.cdata.dim()} dimensions")\n',
+    "symbols": FUNCTION + "    return torch.wrap(at.empty((x.cdata.sym_size(0), 3)))\n",
     "in-place": FUNCTION + "    cdef at.Tensor t = x.cdata, u = x.cdata\n    t += u\n    return x\n",
 }
 MODULE = """

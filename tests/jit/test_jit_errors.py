@@ -91,7 +91,7 @@ class TestInSources:
                 f"cython_source:5:12: {undeclared('nothing')}",
                 "nothing",
             ),
-            ("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n", "cython_source:4:5: ", "at.zeros"),
+            ("cimport ATen as at\n\ndef f():\n    at.zeros((1.5, 2))\n", "cython_source:4:8: a parameter of", "zeros"),
             (
                 "def f(): pass\ncdef extern from 'no/such.h':\n    int g()\n",
                 "cython_source:2:19: there is no header 'no/such.h'",
@@ -150,6 +150,36 @@ class TestInSources:
         else:  # clang stops at the first % of a line, and has other words for a class than for a number
             assert sorted(found) == [(7, 1), (8, 0), (8, 0)]
             assert len({one.message for one in error.diagnostics}) == len(found)
+
+    @pytest.mark.parametrize(
+        ("statement", "expected", "hint"),
+        [
+            ("at.empty((n, 3))", r"'empty', of type '.*<long>', takes no argument of type '\(SymInt, long\)'", "at"),
+            ("x.reshape((n, -1))", r"'reshape', of type '.*', takes no argument of type '\(SymInt, long\)'", "x"),
+            ("x.expand((n, n, n, 4))", r"'expand', of type '.*', takes no argument of type '\(SymInt, .*\)'", "x"),
+            ("at.zeros((1.5, 2))", r"'zeros', of type '.*', takes no argument of type '\(double, long\)'", None),
+        ],
+    )
+    def test_an_argument_that_cpp_rejects(self, statement, expected, hint):
+        """The message names the types. What C++ says of the same line after it is a consequence."""
+        head = "cimport ATen as at\ncdef at.Tensor f(const at.Tensor& x, at.SymInt n) except * nogil:\n"
+        error = error_of(f"{head}    return {statement}\n")
+        (found,) = error.diagnostics
+        name = statement.partition("(")[0].partition(".")[2]
+        assert re.search(expected, found.message)
+        assert (found.line, found.column) == (3, 12 + statement.index(name))
+        assert found.hint == (hint and f"for sizes that are an at.SymInt, write {hint}.{name}_symint(...)")
+
+    def test_a_rule_without_its_info(self):
+        """g++ names the line only above a warning that comes before the error."""
+        error = error_of(
+            "cimport ATen as at\nfrom torch.library cimport register_vmap\n"
+            "cdef at.Tensor rule(const at.Tensor& x) except * nogil:\n    return x\n"
+            'register_vmap("a::b", rule)\n'
+        )
+        (found,) = error.diagnostics
+        assert found.line == 5
+        assert "first the info, then the operator's arguments" in found.message
 
     def test_what_nobody_defines(self):
         error = error_of("cdef extern from *:\n    int f(int)\ndef g(): return f(1)\n", "int f(int);\n")

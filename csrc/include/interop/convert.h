@@ -467,7 +467,10 @@ inline constexpr bool possible = [] {
 // `a` as the parameter P of an ATen function.
 template <class P, class A>
 decltype(auto) as(const A& a, const char* function, const char* name) {
-  static_assert(possible<P, A>, "this parameter, of type P, takes no argument of type A");
+  static_assert(
+      possible<P, A>,
+      "this parameter takes no argument of type A: the lines above have A, and the parameter's type P; functions of "
+      "ATen that take an at.SymInt have the suffix _symint");
   if constexpr (Object<A>) {
     return in_python([&]() -> decltype(auto) {
       return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});
