@@ -199,7 +199,9 @@ def _one_choice(parameters: list[Parameter]) -> tuple[str, ...]:
 
 def _has_scalar(parameters: list[Parameter]) -> bool:
     """Whether a candidate requires a Scalar here. An optional one does not count: True as a factor is 1."""
-    return any(parameter.cpp == types.SCALAR and not parameter.has_default for parameter in parameters)
+    return any(
+        parameter.cpp in (types.SCALAR, types.STABLE_SCALAR) and not parameter.has_default for parameter in parameters
+    )
 
 
 def _has_ambiguous_truth(parameters: list[Parameter]) -> bool:

@@ -66,6 +66,7 @@ def _result(text: str) -> str:
 
 def _parameter(text: str) -> str:
     text = text.replace("const at::ITensorListRef &", "at::TensorList")
+    text = re.sub(r"(const |optional<)at::Scalar\b", r"\1c10::Scalar", text)  # types.STABLE_SCALAR
     return re.sub(r"(?<!const )at::Tensor &", "const at::Tensor &", text)
 
 

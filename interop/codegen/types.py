@@ -58,6 +58,11 @@ VALUES = {
 
 TENSOR = "const at::Tensor &"
 SCALAR = "const at::Scalar &"
+STABLE_SCALAR = "const c10::Scalar &"
+"""The same type under another name, for stable modules, which have no symbolic numbers."""
+
+# Without "int", Cython would pass an int as a bool, which it ranks closer to int than int64_t.
+_NUMBERS = ("CScalar&", "double", "int64_t", "int", "cbool", "double complex", "float complex")
 
 # `const T` has a typedef, because Cython builds a scope for each `const T` that it reads, thousands of times.
 PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
@@ -65,8 +70,8 @@ PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
     "at::Device": Kind(("Device",), open=True),
     "at::ScalarType": Kind(("ScalarType",), open=True),
     "at::Tensor &": Kind(("Tensor&",)),
-    # Without "int", Cython would pass an int as a bool, which it ranks closer to int than int64_t.
-    SCALAR: Kind(("CScalar&", "double", "int64_t", "int", "cbool", "double complex", "float complex"), open=True),
+    SCALAR: Kind((*_NUMBERS, "SymInt", "SymFloat"), open=True),
+    STABLE_SCALAR: Kind(_NUMBERS, open=True),
     "at::TensorOptions": Kind(("TensorOptions", "ScalarType"), open=True),
     "at::IntArrayRef": Kind(("IntList",), open=True),
     "at::OptionalIntArrayRef": Kind(("IntList",), open=True),

@@ -28,22 +28,25 @@ from c10.core.Scalar cimport Scalar
 from c10.core.ScalarType cimport ScalarType
 from c10.core.Storage cimport Storage
 from c10.core.SymBool cimport SymBool
+from c10.core.SymFloat cimport SymFloat
 from c10.core.SymInt cimport SymInt
 from c10.core.TensorOptions cimport TensorOptions
 from interop.array cimport BoolArray2, BoolArray3, BoolArray4
 from interop.exceptions cimport translate_exception
+from interop.symbolic cimport Symbolic
 from interop.tuple cimport tuple2, tuple3, tuple4, tuple5, tuple6, tuple7, tuple9
 """
 
 
 def _operators() -> str:
     """The operators between tensors, and between tensors and numbers."""
+    numbers = ("double", "int64_t", "const Symbolic&")
     right = [
         f"{sign}({operand} other)"
         for sign in ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")
-        for operand in ("CTensor&", "double", "int64_t")
+        for operand in ("CTensor&", *numbers)
     ]
-    left = [f"{sign}({number} value, CTensor& other)" for sign in "+-*/" for number in ("double", "int64_t")]
+    left = [f"{sign}({number} value, CTensor& other)" for sign in "+-*/" for number in numbers]
     members, others = (
         [f"        Tensor operator{one} except +translate_exception\n" for one in listed] for listed in (right, left)
     )
@@ -104,6 +107,7 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         Tensor index(const vector[TensorIndex]& indices) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, CTensor& value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, CScalar& value) except +translate_exception
+        Tensor& index_put_(const vector[TensorIndex]& indices, const Symbolic& value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, double value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, int value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, int64_t value) except +translate_exception
@@ -183,7 +187,7 @@ def _without(text: str) -> str:
 
 
 _LACKS = re.compile(
-    r"from c10.core.(?:Storage|SymBool|SymInt) |    ctypedef const vector.SymInt"
+    r"from c10.core.(?:Storage|SymBool|SymFloat|SymInt) |.*\(.*const Symbolic&|    ctypedef const vector.SymInt"
     r"|    cppclass TensorIndex|    # One index of|        pass\n"
     r"| +(Tensor&?|cbool|void) (conj|toType|mutable_grad|grad|backward|retain_grad|retains_grad|set_data|data"
     r"|tensor_data|variable_data|requires_grad_)\(| +Tensor&? index(_put_)?\(const vector\[TensorIndex\]"

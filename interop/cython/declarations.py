@@ -22,9 +22,10 @@ SCALAR = "c10/core/Scalar.pxd"
 HAND_ON = ("ATen/__init__.pxd", "ATen/Functions.pxd", "interop/__init__.pxd", "torch/__init__.pxd", "torch/stable.pxd")
 """Files that cimport names from further files for their users."""
 OF_ONE_RELEASE = (
-    *("ATen/Context", "ATen/TensorIndexing", "ATen/TensorIterator", "ATen/cuda", "ATen/dlpack"),
+    *("ATen/Context", "ATen/OpMathType", "ATen/TensorIndexing", "ATen/TensorIterator", "ATen/cuda", "ATen/dlpack"),
     *("c10/core/CachingDeviceAllocator", "c10/core/Event", "c10/core/GradMode", "c10/core/Storage"),
-    *("c10/core/StreamGuard", "c10/core/SymBool", "c10/core/SymInt", "c10/core/SymIntArrayRef", "c10/cuda"),
+    *("c10/core/StreamGuard", "c10/core/SymBool", "c10/core/SymFloat", "c10/core/SymInt", "c10/core/SymIntArrayRef"),
+    "c10/cuda",
     *("interop/accessor", "interop/bridges", "interop/caching_allocator", "interop/context", "interop/cuda"),
     *("interop/dlpack", "interop/elementwise", "interop/generator", "interop/indexing", "interop/instruction_sets"),
     *("interop/iterator", "interop/manual", "interop/reduction", "interop/symint", "interop/vector_math"),

@@ -3,6 +3,7 @@
 # The indices between the brackets of t[...] in Python. indices() collects them (interop/indexing.pxd).
 from libc.stdint cimport int64_t
 
+from c10.core.SymInt cimport SymInt
 from interop.exceptions cimport translate_exception
 
 cdef extern from "interop/indexing.h" namespace "at::indexing" nogil:
@@ -29,3 +30,14 @@ cdef extern from "interop/indexing.h" namespace "at::indexing" nogil:
         Slice(int64_t start, const nullopt_t& stop, int64_t step) except +translate_exception
         Slice(const nullopt_t& start, const nullopt_t& stop) except +translate_exception
         Slice(const nullopt_t& start, const nullopt_t& stop, int64_t step) except +translate_exception
+        Slice(const SymInt& start) except +translate_exception
+        Slice(const SymInt& start, const SymInt& stop) except +translate_exception
+        Slice(const SymInt& start, const SymInt& stop, int64_t step) except +translate_exception
+        Slice(const SymInt& start, int64_t stop) except +translate_exception
+        Slice(const SymInt& start, int64_t stop, int64_t step) except +translate_exception
+        Slice(const SymInt& start, const nullopt_t& stop) except +translate_exception
+        Slice(const SymInt& start, const nullopt_t& stop, int64_t step) except +translate_exception
+        Slice(int64_t start, const SymInt& stop) except +translate_exception
+        Slice(int64_t start, const SymInt& stop, int64_t step) except +translate_exception
+        Slice(const nullopt_t& start, const SymInt& stop) except +translate_exception
+        Slice(const nullopt_t& start, const SymInt& stop, int64_t step) except +translate_exception

@@ -8,6 +8,7 @@ from ATen.core.Generator cimport Generator
 from ATen.core.TensorBase cimport TensorBase
 from ATen.core.TensorBody cimport Tensor, TensorIndex
 from ATen.Functions cimport *
+from ATen.OpMathType cimport toOpMathType
 from ATen.Parallel cimport (
     get_num_interop_threads, get_num_threads, get_thread_num, in_parallel_region, parallel_for, parallel_reduce,
     set_num_threads,
@@ -29,6 +30,7 @@ from c10.core.ScalarType cimport (
 )
 from c10.core.Storage cimport Storage
 from c10.core.SymBool cimport SymBool
+from c10.core.SymFloat cimport SymFloat
 from c10.core.SymInt cimport SymInt
 from c10.core.SymIntArrayRef cimport SymIntArrayRef
 from c10.core.TensorOptions cimport TensorOptions

@@ -20,9 +20,9 @@ from interop.dispatch cimport (
     all_types, complex_, dispatch, dispatch2d, dispatch_part, floating, floating_and_reduced, integral,
 )
 from interop.element_types cimport (
-    AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOATING_TYPES,
-    AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, acc_t, any_t, constant_t, numeric_limits,
-    opmath_t, scalar_t,
+    AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOAT8_TYPES,
+    AT_FLOATING_TYPES, AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, acc_t, any_t, constant_t,
+    numeric_limits, opmath_t, scalar_t,
 )
 from interop.elementwise cimport elementwise, elementwise_out, kernel, unbroadcast
 from interop.generator cimport default_generator, get_state, make_cpu_generator, set_state

@@ -56,6 +56,7 @@ cdef extern from "interop/element_types.h" nogil:
     const TypeSet AT_BAREBONES_UNSIGNED_TYPES "::interop::type_sets::barebones_unsigned"
     const TypeSet AT_FLOATING_TYPES "::interop::type_sets::floating"
     const TypeSet AT_REDUCED_FLOATING_TYPES "::interop::type_sets::reduced_floating"
+    const TypeSet AT_FLOAT8_TYPES "::interop::type_sets::float8"
     const TypeSet AT_COMPLEX_TYPES "::interop::type_sets::complex"
     const TypeSet AT_ALL_TYPES "::interop::type_sets::all"
     const TypeSet AT_ALL_TYPES_AND_COMPLEX "::interop::type_sets::all_and_complex"

@@ -96,6 +96,7 @@ def test_every_name_of_at_is_one_of_aten():
     headers = [
         "ATen/ATen.h",
         "ATen/core/grad_mode.h",
+        "ATen/OpMathType.h",
         "ATen/Parallel.h",
         "ATen/TensorIndexing.h",
         "ATen/TensorIterator.h",

@@ -213,6 +213,7 @@ SIZED = {
     "weighted": lambda n: (leaf(n), [2.0, 3.0]),
     "row_sums": lambda n: (leaf(n, n + 1),),
     "stretched": lambda n: (leaf(n, 3), 2 * n + 1),
+    "mean": lambda n: (leaf(n),),
     "places": lambda n: (torch.randn(n),),
     "weighted_rows": lambda n: (leaf(n, n + 1), leaf(n + 1), 2.0),
     "swish": lambda n: (leaf(n, n + 1), leaf(n + 1)),

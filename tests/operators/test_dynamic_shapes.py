@@ -39,6 +39,7 @@ EXAMPLES = {
     "stretched": (SYMBOLIC, lambda n: (leaf(n, 3), 2 * n + 1)),
     "zeros": (SYMBOLIC, lambda n: (torch.randn(n), n + 1)),
     "zeros_called": (SYMBOLIC, lambda n: (torch.randn(n),)),
+    "mean": (SYMBOLIC, lambda n: (leaf(n),)),
     "scaled_mm": (OPS, lambda n: (leaf(n, n + 1), leaf(n + 1, n + 2), 2.0)),
     "twice_star": (OPS, lambda n: (torch.randn(n),)),
     "twice_implicit": (OPS, lambda n: (leaf(n),)),
@@ -63,6 +64,38 @@ EXAMPLES = {
     "product_traced": (MAPPED, lambda n: (*matrices(n), 2.0)),
     "repeated": (MAPPED, lambda n: (torch.randn(n), n + 2)),
 }
+# What `as_number` computes, in its order.
+AS_NUMBERS = [
+    lambda x, n: x + n,
+    lambda x, n: n + x,
+    lambda x, n: x - n,
+    lambda x, n: n - x,
+    lambda x, n: x * n,
+    lambda x, n: n * x,
+    lambda x, n: x / n,
+    lambda x, n: n / x,
+    lambda x, n: x < n,
+    lambda x, n: x == n,
+    lambda x, n: x * n,
+    lambda x, n: torch.where(x > 0, x, n),
+    lambda x, n: torch.where(x > 0, 1.0 / n, x),
+    lambda x, n: torch.arange(float(n), dtype=x.dtype),
+    lambda x, n: torch.arange(1, n, dtype=x.dtype),
+    lambda x, n: torch.full((n, 2), float(n)),
+    lambda x, n: torch.full((n,), 1.0 / n),
+    lambda x, n: x * (1.0 / n),
+    lambda x, n: (n / 4.0) * x,
+    lambda x, n: x - (n * 0.5 + 1.0 - 2.0) / 2,
+    lambda x, n: x / n**0.5,
+    lambda x, n: x[1:n],
+    lambda x, n: x[n - 2 :],
+    lambda x, n: x[: n - 1 : 2],
+    lambda x, n: x[n - 3 : n],
+    lambda x, n: x[n - 2],
+    lambda x, n: x[n - 2],
+    lambda x, n: torch.cat([torch.full((2,), float(n)), x[2:]]),
+    lambda x, n: torch.zeros(2),
+]
 LEFT_OUT = {
     "has no fake kernel": {f"interop_test::{name}" for name in ("product", "twice_with_gil", "gaps")},
     "changes an argument": {
@@ -76,7 +109,7 @@ LEFT_OUT = {
         f"interop_symbolic::{name}"
         for name in (
             "divided", "shape", "number_of", "number_in_setup", "number_taken", "number_above_autograd",
-            "number_taken_in_setup",
+            "number_taken_in_setup", "as_number",
         )
     },
 }  # fmt: skip
@@ -86,6 +119,15 @@ LEFT_OUT = {
 def test_one_compilation(name):
     space, make = EXAMPLES[name]
     check_dynamic_shapes(getattr(space, name), make)
+
+
+@pytest.mark.parametrize("what", range(len(AS_NUMBERS)))
+def test_a_size_as_a_number(what):
+    """Compiled once for ten sizes: the graph keeps the symbol."""
+    for n in (5, 8):
+        x = torch.randn(n)
+        torch.testing.assert_close(SYMBOLIC.as_number(x, what), AS_NUMBERS[what](x, n))
+    check_dynamic_shapes(lambda x: SYMBOLIC.as_number(x, what), lambda n: (torch.randn(n),), range(5, 15))
 
 
 def test_one_compilation_of_a_rule_for_vmap():
@@ -118,7 +160,7 @@ def test_no_operator_is_forgotten():
     assert sorted(defined - tried) == sorted(set().union(*LEFT_OUT.values()))
 
 
-@pytest.mark.parametrize("name", ["rows", "every", "stretched", "zeros", "zeros_called"])
+@pytest.mark.parametrize("name", ["rows", "every", "stretched", "zeros", "zeros_called", "mean"])
 def test_opcheck(name):
     space, make = EXAMPLES[name]
     assert set(opcheck(getattr(space, name).default, make(5)).values()) == {"SUCCESS"}

@@ -20,6 +20,7 @@ pytestmark = [
 INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 COMPLEX = (torch.complex64, torch.complex128)
+FLOAT8 = (torch.float8_e5m2, torch.float8_e5m2fnuz, torch.float8_e4m3fn, torch.float8_e4m3fnuz)
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
@@ -224,19 +225,40 @@ class TestArithmetic:
         x = torch.tensor([3 - 4j, 0.5 + 2j], dtype=dtype)
         torch.testing.assert_close(templates.complex_numbers(x.clone()), (7 + x[0] / x[1]) ** 2 * x[0].abs() - 1)
 
+    @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING, *COMPLEX, torch.complex32, *FLOAT8])
+    def test_sums_in_acc_t(self, templates, dtype):
+        """Its elements have a smaller type, and those of C++'s complex numbers and float8 have no common operators."""
+        x = torch.tensor([3, 1, 2] if dtype in INTEGRAL else [3, -1, 2])
+        x = x + torch.tensor([1j, -2j, 0]) if dtype.is_complex else x
+        wide = x.to(torch.complex128 if dtype.is_complex else torch.float64)
+        expected = torch.stack([wide.sum(), wide.prod(), -wide.sum(), wide.new_zeros(()), wide.sum() / wide[1]])
+        got = templates.accumulate(torch.cat([x, x.new_zeros(5)]).to(dtype))[3:].to(wide.dtype)
+        if dtype is torch.uint8:
+            expected[2] += 256
+        torch.testing.assert_close(got, expected.to(dtype).to(wide.dtype))
+
+    @pytest.mark.parametrize("dtype", COMPLEX)
+    def test_real_factors_of_another_type(self, templates, dtype):
+        x = torch.tensor([3 - 4j], dtype=dtype)
+        templates.scale(x)
+        assert x.item() == (3 - 4j) * 1.5 * 0.5 + 2
+
 
 class TestTypes:
     @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING, *COMPLEX, torch.bool, torch.complex32])
+    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING, *COMPLEX, torch.bool, torch.complex32, *FLOAT8])
     def test_those_that_torch_accumulates_in(self, templates, dtype):
         assert templates.accumulates_as_torch(torch.zeros(1, dtype=dtype))
 
-    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING])
+    @pytest.mark.parametrize("dtype", [*INTEGRAL, *FLOATING, *FLOAT8, torch.float8_e8m0fnu])
     def test_limits_are_those_of_torch(self, templates, dtype):
         found = templates.limits(torch.zeros(1, dtype=dtype))
         if dtype.is_floating_point:
             info = torch.finfo(dtype)
-            assert (found["lower_bound"], found["upper_bound"]) == (-torch.inf, torch.inf)
+            infinite = dtype in (*FLOATING, torch.float8_e5m2)
+            assert found["upper_bound"] == (torch.inf if infinite else info.max)
+            assert found["lower_bound"] == (-torch.inf if infinite else info.min)
             assert (found["lowest"], found["max"], found["min"]) == (info.min, info.max, info.tiny)
             assert found["epsilon"] == info.eps
         else:

@@ -37,6 +37,12 @@ auto common(A a, B b) {
   }
 }
 
+// A complex number beside a complex or real number of another floating-point type.
+template <class A, class B>
+concept MixedComplex =
+    (Complex<A>::value || Complex<B>::value) && !std::is_same_v<typename Complex<A>::Real, typename Complex<B>::Real> &&
+    (Complex<A>::value || std::is_floating_point_v<A>) && (Complex<B>::value || std::is_floating_point_v<B>);
+
 // The type to compute in: float for a reduced type.
 template <class T>
 using Computed = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
@@ -165,3 +171,22 @@ template <class T>
 using Absolute = decltype(absolute(std::declval<T>()));
 
 }  // namespace interop
+
+// c10 has these for numbers of one floating-point type. They are in the global namespace, where Cython's code is.
+#define INTEROP_OPERATOR(OP)                                  \
+  template <class A, class B>                                 \
+    requires interop::detail::MixedComplex<A, B>              \
+  interop::Result<A, B> operator OP(const A& a, const B& b) { \
+    using T = interop::Result<A, B>;                          \
+    return static_cast<T>(a) OP static_cast<T>(b);            \
+  }
+INTEROP_OPERATOR(+)
+INTEROP_OPERATOR(-)
+INTEROP_OPERATOR(*)
+#undef INTEROP_OPERATOR
+
+// For Cython's check of a divisor: c10 compares a complex number only with its own type.
+template <class T>
+constexpr bool operator==(const c10::complex<T>& number, int zero) {
+  return number.real() == static_cast<T>(zero) && number.imag() == T(0);
+}

@@ -60,6 +60,13 @@ inline constexpr TypeSet<c10::kByte, c10::kChar, c10::kInt, c10::kLong, c10::kSh
 inline constexpr TypeSet<c10::kUInt16, c10::kUInt32, c10::kUInt64> barebones_unsigned{};
 inline constexpr TypeSet<c10::kDouble, c10::kFloat> floating{};
 inline constexpr TypeSet<c10::kHalf, c10::kBFloat16> reduced_floating{};
+inline constexpr TypeSet<
+    c10::kFloat8_e5m2,
+    c10::kFloat8_e5m2fnuz,
+    c10::kFloat8_e4m3fn,
+    c10::kFloat8_e4m3fnuz,
+    c10::kFloat8_e8m0fnu>
+    float8{};
 inline constexpr TypeSet<c10::kComplexDouble, c10::kComplexFloat> complex{};
 inline constexpr auto integral_v2 = integral + barebones_unsigned;
 inline constexpr auto all = integral + floating;

@@ -84,7 +84,8 @@ at::indexing::TensorIndex index_of(const T& value) {
     return at::indexing::TensorIndex(value);
   } else if constexpr (
       std::is_same_v<T, bool> || std::is_same_v<T, at::indexing::Slice> ||
-      std::is_same_v<T, at::indexing::EllipsisIndexType> || std::is_same_v<T, std::nullopt_t>) {
+      std::is_same_v<T, at::indexing::EllipsisIndexType> || std::is_same_v<T, std::nullopt_t> ||
+      std::is_same_v<T, c10::SymInt>) {
     return at::indexing::TensorIndex(value);
   } else if constexpr (std::is_same_v<T, c10::Scalar>) {
     return index_of_scalar(value);

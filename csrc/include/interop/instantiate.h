@@ -63,7 +63,12 @@ using Element = typename decltype(element_of<type>(
     std::type_identity<uint64_t>{},
     std::type_identity<c10::complex<float>>{},
     std::type_identity<c10::complex<double>>{},
-    std::type_identity<c10::complex<c10::Half>>{}))::type;
+    std::type_identity<c10::complex<c10::Half>>{},
+    std::type_identity<c10::Float8_e5m2>{},
+    std::type_identity<c10::Float8_e5m2fnuz>{},
+    std::type_identity<c10::Float8_e4m3fn>{},
+    std::type_identity<c10::Float8_e4m3fnuz>{},
+    std::type_identity<c10::Float8_e8m0fnu>{}))::type;
 
 // The instance for a type and constants. Its pointer to the type is a void*, so that all instances have one type.
 template <class Signature, class Function, class T, class... Constants>

@@ -30,20 +30,25 @@
 
 namespace interop {
 
+// A number that may be symbolic.
+template <class T>
+concept Symbolic = std::same_as<T, c10::SymInt> || std::same_as<T, c10::SymFloat>;
+
 // A C enum is a number, too.
 template <class T>
-concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>);
+concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>) ||
+                 Symbolic<unwrap_reference_t<T>>;
 
 // A tensor, or Cython's reference to one.
 template <class T>
 concept Operand = std::same_as<unwrap_reference_t<T>, at::Tensor>;
 
 template <Number N>
-at::Scalar to_scalar(N value) {
+at::Scalar to_scalar(const N& value) {
   if constexpr (std::is_enum_v<N>) {
     return at::Scalar(static_cast<int64_t>(value));
   } else {
-    return at::Scalar(value);
+    return at::Scalar(unwrap_reference(value));
   }
 }
 
@@ -56,7 +61,7 @@ at::Scalar to_scalar(N value) {
     return at::_ops::NAME##_Tensor::call(interop::unwrap_reference(a), interop::unwrap_reference(b) __VA_ARGS__); \
   }                                                                                                               \
   template <interop::Operand T, interop::Number N>                                                                \
-  at::Tensor operator OP(const T& a, N b) {                                                                       \
+  at::Tensor operator OP(const T& a, const N& b) {                                                                \
     return at::_ops::NAME##_Scalar::call(interop::unwrap_reference(a), interop::to_scalar(b) __VA_ARGS__);        \
   }
 
@@ -76,23 +81,23 @@ INTEROP_OPERATOR(^, bitwise_xor)
 #undef INTEROP_OPERATOR
 
 template <interop::Number N, interop::Operand T>
-at::Tensor operator+(N value, const T& tensor) {
+at::Tensor operator+(const N& value, const T& tensor) {
   return at::_ops::add_Scalar::call(interop::unwrap_reference(tensor), interop::to_scalar(value), 1);
 }
 
 template <interop::Number N, interop::Operand T>
-at::Tensor operator-(N value, const T& tensor) {
+at::Tensor operator-(const N& value, const T& tensor) {
   return at::_ops::rsub_Scalar::call(interop::unwrap_reference(tensor), interop::to_scalar(value), 1);
 }
 
 template <interop::Number N, interop::Operand T>
-at::Tensor operator*(N value, const T& tensor) {
+at::Tensor operator*(const N& value, const T& tensor) {
   return at::_ops::mul_Scalar::call(interop::unwrap_reference(tensor), interop::to_scalar(value));
 }
 
 // The same two steps as torch.Tensor.__rtruediv__, so that the results are the same to the last bit.
 template <interop::Number N, interop::Operand T>
-at::Tensor operator/(N value, const T& tensor) {
+at::Tensor operator/(const N& value, const T& tensor) {
   return at::_ops::mul_Scalar::call(
       at::_ops::reciprocal::call(interop::unwrap_reference(tensor)), interop::to_scalar(value));
 }
@@ -108,4 +113,10 @@ template <interop::Operand T>
   requires interop::CythonReference<T>
 at::Tensor operator~(const T& tensor) {
   return ~interop::unwrap_reference(tensor);
+}
+
+// c10 has += and *= alone.
+template <std::same_as<c10::SymInt> T>
+T& operator-=(T& a, const c10::SymInt& b) {
+  return a = a - b;
 }

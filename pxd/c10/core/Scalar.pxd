@@ -4,6 +4,7 @@ from libcpp cimport bool as cbool
 
 from c10.core.ScalarType cimport ScalarType
 from interop.exceptions cimport translate_exception
+from interop.symbolic cimport Symbolic
 
 cdef extern from "c10/core/Scalar.h" namespace "c10" nogil:
     cppclass Scalar:
@@ -13,6 +14,7 @@ cdef extern from "c10/core/Scalar.h" namespace "c10" nogil:
         Scalar(int64_t value) noexcept
         Scalar(int value) noexcept
         Scalar(cbool value) noexcept
+        Scalar(const Symbolic& value) noexcept
         cbool isFloatingPoint() noexcept
         cbool isComplex() noexcept
         cbool isIntegral(cbool includeBool) noexcept

@@ -2,17 +2,19 @@
 # for any size; at other times it is a number. Arithmetic keeps the symbol. A comparison that returns a bool adds a
 # guard.
 #
-# C++'s own / and % are not declared: they round numbers towards zero and symbols down, and division by the number 0
-# terminates the process. Use `floordiv` and `mod` from interop, which are Python's // and %.
+# C++'s own / and % of two integers are not declared: they round numbers towards zero and symbols down, and division by
+# the number 0 terminates the process. Use `floordiv` and `mod` from interop, which are Python's // and %.
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
 
 from c10.core.SymBool cimport SymBool
+from c10.core.SymFloat cimport SymFloat
 from interop.exceptions cimport translate_exception
+from interop.symbolic cimport Symbolic, use_floordiv_or_a_float
 
 cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
-    cppclass SymInt:
+    cppclass SymInt(Symbolic):
         SymInt() noexcept
         SymInt(int64_t value) noexcept
         SymInt(const SymInt& other) noexcept
@@ -46,6 +48,11 @@ cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
         SymInt operator-(int64_t other) except +translate_exception
         SymInt operator*(const SymInt& other) except +translate_exception
         SymInt operator*(int64_t other) except +translate_exception
+        SymFloat operator+(double other) except +translate_exception
+        SymFloat operator-(double other) except +translate_exception
+        SymFloat operator*(double other) except +translate_exception
+        SymFloat operator/(double other) except +translate_exception
+        use_floordiv_or_a_float operator/(int64_t other) except +translate_exception
         cbool operator==(const SymInt& other) except +translate_exception
         cbool operator==(int64_t other) except +translate_exception
         cbool operator!=(const SymInt& other) except +translate_exception
@@ -62,4 +69,15 @@ cdef extern from "c10/core/SymInt.h" namespace "c10" nogil:
         SymInt operator+(int64_t value, const SymInt& other) except +translate_exception
         SymInt operator-(int64_t value, const SymInt& other) except +translate_exception
         SymInt operator*(int64_t value, const SymInt& other) except +translate_exception
+        SymFloat operator+(double value, const SymInt& other) except +translate_exception
+        SymFloat operator-(double value, const SymInt& other) except +translate_exception
+        SymFloat operator*(double value, const SymInt& other) except +translate_exception
+        SymFloat operator/(double value, const SymInt& other) except +translate_exception
+        use_floordiv_or_a_float operator/(int64_t value, const SymInt& other) except +translate_exception
+        cbool operator==(int64_t value, const SymInt& other) except +translate_exception
+        cbool operator!=(int64_t value, const SymInt& other) except +translate_exception
+        cbool operator<(int64_t value, const SymInt& other) except +translate_exception
+        cbool operator<=(int64_t value, const SymInt& other) except +translate_exception
+        cbool operator>(int64_t value, const SymInt& other) except +translate_exception
+        cbool operator>=(int64_t value, const SymInt& other) except +translate_exception
         SymInt operator-() except +translate_exception

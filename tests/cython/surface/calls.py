@@ -46,6 +46,7 @@ cdef float complex complex_float
 OF_ONE_RELEASE = """\
 cdef at.Storage storage
 cdef at.SymInt symbol
+cdef at.SymFloat symbolic_real
 cdef at.SymIntArrayRef symbols
 """
 
@@ -68,6 +69,7 @@ TYPED = {
     "ScalarList": ["scalars"],
     "ScalarType": ["dtype", "at.kFloat"],
     "Storage": ["storage"],
+    "SymFloat": ["symbolic_real"],
     "SymInt": ["symbol"],
     "SymIntList": ["symbols"],
     "Tensor&": ["tensor"],

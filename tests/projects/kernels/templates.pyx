@@ -3,10 +3,10 @@ cimport ATen as at
 cimport cython
 cimport torch
 from interop cimport (
-    AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOATING_TYPES,
-    AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, acc_t, any_t, constant_t, instantiate,
-    instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with, numeric_limits,
-    opmath_t, scalar_t,
+    AT_ALL_TYPES, AT_ALL_TYPES_AND_COMPLEX, AT_BAREBONES_UNSIGNED_TYPES, AT_COMPLEX_TYPES, AT_FLOAT8_TYPES,
+    AT_FLOATING_TYPES, AT_INTEGRAL_TYPES, AT_INTEGRAL_TYPES_V2, AT_REDUCED_FLOATING_TYPES, acc_t, any_t, constant_t,
+    instantiate, instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with,
+    numeric_limits, opmath_t, scalar_t,
 )
 from libc.stdint cimport int64_t
 
@@ -272,9 +272,46 @@ def complex_numbers(torch.Tensor x not None):
     return x[0]
 
 
+# Sums, products and a quotient in acc_t, of elements of a smaller type.
+cdef void _accumulate(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+    cdef scalar_t* values = <scalar_t*> of
+    cdef acc_t total = 0, product = 1, back = 0
+    cdef opmath_t negative = 0
+    cdef int64_t i
+    for i in range(3):
+        total += values[i]
+        product *= values[i]
+        negative -= values[i]
+        back = values[i] + back - values[i] * 2 + (values[i] - back)
+    values[3] = <scalar_t> total
+    values[4] = <scalar_t> product
+    values[5] = <scalar_t> negative
+    values[6] = <scalar_t> back
+    values[7] = <scalar_t> (total / values[1])
+
+
+def accumulate(torch.Tensor x not None):
+    instantiate_part(
+        x.cdata.scalar_type(), b"accumulate", _accumulate, AT_ALL_TYPES_AND_COMPLEX, AT_REDUCED_FLOATING_TYPES,
+        at.kComplexHalf, at.kFloat8_e5m2, at.kFloat8_e5m2fnuz, at.kFloat8_e4m3fn, at.kFloat8_e4m3fnuz)(
+            0, 1, x.cdata.data_ptr())
+    return torch.wrap(x.cdata)
+
+
+# A real factor of another type beside a complex number.
+cdef void _scale(int64_t begin, int64_t end, any_t* of) noexcept nogil:
+    cdef scalar_t* values = <scalar_t*> of
+    cdef double two = 2
+    cdef float half = 0.5
+    values[0] = <scalar_t> ((two * values[0] - values[0] * half) * half + two)
+
+
+def scale(torch.Tensor x not None):
+    instantiate_part(x.cdata.scalar_type(), b"scale", _scale, AT_COMPLEX_TYPES)(0, 1, x.cdata.data_ptr())
+
+
 cdef struct Limits:
     double lowest, max, min, epsilon, lower_bound, upper_bound
-    bint as_in_torch
 
 
 cdef void _limits(int64_t begin, int64_t end, any_t* of) noexcept nogil:
@@ -283,7 +320,6 @@ cdef void _limits(int64_t begin, int64_t end, any_t* of) noexcept nogil:
     limits.min, limits.epsilon = numeric_limits[scalar_t].min(), numeric_limits[scalar_t].epsilon()
     limits.lower_bound = numeric_limits[scalar_t].lower_bound()
     limits.upper_bound = numeric_limits[scalar_t].upper_bound()
-    limits.as_in_torch = as_in_torch
 
 
 cdef void _as_in_torch(int64_t begin, int64_t end, any_t* of) noexcept nogil:
@@ -292,7 +328,9 @@ cdef void _as_in_torch(int64_t begin, int64_t end, any_t* of) noexcept nogil:
 
 def limits(torch.Tensor x not None):
     cdef Limits found
-    instantiate_part(x.cdata.scalar_type(), b"limits", _limits, AT_ALL_TYPES, at.kHalf, at.kBFloat16)(0, 1, &found)
+    instantiate_part(
+        x.cdata.scalar_type(), b"limits", _limits, AT_ALL_TYPES, AT_REDUCED_FLOATING_TYPES, AT_FLOAT8_TYPES)(
+            0, 1, &found)
     return found
 
 
@@ -300,7 +338,8 @@ def accumulates_as_torch(torch.Tensor x not None):
     cdef bint found = False
     instantiate_part(
         x.cdata.scalar_type(), b"types", _as_in_torch, AT_ALL_TYPES_AND_COMPLEX, AT_REDUCED_FLOATING_TYPES, at.kBool,
-        at.kComplexHalf)(0, 1, &found)
+        at.kComplexHalf, at.kFloat8_e5m2, at.kFloat8_e5m2fnuz, at.kFloat8_e4m3fn, at.kFloat8_e4m3fnuz)(
+            0, 1, &found)
     return found
 
 

@@ -2,7 +2,7 @@
 cimport ATen as at
 cimport torch
 from interop cimport (
-    check, check_index, check_linalg, check_not_implemented, check_type, check_value, floordiv, mod,
+    check, check_index, check_linalg, check_not_implemented, check_type, check_value, dims, floordiv, indices, mod,
 )
 from libc.stdint cimport int64_t
 from libcpp cimport bool as cbool
@@ -224,6 +224,105 @@ define("interop_symbolic::number_taken_in_setup", "(Tensor x, SymInt n) -> Tenso
 impl("interop_symbolic::number_taken_in_setup", "CPU", zeros)
 impl("interop_symbolic::number_taken_in_setup", "Meta", zeros_meta)
 register_autograd("interop_symbolic::number_taken_in_setup", taken_backward, taken_setup)
+
+
+# A size as a number among others. The test has the same expressions in the same order.
+
+cdef at.Tensor as_number(const at.Tensor& x, int64_t what) except * nogil:
+    cdef at.SymInt n = x.sym_size(0), m = n
+    cdef vector[at.SymInt] v = x.sym_sizes().vec()
+    cdef at.SymFloat half = n * 0.5 + 1.0 - 2.0, root = (1.0 * n).sqrt()
+    m -= 1
+    m -= n - n
+    check(0 < n and 1 <= n and 0 != n and not (0 == n or 0 > n or 0 >= n), b"compares a number with a size")
+    if what == 0:
+        return x + n
+    elif what == 1:
+        return n + x
+    elif what == 2:
+        return x - n
+    elif what == 3:
+        return n - x
+    elif what == 4:
+        return x * n
+    elif what == 5:
+        return n * x
+    elif what == 6:
+        return x / n
+    elif what == 7:
+        return n / x
+    elif what == 8:
+        return x < n
+    elif what == 9:
+        return x == v[0]
+    elif what == 10:
+        return at.mul(x, at.Scalar(n))
+    elif what == 11:
+        return at.where(x > 0, x, n)
+    elif what == 12:
+        return at.where(x > 0, 1.0 / n, x)
+    elif what == 13:
+        return at.arange(n, x.options())
+    elif what == 14:
+        return at.arange(1, n, x.options())
+    elif what == 15:
+        return at.full_symint((n, 2), n, x.options())
+    elif what == 16:
+        return at.full_symint((n,), 1.0 / n, x.options())
+    elif what == 17:
+        return x * (1.0 / n)
+    elif what == 18:
+        return (n / 4.0) * x
+    elif what == 19:
+        return x - half / 2
+    elif what == 20:
+        return x / root
+    elif what == 21:
+        return x.index(indices(at.Slice(1, n)))
+    elif what == 22:
+        return x.index(indices(at.Slice(n - 2)))
+    elif what == 23:
+        return x.index(indices(at.Slice(at.None_, n - 1, 2)))
+    elif what == 24:
+        return x.index(indices(at.Slice(n - 3, n)))
+    elif what == 25:
+        return x.index(indices(n - 2))
+    elif what == 26:
+        return at.select_symint(x, 0, n - 2)
+    elif what == 27:
+        return x.clone().index_put_(indices(at.Slice(0, 2)), n)
+    elif what == 28:
+        return x.new_empty_symint((n - (m - 1),)).zero_()
+    return x
+
+
+define("interop_symbolic::as_number", "(Tensor x, int what) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_symbolic::as_number", "CompositeImplicitAutograd", as_number)
+
+
+# The gradient of a mean.
+
+cdef at.Tensor mean(const at.Tensor& x) except * nogil:
+    return at.mean(x)
+
+
+cdef at.Tensor mean_meta(const at.Tensor& x) except * nogil:
+    return x.new_empty(dims())
+
+
+cdef void mean_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.state[at.SymInt]()[0] = x.sym_size(0)
+
+
+cdef at.Tensor mean_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef at.SymInt n = ctx.state[at.SymInt]()[0]
+    return (grad * (1.0 / n)).expand_symint((n,))
+
+
+define("interop_symbolic::mean", "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
+impl("interop_symbolic::mean", "CPU", mean)
+impl("interop_symbolic::mean", "Meta", mean_meta)
+register_autograd("interop_symbolic::mean", mean_backward, mean_setup)
 
 
 # Conditions, without the GIL.

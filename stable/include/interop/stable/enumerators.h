@@ -13,3 +13,9 @@
 #include <torch/headeronly/core/MemoryFormat.h>
 // [complex toComplexDouble] torch/headeronly/util/complex.h
 #include <torch/headeronly/util/complex.h>
+// [AT_FLOAT8_TYPES kFloat8_e5m2 kFloat8_e5m2fnuz kFloat8_e4m3fn kFloat8_e4m3fnuz kFloat8_e8m0fnu]
+#include <torch/headeronly/util/Float8_e4m3fn.h>
+#include <torch/headeronly/util/Float8_e4m3fnuz.h>
+#include <torch/headeronly/util/Float8_e5m2.h>
+#include <torch/headeronly/util/Float8_e5m2fnuz.h>
+#include <torch/headeronly/util/Float8_e8m0fnu.h>
