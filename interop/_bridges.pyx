@@ -181,6 +181,7 @@ cdef inline object _arrives(value, may_hold):
 
 
 @cython.final
+@cython.auto_pickle(False)
 cdef class Unfinished:
     """A call that `call_with_arrays` leaves to `interop.arrays`: what the function was called with, and its result.
 

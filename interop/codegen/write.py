@@ -40,7 +40,7 @@ from interop.tuple cimport tuple2, tuple3, tuple4, tuple5, tuple6, tuple7, tuple
 
 def _operators() -> str:
     """The operators between tensors, and between tensors and numbers."""
-    numbers = ("double", "int64_t", "const Symbolic&")
+    numbers = ("double", "int64_t", "Symbolic")
     right = [
         f"{sign}({operand} other)"
         for sign in ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")
@@ -107,7 +107,7 @@ cdef extern from "ATen/core/Tensor.h" namespace "at" nogil:
         Tensor index(const vector[TensorIndex]& indices) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, CTensor& value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, CScalar& value) except +translate_exception
-        Tensor& index_put_(const vector[TensorIndex]& indices, const Symbolic& value) except +translate_exception
+        Tensor& index_put_(const vector[TensorIndex]& indices, Symbolic value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, double value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, int value) except +translate_exception
         Tensor& index_put_(const vector[TensorIndex]& indices, int64_t value) except +translate_exception
@@ -187,7 +187,7 @@ def _without(text: str) -> str:
 
 
 _LACKS = re.compile(
-    r"from c10.core.(?:Storage|SymBool|SymFloat|SymInt) |.*\(.*const Symbolic&|    ctypedef const vector.SymInt"
+    r"from c10.core.(?:Storage|SymBool|SymFloat|SymInt) |.*\(.*Symbolic|    ctypedef const vector.SymInt"
     r"|    cppclass TensorIndex|    # One index of|        pass\n"
     r"| +(Tensor&?|cbool|void) (conj|toType|mutable_grad|grad|backward|retain_grad|retains_grad|set_data|data"
     r"|tensor_data|variable_data|requires_grad_)\(| +Tensor&? index(_put_)?\(const vector\[TensorIndex\]"

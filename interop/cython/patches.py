@@ -130,10 +130,11 @@ def _deduce_element(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _AsItIs:
-    """An operand that is not cast to the type of the other operand."""
+    """An operand that is not cast to the type of the other operand, and that may appear to be of another type."""
 
-    def __init__(self, operand: Any) -> None:
+    def __init__(self, operand: Any, kind: Any) -> None:
         self._operand = operand
+        self.type = kind
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._operand, name)
@@ -145,7 +146,10 @@ class _AsItIs:
 def _compare_as_declared(original: Callable[..., Any]) -> Callable[..., Any]:
     def generate_operation_code(node: Any, code: Any, result: str, left: Any, operator: str, right: Any) -> None:
         if left.type.is_cpp_class and not right.type.is_pyobject:
-            right = _AsItIs(right)
+            right = _AsItIs(right, right.type)
+        elif right.type.is_cpp_class and not left.type.is_pyobject:
+            # Cython before 3.3 looks for the wider type of a number and a class, and crashes.
+            left = _AsItIs(left, right.type)
         original(node, code, result, left, operator, right)
 
     return generate_operation_code

@@ -14,7 +14,7 @@ cdef extern from "c10/core/Scalar.h" namespace "c10" nogil:
         Scalar(int64_t value) noexcept
         Scalar(int value) noexcept
         Scalar(cbool value) noexcept
-        Scalar(const Symbolic& value) noexcept
+        Scalar(Symbolic value) noexcept
         cbool isFloatingPoint() noexcept
         cbool isComplex() noexcept
         cbool isIntegral(cbool includeBool) noexcept
