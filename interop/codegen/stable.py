@@ -50,9 +50,16 @@ def declaration(function: NativeFunction, signature: CppSignature, native: "Decl
 
 
 def needs_python(function: NativeFunction) -> bool:
-    """Whether the C interface cannot carry an argument or a result: a Scalar or a Generator."""
-    listed = [one.type for one in (*function.func.arguments.flat_all, *function.func.returns)]
-    return any(one.is_base_ty_like(kind) for one in listed for kind in (BaseTy.Scalar, BaseTy.Generator))
+    """Whether the C interface cannot carry an argument or a result.
+
+    It has no Scalar and no Generator. Up to torch 2.15 it also reads the last result as the type of the first one, and
+    so on, so it fails on results whose types read differently backwards: ``(Tensor, Tensor[])``.
+    """
+    returned = [one.type for one in function.func.returns]
+    listed = [*(one.type for one in function.func.arguments.flat_all), *returned]
+    return returned != returned[::-1] or any(
+        one.is_base_ty_like(kind) for one in listed for kind in (BaseTy.Scalar, BaseTy.Generator)
+    )
 
 
 def _quoted(text: str) -> str:

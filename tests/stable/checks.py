@@ -213,6 +213,10 @@ def check_aten(m, o):
     assert m.without_the_gil(x).equal(x * (x + x))
     assert all(a.equal(b) for a, b in zip(m.sums(x), (x.sum((0, 1), True), x.sum(0), x.sum()), strict=True))
     assert all(a.equal(b) for a, b in zip(m.biggest(x, 1), x.max(1), strict=True))
+    counts, edges = m.histogram(x)
+    expected = torch.histogramdd(x, [2] * x.shape[1])
+    assert counts.equal(expected.hist)
+    assert all(a.equal(b) for a, b in zip(edges, expected.bin_edges, strict=True))
     for options in (torch.float64, "cpu", None, torch.device("meta"), int):
         expected = torch.zeros(2, 3, **({"device": options} if isinstance(options, (str, torch.device)) else {}))
         expected = torch.zeros(2, 3, dtype=options) if options in (torch.float64, int) else expected
@@ -501,6 +505,7 @@ def calls_of_each(m):
         "size": (x, 1),
         "row_sums_": (x, 1),
         "biggest": (x, 1),
+        "histogram": (y,),
         "zeros": ((2, 3), None),
         "cat": ([x, y],),
         "split": (x,),

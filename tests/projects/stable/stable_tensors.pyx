@@ -156,6 +156,12 @@ def biggest(torch.Tensor x not None, int64_t dim):
     return torch.wrap(get0(r)), torch.wrap(get1(r))
 
 
+def histogram(st.Tensor x not None):
+    """A tensor and a list of tensors: torch's C interface fails on results of two types."""
+    r = at.histogramdd(x.cdata, [2] * x.cdata.size(1))
+    return torch.wrap(get0(r)), [torch.wrap(edges) for edges in get1(r)]
+
+
 def made_with_gradients(st.Tensor x not None):
     """Tensors that the options make require grad, by functions and a method."""
     cdef st.TensorOptions options = st.TensorOptions(st.kDouble).requires_grad(True)

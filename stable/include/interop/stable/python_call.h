@@ -1,5 +1,6 @@
-// Operators that take or return a number of any type (Scalar), or a generator. torch's C interface can pass neither,
-// so they are called through Python, torch.ops.aten.NAME.OVERLOAD, with the GIL.
+// Operators that torch's C interface cannot call: those that take or return a number of any type (Scalar) or a
+// generator, and those whose results have types that read differently backwards. They are called through Python,
+// torch.ops.aten.NAME.OVERLOAD, with the GIL.
 #pragma once
 
 #include <Python.h>
