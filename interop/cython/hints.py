@@ -107,6 +107,14 @@ _INSTEAD = [
             "for an at.SymInt, write mod(a, b), after: from interop cimport mod",
         ),
         (
+            r"Invalid operand types for '.' \(double; SymFloat\)",
+            "an at.SymFloat is the left operand, as in C++: write f * 2.0, or at.SymFloat(2.0) - f",
+        ),
+        (
+            r".*\buse_floordiv_or_a_float\b",
+            "for an at.SymInt, write floordiv(n, 2), after: from interop cimport floordiv; for a float, n / 2.0",
+        ),
+        (
             r"'torch/stable(?:/\w+)?\.pxd' not found",
             "torch.stable is for modules built with stable='2.11', which names the oldest torch that they run with",
         ),

@@ -140,6 +140,10 @@ class TestSymbols:
         [
             ("n // 2", "write floordiv(a, b), after: from interop cimport floordiv"),
             ("2 % n", "write mod(a, b), after: from interop cimport mod"),
+            ("a = at.where(x > 0, x, n / 2)", "write floordiv(n, 2), after"),
+            ("cdef at.SymInt m = n / 2", "write floordiv(n, 2), after"),
+            ("a = x * (n / 2)", "for a float, n / 2.0"),
+            ("cdef at.SymFloat f = 2.0 * (1.0 / n)", "write f * 2.0, or at.SymFloat(2.0) - f"),
             ("max(n, 1)", "max() of an at.SymInt is its method: write n.max(1)"),
             ("a = at.empty_symint((min(x.sym_size(0), 1),))", "min() of an at.SymInt is its method: write n.min(1)"),
             ("n = n if x.dim() else 1", "both values of a conditional expression must be an at.SymInt"),

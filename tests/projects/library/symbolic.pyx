@@ -234,6 +234,9 @@ cdef at.Tensor as_number(const at.Tensor& x, int64_t what) except * nogil:
     cdef at.SymFloat half = n * 0.5 + 1.0 - 2.0, root = (1.0 * n).sqrt()
     m -= 1
     m -= n - n
+    check(half != root and half < 1e9 and root > 0.5, b"compares floats with numbers")
+    check(half <= half.max(root) and half >= half.min(root), b"compares floats")
+    check(half.sym_lt(1e9), b"must be less than 1e9")
     check(0 < n and 1 <= n and 0 != n and not (0 == n or 0 > n or 0 >= n), b"compares a number with a size")
     if what == 0:
         return x + n

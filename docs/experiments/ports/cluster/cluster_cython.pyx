@@ -802,12 +802,13 @@ cdef at.Tensor graclus(
     else:
         permutation = at.randperm(nodes, rowptr.options())
     cdef const_accessor1[int64_t] ordered = const_accessor1[int64_t](permutation, b"order")
+    cdef uint8_t* seen = <uint8_t*> matched.mutable_data_ptr()
     if order.has_value():
         for i in range(nodes):
             check_index(
-                <uint64_t> ordered[i] < <uint64_t> nodes and not matched.mutable_data_ptr[uint8_t]()[ordered[i]],
+                <uint64_t> ordered[i] < <uint64_t> nodes and not seen[ordered[i]],
                 b"argument 'order' must have each of the ", nodes, b" nodes once, got ", ordered[i])
-            matched.mutable_data_ptr[uint8_t]()[ordered[i]] = 1
+            seen[ordered[i]] = 1
         matched.zero_()
     if weight.has_value():
         weights = weight.value().contiguous()
@@ -818,7 +819,7 @@ cdef at.Tensor graclus(
         matching.weight, dtype = weights.const_data_ptr(), weights.scalar_type()
     matching.rowptr, matching.col, matching.order = rows.data(), columns.data(), ordered.data()
     matching.nodes, matching.edges, matching.wrong_edge, matching.wrong_node = nodes, col.numel(), -1, -1
-    matching.matched = <uint8_t*> matched.mutable_data_ptr()
+    matching.matched = seen
     matching.result = <int64_t*> result.mutable_data_ptr()
     # On one thread: which nodes are free depends on all before.
     at.parallel_for(
