@@ -789,7 +789,8 @@ cdef at.Tensor graclus(
     cdef int64_t nodes = rows.size(0) - 1, i
     check_value(nodes >= 0, b"argument 'rowptr' must have a number for each node and one more, got none")
     cdef const_accessor1[int64_t] columns = const_accessor1[int64_t](col.contiguous(), b"col")
-    cdef at.Tensor weights, matched = at.zeros((nodes,), at.kByte), result = at.empty((nodes,), rowptr.options())
+    cdef at.Tensor weights, result = at.empty((nodes,), rowptr.options())
+    cdef vector[uint8_t] matched = vector[uint8_t](nodes)
     cdef at.Tensor permutation
     cdef at.ScalarType dtype = at.kFloat
     cdef Matching matching
@@ -802,14 +803,13 @@ cdef at.Tensor graclus(
     else:
         permutation = at.randperm(nodes, rowptr.options())
     cdef const_accessor1[int64_t] ordered = const_accessor1[int64_t](permutation, b"order")
-    cdef uint8_t* seen = <uint8_t*> matched.mutable_data_ptr()
     if order.has_value():
         for i in range(nodes):
             check_index(
-                <uint64_t> ordered[i] < <uint64_t> nodes and not seen[ordered[i]],
+                <uint64_t> ordered[i] < <uint64_t> nodes and not matched[ordered[i]],
                 b"argument 'order' must have each of the ", nodes, b" nodes once, got ", ordered[i])
-            seen[ordered[i]] = 1
-        matched.zero_()
+            matched[ordered[i]] = 1
+        matched.assign(nodes, 0)
     if weight.has_value():
         weights = weight.value().contiguous()
         check_value(
@@ -819,7 +819,7 @@ cdef at.Tensor graclus(
         matching.weight, dtype = weights.const_data_ptr(), weights.scalar_type()
     matching.rowptr, matching.col, matching.order = rows.data(), columns.data(), ordered.data()
     matching.nodes, matching.edges, matching.wrong_edge, matching.wrong_node = nodes, col.numel(), -1, -1
-    matching.matched = seen
+    matching.matched = matched.data()
     matching.result = <int64_t*> result.mutable_data_ptr()
     # On one thread: which nodes are free depends on all before.
     at.parallel_for(

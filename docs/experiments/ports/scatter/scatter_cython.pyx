@@ -29,6 +29,7 @@ from torch.library cimport Operator, Tag, define, impl, register_autograd
 
 cdef enum:
     WIDTH = 32  # columns of a group that are folded together, in registers; half as many if they have 8 bytes
+    LONG = 256  # columns that are summed together, in the nearest cache, so that memory is read row by row
     SHORT = 256  # bytes of a row, below which several rows are copied at once
     GRAIN = 32768  # numbers that a thread is worth starting for, as in ATen
 
@@ -63,24 +64,30 @@ cdef struct Task:
 cdef inline void fold(
     int64_t batch, int64_t group, int64_t first, int64_t end, int64_t begin, int64_t width, constant_t how, any_t* of
 ) noexcept nogil:
-    # `width` columns, at most WIDTH, of the rows first:end, which are not none.
+    # `width` columns, at most LONG, of the rows first:end, which are not none.
     cdef Task* task = <Task*> of
     cdef int64_t columns = task.columns, place = (batch * task.groups + group) * columns + begin, i, k
     cdef const scalar_t* row = <const scalar_t*> task.source + (batch * task.rows + first) * columns + begin
     cdef scalar_t* result = <scalar_t*> task.result + place
     cdef int64_t count = end - first
-    cdef opmath_t totals[WIDTH]
-    cdef int64_t places[WIDTH]
+    cdef opmath_t kept[LONG]
+    cdef opmath_t* totals = &kept[0]
+    cdef int64_t places[LONG]
     cdef opmath_t value
+    cdef cbool adds = how == SUM or how == MEAN
+    if adds and width > WIDTH and sizeof(opmath_t) == sizeof(scalar_t):
+        totals = <opmath_t*> result
     for k in range(width):
         if how == MIN:
             totals[k] = <opmath_t> numeric_limits[scalar_t].upper_bound()
         elif how == MAX:
             totals[k] = <opmath_t> numeric_limits[scalar_t].lower_bound()
         else:
-            totals[k] = 0
+            totals[k] = <opmath_t> (<opmath_t> 0 + <opmath_t> row[k])  # the sum of -0. alone is 0.
         places[k] = first
-    for i in range(count):
+    if adds:
+        row += columns
+    for i in range(1 if adds else 0, count):
         for k in range(width):
             value = <opmath_t> row[k]
             if how == MIN:
@@ -169,11 +176,13 @@ cdef inline void group_of_rows(
     if columns == 1:
         fold(batch, group, first, end, 0, 1, how, of)
         return
-    while begin + wide <= columns:
-        fold(batch, group, first, end, begin, wide, how, of)
-        begin += wide
-    if begin < columns:
-        fold(batch, group, first, end, begin, columns - begin, how, of)
+    if how == MIN or how == MAX or columns < 2 * wide:
+        while begin + wide <= columns:
+            fold(batch, group, first, end, begin, wide, how, of)
+            begin += wide
+    while begin < columns:
+        fold(batch, group, first, end, begin, min(columns - begin, <int64_t> LONG), how, of)
+        begin += LONG
 
 
 cdef void by_group(int64_t begin, int64_t end, constant_t how, any_t* of) noexcept nogil:
