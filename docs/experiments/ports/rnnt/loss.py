@@ -92,7 +92,8 @@ def get_rnnt_logprobs(
 ) -> Gradients:
     """px and py for logits that are sums, lm[b, s] + am[b, t], of which no tensor [B, T, S + 1, C] is made."""
     _check(symbols.size(1), am.size(1), boundary, rnnt_type)
-    am_max, lm_max = am.amax(2, keepdim=True), lm.amax(2, keepdim=True)
+    # Not amax, whose gradient compares each logit with the largest one: that of max is written to one place.
+    am_max, lm_max = (x.max(2, keepdim=True).values for x in (am, lm))
     products = (lm - lm_max).exp() @ (am - am_max).exp().mT
     normalizers = (products + torch.finfo(am.dtype).tiny).log() + lm_max + am_max.mT  # [B, S + 1, T]
     index = symbols.unsqueeze(2)
