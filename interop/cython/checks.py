@@ -122,12 +122,13 @@ def missing(name: str, without: str) -> CythonVersionError:
 
 
 class Tensors(CythonTransform):
-    """Reject ``t += u`` for an at.Tensor, ``n //= k`` for an at.SymInt, ``x.cdata = t`` and a str as a C string.
+    """Reject ``t += u`` of tensors, ``n //= k`` of symbolic numbers, ``x.cdata = t`` and a str as a C string.
 
     Cython copies the operator into C++ unchanged. An exception of ATen there ends the process, because Cython cannot
     declare this expression ``except +``.
 
-    C++'s ``n /= k``, which Cython writes for ``n //= k``, rounds numbers towards zero.
+    C++'s ``n /= k``, which Cython writes for ``n //= k``, rounds numbers towards zero. It has no ``f += g`` for an
+    at.SymFloat.
 
     A C++ tensor knows its Python object, and that of `t` is not `x`. Also, other code may still use the tensor that
     the assignment frees.
@@ -148,6 +149,8 @@ class Tensors(CythonTransform):
                 f"`{node.operator}=` of an at.SymInt would be C++'s, which is not Python's for negative numbers; "
                 f"write n = {function}(n, k), after: from interop cimport {function}",
             )
+        elif name == "c10::SymFloat":
+            error(node.pos, f"C++ has no `{node.operator}=` of an at.SymFloat; write f = f {node.operator} g")
         elif name == "at::Tensor":
             error(
                 node.pos,

@@ -32,6 +32,8 @@ _NO_OVERLOAD = re.compile(r"no suitable method found")
 _WRONG_CALL = re.compile(rf"no suitable method found|Call with wrong number of arguments|{_CONVERTED.pattern}")
 _TOO_MANY = re.compile(r"function call got too many positional arguments, expected 0")
 _BY_KEYWORD = re.compile(r"[(,]\s*(\w+)\s*=(?!=)")
+_SYM_INT, _SYM_FLOAT = (rf"(?:const )?{name}(?: ?&)?" for name in ("SymInt", "SymFloat"))
+_BETWEEN = r"Invalid (?:operand )?types for '(?:[-+*/]|[<>]=?|[=!]=)'"
 _SYMBOLIC = re.compile(r"Cannot assign type '(?:const )?SymInt(?: ?&)?' to 'b?int")
 _CHOSEN = re.compile(r"(?:Invalid types for '[<>]'|Incompatible types in conditional expression) \(.*SymInt")
 _BUILTIN = re.compile(r"(?<![\w.])(min|max)\s*$")
@@ -107,8 +109,16 @@ _INSTEAD = [
             "for an at.SymInt, write mod(a, b), after: from interop cimport mod",
         ),
         (
-            r"Invalid operand types for '.' \(double; SymFloat\)",
-            "an at.SymFloat is the left operand, as in C++: write f * 2.0, or at.SymFloat(2.0) - f",
+            rf"{_BETWEEN} \((?:{_SYM_INT}[;,] {_SYM_FLOAT}|{_SYM_FLOAT}[;,] {_SYM_INT})\)",
+            "write 1.0 * n, which is an at.SymFloat, for the at.SymInt",
+        ),
+        (
+            rf"Cannot assign type 'double' to 'const SymInt'|Cannot assign type '{_SYM_FLOAT}' to 'int",
+            "to compare an at.SymInt with a float, write 1.0 * n, which is an at.SymFloat",
+        ),
+        (
+            rf"{_BETWEEN} \([^;,]+[;,] {_SYM_FLOAT}\)",
+            "an at.SymFloat is the left operand, as in C++: write f * 2.0 and f > 0.5, or at.SymFloat(2.0) - f",
         ),
         (
             r".*\buse_floordiv_or_a_float\b",
@@ -314,7 +324,7 @@ def _of_symbol(message: str, before: str, code: _Code, line: int) -> str | None:
         return f"for an at.SymInt, write x.{method}_symint(...)"
     if package == "ATen" and f"{name}_symint" in names_in(get_pxd_dir(), "interop.functions"):
         return f"for an at.SymInt, write at.{name}_symint(...)"
-    if re.match(r"\s*(?:cdef\b[^=(]*|\w+\s*)=\s*$", before):
+    if re.match(r"\s*(?:cdef\b(?!\s+bint\b)[^=(]*|\w+\s*)=\s*$", before):
         return "declare the variable as an at.SymInt, which may be symbolic"
     return None
 

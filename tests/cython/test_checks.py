@@ -585,6 +585,12 @@ class TestTensors:
         assert "m.pyx:4:" in said
         assert f"write n = {function}(n, k), after: from interop cimport {function}" in said
 
+    @pytest.mark.parametrize("operator", ["+", "-", "*", "/"])
+    def test_symbolic_floats_in_place(self, capfd, operator):
+        with pytest.raises(TranslationError):
+            translate(f"cimport ATen as at\ncdef void f(at.SymFloat f) except *:\n    f {operator}= 2.0\n")
+        assert f"write f = f {operator} g" in capfd.readouterr().err
+
     @pytest.mark.parametrize(
         "text",
         ['f"n is {n}"', '"n is " + str(n)', '"n is %d" % n', '"n is {}".format(n)', "s", 's or ""'],

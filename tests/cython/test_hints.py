@@ -143,7 +143,10 @@ class TestSymbols:
             ("a = at.where(x > 0, x, n / 2)", "write floordiv(n, 2), after"),
             ("cdef at.SymInt m = n / 2", "write floordiv(n, 2), after"),
             ("a = x * (n / 2)", "for a float, n / 2.0"),
-            ("cdef at.SymFloat f = 2.0 * (1.0 / n)", "write f * 2.0, or at.SymFloat(2.0) - f"),
+            ("cdef at.SymFloat f = 2.0 * (1.0 / n)", "write f * 2.0 and f > 0.5, or at.SymFloat(2.0) - f"),
+            ("cdef at.SymFloat f = 2 - (1.0 / n)", "write f * 2.0 and f > 0.5, or at.SymFloat(2.0) - f"),
+            ("cdef bint c = 0.5 < 1.0 / n", "write f * 2.0 and f > 0.5"),
+            ("cdef at.SymFloat f = n * (1.0 / n)", "write 1.0 * n, which is an at.SymFloat, for the at.SymInt"),
             ("max(n, 1)", "max() of an at.SymInt is its method: write n.max(1)"),
             ("a = at.empty_symint((min(x.sym_size(0), 1),))", "min() of an at.SymInt is its method: write n.min(1)"),
             ("n = n if x.dim() else 1", "both values of a conditional expression must be an at.SymInt"),
@@ -156,6 +159,11 @@ class TestSymbols:
     def test_a_number(self, tmp_path, statement, expected):
         hint = errors_without_gil(tmp_path, statement)[0].hint
         assert (hint and expected in hint) if expected else hint is None
+
+    @pytest.mark.parametrize("condition", ["n < 0.5", "1.0 / n < n"])
+    def test_a_size_and_a_float(self, tmp_path, condition):
+        hints = [one.hint for one in errors_without_gil(tmp_path, f"cdef bint c = {condition}") if one.hint]
+        assert hints == ["to compare an at.SymInt with a float, write 1.0 * n, which is an at.SymFloat"]
 
 
 class TestDeclarations:

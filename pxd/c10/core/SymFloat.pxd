@@ -20,7 +20,9 @@ cdef extern from "c10/core/SymFloat.h" namespace "c10" nogil:
         double guard_float(const char* file, int64_t line) except +translate_exception
         double expect_float() except +translate_exception  # raises if symbolic
         SymFloat min(const SymFloat& other) except +translate_exception
+        SymFloat min(double other) except +translate_exception
         SymFloat max(const SymFloat& other) except +translate_exception
+        SymFloat max(double other) except +translate_exception
         # Comparisons without a guard, for interop's check(), which is torch._check().
         SymBool sym_eq(const SymFloat& other) except +translate_exception
         SymBool sym_eq(double other) except +translate_exception

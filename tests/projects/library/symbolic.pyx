@@ -235,7 +235,7 @@ cdef at.Tensor as_number(const at.Tensor& x, int64_t what) except * nogil:
     m -= 1
     m -= n - n
     check(half != root and half < 1e9 and root > 0.5, b"compares floats with numbers")
-    check(half <= half.max(root) and half >= half.min(root), b"compares floats")
+    check(half <= half.max(root) and half >= half.min(root) and half >= half.min(1e9), b"compares floats")
     check(half.sym_lt(1e9), b"must be less than 1e9")
     check(0 < n and 1 <= n and 0 != n and not (0 == n or 0 > n or 0 >= n), b"compares a number with a size")
     if what == 0:

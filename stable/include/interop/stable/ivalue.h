@@ -224,6 +224,16 @@ struct Results<void> {
 template <class... R>
 struct Results<std::tuple<R...>> {
   static constexpr size_t count = sizeof...(R);
+  // torch_call_dispatcher takes the results off the stack from the last to the first, and their types from the first to
+  // the last.
+  static_assert(
+      []<size_t... i>(std::index_sequence<i...>) {
+        return (
+            std::is_same_v<
+                std::tuple_element_t<i, std::tuple<R...>>, std::tuple_element_t<count - 1 - i, std::tuple<R...>>> &&
+            ...);
+      }(std::index_sequence_for<R...>()),
+      "call an operator whose results have types that read differently backwards with PythonOperator");
   static std::tuple<R...> take(const StableIValue* stack) {
     return [&]<size_t... i>(std::index_sequence<i...>) {
       return std::tuple<R...>{Word<R>::take(stack[i])...};
