@@ -34,7 +34,7 @@ _TOO_MANY = re.compile(r"function call got too many positional arguments, expect
 _BY_KEYWORD = re.compile(r"[(,]\s*(\w+)\s*=(?!=)")
 _SYM_INT, _SYM_FLOAT = (rf"(?:const )?{name}(?: ?&)?" for name in ("SymInt", "SymFloat"))
 _BETWEEN = r"Invalid (?:operand )?types for '(?:[-+*/]|[<>]=?|[=!]=)'"
-_SYMBOLIC = re.compile(r"Cannot assign type '(?:const )?SymInt(?: ?&)?' to 'b?int")
+_SYMBOLIC = re.compile(rf"Cannot assign type '{_SYM_INT}' to 'b?int")
 _CHOSEN = re.compile(r"(?:Invalid types for '[<>]'|Incompatible types in conditional expression) \(.*SymInt")
 _BUILTIN = re.compile(r"(?<![\w.])(min|max)\s*$")
 _TEXT = re.compile(r"a str does not become a C string|Unicode objects only support coercion")
