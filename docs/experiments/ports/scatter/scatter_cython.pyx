@@ -32,6 +32,7 @@ cdef enum:
     LONG = 256  # columns that are summed together, in the nearest cache, so that memory is read row by row
     SHORT = 256  # bytes of a row, below which several rows are copied at once
     GRAIN = 32768  # numbers that a thread is worth starting for, as in ATen
+    SHARED = 128  # bytes that two threads should not both write to: processors fetch two lines of their cache at once
 
 
 # What is done with the rows of a group that lie together.
@@ -74,8 +75,9 @@ cdef inline void fold(
     cdef opmath_t* totals = &kept[0]
     cdef int64_t places[LONG]
     cdef opmath_t value
+    cdef int64_t wide = WIDTH if sizeof(opmath_t) <= 4 else WIDTH // 2
     cdef cbool adds = how == SUM or how == MEAN
-    if adds and width > WIDTH and sizeof(opmath_t) == sizeof(scalar_t):
+    if adds and width > wide and sizeof(opmath_t) == sizeof(scalar_t):
         totals = <opmath_t*> result
     for k in range(width):
         if how == MIN:
@@ -459,7 +461,7 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
 ) except * nogil:
     # Makes `size` groups of rows, or for TAKE rows of groups.
     cdef at.Tensor x = given.contiguous(), index, places, result
-    cdef int64_t dim = positive(given_dim, given), rows, groups, items = 1, each = 1, i
+    cdef int64_t dim = positive(given_dim, given), rows, groups, items = 1, each = 1, grain, i
     cdef vector[int64_t] sizes
     cdef atomic[int64_t] wrong
     cdef Task task
@@ -497,9 +499,13 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
     task.may_miss = may_miss
     wrong.store(-1)
     task.wrong = &wrong
+    if how % SCATTER_WAYS == TAKE:
+        grain = 1 + GRAIN // (1 + task.columns)
+    else:
+        grain = max(1 + GRAIN // (1 + rows), SHARED // x.element_size())
     at.parallel_for(
         0, task.batch * (rows if how % SCATTER_WAYS == TAKE else task.columns),
-        1 + GRAIN // (1 + (task.columns if how % SCATTER_WAYS == TAKE else rows)),
+        grain,
         instantiate_part_with(
             how, ALL_SCATTER_WAYS, x.scalar_type(), b"scatter", run_scatter, AT_ALL_TYPES, at.kHalf, at.kBFloat16),
         &task)
