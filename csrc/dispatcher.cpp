@@ -136,6 +136,20 @@ std::string difference(const c10::FunctionSchema& schema, const Way& way, const 
   return found;
 }
 
+// The first of these ways to read a Cython function that `difference_of` finds no difference for, or null. `why` becomes
+// the difference of the first way, for a message.
+template <class Way, class Difference>
+Way* fitting(std::vector<Way>& ways, std::string& why, Difference difference_of) {
+  for (Way& way : ways) {
+    std::string different = difference_of(way);
+    if (different.empty()) {
+      return &way;
+    }
+    why = why.empty() ? std::move(different) : why;
+  }
+  return nullptr;
+}
+
 std::string debug_name(const Module& module) {
   return std::string("module ") + module.name;
 }
@@ -209,22 +223,17 @@ void RuntimeImpl::impl(
       parsed != c10::DispatchKey::CompositeImplicitAutograd || !registry::owner(name, "Autograd"), where,
       ": the operator has a gradient, and this kernel would hide it; register it for CompositeExplicitAutograd");
   std::string why;
-  for (dispatcher::Candidate& way : ways) {
-    const std::string different = difference(op.schema(), way, "kernel");
-    if (different.empty()) {
-      *way.below_autograd = is_below_autograd(parsed);
-      std::vector<size_t> numbers = signature::numbers_for_symbols(op.schema().arguments(), way.schema->arguments());
-      if (!numbers.empty() && is_traced(parsed)) {
-        add_kernel_for_schema(module, name, op, parsed, boxed::with_numbers(way.function, std::move(numbers)));
-        return;
-      }
-      add_kernel(
-          module, name, op.operator_name(), parsed, std::move(way.function), way.signature, std::move(way.schema));
-      return;
-    }
-    why = why.empty() ? different : why;
+  dispatcher::Candidate* way = fitting(
+      ways, why, [&](const dispatcher::Candidate& way) { return difference(op.schema(), way, "kernel"); });
+  TORCH_CHECK_TYPE(way, where, ": ", why, ". The schema is ", op.schema());
+  *way->below_autograd = is_below_autograd(parsed);
+  std::vector<size_t> numbers = signature::numbers_for_symbols(op.schema().arguments(), way->schema->arguments());
+  if (!numbers.empty() && is_traced(parsed)) {
+    add_kernel_for_schema(module, name, op, parsed, boxed::with_numbers(way->function, std::move(numbers)));
+  } else {
+    add_kernel(
+        module, name, op.operator_name(), parsed, std::move(way->function), way->signature, std::move(way->schema));
   }
-  TORCH_CHECK_TYPE(false, where, ": ", why, ". The schema is ", op.schema());
 }
 
 void RuntimeImpl::register_autograd(
@@ -271,20 +280,18 @@ void RuntimeImpl::register_autograd(
   autograd::refuse_unfit(where, jvp, schema.arguments().size(), outputs);
   std::vector<c10::Argument> values = schema.arguments();
   values.insert(values.end(), schema.returns().begin(), schema.returns().end());
-  std::optional<autograd::SetupContext> setup;
   std::string why;
-  for (autograd::SetupContext& way : ways) {
-    const std::string different = signature::difference(values, way.schema->arguments(), "argument");
-    if (different.empty()) {
-      way.numbers = signature::numbers_for_symbols(values, way.schema->arguments());
-      setup = std::move(way);
-      break;
-    }
-    why = why.empty() ? different : why;
-  }
+  autograd::SetupContext* way = fitting(ways, why, [&](const autograd::SetupContext& way) {
+    return signature::difference(values, way.schema->arguments(), "argument");
+  });
   TORCH_CHECK_TYPE(
-      ways.empty() || setup, where, ": setup_context takes ctx, the operator's arguments, and then its results, but ",
+      ways.empty() || way, where, ": setup_context takes ctx, the operator's arguments, and then its results, but ",
       why, ". The schema is ", schema);
+  std::optional<autograd::SetupContext> setup;
+  if (way) {
+    way->numbers = signature::numbers_for_symbols(values, way->schema->arguments());
+    setup = std::move(*way);
+  }
   const auto definition = std::make_shared<const autograd::Definition>(
       autograd::Definition{name, backward, schema.arguments().size(), jvp});
   add_kernel_for_schema(
@@ -302,18 +309,13 @@ void RuntimeImpl::register_vmap(const Module& module, const std::string& name, s
       c10::toString(key), ", registered by ",
       by ? "the module " + *by : "code without Cython, such as torch.library.register_vmap");
   std::string why;
-  for (vmap::Rule& way : ways) {
-    const std::string different = difference(op.schema(), way, "rule");
-    if (different.empty()) {
-      way.numbers = signature::numbers_for_symbols(op.schema().arguments(), way.schema->arguments());
-      add_kernel_for_schema(module, name, op, key, boxed::with_rule(std::move(way)));
-      return;
-    }
-    why = why.empty() ? different : why;
-  }
+  vmap::Rule* way =
+      fitting(ways, why, [&](const vmap::Rule& way) { return difference(op.schema(), way, "rule"); });
   TORCH_CHECK_TYPE(
-      false, where, ": the rule takes info, and then the operator's arguments, and returns its results, but ", why,
+      way, where, ": the rule takes info, and then the operator's arguments, and returns its results, but ", why,
       ". The schema is ", op.schema());
+  way->numbers = signature::numbers_for_symbols(op.schema().arguments(), way->schema->arguments());
+  add_kernel_for_schema(module, name, op, key, boxed::with_rule(std::move(*way)));
 }
 
 void RuntimeImpl::register_autocast(
