@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 FOR_DEMO := $(VENV)/demo
 
-.PHONY: demo check test test-slow test-all test-surface gpu-test gpu-bench docs site site-check lint format asan ubsan tsan leaks \
+.PHONY: demo check test test-slow test-all test-surface test-libraries gpu-test gpu-bench docs site site-check lint format asan ubsan tsan leaks \
 	perturb fuzz soak coverage matrix one-binary wheel clean
 
 demo: $(FOR_DEMO)
@@ -33,6 +33,11 @@ test-all: test test-slow
 
 test-surface: $(READY)
 	INTEROP_SURFACE=all $(PY) -m pytest -s tests/cython/test_surface.py tests/operators/test_operators.py
+
+# What calls compiled packages of others, which are fetched.
+test-libraries: $(READY)
+	$(PY) -m pip install --quiet --requirement requirements/libraries.txt
+	$(PYTEST) tests/bridges/test_library_calls.py tests/bridges/test_numba.py tests/docs/test_libraries_guide.py
 
 # On a machine with a GPU, in the environment of PYTHON as it is: nothing is fetched.
 HERE := $(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --no-index --editable .

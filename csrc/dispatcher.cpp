@@ -136,8 +136,8 @@ std::string difference(const c10::FunctionSchema& schema, const Way& way, const 
   return found;
 }
 
-// The first of these ways to read a Cython function that `difference_of` finds no difference for, or null. `why` becomes
-// the difference of the first way, for a message.
+// The first of these ways to read a Cython function that `difference_of` finds no difference for, or null. `why`
+// becomes the difference of the first way, for a message.
 template <class Way, class Difference>
 Way* fitting(std::vector<Way>& ways, std::string& why, Difference difference_of) {
   for (Way& way : ways) {
@@ -223,8 +223,8 @@ void RuntimeImpl::impl(
       parsed != c10::DispatchKey::CompositeImplicitAutograd || !registry::owner(name, "Autograd"), where,
       ": the operator has a gradient, and this kernel would hide it; register it for CompositeExplicitAutograd");
   std::string why;
-  dispatcher::Candidate* way = fitting(
-      ways, why, [&](const dispatcher::Candidate& way) { return difference(op.schema(), way, "kernel"); });
+  dispatcher::Candidate* way =
+      fitting(ways, why, [&](const dispatcher::Candidate& way) { return difference(op.schema(), way, "kernel"); });
   TORCH_CHECK_TYPE(way, where, ": ", why, ". The schema is ", op.schema());
   *way->below_autograd = is_below_autograd(parsed);
   std::vector<size_t> numbers = signature::numbers_for_symbols(op.schema().arguments(), way->schema->arguments());
@@ -309,8 +309,7 @@ void RuntimeImpl::register_vmap(const Module& module, const std::string& name, s
       c10::toString(key), ", registered by ",
       by ? "the module " + *by : "code without Cython, such as torch.library.register_vmap");
   std::string why;
-  vmap::Rule* way =
-      fitting(ways, why, [&](const vmap::Rule& way) { return difference(op.schema(), way, "rule"); });
+  vmap::Rule* way = fitting(ways, why, [&](const vmap::Rule& way) { return difference(op.schema(), way, "rule"); });
   TORCH_CHECK_TYPE(
       way, where, ": the rule takes info, and then the operator's arguments, and returns its results, but ", why,
       ". The schema is ", op.schema());

@@ -92,6 +92,8 @@ def _explain(name: str, module: Any, alias: str) -> str:
     known = names_in(pxd, "ATen")
     if name in _SCALAR_TYPES:
         instead = f"the ScalarType is {at}.{_SCALAR_TYPES[name]}"
+    elif name in known and package == "ATen":
+        return f"modules for many releases of torch have no {alias}.{name}: build this one without stable"
     elif name in known:
         instead = f"write {at}.{name}"
     elif (Path(pxd) / "ATen" / name).is_dir():

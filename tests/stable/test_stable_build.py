@@ -422,6 +422,14 @@ class TestDeclarations:
         with pytest.raises(BuildError, match=rf"hint: modules for many releases of torch have no {name}: "):
             interop.load_inline(f"{line}\n", stable="2.11")
 
+    def test_an_operator_that_is_not_there(self, jit_cache):
+        source = "cimport ATen as at\n\n\ndef f():\n    return at.{}()\n"
+        name = "_scaled_dot_product_flash_attention"  # torch returns a SymInt from it
+        with pytest.raises(BuildError, match=f"modules for many releases of torch have no at.{name}: build .* without"):
+            interop.load_inline(source.format(name), stable="2.11")
+        with pytest.raises(BuildError, match="ATen has no 'no_such_operator'"):
+            interop.load_inline(source.format("no_such_operator"), stable="2.11")
+
     @pytest.mark.parametrize("options", [{}, {"py_limited_api": "cp311"}], ids=str)
     def test_scalars(self, jit_cache, options):
         """Each kind of number becomes the same scalar as in a module for one release."""
