@@ -70,6 +70,7 @@ PARAMETERS = {cpp: Kind((cython,)) for cpp, cython in VALUES.items()} | {
     "at::Device": Kind(("Device",), open=True),
     "at::ScalarType": Kind(("ScalarType",), open=True),
     "at::Tensor &": Kind(("Tensor&",)),
+    # Not their base Symbolic, with which Cython finds at.where(condition, x, n) ambiguous for a SymInt n.
     SCALAR: Kind((*_NUMBERS, "SymInt", "SymFloat"), open=True),
     STABLE_SCALAR: Kind(_NUMBERS, open=True),
     "at::TensorOptions": Kind(("TensorOptions", "ScalarType"), open=True),
