@@ -91,6 +91,30 @@ class TestAgreement:
                 check(getattr(ops, f"segment_{reduce}_coo")(src, ordered, 10), expected, dtype)
                 check(getattr(ops, f"segment_{reduce}_csr")(src, pointers_of(ordered, 10)), expected, dtype)
 
+    @pytest.mark.parametrize("dtype", FLOATING)
+    @pytest.mark.parametrize("each", [False, True], ids=["an index", "an index for each column"])
+    @pytest.mark.usefixtures("threads")
+    def test_large_groups(self, ops, dtype, each):
+        """Sums are rounded to the dtype at the end only. A sum of bfloat16 that is rounded each time stops at 256."""
+        generator = torch.Generator().manual_seed(0)
+        src = torch.rand(9000, 5, generator=generator).to(dtype)
+        index = torch.randint(0, 3, (9000,), generator=generator)
+        given = index[:, None].expand(-1, 5).contiguous() if each else index
+        counts = torch.bincount(index).double()[:, None]
+        sums = torch.zeros(3, 5, dtype=torch.float64).index_add_(0, index, src.double())
+        least = {"rtol": 3 * torch.finfo(dtype).eps if dtype.itemsize < 4 else 1e-5, "atol": 0}
+        ordered = index.sort(stable=True)
+        for found, expected in (
+            (ops.scatter_sum(src, given, 0, 3), sums),
+            (ops.scatter_mean(src, given, 0, 3), sums / counts),
+            (ops.segment_sum_coo(src[ordered.indices], ordered.values, 3), sums),
+            (ops.segment_mean_coo(src[ordered.indices], ordered.values, 3), sums / counts),
+        ):
+            torch.testing.assert_close(found.double(), expected, **least)
+        values = torch.ones(3, 5, dtype=dtype, requires_grad=True)
+        ops.gather_coo(values, ordered.values).sum().backward()
+        torch.testing.assert_close(values.grad.double(), counts.expand(3, 5), **least)
+
     def test_means_of_negative_integers(self, ops):
         """As in the original, means of segments round towards zero, and scattered means round down."""
         src, index = torch.tensor([-1, -2, 3, 4]), torch.tensor([0, 0, 1, 1])

@@ -243,14 +243,16 @@ cdef inline cbool is_wrong(int64_t group, int64_t place, Task* task) noexcept no
 
 
 cdef inline void put(int64_t place, int64_t source, int64_t row, constant_t how, any_t* of) noexcept nogil:
-    # Row `row` into a group, in one column.
+    # Row `row` into a group, in one column. Sums are of opmath_t: one of bfloat16 would stop at 256 ones.
     cdef Task* task = <Task*> of
-    cdef opmath_t value = <opmath_t> (<const scalar_t*> task.source)[source]
-    cdef scalar_t* result = <scalar_t*> task.result + place
-    cdef opmath_t old = <opmath_t> result[0]
+    cdef opmath_t value = <opmath_t> (<const scalar_t*> task.source)[source], old
+    cdef scalar_t* result
     if how % SCATTER_WAYS == ADD:
-        result[0] = <scalar_t> (old + value)
-    elif how % SCATTER_WAYS == MULTIPLY:
+        (<opmath_t*> task.result)[place] += value
+        return
+    result = <scalar_t*> task.result + place
+    old = <opmath_t> result[0]
+    if how % SCATTER_WAYS == MULTIPLY:
         result[0] = <scalar_t> (old * value)
     elif how % SCATTER_WAYS == LEAST:
         # The first of equal ones; also where it is the largest number of all, which the group begins with.
@@ -282,7 +284,10 @@ cdef void into_groups(int64_t begin, int64_t end, constant_t how, any_t* of) noe
         begin += right - left
         for i in range(batch * groups, (batch + 1) * groups):
             for k in range(i * columns + left, i * columns + right):
-                result[k] = start
+                if how % SCATTER_WAYS == ADD:
+                    (<opmath_t*> task.result)[k] = 0
+                else:
+                    result[k] = start
                 if how % SCATTER_WAYS == LEAST or how % SCATTER_WAYS == MOST:
                     task.places[k] = rows
         index = task.index + batch * task.step
@@ -470,7 +475,9 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
     check_value(
         index.dim() == x.dim(), b"the index must have no more than ", x.dim(), b" dimensions, got ", index.dim())
     rows, groups = index.size(dim) if how == TAKE else x.size(dim), x.size(dim) if how == TAKE else size
-    result = at.empty(with_size(x, dim, rows if how == TAKE else groups), x.options())
+    result = at.empty(
+        with_size(x, dim, rows if how == TAKE else groups),
+        x.options().dtype(at.toOpMathType(x.scalar_type())) if how == ADD else x.options())
     task = task_for(x, result, given_index, dim, rows, groups)
     if how == LEAST or how == MOST:
         places = at.empty(result.sizes(), at.kLong)
@@ -479,7 +486,7 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
         # There is nothing to multiply either, and torch_scatter's product of nothing is 0 if all is empty, else 1.
         if places.defined():
             places.fill_(rows)
-        return make_tuple(result.fill_(0), places)
+        return make_tuple(result.fill_(0).to(x.scalar_type()), places)
     # The index of one batch item and column, if all have the same.
     sizes = with_size(x, dim, rows)
     for i in range(x.dim()):
@@ -502,7 +509,7 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
     if how % SCATTER_WAYS == TAKE:
         grain = 1 + GRAIN // (1 + task.columns)
     else:
-        grain = max(1 + GRAIN // (1 + rows), SHARED // x.element_size())
+        grain = max(1 + GRAIN // (1 + rows), SHARED // result.element_size())
     at.parallel_for(
         0, task.batch * (rows if how % SCATTER_WAYS == TAKE else task.columns),
         grain,
@@ -510,7 +517,7 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
             how, ALL_SCATTER_WAYS, x.scalar_type(), b"scatter", run_scatter, AT_ALL_TYPES, at.kHalf, at.kBFloat16),
         &task)
     check_right(task, groups - 1)
-    return make_tuple(result, places)
+    return make_tuple(result.to(x.scalar_type()), places)
 
 
 cdef int64_t groups_of(const at.Tensor& index, const optional[int64_t]& size, cbool is_sorted) except * nogil:
