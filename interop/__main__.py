@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from interop.cli import FAILED, INTERRUPTED, STATUSES, CommandError, Parser, run
+from interop.config import installed
 from interop.overview import overview
 
 # Each command is a module with a function main(arguments). The module is imported when the command runs.
@@ -31,6 +32,10 @@ def main(arguments: list[str]) -> int:
             return importlib.import_module(COMMANDS[completed][0]).main([]) or 0
         command = parser()
         options = command.parse_args(arguments)
+        if options.version:
+            version, torch = installed()
+            print(f"torch-interop {version}, for torch {torch.version}")
+            return 0
         if not options.command:
             print(f"{overview()}\n\ncommands, each with examples in its --help:\n{_list(summaries())}")
             return 0
@@ -92,6 +97,7 @@ def parser() -> Parser:
             "python -m interop COMMAND --help": "the arguments of a command, with examples",
         },
     )
+    result.add_argument("--version", action="store_true", help="show the version, and that of torch")
     name = result.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     name.completer = lambda **_: COMMANDS  # type: ignore[attr-defined]  # argcomplete looks for it there
     rest = result.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

@@ -17,11 +17,17 @@ def overview() -> str:
     except CommandError as error:
         return f"Not ready: {error}"
     sources = sorted(path.name for path in Path().glob("*.pyx"))
-    if Path("setup.py").is_file() or Path("CMakeLists.txt").is_file():
+    steps = {}
+    if Path().resolve() == DOCS.parent:  # the checkout itself, which is installed already
+        steps["make demo"] = "train a cell in Python, C++ and Cython, in about a minute"
+    elif Path("setup.py").is_file() or Path("CMakeLists.txt").is_file():
         steps = {"pip install --no-build-isolation .": "compile and install the project in this folder"}
     elif sources:
         load = f"import interop; print(interop.load({sources[0]!r}))"
-        steps = {f"python -c {shlex.quote(load)}": "compile that module and import it"}
+        quoted = shlex.quote(load) if set(load) & set('"$`\\!') else f'"{load}"'
+        steps = {f"python -c {quoted}": "compile that module and import it"}
+    elif Path("cells", "setup.py").is_file():
+        steps = {"cd cells && pip install --no-build-isolation .": "compile and install the project in that folder"}
     else:
         steps = {"python -m interop new cells": "write a project that is ready to build, test and install"}
     if DOCS.is_dir():  # a checkout

@@ -81,6 +81,7 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
     return [*findings, *_import(parts, parts.entry)]
 
 
+_SOURCES = {".pyx", ".pxd", ".py", ".c", ".cc", ".cpp", ".cu", ".h"}
 _NAME_ONE = "name a compiled extension module, such as package/module.cpython-311-x86_64-linux-gnu.so"
 
 
@@ -98,6 +99,8 @@ class _UnreadableError(Error):
             return problem("file", f"{which}cannot be read: {self.error.strerror}", f"see: ls -l {self.path}")
         if isinstance(self.error, DamagedLibraryError) or which:
             return problem("file", f"{which}{self.error}", f"copy it here again; or {REBUILD}")
+        if self.path.suffix in _SOURCES:
+            return problem("file", f"is a source, {self.path.suffix}, not a compiled module", _NAME_ONE)
         return problem("file", str(self.error), _NAME_ONE)
 
 

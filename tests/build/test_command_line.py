@@ -17,6 +17,7 @@ from conftest import run
 import interop
 from interop import __main__ as command_line
 from interop.cli import STATUSES, Parser
+from interop.experiments import DOCS
 
 COMMAND = [sys.executable, "-P", "-m", "interop"]
 PYX = "cimport ATen as at\ncimport torch\ndef double(torch.Tensor x not None): return torch.wrap(at.mul(x.cdata, 2))\n"
@@ -66,12 +67,37 @@ class TestNext:
         Path("setup.py").touch()
         assert self.steps(command)[0] == "pip install --no-build-isolation ."
 
+    def test_beside_a_project_from_new(self, command, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        first = self.steps(command)[0]
+        assert command(*first.split()[3:])[0] == 0
+        assert self.steps(command)[0] == "cd cells && pip install --no-build-isolation ."
+
+    def test_in_the_checkout(self, command, monkeypatch):
+        monkeypatch.chdir(DOCS.parent)
+        assert self.steps(command)[0] == "make demo"
+
     def test_where_nothing_is_ready(self, tmp_path):
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch" / "__init__.py").touch()
         done = subprocess.run(COMMAND, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("Not ready: torch is not installed in this environment; run: pip install torch\n")
+
+
+def test_the_version(command):
+    assert command("--version") == (0, f"torch-interop {interop.__version__}, for torch {torch.__version__}\n", "")
+
+
+def test_experiments_of_an_installed_package(command, monkeypatch, tmp_path):
+    """The command is listed there too. Its help says where it works."""
+    monkeypatch.setattr("interop.experiments.DOCS", tmp_path)
+    status, out, error = command("experiments", "--help")
+    assert (status, error) == (0, "")
+    assert "run them in a checkout" in out
+    status, out, error = command("experiments", "crossing")
+    assert (status, out) == (1, "")
+    assert "run them in a checkout" in error
 
 
 class TestExamples:
@@ -262,7 +288,7 @@ class TestCompletion:
         return {word.strip() for word in file.read_text().split("\013")}
 
     def test_commands(self, tmp_path):
-        assert self.complete("python -m interop ", tmp_path) == {*command_line.COMMANDS, "--help"}
+        assert self.complete("python -m interop ", tmp_path) == {*command_line.COMMANDS, "--help", "--version"}
         assert self.complete("python -m interop do", tmp_path) == {"doctor"}
 
     @pytest.mark.parametrize("name", command_line.COMMANDS)

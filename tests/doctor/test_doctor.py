@@ -537,6 +537,12 @@ class TestBrokenModules:
         assert "is not an ELF file" in text
         assert "name a compiled extension module" in text
 
+    @pytest.mark.parametrize("suffix", [".pyx", ".cpp"])
+    def test_a_source(self, tmp_path, suffix):
+        path = tmp_path / f"m{suffix}"
+        path.write_text("text")
+        assert found(path)["file"].startswith(f"is a source, {suffix}, not a compiled module -> name a compiled")
+
     def test_a_program(self):
         for program in ("/bin/ls", sys.executable):
             assert found(Path(program)) == {

@@ -18,11 +18,13 @@ def main(arguments: list[str]) -> int | None:
     command = Parser(
         prog="python -m interop experiments",
         usage="%(prog)s [NAME | --all | --list [--json]] [--quick] [--record] [--render] [[--] ARGUMENTS...]",
-        description="Run an experiment, or all of them, or list them. NAME --help shows the arguments of one.",
+        description="Run an experiment, or all of them, or list them. --quick is a short run, which shows whether it "
+        "works here; --record writes the results, the figures of its page and the plot; --render writes page and plot "
+        "out of the recorded results. NAME --help shows all arguments of one.",
         add_help=False,
         examples={
             "python -m interop experiments": "which there are",
-            "python -m interop experiments crossing --quick": "does it run here? in seconds, not to measure",
+            "python -m interop experiments crossing --quick": "does it run here? a minute or two",
             "python -m interop experiments crossing": "the whole run, on a machine that has nothing else to do",
             "python -m interop experiments lltm --help": "what can be set in that one",
         },

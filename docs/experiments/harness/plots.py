@@ -12,6 +12,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 __all__ = [
+    "ABOVE_LINES",
     "ERRORS",
     "GRID",
     "INK",
@@ -136,6 +137,10 @@ def bars_of_values(axes: Axes, title: str, values: Sequence[tuple[str, float, st
     axes.margins(x=0.18)
     plain(axes, title, "")
     axes.spines["bottom"].set_visible(False)
+
+
+ABOVE_LINES = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6}
+"""The `bbox` of labels that a line may cross."""
 
 
 def spread(times: Sequence[dict], unit: float = 1) -> list[list[float]]:

@@ -23,7 +23,7 @@ from interop.cli import CommandError, run
 from . import agreement, data, model, report, timing, ways
 
 WAYS = ("Python", "C++", "Cython", "Cython fused")
-HEAD = ("the cell in", "step, ms", "last loss", "forward", "backward", "both", "faster")  # fits into 80 columns
+HEAD = ("the cell in", "step, ms", "loss", "forward", "backward", "both", "faster")  # fits into 80 columns
 SETTINGS = {"size": (16, 32, 128), "length": 32, "steps": 300, "rounds": 30, "block_seconds": 0.01, "seed": 0}
 RESULT = building.BUILD / ways.NAME / "demo.json"
 
@@ -42,6 +42,7 @@ def main() -> int:
     results.write(RESULT, result, draw)
     say(f"plot: {os.path.relpath(RESULT.with_suffix(results.SUFFIX))}")
     say("more sizes and forms of the cell, in some minutes: .venv/bin/python -m interop experiments lltm")
+    say("a module of your own: docs/start.md")
     return 0
 
 
@@ -103,7 +104,8 @@ def table(result: dict) -> Table:
         step = 1000 * run["seconds"][way][-1] / run["steps"]
         rows.append([way, f"{step:.1f}", f"{last:.2f}", *calls, f"{both['Python'] / both[way]:.2f} x"])
     shapes = "batch {}, features {}, state {}".format(*result["settings"]["size"])
-    return Table(HEAD, rows, title=f"a step of training, and microseconds of one call at {shapes}, on one thread")
+    loss = f"the mean loss of the last {report.SMOOTH} steps"
+    return Table(HEAD, rows, title=f"a step of training, {loss}, and µs of one call at {shapes}, on one thread")
 
 
 def agreed(result: dict) -> str:

@@ -236,7 +236,7 @@ def draw_times(axes, times: dict, title: str) -> None:
         bars = axes.bar(
             places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor=plots.ERRORS, capsize=2
         )
-        axes.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=7)
+        axes.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=7, bbox=plots.ABOVE_LINES)
     _mark_products(axes, [times[what]["products"]["median"] for what in kinds])
     axes.set_xticks(range(len(kinds)), kinds)
     axes.tick_params(axis="x", length=0)
@@ -276,7 +276,8 @@ def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
 def _mark_products(axes, times: list[float]) -> None:
     for place, time in enumerate(times):
         label = None if place else "matrix products alone"
-        axes.hlines(time, place - 0.45, place + 0.45, "#222222", ":", label=label)
+        # Behind the labels of the bars.
+        axes.hlines(time, place - 0.45, place + 0.45, "#222222", ":", label=label, zorder=2)
 
 
 def trailing_mean(values: list[float]) -> list[float]:
