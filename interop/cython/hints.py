@@ -121,6 +121,23 @@ _INSTEAD = [
             "an at.SymFloat is the left operand, as in C++: write f * 2.0 and f > 0.5, or at.SymFloat(2.0) - f",
         ),
         (
+            r"Type 'SymInt' not acceptable as a boolean|Invalid operand type for '!' \(.*SymInt",
+            "for the truth value of an at.SymInt, write n != 0",
+        ),
+        (
+            r"Cannot assign type '(?:int|long)' to 'const SymInt'",
+            "make an at.SymInt of the number: v.push_back(at.SymInt(3))",
+        ),
+        (
+            r"Cannot assign type 'SymInt' to '(?:double|float)",
+            "for a float, write 1.0 * n, which is an at.SymFloat",
+        ),
+        (
+            rf"Cannot convert '{_SYM_INT}' to Python object|Cannot assign type '{_SYM_INT}' to 'Py_ssize_t",
+            "a loop and Python need a number, which an at.SymInt need not be; x.size(0) is one in kernels that are not "
+            "traced",
+        ),
+        (
             r".*\buse_floordiv_or_a_float\b",
             "for an at.SymInt, write floordiv(n, 2), after: from interop cimport floordiv; for a float, n / 2.0",
         ),
@@ -324,7 +341,7 @@ def _of_symbol(message: str, before: str, code: _Code, line: int) -> str | None:
         return f"for an at.SymInt, write x.{method}_symint(...)"
     if package == "ATen" and f"{name}_symint" in names_in(get_pxd_dir(), "interop.functions"):
         return f"for an at.SymInt, write at.{name}_symint(...)"
-    if re.match(r"\s*(?:cdef\b(?!\s+bint\b)[^=(]*|\w+\s*)=\s*$", before):
+    if re.match(r"\s*(?:cdef\b(?!\s+bint\b)[^=(]*|\w+\s*)=\s*[\w.]*$", before):
         return "declare the variable as an at.SymInt, which may be symbolic"
     return None
 

@@ -40,6 +40,22 @@ _LEADS_IN = re.compile(r": (?:In|At) ")
 _INSTANCE = re.compile(r": [Ii]n instantiation of ")
 # convert.h says this of an argument; the types, and the function of ATen, are in the lines around it.
 _ARGUMENT = "this parameter takes no argument of type A"
+_NO_OVERLOAD = "no overload of this function takes arguments of these types"
+# What C++ alone rejects of symbolic numbers.
+_HINTS = [
+    (
+        re.compile(r"\buse_floordiv_or_a_float\b"),
+        "for an at.SymInt, write floordiv(n, 2), after: from interop cimport floordiv; for a float, n / 2.0",
+    ),
+    (
+        re.compile(r"invalid cast from type '(?:c10::)?SymInt'|cannot convert '(?:c10::)?SymInt' to '\w+' without"),
+        "keep it as an at.SymInt, because the size may be symbolic",
+    ),
+    (
+        re.compile(r"no match for 'operator!' \(operand type is 'c10::SymBool'|invalid argument type 'c10::SymBool'"),
+        "write a.sym_or(b), a.sym_and(b) and a.sym_not() for an at.SymBool",
+    ),
+]
 _TYPES = re.compile(
     r"interop::as\(.*\[with P = (?P<P>.+?); A = (?P<A>.+)\]|interop::as<(?P<p>std::array<.+?>|[^,]+), (?P<a>.+)>' req"
 )
@@ -261,17 +277,25 @@ def _of_argument(message: str, lines: list[str]) -> tuple[str, str | None]:
     """The message with the types of the argument and the parameter if it is `_ARGUMENT`, and a hint."""
     text = "\n".join(lines)
     types, function = _TYPES.search(text), _ATEN.search(text)
+    if _NO_OVERLOAD in message and function and "SymInt" in text:
+        return message, _with_symint(function)
     if _ARGUMENT not in message or not types or not function:
-        return message, None
+        return message, next((hint for pattern, hint in _HINTS if pattern.search(message)), None)
     named = (types["P"] or types["p"], _TUPLE.sub(_tuple_of, types["A"] or types["a"]))
     parameter, argument = (one.replace("long int", "long") for one in named)  # clang's word
     name = function["name"]
     said = f"a parameter of '{name}', of type '{parameter}', takes no argument of type '{argument}'"
+    return said, _with_symint(function) if "SymInt" in argument else None
+
+
+def _with_symint(function: re.Match[str]) -> str | None:
+    """The hint for sizes that are symbolic, if ATen has the function for them."""
     is_method = function["kind"] == "method"
     declared = names_of_methods(get_pxd_dir()) if is_method else names_in(get_pxd_dir(), "interop.functions")
-    if "SymInt" not in argument or f"{name}_symint" not in declared:
-        return said, None
-    return said, f"for sizes that are an at.SymInt, write {'x' if is_method else 'at'}.{name}_symint(...)"
+    name = f"{function['name']}_symint"
+    if name not in declared:
+        return None
+    return f"for sizes that are an at.SymInt, write {'x' if is_method else 'at'}.{name}(...)"
 
 
 def _tuple_of(name: re.Match[str]) -> str:

@@ -204,7 +204,7 @@ class TestReport:
         monkeypatch.setattr(display, "console", Console(file=written, width=80))
         display.show(DEMO.table(result))
         lines = written.getvalue().splitlines()
-        assert "│ Cython       │    500.0 │      3.00 │     617 │      617 │  617 │ 2.00 x │" in lines
+        assert "│ Cython       │    500.0 │ 3.00 │     617 │      617 │  617 │ 2.00 x │" in lines
         assert DEMO.agreed(result).endswith("at most 4e-07 of the largest value.")
 
     def test_the_plot_has_a_line_and_bars_for_each_way(self, result, tmp_path):

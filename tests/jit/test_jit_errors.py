@@ -170,6 +170,22 @@ class TestInSources:
         assert (found.line, found.column) == (3, 12 + statement.index(name))
         assert found.hint == (hint and f"for sizes that are an at.SymInt, write {hint}.{name}_symint(...)")
 
+    @pytest.mark.parametrize(
+        ("statement", "hint"),
+        [
+            ("return at.split(x, n)[0]", "write at.split_symint(...)"),
+            ("return x.view((n, -1))", "write x.view_symint(...)"),
+            ("return at.empty_symint((n / 2,))", "write floordiv(n, 2)"),
+            ("cdef long k = <long> n", "keep it as an at.SymInt"),
+            ("cdef at.SymBool b = n.sym_gt(1) or n.sym_lt(0)", "write a.sym_or(b)"),
+        ],
+    )
+    def test_a_size_that_cpp_rejects(self, statement, hint):
+        """Only C++ knows that these take no at.SymInt."""
+        head = "cimport ATen as at\ncdef at.Tensor f(const at.Tensor& x, at.SymInt n) except * nogil:\n"
+        error = error_of(f"{head}    {statement}\n    return x\n")
+        assert hint in (error.diagnostics[0].hint or "")
+
     def test_a_rule_without_its_info(self):
         """g++ names the line only above a warning that comes before the error."""
         error = error_of(

@@ -101,7 +101,8 @@ inline void check_not_traced(const at::TensorBase& tensor, const char* operation
     TORCH_CHECK_TYPE(
         name != "FakeTensor" && name != "FunctionalTensor", operation, ": ", input, " is a ", name,
         ", which has no values: torch.compile or torch.export is tracing here. Make this an operator with kernels for "
-        "CPU and Meta (define and impl of torch.library), and call that with Operator");
+        "CPU and Meta (define and impl of torch.library), and call that with Operator; a Meta kernel makes only its "
+        "result, as with at.empty_symint");
   }
 }
 

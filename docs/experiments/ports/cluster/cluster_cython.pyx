@@ -700,7 +700,7 @@ cdef at.Tensor fps(
     offsets.push_back(0)
     for i in range(clouds):
         check_value(
-            counts.const_data_ptr[int64_t]()[i] >= 0, b"argument 'ratio' must not be negative, got ",
+            counts.const_data_ptr[int64_t]()[i] >= 0, b"argument 'ratio' must be finite and not negative, got ",
             counts.const_data_ptr[int64_t]()[i], b" points of cloud ", i)
         offsets.push_back(offsets.back() + counts.const_data_ptr[int64_t]()[i])
         begins.push_back(starts[i] + first.const_data_ptr[int64_t]()[i])
