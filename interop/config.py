@@ -53,7 +53,11 @@ def main(arguments: list[str], prog: str = "python -m interop config") -> None:
     parser.add_argument(
         "--stable", metavar="TORCH", help="flags for modules that run with this release of torch and later ones"
     )
-    parser.add_argument("--py-limited-api", metavar="TAG", help="and with this CPython and later ones, such as cp312")
+    parser.add_argument(
+        "--py-limited-api",
+        metavar="TAG",
+        help="flags for modules that also run with this CPython and later ones, such as cp312",
+    )
     options = vars(parser.parse_args(arguments))
     chosen = [name for name in _OPTIONS if options[name]]
     if not chosen:

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("modules", metavar="MODULE.so", nargs="*", help="check this compiled extension module too")
     parser.add_argument("--no-import", action="store_true", help="do not import MODULE.so, because its code would run")
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON, when all are complete")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON, once all checks are done")
     parser.add_argument("--coverage", action="store_true", help="show only how much of ATen is declared")
     options = parser.parse_args(arguments)
     if options.coverage:
