@@ -121,7 +121,7 @@ _INSTEAD = [
             "an at.SymFloat is the left operand, as in C++: write f * 2.0 and f > 0.5, or at.SymFloat(2.0) - f",
         ),
         (
-            rf"Type '{_SYM_INT}' not acceptable as a boolean|Invalid operand type for '!' \(.*SymInt",
+            r"Type 'SymInt' not acceptable as a boolean|Invalid operand type for '!' \(.*SymInt",
             "for the truth value of an at.SymInt, write n != 0",
         ),
         (
@@ -129,7 +129,7 @@ _INSTEAD = [
             "make an at.SymInt of the number: v.push_back(at.SymInt(3))",
         ),
         (
-            rf"Cannot assign type '{_SYM_INT}' to '(?:double|float)",
+            r"Cannot assign type 'SymInt' to '(?:double|float)",
             "for a float, write 1.0 * n, which is an at.SymFloat",
         ),
         (

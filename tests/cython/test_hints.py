@@ -152,7 +152,6 @@ class TestSymbols:
             ("n = n if x.dim() else 1", "both values of a conditional expression must be an at.SymInt"),
             ("cdef int64_t k = x.sym_size(0)", "declare the variable as an at.SymInt"),
             ("if n: pass", "for the truth value of an at.SymInt, write n != 0"),
-            ("if x.sym_sizes()[0]: pass", "for the truth value of an at.SymInt, write n != 0"),
             ("if not n: pass", "for the truth value of an at.SymInt, write n != 0"),
             ("cdef double d = x.sym_size(0)", "write 1.0 * n, which is an at.SymFloat"),
             ("for _ in range(n): pass", "a loop and Python need a number"),
