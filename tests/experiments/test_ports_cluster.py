@@ -273,7 +273,7 @@ class TestSamples:
             (r"'src' must have a feature", {"src": torch.zeros(4, 0)}),
             (r"'ptr' must ascend .* got 5 after 0", {"ptr": torch.tensor([0, 5])}),
             (r"'ratio' must have one number, or one for each of the 1 clouds", {"ratio": torch.ones(2)}),
-            (r"'ratio' must not be negative", {"ratio": torch.tensor(-1.0)}),
+            (r"'ratio' must be finite and not negative", {"ratio": torch.tensor(-1.0)}),
         ],
     )
     def test_of_wrong_arguments(self, ops, match, change):
