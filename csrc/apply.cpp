@@ -37,7 +37,7 @@ void record(
   if (wanted.tangents) {
     node->finish_with_tangents(inputs, outputs, wanted.graph);
   } else {
-    node->finish(defined(inputs), outputs);
+    node->finish(inputs, outputs);
   }
 }
 

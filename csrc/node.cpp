@@ -285,12 +285,14 @@ void tell(const NodePtr<Node>& attached) {
 
 }  // namespace
 
-void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& outputs) {
+void FunctionNode::finish(c10::ArrayRef<Input> inputs, Tensors& outputs) {
   bool plain = dirty_.empty() && non_differentiable_.empty();
   for (size_t i = 0; plain && i < outputs.size(); ++i) {
     plain = is_plain(outputs[i]);
-    for (const at::Tensor& input : inputs) {
-      plain = plain && !input.is_same(outputs[i]);
+    for (const Input& input : inputs) {
+      for (size_t j = 0; plain && j < input.count; ++j) {
+        plain = !input.first[j].is_same(outputs[i]);
+      }
     }
     for (size_t j = 0; plain && j < i; ++j) {
       plain = !outputs[i].is_same(outputs[j]);
@@ -304,7 +306,7 @@ void FunctionNode::finish(const std::vector<at::Tensor>& inputs, Tensors& output
     }
     attached = outputs.empty() ? nullptr : self;
   } else {
-    attached = wrap(inputs, outputs, self, {});  // no input has a tangent
+    attached = wrap(defined(inputs), outputs, self, {});  // no input has a tangent
   }
   keep(self);
   tell(attached);
@@ -385,7 +387,8 @@ void FunctionNode::keep(const NodePtr<Node>& self) {
     const bool is_changed_view =
         tensor.defined() && tensor.is_view() && !tensor.is_leaf() &&
         std::any_of(dirty_.begin(), dirty_.end(), [&](const at::Tensor& changed) { return changed.is_same(tensor); });
-    const bool is_output = is_changed_view || (tensor.defined() && tensor.grad_fn() == self);
+    const auto* meta = tensor.defined() ? torch::autograd::impl::get_autograd_meta(tensor) : nullptr;
+    const bool is_output = is_changed_view || (meta && meta->grad_fn_ == self);
     saved_.emplace_back(tensor, is_output, is_changed_view);
   }
   to_save_.clear();

@@ -150,8 +150,8 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
  public:
   FunctionNode(std::shared_ptr<const Definition> definition, c10::ArrayRef<Input> inputs);
 
-  // Call after forward: makes `outputs` results of this node, and keeps saved tensors. `inputs` are defined.
-  void finish(const std::vector<at::Tensor>& inputs, Tensors& outputs);
+  // Call after forward: makes `outputs` results of this node, and keeps saved tensors.
+  void finish(c10::ArrayRef<Input> inputs, Tensors& outputs);
   // The same if an input has a tangent: outputs get one too, and a graph only if `has_graph`.
   void finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph);
 

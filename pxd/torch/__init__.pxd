@@ -12,8 +12,9 @@ from torch._types cimport (
 )
 
 cdef extern from "interop/tensor.h" namespace "interop":
-    # A new reference to the tensor's Python object, created if there is none yet. None for an undefined tensor.
-    Tensor wrap(const _aten.Tensor& tensor) except +translate_exception
+    # A new reference to the tensor's Python object, created if there is none yet. None for an undefined tensor. By
+    # value, so that Cython moves the result of a call: the reference count of the Python object need not change.
+    Tensor wrap(_aten.Tensor tensor) except +translate_exception
     # The owned tensor of a Python object. Raises TypeError if it is not a torch.Tensor. (A typed argument is checked
     # too, and its .cdata is borrowed.)
     _aten.Tensor unpack(object obj) except +translate_exception
