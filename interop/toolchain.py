@@ -17,6 +17,7 @@ __all__ = [
     "CXX_STANDARD",
     "MINIMUM_STABLE",
     "MINIMUM_TORCH",
+    "SUFFIXES",
     "Torch",
     "compiler",
     "find_torch",
@@ -35,6 +36,9 @@ CXX_STANDARD = 20
 
 CXX_FLAGS = (f"-std=c++{CXX_STANDARD}",)
 """The flags for torch's headers: required from torch 2.14 on, accepted since 2.10."""
+
+SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
+"""How the names of the sources end that modules are compiled from."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OURS", "module_of_ours", "names_in", "names_of_methods", "nearest", "scopes"]
+__all__ = ["OURS", "absent_in_stable", "module_of_ours", "names_in", "names_of_methods", "nearest", "scopes"]
 
 OURS = ("ATen", "c10", "interop", "torch")
 """The packages that our declarations are in."""
@@ -85,3 +85,8 @@ def nearest(name: str, names: Collection[str]) -> str | None:
     pairs = range(len(name) - 1)
     swapped = [name[:at] + name[at + 1] + name[at] + name[at + 2 :] for at in pairs]  # difflib prefers tan to tanh
     return next((one for one in [*swapped, *difflib.get_close_matches(name, names, 1)] if one in names), None)
+
+
+def absent_in_stable(name: str) -> str:
+    """The message that only other modules have `name`, a dotted name."""
+    return f"modules for many releases of torch have no {name}: build this one without stable"

@@ -5,10 +5,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["GIL", "Diagnostic", "causes", "shortest_path"]
+__all__ = ["DIVISION", "GIL", "Diagnostic", "causes", "shortest_path"]
 
 _CONVERSION = re.compile(r"Cannot (?:convert|assign type) (?!'tuple\d\[)")  # a tuple's is no consequence
 GIL = re.compile(r".* not allowed without (?:the )?(?:gil|GIL)$")
+DIVISION = (
+    r".*\buse_floordiv_or_a_float\b",
+    "for an at.SymInt, write floordiv(n, 2), after: from interop cimport floordiv; for a float, n / 2.0",
+)
+"""What Cython and the C++ compiler say about the division of an at.SymInt, and the hint."""
 _CRASH = re.compile(r"Compiler crash in ")
 _NO_PXD = re.compile(r"'[\w.]+\.pxd' not found")
 _NOT_CIMPORTED = re.compile(r"'(?:at|torch)' is not a cimported module")

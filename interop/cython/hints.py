@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interop.cython.declared_names import OURS, module_of_ours, names_in, names_of_methods, nearest
-from interop.cython.diagnostics import GIL
+from interop.cython.declared_names import OURS, absent_in_stable, module_of_ours, names_in, names_of_methods, nearest
+from interop.cython.diagnostics import DIVISION, GIL
 from interop.cython.patches import Patch, applied
 from interop.paths import get_pxd_dir
 
@@ -121,7 +121,7 @@ _INSTEAD = [
             "an at.SymFloat is the left operand, as in C++: write f * 2.0 and f > 0.5, or at.SymFloat(2.0) - f",
         ),
         (
-            r"Type 'SymInt' not acceptable as a boolean|Invalid operand type for '!' \(.*SymInt",
+            rf"Type '{_SYM_INT}' not acceptable as a boolean|Invalid operand type for '!' \(.*SymInt",
             "for the truth value of an at.SymInt, write n != 0",
         ),
         (
@@ -129,7 +129,7 @@ _INSTEAD = [
             "make an at.SymInt of the number: v.push_back(at.SymInt(3))",
         ),
         (
-            r"Cannot assign type 'SymInt' to '(?:double|float)",
+            rf"Cannot assign type '{_SYM_INT}' to '(?:double|float)",
             "for a float, write 1.0 * n, which is an at.SymFloat",
         ),
         (
@@ -137,10 +137,7 @@ _INSTEAD = [
             "a loop and Python need a number, which an at.SymInt need not be; x.size(0) is one in kernels that are not "
             "traced",
         ),
-        (
-            r".*\buse_floordiv_or_a_float\b",
-            "for an at.SymInt, write floordiv(n, 2), after: from interop cimport floordiv; for a float, n / 2.0",
-        ),
+        DIVISION,
         (
             r"'torch/stable(?:/\w+)?\.pxd' not found",
             "torch.stable is for modules built with stable='2.11', which names the oldest torch that they run with",
@@ -408,7 +405,7 @@ def _of_name(message: str, here: str, code: _Code) -> str | None:
         files = (Path(get_pxd_dir(), f"{one}.pxd") for one in (parent, f"{parent}/__init__"))
         is_declared = any(map(Path.exists, files)) and name in names_in(get_pxd_dir(), parent.replace("/", "."))
         if is_declared or Path(get_pxd_dir(), f"{path}.pxd").exists():
-            return f"modules for many releases of torch have no {path.replace('/', '.')}: build this one without stable"
+            return absent_in_stable(path.replace("/", "."))
         if name in names_in(get_pxd_dir(), "ATen"):
             return f"write at.{name}, after: cimport ATen as at"
         return _of_ours(name) or _near(package, name)

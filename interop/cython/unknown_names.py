@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from interop.cython.declared_names import OURS, module_of_ours, names_in, nearest
+from interop.cython.declared_names import OURS, absent_in_stable, module_of_ours, names_in, nearest
 from interop.cython.tree import Position, ScopedVisitor, WrittenTypes, path_of
 from interop.paths import get_pxd_dir
 
@@ -93,7 +93,7 @@ def _explain(name: str, module: Any, alias: str) -> str:
     if name in _SCALAR_TYPES:
         instead = f"the ScalarType is {at}.{_SCALAR_TYPES[name]}"
     elif name in known and package == "ATen":
-        return f"modules for many releases of torch have no {alias}.{name}: build this one without stable"
+        return absent_in_stable(f"{alias}.{name}")
     elif name in known:
         instead = f"write {at}.{name}"
     elif (Path(pxd) / "ATen" / name).is_dir():

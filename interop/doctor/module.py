@@ -16,7 +16,7 @@ from interop.doctor.loader import Closure, Imported, closure, try_import
 from interop.doctor.symbols import in_words, probable_cause
 from interop.errors import Error
 from interop.stable_abi import StableABI, release_of
-from interop.toolchain import Torch, find_torch
+from interop.toolchain import SUFFIXES, Torch, find_torch
 
 __all__ = ["examine_module"]
 
@@ -81,7 +81,7 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
     return [*findings, *_import(parts, parts.entry)]
 
 
-_SOURCES = {".pyx", ".pxd", ".py", ".c", ".cc", ".cpp", ".cu", ".h"}
+_SOURCES = {*SUFFIXES, ".pxd", ".pxi", ".py", ".h", ".hpp", ".cuh"}
 _NAME_ONE = "name a compiled extension module, such as package/module.cpython-311-x86_64-linux-gnu.so"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interop.cython.declared_names import names_in, names_of_methods
-from interop.cython.diagnostics import Diagnostic
+from interop.cython.diagnostics import DIVISION, Diagnostic
 from interop.errors import Error
 from interop.paths import get_cache_dir, get_pxd_dir
 
@@ -43,18 +43,18 @@ _ARGUMENT = "this parameter takes no argument of type A"
 _NO_OVERLOAD = "no overload of this function takes arguments of these types"
 # What C++ alone rejects of symbolic numbers.
 _HINTS = [
-    (
-        re.compile(r"\buse_floordiv_or_a_float\b"),
-        "for an at.SymInt, write floordiv(n, 2), after: from interop cimport floordiv; for a float, n / 2.0",
-    ),
-    (
-        re.compile(r"invalid cast from type '(?:c10::)?SymInt'|cannot convert '(?:c10::)?SymInt' to '\w+' without"),
-        "keep it as an at.SymInt, because the size may be symbolic",
-    ),
-    (
-        re.compile(r"no match for 'operator!' \(operand type is 'c10::SymBool'|invalid argument type 'c10::SymBool'"),
-        "write a.sym_or(b), a.sym_and(b) and a.sym_not() for an at.SymBool",
-    ),
+    (re.compile(message), instead)
+    for message, instead in (
+        DIVISION,
+        (
+            r"invalid cast from type '(?:c10::)?SymInt'|cannot convert '(?:c10::)?SymInt' to '\w+' without",
+            "keep it as an at.SymInt, because the size may be symbolic",
+        ),
+        (
+            r"no match for 'operator!' \(operand type is 'c10::SymBool'|invalid argument type 'c10::SymBool'",
+            "write a.sym_or(b), a.sym_and(b) and a.sym_not() for an at.SymBool",
+        ),
+    )
 ]
 _TYPES = re.compile(
     r"interop::as\(.*\[with P = (?P<P>.+?); A = (?P<A>.+)\]|interop::as<(?P<p>std::array<.+?>|[^,]+), (?P<a>.+)>' req"

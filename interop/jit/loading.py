@@ -22,10 +22,10 @@ from interop.jit.diagnostics import BuildError, CacheError, explain_os_error
 from interop.jit.importing import ImportState, check_name, import_from, import_state
 from interop.jit.options import Options, check_text, checked
 from interop.private import NotPrivateError, WritableError, make_folders, open_folder, remove, warn
+from interop.toolchain import SUFFIXES
 
 __all__ = ["load", "load_inline"]
 
-SUFFIXES = (".pyx", ".cpp", ".cc", ".cxx", ".c", ".cu")
 MAX_NAME = 200
 """Maximum number of characters of a name, because file names in the cache begin with it."""
 MAX_ATTEMPTS = 10

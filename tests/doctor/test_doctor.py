@@ -31,7 +31,7 @@ from interop.doctor.finding import Level
 from interop.doctor.module import examine_module
 from interop.new import write_project
 from interop.paths import get_source_dir
-from interop.toolchain import find_torch
+from interop.toolchain import SUFFIXES, find_torch
 
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 PACKAGE = Path(interop.__file__).parent
@@ -537,7 +537,7 @@ class TestBrokenModules:
         assert "is not an ELF file" in text
         assert "name a compiled extension module" in text
 
-    @pytest.mark.parametrize("suffix", [".pyx", ".cpp"])
+    @pytest.mark.parametrize("suffix", [*SUFFIXES, ".pxd", ".h"])
     def test_a_source(self, tmp_path, suffix):
         path = tmp_path / f"m{suffix}"
         path.write_text("text")

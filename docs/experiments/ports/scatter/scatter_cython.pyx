@@ -59,7 +59,6 @@ cdef struct Task:
     int64_t columns
     cbool pointers   # the index is of csr
     cbool may_miss   # a row may be in no group: its index is then `groups`
-    cbool wide       # sums are of opmath_t
     atomic[int64_t]* wrong  # where an index is wrong, or -1
 
 
@@ -244,13 +243,13 @@ cdef inline cbool is_wrong(int64_t group, int64_t place, Task* task) noexcept no
 
 
 cdef inline void put(
-    int64_t place, int64_t source, int64_t row, cbool wide, constant_t how, any_t* of
+    int64_t place, int64_t source, int64_t row, cbool sums, constant_t how, any_t* of
 ) noexcept nogil:
-    # Row `row` into a group, in one column. Sums are of opmath_t if `wide`: one of bfloat16 would stop at 256 ones.
+    # Row `row` into a group, in one column. `sums` are of opmath_t: one of bfloat16 would stop at 256 ones.
     cdef Task* task = <Task*> of
     cdef opmath_t value = <opmath_t> (<const scalar_t*> task.source)[source], old
     cdef scalar_t* result
-    if how % SCATTER_WAYS == ADD and (wide or sizeof(opmath_t) == sizeof(scalar_t)):
+    if sums:
         (<opmath_t*> task.result)[place] += value
         return
     result = <scalar_t*> task.result + place
@@ -277,7 +276,8 @@ cdef void into_groups(int64_t begin, int64_t end, constant_t how, any_t* of) noe
     cdef const int64_t* index
     cdef scalar_t* result = <scalar_t*> task.result
     cdef scalar_t start = 0
-    cdef cbool wide = task.wide
+    # What extremes put back is one row, and no sum: it has the type of the rows.
+    cdef cbool sums = how % SCATTER_WAYS == ADD and (not task.may_miss or sizeof(opmath_t) == sizeof(scalar_t))
     if how % SCATTER_WAYS == MULTIPLY:
         start = 1
     elif how % SCATTER_WAYS == LEAST:
@@ -290,7 +290,7 @@ cdef void into_groups(int64_t begin, int64_t end, constant_t how, any_t* of) noe
         begin += right - left
         for i in range(batch * groups, (batch + 1) * groups):
             for k in range(i * columns + left, i * columns + right):
-                if how % SCATTER_WAYS == ADD and (wide or sizeof(opmath_t) == sizeof(scalar_t)):
+                if sums:
                     (<opmath_t*> task.result)[k] = 0
                 else:
                     result[k] = start
@@ -305,12 +305,12 @@ cdef void into_groups(int64_t begin, int64_t end, constant_t how, any_t* of) noe
                     continue
                 group = (batch * groups + group) * columns
                 for k in range(left, right):
-                    put(group + k, j + k, i, wide, how, of)
+                    put(group + k, j + k, i, sums, how, of)
             else:
                 for k in range(left, right):
                     group = index[i * columns + k]
                     if not is_wrong(group, batch * task.step + i * columns + k, task):
-                        put((batch * groups + group) * columns + k, j + k, i, wide, how, of)
+                        put((batch * groups + group) * columns + k, j + k, i, sums, how, of)
         if how % SCATTER_WAYS == LEAST or how % SCATTER_WAYS == MOST:
             for i in range(batch * groups, (batch + 1) * groups):
                 for k in range(i * columns + left, i * columns + right):
@@ -364,7 +364,7 @@ cdef Task task_for(
     task.source, task.result = source.const_data_ptr(), result.mutable_data_ptr()
     task.places = NULL
     task.index, task.step = index.const_data_ptr[int64_t](), 0
-    task.pointers, task.may_miss, task.wide = False, False, False
+    task.pointers, task.may_miss = False, False
     task.batch, task.columns, task.rows, task.groups = 1, 1, rows, groups
     for i in range(source.dim()):
         if i < dim:
@@ -472,7 +472,6 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
 ) except * nogil:
     # Makes `size` groups of rows, or for TAKE rows of groups.
     cdef at.Tensor x = given.contiguous(), index, places, result
-    cdef cbool wide = how == ADD and not may_miss  # what extremes put back is one row, and no sum
     cdef int64_t dim = positive(given_dim, given), rows, groups, items = 1, each = 1, grain, i
     cdef vector[int64_t] sizes
     cdef atomic[int64_t] wrong
@@ -484,7 +483,7 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
     rows, groups = index.size(dim) if how == TAKE else x.size(dim), x.size(dim) if how == TAKE else size
     result = at.empty(
         with_size(x, dim, rows if how == TAKE else groups),
-        x.options().dtype(at.toOpMathType(x.scalar_type())) if wide else x.options())
+        x.options().dtype(at.toOpMathType(x.scalar_type())) if how == ADD and not may_miss else x.options())
     task = task_for(x, result, given_index, dim, rows, groups)
     if how == LEAST or how == MOST:
         places = at.empty(result.sizes(), at.kLong)
@@ -510,7 +509,7 @@ cdef tuple2[at.Tensor, at.Tensor] scattered(
             sizes[i] = 1
     index = index.expand(sizes).contiguous()
     task.index = index.const_data_ptr[int64_t]()
-    task.may_miss, task.wide = may_miss, wide
+    task.may_miss = may_miss
     wrong.store(-1)
     task.wrong = &wrong
     if how % SCATTER_WAYS == TAKE:
