@@ -47,8 +47,8 @@ CALLS = ("1 tensor", "numel")
 FEWEST = {"pybind11": "pybind11, fewest headers"}
 """Tools that compile faster with chosen headers: torch's documentation includes torch/extension.h."""
 LOADERS = {"Cython": "interop", "pybind11": "cpp_extension"}
-BY_DISPATCHER = {"torch.library": "torch.library,\nan operator"}
-BUILT_BY = {"pybind11": "pybind11 by\ncpp_extension"}
+BY_DISPATCHER = {"torch.library": "torch.library, an operator"}
+BUILT_BY = {"pybind11": "pybind11 by cpp_extension"}
 """What the picture calls tools of which a part shows more than the name says."""
 BUILDS = {"from an edit to the module, s": "edited", "the first module on a machine, s": "cold"}
 CONVERSIONS = {
@@ -216,13 +216,13 @@ def draw() -> None:
     from experiments.harness import plots  # here, because the tables do not need matplotlib
 
     found = bars()
-    figure = plots.figure(7, 3.8)  # no wider, so that a phone shows it legibly
-    parts = figure.subplot_mosaic([["0", "1"], ["0", "2"], ["0", "3"]], width_ratios=[1.2, 1], height_ratios=[1, 1, 1])
-    for axes, (title, one) in zip(parts.values(), found.items(), strict=True):
+    counts = [max(1, len(one)) for one in found.values()]
+    figure = plots.figure(0.27 * sum(counts) + 0.42 * len(counts))
+    for axes, (title, one) in zip(figure.subplots(len(counts), 1, height_ratios=counts), found.items(), strict=True):
         values = [(tool, value, plots.OURS if tool == OURS else plots.OTHER) for tool, value in one]
         name, _, unit = title.rpartition(", ")
         plots.bars_of_values(axes, name, values, 1 if unit == "s" else 0, unit)
-    plots.save(figure, PICTURE, json.dumps(found))
+    plots.save(figure, PICTURE, json.dumps(found), first=False)
 
 
 def main() -> int:

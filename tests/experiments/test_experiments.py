@@ -10,6 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import matplotlib.colors
+import matplotlib.text
 import pytest
 import torch
 
@@ -703,11 +704,27 @@ class TestRecordedResults:
         def drawn(name):
             figures = []
             monkeypatch.setattr(plots, "save", lambda figure, path: figures.append(figure))
-            (result,) = results.read_recorded(name).values()
+            _, result = results.newest(results.read_recorded(name))
+            if not result:
+                pytest.skip(f"nothing is recorded of {name}")
             experiments.load(name, "report").draw(result, tmp_path / "a.svg")
             return figures[0]
 
         return drawn
+
+    @pytest.mark.parametrize("name", experiments.names())
+    def test_a_plot_is_legible_on_a_phone(self, drawn, name):
+        """No letter is small where the plot is as wide as a phone, and none is outside."""
+        figure = drawn(name)
+        figure.draw_without_rendering()
+        assert figure.get_figwidth() == plots.WIDTH
+        texts = [text for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
+        assert {text.get_text() for text in texts if text.get_fontsize() < plots.SMALL} == set()
+        drawn_in = figure.get_tightbbox()
+        assert drawn_in.x0 >= 0
+        assert drawn_in.y0 >= 0
+        assert drawn_in.x1 <= figure.get_figwidth()
+        assert drawn_in.y1 <= figure.get_figheight()
 
     def test_no_legend_lies_over_the_times_of_the_cells(self, drawn):
         figure = drawn("lltm")

@@ -208,7 +208,9 @@ class TestRender:
             for path in recorded:
                 (folder / path.name).write_text(path.read_text(encoding="utf-8"))
             assert command_line.main(["experiments", name, "--render"]) == 0
-            assert sorted(p.stem for p in folder.glob("*.svg")) == [p.stem for p in recorded]
+            assert sorted(p.stem for p in folder.glob("*.svg") if ".first" not in p.name) == [p.stem for p in recorded]
+            firsts = [sorted(p.name for p in one.glob("*.first.svg")) for one in (folder, source / "results")]
+            assert firsts[0] == firsts[1]
             made, there = ((folder / "README.md").read_text(encoding="utf-8") for folder in (tmp_path / name, source))
             assert results.without_note(made) == results.without_note(there)
             assert "written: " in capsys.readouterr().out

@@ -186,8 +186,29 @@ class TestPlots:
             plots.draw_calls(tmp_path / name, "Calls", 2, [("one", summary([1.0, 2.0, 3.0]), plots.OURS)])
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
+    def test_the_first_of_several_parts_has_a_file_of_its_own(self, tmp_path):
+        """It has the key and the width of the whole, and none of the other parts."""
+        for count, parts in ((1, "one"), (2, "two")):
+            figure = plots.figure(2 * count)
+            all_axes = figure.subplots(count, 1, squeeze=False)[:, 0]
+            for axes, title in zip(all_axes, ("Upper", "Lower"), strict=False):
+                axes.plot([1, 2], label="the line")
+                plots.plain(axes, title, "")
+            plots.key(all_axes[0], 1)
+            plots.save(figure, tmp_path / f"{parts}.svg")
+        assert not plots.first_part(tmp_path / "one.svg").exists()
+        whole, first = (path.read_text() for path in (tmp_path / "two.svg", plots.first_part(tmp_path / "two.svg")))
+        assert all(f"<!-- {text} -->" in whole for text in ("the line", "Upper", "Lower"))
+        assert all(f"<!-- {text} -->" in first for text in ("the line", "Upper"))
+        assert "<!-- Lower -->" not in first
+        (width, height), (of_first, part) = (
+            re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups() for text in (whole, first)
+        )
+        assert width == of_first == str(72 * plots.WIDTH)
+        assert 0.4 < float(part) / float(height) < 0.6
+
     def test_groups_have_their_names_above_them(self):
-        axes = plots.figure(4, 4).subplots()
+        axes = plots.figure(4).subplots()
         calls = [(label, summary([time]), plots.OURS) for label, time in (("ours", 2.0), ("theirs", 4.0))]
         plots.grouped_bars(axes, "Calls", {"there": calls, "back": calls[:1]})
         ticks = dict(zip((label.get_text() for label in axes.get_yticklabels()), axes.get_yticks(), strict=True))
@@ -348,7 +369,7 @@ class TestIndex:
         monkeypatch.setattr(results, "FOLDER", tmp_path)
         monkeypatch.setattr(overview, "names", lambda: ["empty"])
         report = SimpleNamespace(
-            PLOT="Nothing", answer=lambda result: f"In {result['date']}.", stacks=lambda: ["others"]
+            PLOT="Nothing; below: more", answer=lambda result: f"In {result['date']}.", stacks=lambda: ["others"]
         )
         monkeypatch.setattr(overview, "load", lambda *_: report)
         return folder
@@ -356,7 +377,7 @@ class TestIndex:
     def test_an_experiment_without_a_result(self, folder):
         table = overview.with_table(f"before\n\n{overview.BEGIN}\n\nold\n\n{overview.END}\n\nafter\n")
         assert table.startswith(f"before\n\n{overview.BEGIN}\n\n| question | answer | picture | ran on |\n")
-        assert "| [Is it empty?](empty/README.md) | Nothing is recorded yet. | - | - |" in table
+        assert "| [Is it empty?](empty/README.md) | Nothing is recorded yet. |  |  |" in table
         assert table.endswith(f"\n\n{overview.END}\n\nafter\n")
 
     def test_the_newest_answers_and_each_stack_is_named(self, folder):
@@ -378,8 +399,11 @@ class TestIndex:
             "torch 2.13, CPython 3.11, abacus, 1 cores, 2001-01-01; "
             "torch 2.13, CPython 3.11, abacus, 2 cores, 2002-01-01; others"
         )
+        assert 'alt="Nothing"' in picture
         (folder / "README.md").write_text(f"# Empty\n\n*{age.BEGIN}since then.*\n")
+        (folder / "results" / f"of-2.first{results.SUFFIX}").touch()
         overview.refresh()
+        assert f'src="empty/results/of-2.first{results.SUFFIX}"' in (folder.parent / "index.md").read_text()
         stacks = (folder.parent / "index.md").read_text().split(" | ")[-1]
         assert "cores, 2001-01-01; " in stacks
         assert f"cores, 2002-01-01, {age.OLDER}; others" in stacks

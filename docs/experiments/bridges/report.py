@@ -14,8 +14,8 @@ NAMES = {
     "cheapest, unowned": "the cheapest, of memory without an owner",
     "METH_FASTCALL": "interop, by a METH_FASTCALL wrapper",
 }
-COLUMNS = {"One conversion": lambda what: "DLPack" not in what and "capsule" not in what}
-COLUMNS["One conversion by DLPack"] = lambda what: not COLUMNS["One conversion"](what)
+PARTS = {"One conversion": lambda what: "DLPack" not in what and "capsule" not in what}
+PARTS["One conversion by DLPack"] = lambda what: not PARTS["One conversion"](what)
 """The halves of the plot, which have scales of their own: what each is called, and which conversions are in it."""
 MEASURED = ("csrc/bridges", "csrc/include/interop/bridges", "interop/_bridges.pyx", "interop/arrays")
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
@@ -99,8 +99,8 @@ def distances(result: dict) -> list[str]:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result`, of one dimension, into the file `path`."""
-    figure = plots.figure(10, 4.4)
-    for axes, (title, belongs) in zip(figure.subplots(1, len(COLUMNS)), COLUMNS.items(), strict=True):
+    figure = plots.figure(9)
+    for axes, (title, belongs) in zip(figure.subplots(len(PARTS), 1), PARTS.items(), strict=True):
         groups = {}
         for what, how in measured(result):
             name = what.removesuffix(", 1-d")

@@ -72,7 +72,7 @@ def sentences(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = plots.figure(8, 3.4)
+    figure = plots.figure(3.6)
     axes = figure.subplots()
     labels, height = _labels(result), 0.38
     for index, way in enumerate(COLOURS):
@@ -88,11 +88,11 @@ def draw(result: dict, path: Path) -> None:
             ecolor=plots.ERRORS,
             capsize=3,
         )
-        axes.bar_label(bars, [_time(value) for value in medians], padding=6, fontsize=9)
-    axes.set_yticks(range(len(labels)), list(labels.values()))
+        axes.bar_label(bars, [_time(value) for value in medians], padding=6, fontsize=plots.SMALL)
+    axes.set_yticks(range(len(labels)), [plots.folded(label, 18) for label in labels.values()])
     axes.invert_yaxis()
     axes.set_xlabel("seconds, median and quartiles")
-    axes.margins(x=0.1)
-    axes.legend(frameon=False, loc="lower right")
+    axes.margins(x=0.22)
     plots.plain(axes, "From the source to a module that runs", "x")
+    plots.key(axes, 2)
     plots.save(figure, path)

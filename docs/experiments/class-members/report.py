@@ -12,7 +12,8 @@ SEEN = "the collector knows the instance"
 MEASURED = ("csrc/bridges", "csrc/include/interop/tensor.h", "csrc/include/interop/unwrap_reference.h")
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
-    "Bars: nanoseconds of making an instance, reading, an operation, getting and assigning, by the type of the member"
+    "Bars: nanoseconds of making an instance, by the type of the member; below: of reading, an operation, getting "
+    "and assigning"
 )
 COLOURS = dict(zip(ways.WAYS, ("#e08a1e", "#f0c48a", "#a8632b", "#8a8f98", "#2f6db5", "#3d8f58"), strict=True))
 
@@ -89,15 +90,8 @@ def section(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = plots.figure(9, 6.5)
-    for axes, what in zip(figure.subplots(3, 2).flat, measure.CALLS, strict=True):
-        times = result["times"][what]
-        medians = [times[way]["median"] for way in ways.WAYS]
-        bars = axes.barh(ways.WAYS, medians, color=[COLOURS[way] for way in ways.WAYS])
-        axes.bar_label(bars, [f"{value:.0f}" for value in medians], padding=4, fontsize=8)
-        axes.invert_yaxis()
-        axes.margins(x=0.15)
-        axes.tick_params(labelsize=8)
-        plots.plain(axes, what, "", 10)
-    figure.supxlabel("nanoseconds, median", fontsize=9)
+    figure = plots.figure(13)
+    for axes, what in zip(figure.subplots(len(measure.CALLS), 1), measure.CALLS, strict=True):
+        calls = [(way, result["times"][what][way], COLOURS[way]) for way in ways.WAYS]
+        plots.bars_of_calls(axes, what[0].upper() + what[1:], calls)
     plots.save(figure, path)

@@ -39,8 +39,8 @@ MEASURED = (
 )
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
-    "Bars: nanoseconds of calls into Cython and pybind11; dots: calls with one, three and eight tensors by each tool, "
-    "ours in orange"
+    "Dots: nanoseconds of calls with one, three and eight tensors by each tool, ours in orange; below, bars: calls "
+    "into Cython and pybind11 that hardly do anything"
 )
 
 
@@ -101,20 +101,20 @@ def conditions(result: dict) -> str:
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
     times = result["times"]
-    figure = plots.figure(8, 6.4)
-    upper, lower = figure.subplots(2, 1, height_ratios=[1, 1.7])
-    calls = [(label, times[what][how], COLOURS[how]) for (what, how), label in LABELS.items()]
-    plots.bars_of_calls(upper, "One call into compiled code", calls)
+    figure = plots.figure(6.2)
+    upper, lower = figure.subplots(2, 1, height_ratios=[1.8, 1])
     labels = measured(result)
     for what, shade in SHADES.items():
         colours = [OUR_SHADES[what] if way in OUR_WAYS else shade for way in labels]
-        lower.scatter([times[what][way]["median"] for way in labels], labels, s=49, color=colours)
-        lower.scatter([], [], s=49, color=shade, label=what)
-    lower.scatter([], [], s=49, color=plots.OURS, label="torch-interop")
-    lower.set_xscale("log")
-    lower.invert_yaxis()
-    lower.xaxis.set_major_formatter("{x:.0f}")
-    lower.set_xlabel("nanoseconds, median; a logarithmic scale")
-    lower.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    plots.plain(lower, "One call with tensors, of which it reads the sizes", "x")
+        upper.scatter([times[what][way]["median"] for way in labels], labels, s=49, color=colours)
+        upper.scatter([], [], s=49, color=shade, label=what)
+    upper.scatter([], [], s=49, color=plots.OURS, label="torch-interop")
+    upper.set_xscale("log")
+    upper.invert_yaxis()
+    upper.xaxis.set_major_formatter("{x:.0f}")
+    upper.set_xlabel("nanoseconds, median; a logarithmic scale")
+    plots.plain(upper, "One call with tensors, of which it reads the sizes", "x")
+    plots.key(upper, 4)
+    calls = [(label, times[what][how], COLOURS[how]) for (what, how), label in LABELS.items()]
+    plots.bars_of_calls(lower, "One call into compiled code", calls)
     plots.save(figure, path)

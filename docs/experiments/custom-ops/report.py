@@ -57,7 +57,10 @@ MEASURED = (
     "pxd/torch/library.pxd",
 )
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
-PLOT = "Bars: microseconds of operators and differentiable functions in Cython, C++ and Python"
+PLOT = (
+    "Bars: microseconds of an operator in Cython, C++ and Python; below: of operators and differentiable functions "
+    "with gradients, with tangents and under vmap"
+)
 
 
 def answer(result: dict) -> str:
@@ -125,14 +128,12 @@ def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
     titles = _titles(result)
     counts = [len(result["times"][what]) for what in titles]
-    figure = plots.figure(8, 7 * sum(counts) / 19)
+    figure = plots.figure(0.27 * sum(counts) + 0.8 * len(counts))
     parts = figure.subplots(len(titles), 1, height_ratios=counts)
     for axes, (what, title) in zip(parts, titles.items(), strict=True):
         times = result["times"][what]
         calls = [(label, times[way], COLOURS[way]) for way, label in LABELS.items() if way in times]
-        plots.bars_of_calls(axes, title, calls, size=10, microseconds=True)
-        if axes is not parts[-1]:
-            axes.set_xlabel("")
+        plots.bars_of_calls(axes, title[0].upper() + title[1:], calls, microseconds=True)
     plots.save(figure, path)
 
 

@@ -16,7 +16,7 @@ MEASURED = (
     "csrc/include/interop/operator.h",
 )
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
-PLOT = "Left: the loss over the steps with one process and with two; right: the time of a step of each cell"
+PLOT = "The loss over the steps with one process and with two; below: the time of a step of each cell"
 
 
 def answer(result: dict) -> str:
@@ -66,23 +66,21 @@ def sentences(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the losses and the times of `result` into the file `path`."""
-    figure = plots.figure(10, 3.6)
-    left, right = figure.subplots(1, 2)
+    figure = plots.figure(5.6)
+    upper, lower = figure.subplots(2, 1)
     for processes in PROCESSES:
         values = result["losses"][processes]["Cython op"]
         style = {"linewidth": 4, "alpha": 0.5} if processes == PROCESSES[0] else {"linewidth": 1.2}
-        left.plot(range(1, len(values) + 1), values, color=COLOURS[processes], label=processes, **style)
-    plots.plain(left, f"loss of Cython op, {PLAIN}", "")
-    left.set_xlabel("step")
-    left.set_ylabel("nats per character")
+        upper.plot(range(1, len(values) + 1), values, color=COLOURS[processes], label=processes, **style)
+    plots.plain(upper, f"Loss of Cython op, {PLAIN}", "")
+    upper.set_xlabel("step")
+    upper.set_ylabel("nats per character")
     for index, processes in enumerate(PROCESSES):
         times = [result["times"][processes][way] for way in WAYS]
         places = [place + index * 0.4 for place in range(len(WAYS))]
         medians, spread = [time["median"] for time in times], plots.spread(times)
-        right.bar(places, medians, 0.38, yerr=spread, color=COLOURS[processes], ecolor=plots.ERRORS, label=processes)
-    right.set_xticks([place + 0.2 for place in range(len(WAYS))], WAYS, fontsize=9)
-    right.margins(y=0.25)  # room for the legend
-    plots.plain(right, "milliseconds of a step, median and quartiles", "")
-    for axes in (left, right):
-        axes.legend(fontsize=8, frameon=False)
+        lower.bar(places, medians, 0.38, yerr=spread, color=COLOURS[processes], ecolor=plots.ERRORS)
+    lower.set_xticks([place + 0.2 for place in range(len(WAYS))], [plots.folded(way, 8) for way in WAYS])
+    plots.plain(lower, "Milliseconds of a step, median and quartiles", "")
+    plots.key(upper, 2)
     plots.save(figure, path)

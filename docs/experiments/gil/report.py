@@ -15,7 +15,8 @@ COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
 MEASURED = ("csrc/bridges", "csrc/include/interop/gil.h", "csrc/include/interop/tensor.h", "interop/_bridges.pyx")
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
-    "Left: products beside a thread that counts; right: products on two threads; the GIL held, released, and torch.mm"
+    "Bars: products beside a thread that counts, with the GIL held, released, and by torch.mm; below: products on "
+    "two threads"
 )
 
 
@@ -121,24 +122,24 @@ def sentences(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot work beside a busy thread, and work on two threads."""
-    figure = plots.figure(10, 4.2)
-    left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])
+    figure = plots.figure(6)
+    upper, lower = figure.subplots(2, 1)
     width = 0.8 / len(LABELS)
     for index, how in enumerate(LABELS):
         places = [line + (index - 1) * width for line in range(len(PRODUCTS))]
         own = [result["sharing"][what][how]["own"]["median"] for what in PRODUCTS]
         other = [result["sharing"][what][how]["other"]["median"] for what in PRODUCTS]
-        left.bar(places, own, 0.9 * width, color=COLOURS[how], label=LABELS[how])
-        left.bar(places, other, 0.9 * width, bottom=own, color=COLOURS[how], alpha=0.35)
+        upper.bar(places, own, 0.9 * width, color=COLOURS[how], label=LABELS[how])
+        upper.bar(places, other, 0.9 * width, bottom=own, color=COLOURS[how], alpha=0.35)
         speeds = [result["threads"][what][how]["median"] for what in PRODUCTS]
-        right.bar(places, speeds, 0.9 * width, color=COLOURS[how], label=LABELS[how])
-    plots.plain(left, "Products (full colour) beside a thread that counts in Python (faded)", "y")
-    left.set_ylabel("parts of what each does alone")
-    plots.plain(right, "Products on two threads", "y")
-    right.set_ylabel("times as many as on one")
-    for axes in (left, right):
+        lower.bar(places, speeds, 0.9 * width, color=COLOURS[how], label=LABELS[how])
+    plots.plain(upper, "Products, beside a thread that counts in Python (faded)", "y")
+    upper.set_ylabel("parts of what each does alone")
+    plots.plain(lower, "Products on two threads", "y")
+    lower.set_ylabel("times as many as on one")
+    plots.key(upper, 3)
+    for axes in (upper, lower):
         axes.set_xticks(range(len(PRODUCTS)), [f"{size} rows" for size in ways.SIZES])
         axes.tick_params(axis="x", length=0)
         axes.axhline(1, color=plots.ERRORS, linewidth=0.8, linestyle=":")
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     plots.save(figure, path)

@@ -4,7 +4,7 @@ import re
 from types import ModuleType
 
 from experiments import load, names
-from experiments.harness import age, results
+from experiments.harness import age, plots, results
 from experiments.harness.tables import Table
 
 __all__ = ["refresh", "with_table"]
@@ -27,8 +27,8 @@ ORDER = (
 )
 """What is asked first stands first; the others follow by name."""
 
-WIDTH = 240
-"""Pixels of a plot in the table; it leads to the page, which has all of it."""
+WIDTH = 320
+"""Pixels of a picture in the table: a plot, or its first part. It leads to the page, which has all of it."""
 
 
 def refresh() -> None:
@@ -60,9 +60,12 @@ def line(name: str, report: ModuleType) -> list[str]:
     recorded = results.read_recorded(name)
     machine, result = results.newest(recorded)
     if not result:
-        return [question, results.NOTHING, "-", "-"]
+        return [question, results.NOTHING, "", ""]
+    path = results.FOLDER / name / "results" / f"{machine}{results.SUFFIX}"
+    picture = first if (first := plots.first_part(path)).exists() else path
     # HTML, because Markdown cannot make an image small.
-    image = f'<img src="{name}/results/{machine}{results.SUFFIX}" width="{WIDTH}" alt="{report.PLOT}">'
+    source, shown = picture.relative_to(results.FOLDER), report.PLOT.partition(";")[0]
+    image = f'<img src="{source}" width="{WIDTH}" alt="{shown}">'
     stacks = {name: results.stack(result) for name, result in recorded.items()}
     if age.BEGIN in text:
         stacks[machine] += f", {age.OLDER}"

@@ -75,14 +75,14 @@ def draw(result: dict, path: Path) -> None:
     """Plot the outcomes of `result` into the file `path`."""
     (outcomes_of_all,) = tables(result)
     lines = [(text.replace("`", ""), *outcomes) for text, *outcomes in outcomes_of_all.rows]
-    figure = plots.figure(9.5, 0.42 * len(lines) + 1)
+    figure = plots.figure(0.56 * len(lines) + 0.4)
     axes = figure.subplots()
     for y, (_, *outcomes) in enumerate(lines):
         for x, outcome in enumerate(outcomes):
             axes.barh(y, 0.96, left=x + 0.02, height=0.88, color=COLOURS.get(outcome, WRONG))
-            axes.text(x + 0.5, y, outcome, ha="center", va="center", fontsize=9)
-    axes.set_yticks(range(len(lines)), [line[0] for line in lines], fontsize=9)
-    axes.set_xticks([x + 0.5 for x in range(len(measure.WAYS))], measure.WAYS)
+            axes.text(x + 0.5, y, plots.folded(outcome, 8), ha="center", va="center", fontsize=plots.SMALL)
+    axes.set_yticks(range(len(lines)), [plots.folded(line[0], 28) for line in lines], fontsize=plots.SMALL)
+    axes.set_xticks([x + 0.5 for x in range(len(measure.WAYS))], [plots.folded(way, 9) for way in measure.WAYS])
     axes.xaxis.tick_top()
     axes.set_xlim(0, len(measure.WAYS))
     axes.set_ylim(len(lines) - 0.5, -0.5)

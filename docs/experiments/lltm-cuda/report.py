@@ -11,7 +11,7 @@ OTHERS = tuple(way for way in WAYS if way != "Cython CUDA")
 COLOURS = dict(zip(WAYS, ("#8a8f98", "#b8bcc4", "#2f6db5", "#f3c489", "#c9650a"), strict=True))
 MEASURED = ("csrc/include/interop/cuda", "docs/experiments/lltm/cell_fused.pyx")
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
-PLOT = "Left: microseconds of a small cell on a GPU, by way; right: bandwidth of a large cell's kernels beside a copy"
+PLOT = "Bars: microseconds of a small cell on a GPU, by way; below: bandwidth of a large cell's kernels beside a copy"
 LABELS = {"forward": "forward", "backward": "backward", "both": "both", "graph": "both, in a CUDA graph"}
 
 
@@ -72,28 +72,28 @@ def conditions(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times and bandwidths of `result` into the file `path`."""
-    figure = plots.figure(11, 4.2)
-    left, right = figure.subplots(1, 2, width_ratios=[1.6, 1])
+    figure = plots.figure(6.4)
+    upper, lower = figure.subplots(2, 1)
     width = 0.86 / len(WAYS)
     for index, way in enumerate(WAYS):
         places = [kind + (index - (len(WAYS) - 1) / 2) * width for kind in range(len(LABELS))]
         medians = [result["times"][kind][way]["device"]["median"] for kind in LABELS]
-        bars = left.bar(places, medians, 0.9 * width, color=COLOURS[way], label=way)
-        left.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=7)
-    left.set_xticks(range(len(LABELS)), LABELS.values())
-    plots.plain(left, "One call of a small cell, by CUDA events", "y")
-    left.set_ylabel("microseconds")
-    left.legend(frameon=False, fontsize=8)
+        bars = upper.bar(places, medians, 0.9 * width, color=COLOURS[way], label=way)
+        upper.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=plots.SMALL, rotation=90)
+    upper.set_xticks(range(len(LABELS)), [plots.folded(label, 13) for label in LABELS.values()])
+    plots.plain(upper, "One call of a small cell, by CUDA events", "y")
+    upper.set_ylabel("microseconds")
+    plots.key(upper, 3)
     names = ("copy", "forward", "backward")
     for index, name in enumerate(names):
         places = [kind + (index - 1) * 0.28 for kind in range(len(result["bandwidth"]))]
         values = [speeds[name] for speeds in result["bandwidth"].values()]
-        right.bar(places, values, 0.25, color=("#8a8f98", "#c9650a", "#e8a54b")[index], label=name)
-    right.set_xticks(range(len(result["bandwidth"])), result["bandwidth"])
-    plots.plain(right, "Bytes moved by a large cell's kernels", "y")
-    right.set_ylabel("GB/s")
-    right.legend(frameon=False, fontsize=8, loc="lower right")
-    for axes in (left, right):
+        lower.bar(places, values, 0.25, color=("#8a8f98", "#c9650a", "#e8a54b")[index], label=name)
+    lower.set_xticks(range(len(result["bandwidth"])), result["bandwidth"])
+    plots.plain(lower, "Bytes moved by a large cell's kernels", "y")
+    lower.set_ylabel("GB/s")
+    lower.legend(frameon=False, fontsize=plots.SMALL, loc="upper left", ncols=len(names))
+    for axes in (upper, lower):
         axes.tick_params(axis="x", length=0)
-        axes.margins(y=0.12)
+        axes.margins(y=0.2)  # room for the numbers, and for the legend
     plots.save(figure, path)

@@ -116,18 +116,17 @@ def agreed(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the losses over the time and the times of one call into the file `path`."""
-    figure = plots.figure(11, 4.6)
-    losses, times = figure.subplots(1, 2)
+    figure = plots.figure(6.6)
+    losses, times = figure.subplots(2, 1)
     run = result["training"]
     for way in WAYS:
         losses.plot(run["seconds"][way], report.trailing_mean(run["losses"][way]), color=report.COLOURS[way])
-    losses.set_xlabel("seconds of training")
-    losses.set_ylabel(f"loss, nats per character (mean of {report.SMOOTH} steps)")
+    losses.set_xlabel(f"seconds of training; a mean of {report.SMOOTH} steps")
+    losses.set_ylabel("loss, nats per character")
     plots.plain(losses, f"{run['steps']} steps on {run['text']}", "both")
-    report.draw_times(times, result["times"], "One call, median and quartiles")
-    handles, labels = times.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
-    plots.save(figure, path)
+    report.draw_times(times, result["times"], "One call")
+    plots.key(times, 3)
+    plots.save(figure, path, first=False)
 
 
 if __name__ == "__main__":

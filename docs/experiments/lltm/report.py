@@ -25,8 +25,8 @@ MEASURED = (
 )
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
 PLOT = (
-    "Upper left: the models' losses over the steps; upper right: microseconds of forward and backward of each cell; "
-    "below: their times at each size and number of threads, relative to Python's"
+    "Bars: microseconds of forward and backward of each cell; below: their times at each size and number of threads, "
+    "relative to Python's, and the models' losses over the steps"
 )
 
 
@@ -196,15 +196,13 @@ def training(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the losses and the times of `result` into the file `path`."""
-    figure = plots.figure(11, 8)
-    parts = figure.subplot_mosaic([["losses", "times"], ["sizes", "sizes"]], height_ratios=[1.1, 1])
-    _draw_losses(parts["losses"], result["training"])
+    figure = plots.figure(9.6)
+    of_first, of_all, losses = figure.subplots(3, 1)
     shapes, count, times = cases(result)[0]
-    draw_times(parts["times"], times, f"One call at {shapes} on {count}, median and quartiles")
-    _draw_sizes(parts["sizes"], cases(result))
-    # One legend for all, below them: within the axes it would hide a bar or a number.
-    handles, labels = parts["times"].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    draw_times(of_first, times, f"One call at {shapes} on {count}")
+    _draw_sizes(of_all, cases(result))
+    _draw_losses(losses, result["training"])
+    plots.key(of_first, 3)
     plots.save(figure, path)
 
 
@@ -218,9 +216,9 @@ def _draw_losses(axes, run: dict) -> None:
     for index, way in enumerate(WAYS):
         width = 8 * 0.72**index
         axes.plot(steps, trailing_mean(run["losses"][way]), color=COLOURS[way], label=way, linewidth=width, alpha=0.8)
-    axes.set_xlabel("step")
+    axes.set_xlabel(f"step; a mean of {SMOOTH}")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_ylabel(f"loss, nats per character (mean of {SMOOTH} steps)")
+    axes.set_ylabel("loss, nats per character")
     plots.plain(axes, f"The models learn {run['text']}", "both")
 
 
@@ -236,7 +234,9 @@ def draw_times(axes, times: dict, title: str) -> None:
         bars = axes.bar(
             places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor=plots.ERRORS, capsize=2
         )
-        axes.bar_label(bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=7, bbox=plots.ABOVE_LINES)
+        axes.bar_label(
+            bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=plots.SMALL, bbox=plots.ABOVE_LINES
+        )
     _mark_products(axes, [times[what]["products"]["median"] for what in kinds])
     axes.set_xticks(range(len(kinds)), kinds)
     axes.tick_params(axis="x", length=0)
@@ -266,11 +266,12 @@ def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
         axes,
         [times["both"]["products"]["median"] / base for (*_, times), base in zip(measured, python, strict=True)],
     )
-    axes.set_xticks(range(len(measured)), [f"{shapes}\n{count}" for shapes, count, _ in measured])
+    labels = [f"{shapes}, {count}".replace(", ", "\n") for shapes, count, _ in measured]
+    axes.set_xticks(range(len(measured)), labels, fontsize=plots.SMALL)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("parts of Python's time")
     axes.set_ylim(0, 1.15 * most)  # for the medians: a quartile of a disturbed run would make all of them small
-    plots.plain(axes, "Forward and backward at each size (batch, features, state)", "y")
+    plots.plain(axes, "Forward and backward at each batch, features, state", "y")
 
 
 def _mark_products(axes, times: list[float]) -> None:

@@ -51,4 +51,4 @@ def draw(result: dict, path: Path) -> None:
         (f"{what}: {how}", result["times"][what][how], "#e08a1e" if how in OURS else "#8a8f98")
         for what, how in measure.METHODS
     ]
-    plots.draw_calls(path, "A typed memoryview with other axes", 3.6, calls)
+    plots.draw_calls(path, "A typed memoryview with other axes", 4.6, calls)

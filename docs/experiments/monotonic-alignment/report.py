@@ -16,7 +16,8 @@ COLOURS = {
 MEASURED = ("csrc/include/interop/operator.h", "csrc/include/interop/parallel.h")
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
-    "Bars on a logarithmic scale: milliseconds of the search by each way, for several sizes, on one thread and on two"
+    "Bars on a logarithmic scale: milliseconds of the search by each way, for several sizes, on one thread; below: "
+    "on two"
 )
 
 
@@ -66,8 +67,8 @@ def sentences(result: dict) -> str:
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
     threads = [str(count) for count in result["settings"]["threads"]]
-    figure = plots.figure(11, 6)
-    for axes, count in zip(figure.subplots(1, len(threads), sharey=True, squeeze=False)[0], threads, strict=True):
+    figure = plots.figure(10)
+    for axes, count in zip(figure.subplots(len(threads), 1, squeeze=False)[:, 0], threads, strict=True):
         ways = list(next(iter(result["times"].values()))[count])
         height = 0.8 / len(ways)
         for index, way in enumerate(ways):
@@ -78,13 +79,13 @@ def draw(result: dict, path: Path) -> None:
             bars = axes.barh(
                 places, medians, height * 0.9, color=COLOURS[way], label=way, xerr=spread, ecolor=plots.ERRORS
             )
-            axes.bar_label(bars, [f"{median:.2g}" for median in medians], padding=4, fontsize=7)
+            axes.bar_label(bars, [f"{median:.2g}" for median in medians], padding=4, fontsize=plots.SMALL)
         axes.set_xscale("log")
-        axes.set_yticks(range(len(result["times"])), list(result["times"]))
+        axes.set_yticks(range(len(result["times"])), [plots.folded(case, 15) for case in result["times"]])
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("milliseconds, median and quartiles")
-        axes.margins(x=0.15)
-        plots.plain(axes, f"{count} thread{'' if count == '1' else 's'}", "x")
-    axes.invert_yaxis()
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+        axes.margins(x=0.15, y=0.02)
+        axes.invert_yaxis()
+        plots.plain(axes, f"The search on {count} thread{'' if count == '1' else 's'}", "x")
+    plots.key(axes, 3)
     plots.save(figure, path)

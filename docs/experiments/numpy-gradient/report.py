@@ -14,19 +14,21 @@ MEASURED = (
     "csrc/include/interop/bridges.h",
 )
 """The code whose speed or behaviour this is about, beside the experiment's own: a newer one makes a result old."""
-PLOT = "Lines over the number of equations: microseconds of forward and of backward, by way"
+PLOT = "Lines over the number of equations: microseconds of forward, by way; below: of backward"
 COLOURS = dict(zip(ways.WAYS, ("#3d8f58", "#9bc9aa", "#5b7fb5", "#e08a1e", "#a8632b", "#8a8f98"), strict=True))
 
 
 def answer(result: dict) -> str:
-    """What it comes to, in a sentence."""
+    """What it comes to: how many ways and mistakes are right, and the time of a call."""
     outcomes = [found["outcome"] for found in result["mistakes"].values()]
     right, wrong, refused = (outcomes.count(outcome) for outcome in ("right", "wrong", "RuntimeError"))
     times = result["times"][f"forward, {measure.SIZES[0]}"]
     cython, python = (f"{times[way]['median'] / 1e3:.0f} µs" for way in (ways.CYTHON, ways.PYTHON))
     return (
-        f"Of {len(outcomes)} versions {right} give the right gradients, {wrong} silently give wrong ones and {refused} "
-        f"raise an error; forward for {measure.SIZES[0]} equations takes {cython} in Cython and {python} in Python."
+        f"All {len(result['agreement'])} ways in the plot give the right first and second derivatives. Of "
+        f"{len(outcomes)} ways to write the gradient, common mistakes among them, {right} are right, {wrong} silently "
+        f"give wrong gradients and {refused} raise an error. Forward for {measure.SIZES[0]} equations takes {cython} "
+        f"in Cython and {python} in Python."
     )
 
 
@@ -88,8 +90,8 @@ def section(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = plots.figure(9.5, 4)
-    for axes, what in zip(figure.subplots(1, 2, sharey=True), measure.STATEMENTS, strict=True):
+    figure = plots.figure(6.4)
+    for axes, what in zip(figure.subplots(len(measure.STATEMENTS), 1), measure.STATEMENTS, strict=True):
         for way in ways.WAYS:
             sizes = [size for size in measure.SIZES if way in result["times"][f"{what}, {size}"]]
             medians = [result["times"][f"{what}, {size}"][way]["median"] / 1000 for size in sizes]
@@ -97,7 +99,7 @@ def draw(result: dict, path: Path) -> None:
                 continue
             axes.loglog(sizes, medians, "o-", markersize=4, color=COLOURS[way], label=way)
         axes.set_xlabel("equations")
-        plots.plain(axes, what, "both")
-    figure.axes[0].set_ylabel("microseconds, median")
-    figure.axes[0].legend(fontsize=8, frameon=False)
+        axes.set_ylabel("microseconds, median")
+        plots.plain(axes, what.capitalize(), "both")
+    plots.key(axes, 3)
     plots.save(figure, path)

@@ -176,16 +176,17 @@ def _release(version: str) -> list[int]:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`, each over that of the module for one release."""
-    figure = plots.figure(8, 4.2)
+    figure = plots.figure(4)
     axes = figure.subplots()
+    labels = [label.replace(", ", ",\n") for label in LABELS.values()]
     for way in reversed(measured(result)):
         values = [_median(result, what, way) / _median(result, what, ways.ONE) for what in LABELS]
-        axes.plot(values, list(LABELS.values()), "o", color=COLOURS[way], label=way, markersize=7)
+        axes.plot(values, labels, "o", color=COLOURS[way], label=way, markersize=7)
     axes.set_xscale("log")
     axes.invert_yaxis()
     axes.minorticks_off()
     axes.set_xticks((1, 2, 5, 10, 20, 50), ("1", "2", "5", "10", "20", "50"))
-    axes.set_xlabel("time over that of the module for one release, median; a logarithmic scale")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.set_xlabel("time over that of one release, median")
     plots.plain(axes, "The same kernels, compiled in several ways", "x")
+    plots.key(axes, 3)
     plots.save(figure, path)

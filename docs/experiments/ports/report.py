@@ -83,7 +83,7 @@ def ending() -> str:
 def draw(result: dict, path: Path) -> None:
     """Plot the ratios of `result` into the file `path`."""
     names, threads = list(result["ports"]), [str(count) for count in result["settings"]["threads"]]
-    figure = plots.figure(9, 1.6 + 0.9 * max(1, len(names)))
+    figure = plots.figure(1.6 + 0.9 * max(1, len(names)))
     axes = figure.subplots()
     for index, count in enumerate(threads):
         for place, name in enumerate(names):
@@ -99,8 +99,8 @@ def draw(result: dict, path: Path) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("time of ours over that of the original; a line is the median")
     axes.invert_yaxis()
-    plots.plain(axes, f"{len(names)} extensions ported to Cython, a dot for each operation, dtype and size", "x")
-    figure.legend(loc="outside lower center", ncols=len(threads), frameon=False, fontsize=9)
+    plots.plain(axes, f"{len(names)} extensions ported to Cython: each operation and size", "x")
+    plots.key(axes, len(threads))
     plots.save(figure, path)
 
 

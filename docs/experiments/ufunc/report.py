@@ -11,19 +11,22 @@ COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98")
 HEAD = (*SIZES, f"{LARGEST}, into an existing result", f"{LARGEST}, page faults")
 MEASURED = ("csrc/include/interop/elementwise.h", "csrc/include/interop/parallel.h")
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
-PLOT = "Bars on a logarithmic scale: microseconds of both functions by each way, for three sizes"
+PLOT = "Bars on a logarithmic scale: microseconds of x + y by each way, for three sizes; below: of x y + x / (1 + y y)"
 BYTES = 12  # of memory for each element: two floats read, one written
 
 
 def answer(result: dict) -> str:
-    """The answer to the question, in a sentence."""
-    add, fused = (
-        {way: f"{time['median'] / 1e3:.1f} ms" for way, time in result["into"][what].items()} for what in FUNCTIONS
+    """The answer to the question: for an existing result, and for one that each call allocates."""
+    add, fused, fresh = (
+        {way: f"{time['median'] / 1e3:.1f} ms" for way, time in times.items()}
+        for times in (result["into"]["add"], result["into"]["fused"], result["times"]["add"][LARGEST])
     )
     return (
-        f"Over {LARGEST} elements, x + y made of a scalar function takes {add['elementwise']}, and torch.add "
-        f"{add['torch']}; {FUNCTIONS['fused']} takes {fused['elementwise']}, {fused['torch']} with torch's operators "
-        f"and {fused['torch.compile']} with torch.compile."
+        f"Into an existing tensor of {LARGEST} elements, x + y made of a scalar function takes {add['elementwise']}, "
+        f"torch.add {add['torch']} and @cython.ufunc {add['@cython.ufunc']}; {FUNCTIONS['fused']} takes "
+        f"{fused['elementwise']}, {fused['torch']} with torch's operators and {fused['torch.compile']} with "
+        f"torch.compile. If each call allocates its result, as in the plot, x + y takes {fresh['elementwise']}, "
+        f"{fresh['torch']} with torch.add and {fresh['@cython.ufunc']} with @cython.ufunc."
     )
 
 
@@ -83,8 +86,8 @@ def conditions(result: dict) -> str:
 
 def draw(result: dict, path: Path) -> None:
     """Plot the times of `result` into the file `path`."""
-    figure = plots.figure(9, 3.2)
-    for axes, (what, text) in zip(figure.subplots(1, len(FUNCTIONS)), FUNCTIONS.items(), strict=True):
+    figure = plots.figure(5.4)
+    for axes, (what, text) in zip(figure.subplots(len(FUNCTIONS), 1), FUNCTIONS.items(), strict=True):
         for place, way in enumerate(WAYS):
             values = [result["times"][what][size][way]["median"] for size in SIZES]
             at = [index + (place - len(WAYS) / 2) * 0.15 for index in range(len(SIZES))]
@@ -92,6 +95,7 @@ def draw(result: dict, path: Path) -> None:
         axes.set_xticks(range(len(SIZES)), SIZES)
         axes.set_yscale("log")
         axes.set_ylabel("microseconds")
+        axes.set_xlabel("elements")
         plots.plain(axes, text, "")
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    plots.key(axes, 3)
     plots.save(figure, path)
