@@ -41,19 +41,23 @@ def torch_problem() -> str | None:
     """What is wrong with the installed torch, in one line with the command that fixes it; None if it will do."""
     needed = "'Cython>=3.1' ninja 'numpy>=2' pyyaml 'setuptools>=77'"
     install = (
-        f"Run: pip install torch==2.13.0 {needed}, then what you ran with --no-build-isolation, as in: "
-        "pip install --no-build-isolation ."
+        f"run `pip install {needed}`, and repeat your command with --no-build-isolation added, such as: pip install "
+        "--no-build-isolation torch-interop (in a checkout, `.` instead of the name)"
     )
     try:
         import torch
     except ImportError:
         return (
             "torch-interop is compiled against the torch of this environment, but torch is missing, or hidden by pip "
-            f"in an isolated build. {install}"
+            f"in an isolated build. If torch {MINIMUM} or newer is installed, keep it; otherwise run "
+            f"`pip install torch==2.13.0`. Then {install}"
         )
     major, minor = map(int, re.match(r"(\d+)\.(\d+)", torch.__version__).groups())
     if (major, minor) < MINIMUM_TORCH:
-        return f"torch-interop needs torch >= {MINIMUM}, got {torch.__version__}. {install}"
+        return (
+            f"torch-interop needs torch >= {MINIMUM}, got {torch.__version__}. Run `pip install torch==2.13.0`, then "
+            f"{install}"
+        )
     missing = [name for name in ("Cython", "numpy", "yaml") if importlib.util.find_spec(name) is None]
     if missing:
         return (

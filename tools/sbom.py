@@ -56,6 +56,8 @@ def _of_package(package: str, licence: str | None, file: str | None, bundled: st
     """The component of an installed package, or of the project `bundled` in it."""
     found = importlib.metadata.distribution(package)
     text = found.read_text(f"licenses/{file}") if file else None
+    if package == "numpy" and text:  # then come those of libraries in its wheel, such as OpenBLAS: no header is theirs
+        text = text.partition("\n----\n")[0].rstrip() + "\n"
     if bundled:
         return _component(bundled, None, licence, text) | {"description": f"as bundled in {package} {found.version}"}
     purl = f"pkg:pypi/{package.lower()}@{found.version.partition('+')[0]}"

@@ -37,7 +37,7 @@ class BuildExtension(cpp_extension.BuildExtension):
     newest, such as cp312-abi3. The wheel requires the newest torch that any module names, unless the project itself
     requires torch.
 
-    Its option ``parallel`` is the number of extensions that it builds at once; they share the processors.
+    Its option ``parallel`` is the number of extensions that it builds in parallel; they share the processors.
     """
 
     # An editable install initialises the command again. By this name, or else by the name of the class, setuptools then
@@ -105,7 +105,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         super(BuildExtension, command).build_extension(extension)
 
     def _jobs(self) -> dict[str, str]:
-        """The number of files that ninja compiles at once, if several extensions share the processors."""
+        """The number of files that ninja compiles in parallel, if several extensions share the processors."""
         if not self.parallel or "MAX_JOBS" in os.environ:
             return {}
         processors = os.cpu_count() or 1

@@ -132,6 +132,8 @@ def test_the_wheel_says_what_is_compiled_in(distributions):
     for name in components.keys() - {"Cython", "libstdc++"}:
         (licence,) = components[name]["licenses"]
         assert "Copyright" in licence["license"]["text"]["content"], name
+    (licence,) = components["numpy"]["licenses"]
+    assert not re.search("OpenBLAS|GENERAL PUBLIC LICENSE", licence["license"]["text"]["content"])
 
 
 def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
@@ -141,6 +143,7 @@ def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
     wanted = tracked("pxd", "csrc", "interop", "tools/sbom.py", *named)
     assert wanted <= names, wanted - names
     assert names & (GENERATED | {"interop/_build_info.py", "csrc/include/interop/functions.h"}) == set()
+    assert "Makefile" not in names  # its targets need tools, docs and tests, which are not in the sdist
 
 
 def test_the_wheel_in_a_fresh_environment(distributions, site):
@@ -191,11 +194,13 @@ def test_a_build_without_torch_says_so_in_one_line(tmp_path):
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if "torch-interop" in line]
     assert "torch is missing, or hidden by pip" in line
-    assert "Run: pip install torch==2.13.0" in line
-    assert "pip install --no-build-isolation ." in line
+    assert "If torch 2.10 or newer is installed, keep it; otherwise run `pip install torch==2.13.0`." in line
+    assert "repeat your command with --no-build-isolation added" in line
+    assert "pip install --no-build-isolation torch-interop" in line
 
 
 def test_a_torch_that_is_too_old(tmp_path):
     done = built_with("__version__ = '2.9.1'\n", tmp_path)
     assert done.returncode == 1
-    assert "torch-interop needs torch >= 2.10, got 2.9.1" in done.stderr
+    assert "torch-interop needs torch >= 2.10, got 2.9.1. Run `pip install torch==2.13.0`, then" in done.stderr
+    assert "keep it" not in done.stderr
