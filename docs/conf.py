@@ -7,6 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
+from jupyter_client import KernelManager
+
 import interop
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +33,7 @@ extensions = [
     "sphinx_copybutton",
     "command_help",
     "lexers",
+    "plain_spaces",
     "default_role",
     "folding",
     "reading",
@@ -45,6 +48,8 @@ nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_merge_streams = True
+if hasattr(KernelManager, "transport_encryption"):  # without it, each kernel of jupyter_client 8.10 prints a warning
+    KernelManager.transport_encryption.default_value = "auto"
 os.environ.setdefault("INTEROP_CACHE_DIR", str(ROOT / "build" / "notebooks" / "modules"))
 
 # What is quoted is copied and searched for, so quotes stay as they are; two hyphens are a dash.

@@ -34,6 +34,7 @@ def commands(fix: bool) -> list[list[str]]:
         # Runs without a fix: an unknown word may be a name.
         [*python, "codespell_lib", *prose],
         [sys.executable, "tools/words.py", *written],
+        [sys.executable, "tools/links.py", *files("*.md", "*.ipynb")],
     ]
 
 

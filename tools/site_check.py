@@ -1,8 +1,9 @@
 """``make site-check``: reads the built site as its readers do, in headless Chromium.
 
-It checks four rules. At three widths, only code and tables scroll sideways. In light and in dark colours, axe-core
-finds no error in contrast, names and the keyboard. Each press of Tab moves the focus, and the focus is visible. The
-search finds the words that readers type. The program prints a line for each finding.
+It checks five rules, the first three at three widths. Only code and tables scroll sideways. The focus of the keyboard
+is in the window and marked, and each press of Tab moves it. The keyboard opens and closes the menu and "On this page".
+In light and in dark colours, axe-core finds no error in contrast, names and the keyboard. The search finds the words
+that readers type. The program prints a line for each finding.
 
 It uses the Chromium on PATH, or that of the environment variable CHROMIUM. `make site-check` fetches axe-core with npm.
 `make docs` passes ``--if-possible``: the check then succeeds with one line if one of the two is missing.
@@ -31,6 +32,9 @@ WIDTHS = (400, 800, 1280)
 HEIGHT = 900
 UNAVAILABLE = 77
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
+"""The numbers of keys in the protocol."""
 
 FIRST = 10
 """The number of results that a reader checks."""
@@ -63,6 +67,7 @@ axe.run(document, {runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a
     nodes: one.nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.any[0] ? node.any[0].message : ""}`)})))
 """
 
+# Where the focus is: nothing if it is nowhere.
 FOCUS = """
 (() => {
   const node = document.activeElement;
@@ -71,11 +76,36 @@ FOCUS = """
   const beside = node.labels && node.labels[0] ? getComputedStyle(node.labels[0]) : style;
   return {
     what: `${node.localName}.${node.className} ${(node.textContent || node.name || "").trim().slice(0, 30)}`,
-    seen: box.width > 0 && box.height > 0 && style.visibility !== "hidden",
+    seen: box.width > 0 && box.height > 0 && style.visibility !== "hidden" &&
+      box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight,
     shown: [style, beside].some((one) => one.outlineStyle !== "none" || one.boxShadow !== "none"),
   };
 })()
 """
+
+# Every element that takes the focus, one after the other: those that are outside the window.
+UNSEEN = """
+[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
+  .filter((node) => node.tabIndex >= 0)
+  .map((node) => { node.focus(); return node === document.activeElement ? FOCUS : {seen: true}; })
+  .filter((at) => !at.seen).map((at) => at.what)
+""".replace("FOCUS", FOCUS.strip())
+
+# What opens a drawer that is closed: nothing if the drawer is open or empty, else whether it takes the focus.
+SWITCH = """
+(() => {
+  const drawer = document.querySelector("DRAWER");
+  if (!drawer || !drawer.querySelector("a") || drawer.getBoundingClientRect().width === 0) return null;
+  const box = drawer.getBoundingClientRect();
+  if (box.left < innerWidth && box.right > 0) return null;
+  const label = [...document.querySelectorAll("label[for=TOGGLE]:not(.overlay)")].find((node) => node.offsetWidth);
+  if (label) label.focus();
+  return Boolean(label) && label.tabIndex >= 0 && label === document.activeElement;
+})()
+"""
+
+DRAWERS = {"__navigation": ".sidebar-drawer", "__toc": ".toc-drawer"}
+"""The theme's checkboxes, and what each opens."""
 
 RESULTS = """
 [...document.querySelectorAll("#search-results ul.search > li > a")].map((link) => link.getAttribute("href"))
@@ -116,6 +146,7 @@ class Browser:
         (target,) = (one for one in self.call("Target.getTargets")["targetInfos"] if one["type"] == "page")
         self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         self.call("Page.enable")
+        self.colours("light")
 
     def close(self) -> None:
         """End the browser."""
@@ -168,13 +199,15 @@ class Browser:
         self.evaluate("new Promise(requestAnimationFrame)")  # by then the page's own scripts know
 
     def colours(self, scheme: str) -> None:
-        """Ask for "light" or "dark" colours."""
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        """Ask for "light" or "dark" colours, and for no motion, so that nothing is checked on its way."""
+        wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in wanted.items()]
+        self.call("Emulation.setEmulatedMedia", features=features)
 
-    def press_tab(self) -> None:
-        """Press Tab, which moves the focus to the next element."""
+    def press(self, key: str) -> None:
+        """Press a key of KEYS."""
         for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=KEYS[key])
 
 
 def sideways(browser: Browser) -> Iterator[str]:
@@ -199,22 +232,49 @@ def axe(browser: Browser, source: str) -> Iterator[str]:
     browser.colours("light")
 
 
-def keyboard(browser: Browser, presses: int = 40) -> Iterator[str]:
-    """Places where the focus stays, is out of sight or is not marked, in the first `presses` of Tab."""
-    browser.width(1280)
+def keyboard(browser: Browser, url: str, presses: int = 40) -> Iterator[str]:
+    """Places where the focus stays, is outside the window or is not marked, and drawers that no key opens or closes."""
+    for pixels in WIDTHS:
+        browser.width(pixels)
+        browser.open(url)  # so that the first Tab goes to the first element
+        for finding in (*tabs(browser, presses), *drawers(browser)):
+            yield f"at {pixels} pixels {finding}"
+
+
+def tabs(browser: Browser, presses: int) -> Iterator[str]:
+    """What is wrong with the first `presses` of Tab, and with the other elements that take the focus."""
     seen = []
     for _ in range(presses):
-        browser.press_tab()
+        browser.press("Tab")
         at = browser.evaluate(FOCUS)
         if at is None:
             break
         seen.append(at["what"])
-        if not at["seen"]:
-            yield f"the focus goes to what is not seen: {at['what']}"
-        elif not at["shown"]:
+        if at["seen"] and not at["shown"]:
             yield f"the focus does not show: {at['what']}"
     if len(set(seen)) < min(presses, 5):
         yield f"the focus reaches only {sorted(set(seen))}"
+    if outside := browser.evaluate(UNSEEN):
+        yield f"the focus goes to what is not seen, {len(outside)} times: {outside[0]}"
+
+
+def drawers(browser: Browser) -> Iterator[str]:
+    """The drawers that are closed, and that Enter does not open or Escape does not close."""
+    for toggle, drawer in DRAWERS.items():
+        focused = browser.evaluate(SWITCH.replace("DRAWER", drawer).replace("TOGGLE", toggle))
+        if focused is None:
+            continue
+        if not focused:
+            yield f"the keyboard does not reach what opens {drawer}"
+            continue
+        browser.press("Enter")
+        inside = browser.evaluate(f"document.querySelector({drawer!r}).contains(document.activeElement)")
+        if not inside or not browser.evaluate(FOCUS)["seen"]:
+            yield f"Enter does not open {drawer} and move the focus into it"
+            continue
+        browser.press("Escape")
+        if not browser.evaluate(f"document.activeElement.matches('label[for={toggle}][aria-expanded=false]')"):
+            yield f"Escape does not close {drawer} and move the focus back"
 
 
 def found(browser: Browser, site: Path, word: str) -> list[str]:
@@ -263,7 +323,7 @@ def main() -> int:
             for page in pages:
                 browser.width(1280)
                 browser.open(page.as_uri())
-                for finding in (*sideways(browser), *axe(browser, source), *keyboard(browser)):
+                for finding in (*sideways(browser), *axe(browser, source), *keyboard(browser, page.as_uri())):
                     print(f"{page.relative_to(options.site)}: {finding}", flush=True)
                     number += 1
             if options.search or not options.pages:

@@ -26,7 +26,8 @@ def text_of(command: str) -> str:
 
 
 def _insert(app: Sphinx, page: str, source: list[str]) -> None:
-    source[0] = MARK.sub(lambda mark: f"```text\n{text_of(mark[1]).rstrip()}\n```", source[0])
+    # Messages have the language "text", and their lines are folded; a help has columns.
+    source[0] = MARK.sub(lambda mark: f"```none\n{text_of(mark[1]).rstrip()}\n```", source[0])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

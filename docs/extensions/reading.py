@@ -6,6 +6,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 TWICE = re.compile(r'<(span|em) class="([\w -]+)"><span class="pre">([^<]*)</span></\1>')
+BLANK = re.compile(r'<span class="w">(\s+)</span>')
 
 
 def correct(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None) -> None:
@@ -13,12 +14,13 @@ def correct(app: Sphinx, page: str, template: str, context: dict, doctree: nodes
 
     The parameters of a long signature are a list without terms, which a screen reader cannot announce. Each word of a
     signature is in two elements, of which the inner one says nothing; without it the longest page is a twelfth shorter.
+    Blanks in code have elements as well, which no reader sees.
     """
     contents = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = contents.replace('role="heading"', 'role="heading" aria-level="2"')
     if "body" in context:
         body = context["body"].replace("<dl>\n<dd>", '<dl role="presentation">\n<dd>')
-        context["body"] = TWICE.sub(r'<\1 class="\2">\3</\1>', body)
+        context["body"] = BLANK.sub(r"\1", TWICE.sub(r'<\1 class="\2">\3</\1>', body))
     if not (page in app.env.all_docs and app.env.doc2path(page).suffix == ".ipynb"):
         context["css_files"] = [file for file in context["css_files"] if "mystnb" not in str(file.filename)]
 

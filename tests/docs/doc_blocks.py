@@ -32,13 +32,6 @@ def cells(notebook: Path) -> list[dict]:
     return json.loads(notebook.read_text(encoding="utf-8"))["cells"]
 
 
-def text_of(page: Path) -> str:
-    """The Markdown of a page; for a notebook, the Markdown of its cells."""
-    if page.suffix != ".ipynb":
-        return page.read_text(encoding="utf-8")
-    return "\n\n".join("".join(cell["source"]) for cell in cells(page) if cell["cell_type"] == "markdown")
-
-
 def blocks(page: str) -> list[Block]:
     """All fenced blocks of a page, without Sphinx directives, ```{name}. `page` is relative to the checkout."""
     lines = (ROOT / page).read_text(encoding="utf-8").splitlines()

@@ -1,7 +1,9 @@
 """Words that readers search the site for. test_docs.py looks them up in the index, tools/site_check.py in a browser."""
 
 WORDS = {
+    "autocast": "operators-guide",
     "autograd": "autograd",
+    "benchmark": "comparison",
     "buffer": "bridges",
     "cmake": "building-guide",
     "compile": "jit-guide",
@@ -13,17 +15,23 @@ WORDS = {
     "gil": "cimport-guide",
     "gradcheck": "tutorials/first-module",
     "install": "start",
+    "load_inline": "jit-guide",
+    "macos": "support",
     "memoryview": "bridges",
     "nogil": "cimport-guide",
     "notebook": "jit-guide",
     "numpy": "bridges",
     "operator": "operators-guide",
+    "performance": "comparison",
     "pybind11": "from/pybind11",
     "scipy": "libraries",
+    "setup.py": "building-guide",
+    "speed": "comparison",
     "stream": "cuda-streams-guide",
     "thread": "kernels-guide",
     "torch.compile": "operators-guide",
     "undefined symbol": "troubleshooting",
     "wheel": "building-guide",
+    "windows": "support",
 }
 """Words to search for, each with the page that must be among the first results."""

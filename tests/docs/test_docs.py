@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import load_script
-from doc_blocks import DOCS, ROOT, blocks, text_of
+from doc_blocks import DOCS, ROOT, blocks
 from search_words import WORDS
 
 import interop
@@ -125,10 +125,6 @@ class TestBlocks:
         assert [block.code for block in blocks(page)] == ["one\n", "two\n", "four\n"]
 
 
-LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^()\s]+)\)")
-IMAGE = re.compile(r"!\[[^\]]*\]\(([^()\s]+)\)")
-
-
 def prose(page):
     """A page without its blocks, inline code and generated parts, with the same number of lines."""
 
@@ -147,24 +143,42 @@ def prose(page):
     return text
 
 
-def anchors(page):
-    """The anchors that GitHub, like MyST, gives to the headings of a page."""
-    text = re.sub(r"^```.*?^```$", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
-    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+@pytest.fixture(scope="module")
+def links():
+    """The tool that `make lint` runs over all pages."""
+    return load_script(ROOT / "tools" / "links.py")
 
 
 @pytest.mark.parametrize("page", [*GUIDES, *EXPERIMENTS, *OTHERS, *TUTORIALS])
-def test_links_lead_somewhere(page):
+def test_links_lead_somewhere(links, page):
     """Links work on GitHub too: they are relative paths to files of the checkout. Sphinx checks its own links."""
-    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text_of(ROOT / page), flags=re.DOTALL | re.MULTILINE)
-    for target in [*LINK.findall(text), *IMAGE.findall(text)]:
-        if target.startswith("https://"):
-            continue
-        path, _, anchor = target.partition("#")
-        file = (ROOT / page).parent / path if path else ROOT / page
-        assert file.exists(), f"{page} links to {target}, which is not there"
-        assert not anchor or anchor in anchors(file), f"{page} links to {target}, and has {sorted(anchors(file))}"
+    assert list(links.broken(ROOT / page)) == []
+
+
+def test_a_link_that_leads_nowhere_is_found(links, tmp_path, capsys):
+    page, notebook, other = (tmp_path / name for name in ("page.md", "notebook.ipynb", "other.md"))
+    other.write_text("# A `title`, and more\n\n```python\n# A comment\n```\n")
+    page.write_text(
+        "[a](other.md), [b](other.md#a-title-and-more), [c](https://b.example/c), `[d](e.md)`\n[f](stylee.md)\n"
+        "```text\n[g](h.md)\n```\n![i](j.svg) [k](other.md#a-comment) [l](#m)\n"
+    )
+    cells = [{"cell_type": kind, "source": ["[n]", f"({kind}.md)"]} for kind in ("code", "markdown")]
+    notebook.write_text(json.dumps({"cells": cells}))
+    assert links.main([str(page), str(notebook)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"{page}: links to stylee.md, which is not there",
+        f"{page}: links to j.svg, which is not there",
+        f"{page}: links to other.md#a-comment; other.md has a-title-and-more",
+        f"{page}: links to #m; page.md has ",
+        f"{notebook}: links to markdown.md, which is not there",
+    ]
+    assert links.main([str(other)]) == 0
+
+
+def test_lint_reads_the_links_of_every_page():
+    commands = load_script(ROOT / "tools" / "lint.py").commands(fix=False)
+    (pages,) = [command[2:] for command in commands if command[1] == "tools/links.py"]
+    assert {*GUIDES, *EXPERIMENTS, *OTHERS, *TUTORIALS} <= {*pages}
 
 
 UNIT = (
@@ -319,13 +333,18 @@ class Page(html.parser.HTMLParser):
 
 
 def searched(index, text):
-    """The pages that Sphinx's search finds: those with all words of `text`, and those of objects with this name."""
+    """The pages that Sphinx's search finds.
+
+    They have all words of `text`, an entry of the index with it, or an object with this name.
+    """
     stem = importlib.import_module("sphinx.search.en").SearchEnglish({}).stem
     found = []
     for word in re.findall(r"\w+", text.lower()):
         pages = [index[table].get(form, []) for table in ("terms", "titleterms") for form in (word, stem(word))]
         found.append({page for some in pages for page in ([some] if isinstance(some, int) else some)})
     result = set.intersection(*found)
+    for entry, places in index["indexentries"].items():
+        result |= {page for page, *_ in places if text in entry}
     for inside, objects in index["objects"].items():
         result |= {page for page, *_, name in objects if text in f"{inside}.{name}".lower()}
     return {index["docnames"][page] for page in result}
@@ -379,6 +398,9 @@ class TestSite:
         lost = {word: page for word, page in WORDS.items() if page not in searched(index, word)}
         assert not lost, f"the search finds no such page: {lost}"
         assert searched(index, "nonesuch") == set()
+        assert not {"Setup", "What it does not show"} & set(index["alltitles"]), (
+            "the search sees what all experiments have"
+        )
 
     def test_no_page_is_heavy(self, site):
         """The limit includes styles and scripts, but not pictures."""
@@ -417,6 +439,10 @@ WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body
 <p style="width: 100px; overflow-x: auto"><span style="display: block; width: 300px">Scrolls.</span></p>
 <pre style="width: 100px; overflow-x: auto">Code may scroll, if the keyboard reaches it.</pre>
 <button style="outline: none">No outline</button> <img src="none.png">
+<a href="#" style="position: absolute; left: -300px">Outside</a>
+<label for="__toc">On this page</label> <label for="__navigation" tabindex="0">Menu</label>
+<div class="toc-drawer" style="position: fixed; left: -300px; visibility: hidden"><a href="#">Closed</a></div>
+<div class="sidebar-drawer" style="position: fixed; left: -300px; visibility: hidden"><a href="#">Closed</a></div>
 </article></body></html>
 """
 
@@ -452,7 +478,12 @@ class TestBrowser:
         assert "color-contrast" in text
         assert "scrollable-region-focusable" in text
         assert "image-alt" in text
-        assert "wrong.html: the focus does not show: button. No outline" in lines
+        for pixels in (400, 800, 1280):
+            where = f"wrong.html: at {pixels} pixels"
+            assert f"{where} the focus does not show: button. No outline" in lines
+            assert f"{where} the focus goes to what is not seen, 1 times: a. Outside" in lines
+            assert f"{where} the keyboard does not reach what opens .toc-drawer" in lines
+            assert f"{where} Enter does not open .sidebar-drawer and move the focus into it" in lines
 
     def test_what_is_missing_is_named(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))
