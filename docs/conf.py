@@ -33,7 +33,6 @@ extensions = [
     "sphinx_copybutton",
     "command_help",
     "lexers",
-    "plain_spaces",
     "default_role",
     "folding",
     "reading",
