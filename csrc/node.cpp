@@ -388,7 +388,8 @@ void FunctionNode::keep(const NodePtr<Node>& self) {
         tensor.defined() && tensor.is_view() && !tensor.is_leaf() &&
         std::any_of(dirty_.begin(), dirty_.end(), [&](const at::Tensor& changed) { return changed.is_same(tensor); });
     const auto* meta = tensor.defined() ? torch::autograd::impl::get_autograd_meta(tensor) : nullptr;
-    const bool is_output = is_changed_view || (meta && meta->grad_fn_ == self);
+    // grad_fn() brings a view up to date whose base forward has changed, and costs a call through a table.
+    const bool is_output = is_changed_view || (meta && (tensor.is_view() ? tensor.grad_fn() : meta->grad_fn_) == self);
     saved_.emplace_back(tensor, is_output, is_changed_view);
   }
   to_save_.clear();

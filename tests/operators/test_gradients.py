@@ -395,6 +395,16 @@ class TestOutputs:
         y.sum().backward()
         assert torch.equal(x.grad, torch.tensor([[2.0] * 3, [1.0] * 3], dtype=torch.float64))
 
+    @pytest.mark.parametrize("hooks", [contextlib.nullcontext, torch.autograd.graph.save_on_cpu])
+    def test_a_saved_view_of_what_is_changed(self, gradients, hooks):
+        x, w = draw(3).detach(), draw()
+        expected = (x * w.detach().exp()).sum()
+        with hooks():
+            y = gradients.times_exp_(x, x[:], w)
+        for _ in range(2):
+            (y,) = torch.autograd.grad(y.sum(), w, create_graph=True)
+            assert torch.allclose(y, expected)
+
     def test_an_input_is_returned(self, gradients):
         x = draw(3)
         y = gradients.same(x)

@@ -1,7 +1,7 @@
 # Differentiable functions, called directly.
 cimport ATen as at
 cimport torch
-from interop cimport get0, get1, get2, get3, tuple2, tuple4
+from interop cimport get0, get1, get2, get3, make_tuple, tuple2, tuple3, tuple4
 from libc.stdint cimport int64_t
 from libcpp.optional cimport nullopt, optional
 from libcpp.vector cimport vector
@@ -368,3 +368,24 @@ exp_in_place_function.define("ExpInPlace", exp_in_place_forward, exp_backward)
 
 def exp_(torch.Tensor x not None):
     return torch.wrap(exp_in_place_function.apply(x.cdata))
+
+
+# Changes its input in place, and keeps a view of it that is another input.
+
+cdef at.Tensor times_exp_forward(Context& ctx, at.Tensor& x, const at.Tensor& view, const at.Tensor& w) except * nogil:
+    x.mul_(at.exp(w))
+    ctx.mark_dirty(x)
+    ctx.save_for_backward(view)
+    return x
+
+
+cdef tuple3[at.Tensor, at.Tensor, at.Tensor] times_exp_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    return make_tuple(at.Tensor(), at.Tensor(), at.mul(grad, ctx.saved_tensor(0)).sum())
+
+
+cdef Function[at.Tensor] times_exp_function
+times_exp_function.define("TimesExp", times_exp_forward, times_exp_backward)
+
+
+def times_exp_(torch.Tensor x not None, torch.Tensor view not None, torch.Tensor w not None):
+    return torch.wrap(times_exp_function.apply(x.cdata, view.cdata, w.cdata))
