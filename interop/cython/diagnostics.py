@@ -10,7 +10,7 @@ __all__ = ["DIVISION", "GIL", "Diagnostic", "causes", "shortest_path"]
 _CONVERSION = re.compile(r"Cannot (?:convert|assign type) (?!'tuple\d\[)")  # a tuple's is no consequence
 GIL = re.compile(r".* not allowed without (?:the )?(?:gil|GIL)$")
 DIVISION = (
-    r".*\buse_floordiv_or_a_float\b",
+    r"\buse_floordiv_or_a_float\b",
     "for an at.SymInt, write floordiv(n, 2), after: from interop cimport floordiv; for a float, n / 2.0",
 )
 """What Cython and the C++ compiler say about the division of an at.SymInt, and the hint."""

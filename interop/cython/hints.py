@@ -137,7 +137,7 @@ _INSTEAD = [
             "a loop and Python need a number, which an at.SymInt need not be; x.size(0) is one in kernels that are not "
             "traced",
         ),
-        DIVISION,
+        (f".*{DIVISION[0]}", DIVISION[1]),
         (
             r"'torch/stable(?:/\w+)?\.pxd' not found",
             "torch.stable is for modules built with stable='2.11', which names the oldest torch that they run with",
