@@ -38,11 +38,11 @@ MINIMUM = ".".join(map(str, MINIMUM_TORCH))
 
 
 def torch_problem() -> str | None:
-    """What is wrong with the installed torch, in one line with the command that fixes it; None if it will do."""
+    """What is wrong with the installed torch, in one line with the commands to run instead; None if it will do."""
     needed = "'Cython>=3.1' ninja 'numpy>=2' pyyaml 'setuptools>=77'"
     install = (
         f"run `pip install {needed}`, and repeat your command with --no-build-isolation added, such as: pip install "
-        "--no-build-isolation torch-interop (in a checkout, `.` instead of the name)"
+        "--no-build-isolation ."
     )
     try:
         import torch
