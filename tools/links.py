@@ -1,6 +1,7 @@
 """Finds the links of pages to files and headings that are not there: ``python tools/links.py PAGE...``.
 
-The pages are in Markdown or are notebooks. Their links are relative paths, so that they work on GitHub too.
+The pages are in Markdown or are notebooks. Their links are relative paths, so that they work on GitHub too. Links by
+reference, [a][b], are not read.
 """
 
 import json
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
+LINK = re.compile(r"""\]\(([^()\s]+)(?:\s+"[^"]*")?\)|<img\s[^>]*?src="([^"]+)\"""")
 BLOCK = r"^```.*?^```$"
 INLINE = r"`[^`\n]*`"
 
@@ -31,7 +32,7 @@ def anchors(page: Path) -> set[str]:
 
 def broken(page: Path) -> Iterator[str]:
     """What is wrong with the links and pictures of a page."""
-    for target in LINK.findall(markdown(page, f"{BLOCK}|{INLINE}")):
+    for target in map("".join, LINK.findall(markdown(page, f"{BLOCK}|{INLINE}"))):
         if target.startswith("https://"):
             continue
         path, _, anchor = target.partition("#")

@@ -161,6 +161,7 @@ def test_a_link_that_leads_nowhere_is_found(links, tmp_path, capsys):
     page.write_text(
         "[a](other.md), [b](other.md#a-title-and-more), [c](https://b.example/c), `[d](e.md)`\n[f](stylee.md)\n"
         "```text\n[g](h.md)\n```\n![i](j.svg) [k](other.md#a-comment) [l](#m)\n"
+        '[![o](other.md)](p.md) <img width="1" src="q.svg"> [r](s.md "title")\n'
     )
     cells = [{"cell_type": kind, "source": ["[n]", f"({kind}.md)"]} for kind in ("code", "markdown")]
     notebook.write_text(json.dumps({"cells": cells}))
@@ -170,6 +171,7 @@ def test_a_link_that_leads_nowhere_is_found(links, tmp_path, capsys):
         f"{page}: links to j.svg, which is not there",
         f"{page}: links to other.md#a-comment; other.md has a-title-and-more",
         f"{page}: links to #m; page.md has ",
+        *(f"{page}: links to {name}, which is not there" for name in ("p.md", "q.svg", "s.md")),
         f"{notebook}: links to markdown.md, which is not there",
     ]
     assert links.main([str(other)]) == 0

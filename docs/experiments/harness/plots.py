@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 WIDTH = 5
-"""Inches of every plot: then its letters have almost their size in points on a screen of 400 pixels."""
+"""Inches of every plot: on a screen of 400 pixels, a letter of 9 points is then about 9 pixels high."""
 
 SMALL = 9
 """The size of the smallest letters, in points."""
@@ -205,6 +205,7 @@ def save(drawn: Figure, path: Path, description: str | None = None, first: bool 
     If it has several parts, the function also writes the `first` one with the key, as `first_part` says.
     """
     _write(drawn, path, description)
+    first_part(path).unlink(missing_ok=True)
     if first and len(drawn.axes) > 1:
         end = drawn.axes[0].get_tightbbox().y0 / drawn.dpi - 0.04
         for axes in drawn.axes[1:]:
