@@ -181,9 +181,11 @@ m.ones(3)
 import torch
 print("a call with a tensor")
 x = torch.ones(6)[2:]
-print(json.dumps([m.numel(x), m.doubled(x).tolist()]))
+results = [m.numel(x), m.doubled(x).tolist()]
+print("a call that keeps a tensor")
+print(json.dumps([*results, m.kept(x).tolist()]))
 """
-EXPECTED = [4, [2.0] * 4]
+EXPECTED = [4, [2.0] * 4, [1.0] * 4]
 
 
 def measure(quick: bool, shown: Callable[[str], None]) -> dict[str, dict[str, dict]]:

@@ -13,6 +13,10 @@ at::Tensor doubled(const at::Tensor& x) {
 at::Tensor ones(int64_t n) {
   return at::ones({n});
 }
+at::Tensor kept(const at::Tensor& x) {
+  at::Tensor owner = x;
+  return owner;
+}
 
 }  // namespace
 
@@ -20,4 +24,5 @@ PYBIND11_MODULE(with_pybind11, m) {
   m.def("numel", numel);
   m.def("doubled", doubled);
   m.def("ones", ones);
+  m.def("kept", kept);
 }
