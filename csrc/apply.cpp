@@ -32,12 +32,13 @@ void record(
     Wanted wanted,
     c10::function_ref<void(Context&)> forward,
     Tensors& outputs) {
-  const auto node = make_node<FunctionNode>(definition, inputs);
-  forward(*node);
+  const NodePtr<torch::autograd::Node> self = make_node<FunctionNode>(definition, inputs);
+  auto& node = static_cast<FunctionNode&>(*self);
+  forward(node);
   if (wanted.tangents) {
-    node->finish_with_tangents(inputs, outputs, wanted.graph);
+    node.finish_with_tangents(self, inputs, outputs, wanted.graph);
   } else {
-    node->finish(inputs, outputs);
+    node.finish(self, inputs, outputs);
   }
 }
 
@@ -79,7 +80,7 @@ void apply(
   }
   ContextWithoutGraph context;
   alone(context);
-  context.bump_versions(definition->name, defined(inputs));
+  context.bump_versions(definition->name, inputs);
 }
 
 }  // namespace interop::autograd

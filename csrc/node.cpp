@@ -17,6 +17,17 @@ namespace interop::autograd {
 
 using torch::autograd::variable_list;
 
+namespace {
+
+bool is_among(const at::Tensor& tensor, c10::ArrayRef<Input> inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Input& input) {
+    return std::any_of(
+        input.first, input.first + input.count, [&](const at::Tensor& one) { return one.is_same(tensor); });
+  });
+}
+
+}  // namespace
+
 ContextBase::~ContextBase() {
   drop_state();
 }
@@ -79,11 +90,9 @@ void ContextBase::mark_non_differentiable(const at::Tensor& output) {
   non_differentiable_.push_back(output);
 }
 
-void ContextBase::bump_versions(const std::string& name, const std::vector<at::Tensor>& inputs) const {
+void ContextBase::bump_versions(const std::string& name, c10::ArrayRef<Input> inputs) const {
   for (const at::Tensor& changed : dirty_) {
-    TORCH_CHECK(
-        std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) { return input.is_same(changed); }),
-        name, ": ctx.mark_dirty was given a tensor that is not an input of forward");
+    TORCH_CHECK(is_among(changed, inputs), name, ": ctx.mark_dirty was given a tensor that is not an input of forward");
   }
   for (const at::Tensor& changed : dirty_) {
     if (!changed.is_inference()) {
@@ -187,18 +196,28 @@ Tensors call_jvp(
   return results;
 }
 
-FunctionNode::FunctionNode(std::shared_ptr<const Definition> definition, c10::ArrayRef<Input> inputs)
-    : definition_(std::move(definition)), ranges_(ranges_of(inputs)) {
+namespace {
+
+torch::autograd::edge_list edges_of(c10::ArrayRef<Input> inputs) {
+  size_t count = 0;
+  for (const Input& input : inputs) {
+    count += input.count;
+  }
   torch::autograd::edge_list edges;
-  edges.reserve(ranges_.empty() ? 0 : ranges_.back().end);
+  edges.reserve(count);
   for (const Input& input : inputs) {
     for (size_t i = 0; i < input.count; ++i) {
       const at::Tensor& tensor = input.first[i];
       edges.push_back(tensor.defined() ? torch::autograd::impl::gradient_edge(tensor) : torch::autograd::Edge());
     }
   }
-  set_next_edges(std::move(edges));
+  return edges;
 }
+
+}  // namespace
+
+FunctionNode::FunctionNode(std::shared_ptr<const Definition> definition, c10::ArrayRef<Input> inputs)
+    : Node(edges_of(inputs)), definition_(std::move(definition)), ranges_(ranges_of(inputs)) {}
 
 std::string FunctionNode::name() const {
   return definition_->name + "Backward";
@@ -257,10 +276,10 @@ void FunctionNode::set_materialize_grads(bool value) {
 
 namespace {
 
-// Whether this output needs only a gradient edge: forward has just created it.
+// Whether this output needs only a gradient edge: forward has just created it, without a tangent.
 bool is_plain(const at::Tensor& output) {
   return output.defined() && !torch::autograd::impl::get_autograd_meta(output) &&
-         torch::autograd::isDifferentiableType(output.scalar_type()) && !output._fw_grad(0).defined();
+         torch::autograd::isDifferentiableType(output.scalar_type());
 }
 
 // torch's own processing of outputs. From 2.14 on it also reports the node attached to them, and the caller runs the
@@ -285,34 +304,31 @@ void tell(const NodePtr<Node>& attached) {
 
 }  // namespace
 
-void FunctionNode::finish(c10::ArrayRef<Input> inputs, Tensors& outputs) {
+void FunctionNode::finish(const NodePtr<Node>& self, c10::ArrayRef<Input> inputs, Tensors& outputs) {
   bool plain = dirty_.empty() && non_differentiable_.empty();
   for (size_t i = 0; plain && i < outputs.size(); ++i) {
-    plain = is_plain(outputs[i]);
-    for (const Input& input : inputs) {
-      for (size_t j = 0; plain && j < input.count; ++j) {
-        plain = !input.first[j].is_same(outputs[i]);
-      }
-    }
+    plain = is_plain(outputs[i]) && !is_among(outputs[i], inputs);
     for (size_t j = 0; plain && j < i; ++j) {
       plain = !outputs[i].is_same(outputs[j]);
     }
   }
-  const NodePtr<Node> self = getptr();
-  NodePtr<Node> attached;
-  if (plain) {
-    for (const at::Tensor& output : outputs) {
-      torch::autograd::impl::set_gradient_edge(output, {self, add_input_metadata(output)});
-    }
-    attached = outputs.empty() ? nullptr : self;
-  } else {
-    attached = wrap(defined(inputs), outputs, self, {});  // no input has a tangent
+  if (!plain) {
+    const NodePtr<Node> attached = wrap(inputs, outputs, self, {});  // no input has a tangent
+    keep();
+    tell(attached);
+    return;
   }
-  keep(self);
-  tell(attached);
+  for (const at::Tensor& output : outputs) {
+    torch::autograd::impl::set_gradient_edge(output, {self, add_input_metadata(output)});
+  }
+  keep();
+  if (!outputs.empty()) {
+    tell(self);
+  }
 }
 
-void FunctionNode::finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph) {
+void FunctionNode::finish_with_tangents(
+    const NodePtr<Node>& self, c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph) {
   const std::vector<at::Tensor> all = tensors_of(inputs);
   const auto jvp = [&](const variable_list&, const variable_list& tangents) {
     std::vector<at::Tensor> each;  // also for undefined inputs, which torch does not get
@@ -341,17 +357,16 @@ void FunctionNode::finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& ou
     }
     return variable_list(results.begin(), results.end());
   };
-  const NodePtr<Node> self = has_graph ? getptr() : NodePtr<Node>();
-  const NodePtr<Node> attached = wrap(defined(inputs), outputs, self, jvp);
+  const NodePtr<Node> attached = wrap(inputs, outputs, has_graph ? self : NodePtr<Node>(), jvp);
   if (has_graph) {
-    keep(self);
+    keep();
     tell(attached);
   }
   for_jvp_.reset();
 }
 
 NodePtr<torch::autograd::Node> FunctionNode::wrap(
-    const std::vector<at::Tensor>& inputs, Tensors& outputs, const NodePtr<Node>& self, const Jvp& jvp) {
+    c10::ArrayRef<Input> inputs, Tensors& outputs, const NodePtr<Node>& self, const Jvp& jvp) {
   bump_versions(name(), inputs);
   const auto impls = [](const std::vector<at::Tensor>& tensors) {
     std::unordered_set<at::TensorImpl*> set;
@@ -366,8 +381,9 @@ NodePtr<torch::autograd::Node> FunctionNode::wrap(
   }
   NodePtr<Node> attached;
   std::vector<std::optional<at::Tensor>> wrapped = wrap_outputs(
-      attached, inputs, impls(non_differentiable_), impls(dirty_), at::ArrayRef<std::optional<at::Tensor>>(raw), self,
-      torch::autograd::_jvp_fn_t(jvp), std::unordered_set<at::TensorImpl*>(),
+      attached, defined(inputs), impls(non_differentiable_), impls(dirty_),
+      at::ArrayRef<std::optional<at::Tensor>>(raw), self, torch::autograd::_jvp_fn_t(jvp),
+      std::unordered_set<at::TensorImpl*>(),
       torch::autograd::_view_as_self_fn_t([](const at::Tensor& tensor) { return tensor.view_as(tensor); }),
       /*pure_view=*/false);
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -379,17 +395,18 @@ NodePtr<torch::autograd::Node> FunctionNode::wrap(
   return attached;
 }
 
-void FunctionNode::keep(const NodePtr<Node>& self) {
+void FunctionNode::keep() {
   saved_.reserve(to_save_.size());
   for (const at::Tensor& tensor : to_save_) {
+    const auto* meta = tensor.defined() ? torch::autograd::impl::get_autograd_meta(tensor) : nullptr;
+    const bool is_view = meta && meta->is_view_ && tensor.is_view();  // the field spares most tensors the call
     // A saved output must not own this node, which owns it. A view that was changed in place leads to this node
     // through its base.
     const bool is_changed_view =
-        tensor.defined() && tensor.is_view() && !tensor.is_leaf() &&
+        is_view && !tensor.is_leaf() &&
         std::any_of(dirty_.begin(), dirty_.end(), [&](const at::Tensor& changed) { return changed.is_same(tensor); });
-    const auto* meta = tensor.defined() ? torch::autograd::impl::get_autograd_meta(tensor) : nullptr;
     // grad_fn() brings a view up to date whose base forward has changed, and costs a call through a table.
-    const bool is_output = is_changed_view || (meta && (tensor.is_view() ? tensor.grad_fn() : meta->grad_fn_) == self);
+    const bool is_output = is_changed_view || (meta && (is_view ? tensor.grad_fn() : meta->grad_fn_).get() == this);
     saved_.emplace_back(tensor, is_output, is_changed_view);
   }
   to_save_.clear();

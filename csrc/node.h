@@ -68,7 +68,7 @@ class ContextBase : public Context {
   ~ContextBase();
 
   // Call after forward, for the inputs that it changed in place.
-  void bump_versions(const std::string& name, const std::vector<at::Tensor>& inputs) const;
+  void bump_versions(const std::string& name, c10::ArrayRef<Input> inputs) const;
 
   void forget_marks() {
     dirty_.clear();
@@ -151,9 +151,9 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
   FunctionNode(std::shared_ptr<const Definition> definition, c10::ArrayRef<Input> inputs);
 
   // Call after forward: makes `outputs` results of this node, and keeps saved tensors.
-  void finish(c10::ArrayRef<Input> inputs, Tensors& outputs);
+  void finish(const NodePtr<Node>& self, c10::ArrayRef<Input> inputs, Tensors& outputs);
   // The same if an input has a tangent: outputs get one too, and a graph only if `has_graph`.
-  void finish_with_tangents(c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph);
+  void finish_with_tangents(const NodePtr<Node>& self, c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph);
 
   std::string name() const override;
   void release_variables() override;
@@ -178,9 +178,8 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
       const torch::autograd::variable_list& inputs, const torch::autograd::variable_list& tangents)>;
 
   // torch's own processing of outputs that need more than a gradient edge. Without `self` they get no graph.
-  NodePtr<Node> wrap(
-      const std::vector<at::Tensor>& inputs, Tensors& outputs, const NodePtr<Node>& self, const Jvp& jvp);
-  void keep(const NodePtr<Node>& self);
+  NodePtr<Node> wrap(c10::ArrayRef<Input> inputs, Tensors& outputs, const NodePtr<Node>& self, const Jvp& jvp);
+  void keep();
   void list_outputs() const;
 
   std::shared_ptr<const Definition> definition_;
