@@ -1,9 +1,10 @@
 """``make site-check``: reads the built site as its readers do, in headless Chromium.
 
-It checks five rules, the first three at three widths. Only code and tables scroll sideways. The focus of the keyboard
-is in the window and marked, and each press of Tab moves it. The keyboard opens and closes the menu and "On this page".
-In light and in dark colours, axe-core finds no error in contrast, names and the keyboard. The search finds the words
-that readers type. The program prints a line for each finding.
+It checks six rules, the first four at three widths. Only code and tables scroll sideways. Tables are tables for screen
+readers. The focus of the keyboard is in the window and marked, and each press of Tab moves it. The keyboard opens and
+closes the menu and "On this page", with a button that says which of the two it did. In light and in dark colours,
+axe-core finds no error in contrast, names, roles and the keyboard. The search finds the words that readers type. The
+program prints a line for each finding.
 
 It uses the Chromium on PATH, or that of the environment variable CHROMIUM. `make site-check` fetches axe-core with npm.
 `make docs` passes ``--if-possible``: the check then succeeds with one line if one of the two is missing.
@@ -58,10 +59,19 @@ ELSE_SCROLLS = """
   .map((node) => `${node.tagName.toLowerCase()}.${node.className}`)
 """
 
-# Rules that matter to readers: contrast, names, order, and access by keyboard.
+# The parts of tables that are shown as something else, or not at all, and have no role to say what they are.
+NO_TABLE = """
+[...document.querySelectorAll("article :is(table, thead, tbody, tr, th, td)")]
+  .filter((node) => !getComputedStyle(node).display.startsWith("table"))
+  .filter((node) => getComputedStyle(node).display === "none" || node.getAttribute("role") !== {
+    table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", th: "columnheader", td: "cell"}[node.localName])
+  .map((node) => `${node.localName} ${node.textContent.trim().replace(/\\s+/g, " ").slice(0, 40)}`)
+"""
+
+# Rules that matter to readers: contrast, names, order, roles, and access by keyboard.
 AXE_RUN = """
 axe.run(document, {runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "cat.keyboard"]},
-                   resultTypes: ["violations"]})
+                   rules: {"aria-allowed-role": {enabled: true}}, resultTypes: ["violations"]})
   .then((found) => found.violations.map((one) => ({
     id: one.id, help: one.help, number: one.nodes.length,
     nodes: one.nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.any[0] ? node.any[0].message : ""}`)})))
@@ -98,11 +108,14 @@ SWITCH = """
   if (!drawer || !drawer.querySelector("a") || drawer.getBoundingClientRect().width === 0) return null;
   const box = drawer.getBoundingClientRect();
   if (box.left < innerWidth && box.right > 0) return null;
-  const label = [...document.querySelectorAll("label[for=TOGGLE]:not(.overlay)")].find((node) => node.offsetWidth);
-  if (label) label.focus();
-  return Boolean(label) && label.tabIndex >= 0 && label === document.activeElement;
+  const button = BUTTON;
+  if (button) button.focus();
+  return Boolean(button) && button.tabIndex >= 0 && button === document.activeElement;
 })()
 """
+
+BUTTON = '[...document.querySelectorAll("label[for=TOGGLE] [role=button]")].find((node) => node.offsetWidth)'
+"""What opens a drawer: it is in a label of its checkbox."""
 
 DRAWERS = {"__navigation": ".sidebar-drawer", "__toc": ".toc-drawer"}
 """The theme's checkboxes, and what each opens."""
@@ -179,6 +192,13 @@ class Browser:
             first, _, self._rest = self._rest.partition(b"\0")
             yield json.loads(first)
 
+    def accessible(self, code: str) -> dict[str, object]:
+        """What a screen reader gets of the element that an expression returns: its role, name and states."""
+        found = self.call("Runtime.evaluate", expression=code)["result"]["objectId"]
+        node = self.call("Accessibility.getPartialAXTree", objectId=found, fetchRelatives=False)["nodes"][0]
+        states = {one["name"]: one["value"].get("value") for one in node.get("properties", ())}
+        return {what: node.get(what, {}).get("value") for what in ("role", "name")} | states
+
     def open(self, url: str) -> None:
         """Show a page, and wait until it is loaded."""
         self.call("Page.navigate", url=url)
@@ -218,6 +238,14 @@ def sideways(browser: Browser) -> Iterator[str]:
             yield f"at {pixels} pixels the page scrolls sideways: {what}"
         for what in browser.evaluate(ELSE_SCROLLS):
             yield f"at {pixels} pixels this scrolls sideways: {what}"
+
+
+def tables(browser: Browser) -> Iterator[str]:
+    """The tables of the current page that are no tables, or without some of their parts, for screen readers."""
+    for pixels in WIDTHS:
+        browser.width(pixels)
+        if lost := browser.evaluate(NO_TABLE):
+            yield f"at {pixels} pixels {len(lost)} parts of tables lose their role: {lost[0]}"
 
 
 def axe(browser: Browser, source: str) -> Iterator[str]:
@@ -261,19 +289,26 @@ def tabs(browser: Browser, presses: int) -> Iterator[str]:
 def drawers(browser: Browser) -> Iterator[str]:
     """The drawers that are closed, and that Enter does not open or Escape does not close."""
     for toggle, drawer in DRAWERS.items():
-        focused = browser.evaluate(SWITCH.replace("DRAWER", drawer).replace("TOGGLE", toggle))
+        button = BUTTON.replace("TOGGLE", toggle)
+        focused = browser.evaluate(SWITCH.replace("DRAWER", drawer).replace("BUTTON", button))
         if focused is None:
             continue
         if not focused:
             yield f"the keyboard does not reach what opens {drawer}"
             continue
+        said = browser.accessible(button)
+        if said["role"] != "button" or not said["name"] or said.get("expanded") is not False:
+            yield f"what opens {drawer} is no button that has a name and says that it is closed: {said}"
         browser.press("Enter")
         inside = browser.evaluate(f"document.querySelector({drawer!r}).contains(document.activeElement)")
         if not inside or not browser.evaluate(FOCUS)["seen"]:
             yield f"Enter does not open {drawer} and move the focus into it"
             continue
+        if browser.accessible(button).get("expanded") is not True:
+            yield f"what opens {drawer} does not say that it is open"
         browser.press("Escape")
-        if not browser.evaluate(f"document.activeElement.matches('label[for={toggle}][aria-expanded=false]')"):
+        back = browser.evaluate(f"document.activeElement === {button}")
+        if not back or browser.accessible(button).get("expanded") is not False:
             yield f"Escape does not close {drawer} and move the focus back"
 
 
@@ -323,7 +358,8 @@ def main() -> int:
             for page in pages:
                 browser.width(1280)
                 browser.open(page.as_uri())
-                for finding in (*sideways(browser), *axe(browser, source), *keyboard(browser, page.as_uri())):
+                of_page = (*sideways(browser), *tables(browser), *axe(browser, source))
+                for finding in (*of_page, *keyboard(browser, page.as_uri())):
                     print(f"{page.relative_to(options.site)}: {finding}", flush=True)
                     number += 1
             if options.search or not options.pages:

@@ -7,6 +7,19 @@ from sphinx.application import Sphinx
 
 TWICE = re.compile(r'<(span|em) class="([\w -]+)"><span class="pre">([^<]*)</span></\1>')
 BLANK = re.compile(r'<span class="w">(\s+)</span>')
+TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+PART = re.compile(r"<(table|thead|tbody|tr|th|td)\b")
+ROLES = {"table": "table", "thead": "rowgroup", "tbody": "rowgroup", "tr": "row", "th": "columnheader", "td": "cell"}
+
+
+def with_roles(table: re.Match) -> str:
+    """A table with pictures, whose parts say that they are parts of a table; other tables as they are.
+
+    In a narrow window, site.css shows such a table as blocks, and browsers then forget that it is one.
+    """
+    if "<img" not in table[0]:
+        return table[0]
+    return PART.sub(lambda part: f'{part[0]} role="{ROLES[part[1]]}"', table[0])
 
 
 def correct(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None) -> None:
@@ -20,7 +33,8 @@ def correct(app: Sphinx, page: str, template: str, context: dict, doctree: nodes
     context["furo_navigation_tree"] = contents.replace('role="heading"', 'role="heading" aria-level="2"')
     if "body" in context:
         body = context["body"].replace("<dl>\n<dd>", '<dl role="presentation">\n<dd>')
-        context["body"] = BLANK.sub(r"\1", TWICE.sub(r'<\1 class="\2">\3</\1>', body))
+        body = BLANK.sub(r"\1", TWICE.sub(r'<\1 class="\2">\3</\1>', body))
+        context["body"] = TABLE.sub(with_roles, body)
     if not (page in app.env.all_docs and app.env.doc2path(page).suffix == ".ipynb"):
         context["css_files"] = [file for file in context["css_files"] if "mystnb" not in str(file.filename)]
 

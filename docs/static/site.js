@@ -12,21 +12,21 @@ function reachScrolling() {
 addEventListener("load", reachScrolling);
 addEventListener("resize", reachScrolling);
 
-// The theme opens its drawers with labels of hidden checkboxes. The keyboard reaches these labels as buttons.
-function makeButton(label) {
-  const box = label.control;
-  const say = () => label.setAttribute("aria-expanded", box.checked);
-  label.tabIndex = 0;
-  label.setAttribute("role", "button");
-  if (!label.textContent.trim()) {
-    label.setAttribute("aria-label", box.getAttribute("aria-label"));
-  }
-  label.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      label.click();
-    }
-  });
+// The theme opens its drawers with labels of hidden checkboxes. The icon in such a label becomes a button for the
+// keyboard and for screen readers, because ARIA allows no role for the label itself. Browsers differ in whether a click
+// on such an icon counts for its label, so the icon clicks on the checkbox; the rest of the label does so as before.
+function makeButton(icon) {
+  const box = icon.closest("label").control;
+  const say = () => icon.setAttribute("aria-expanded", box.checked);
+  icon.tabIndex = 0;
+  icon.setAttribute("role", "button");
+  icon.setAttribute("aria-label", box.getAttribute("aria-label"));
+  const toggle = (event) => {
+    event.preventDefault();
+    box.click();
+  };
+  icon.addEventListener("click", toggle);
+  icon.addEventListener("keydown", (event) => (event.key === "Enter" || event.key === " ") && toggle(event));
   box.addEventListener("change", say);
   say();
 }
@@ -45,13 +45,13 @@ function keepFocus(box, drawer) {
   drawer.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
       close();
-      [...box.labels].find(shown)?.focus();
+      [...box.labels].map((label) => label.querySelector(".icon")).find((icon) => icon && shown(icon))?.focus();
     }
   });
 }
 
 addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll("label[for]:not(.overlay)").forEach(makeButton);
+  document.querySelectorAll("label[for] .icon").forEach(makeButton);
   for (const [id, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
     keepFocus(document.getElementById(id), document.querySelector(drawer));
   }

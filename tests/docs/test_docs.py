@@ -441,7 +441,10 @@ WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body
 <pre style="width: 100px; overflow-x: auto">Code may scroll, if the keyboard reaches it.</pre>
 <button style="outline: none">No outline</button> <img src="none.png">
 <a href="#" style="position: absolute; left: -300px">Outside</a>
-<label for="__toc">On this page</label> <label for="__navigation" tabindex="0">Menu</label>
+<label for="__toc" role="button">On this page</label>
+<label for="__navigation"><span role="button" tabindex="0">Menu</span></label>
+<table style="display: block"><tr role="row"><td style="display: block">Cell</td><td>Cell</td></tr></table>
+<table><thead style="display: none"><tr><th role="columnheader" style="display: block">Head</th></tr></thead></table>
 <div class="toc-drawer" style="position: fixed; left: -300px; visibility: hidden"><a href="#">Closed</a></div>
 <div class="sidebar-drawer" style="position: fixed; left: -300px; visibility: hidden"><a href="#">Closed</a></div>
 </article></body></html>
@@ -479,12 +482,15 @@ class TestBrowser:
         assert "color-contrast" in text
         assert "scrollable-region-focusable" in text
         assert "image-alt" in text
+        assert "aria-allowed-role" in text
         for pixels in (400, 800, 1280):
             where = f"wrong.html: at {pixels} pixels"
             assert f"{where} the focus does not show: button. No outline" in lines
             assert f"{where} the focus goes to what is not seen, 1 times: a. Outside" in lines
             assert f"{where} the keyboard does not reach what opens .toc-drawer" in lines
             assert f"{where} Enter does not open .sidebar-drawer and move the focus into it" in lines
+            assert f"{where} what opens .sidebar-drawer is no button that has a name and says" in text
+            assert f"{where} 3 parts of tables lose their role: table Cell" in text
 
     def test_what_is_missing_is_named(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", str(tmp_path))

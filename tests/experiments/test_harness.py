@@ -207,6 +207,14 @@ class TestPlots:
         assert width == of_first == str(72 * plots.WIDTH)
         assert 0.4 < float(part) / float(height) < 0.6
 
+    @pytest.mark.parametrize(
+        ("title", "written"), [("one call", "One call"), ("torch's GRU", "Torch's GRU"), ("x + y", "x + y"), ("", "")]
+    )
+    def test_a_title_begins_with_a_capital_letter(self, title, written):
+        axes = plots.figure(2).subplots()
+        plots.plain(axes, title, "")
+        assert axes.get_title(loc="left") == written
+
     def test_groups_have_their_names_above_them(self):
         axes = plots.figure(4).subplots()
         calls = [(label, summary([time]), plots.OURS) for label, time in (("ours", 2.0), ("theirs", 4.0))]

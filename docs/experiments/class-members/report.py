@@ -93,5 +93,5 @@ def draw(result: dict, path: Path) -> None:
     figure = plots.figure(13)
     for axes, what in zip(figure.subplots(len(measure.CALLS), 1), measure.CALLS, strict=True):
         calls = [(way, result["times"][what][way], COLOURS[way]) for way in ways.WAYS]
-        plots.bars_of_calls(axes, what[0].upper() + what[1:], calls)
+        plots.bars_of_calls(axes, what, calls)
     plots.save(figure, path)

@@ -135,7 +135,7 @@ def draw(result: dict, path: Path) -> None:
     for axes, (what, title) in zip(parts, titles.items(), strict=True):
         times = result["times"][what]
         calls = [(label, times[way], COLOURS[way]) for way, label in LABELS.items() if way in times]
-        plots.bars_of_calls(axes, title[0].upper() + title[1:], calls, microseconds=True)
+        plots.bars_of_calls(axes, title, calls, microseconds=True)
     plots.save(figure, path)
 
 

@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox, blended_transform_factory
 
 __all__ = [
-    "ABOVE_LINES",
     "ERRORS",
     "GRID",
     "INK",
@@ -160,10 +159,6 @@ def folded(text: str, columns: int = 28) -> str:
     return textwrap.fill(text, columns, break_long_words=False, break_on_hyphens=False)
 
 
-ABOVE_LINES = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.6}
-"""The `bbox` of labels that a line may cross."""
-
-
 def spread(times: Sequence[dict], unit: float = 1) -> list[list[float]]:
     """How far the quartiles of times are from their medians, in a unit of so much: error bars."""
     return [[abs(time["quartiles"][end] - time["median"]) / unit for time in times] for end in (0, 1)]
@@ -178,7 +173,12 @@ def figure(height: float) -> Figure:
 
 
 def plain(axes: Axes, title: str, numbers: Literal["x", "y", "both", ""]) -> None:
-    """Give axes a title, not as a formula, and a grid for the axis that has `numbers`, if any."""
+    """Give axes a title and a grid for the axis that has `numbers`, if any.
+
+    The title gets a capital letter if it begins with a word; "x + y" stays as it is.
+    """
+    if title[:2].isalpha():
+        title = title[0].upper() + title[1:]
     written = axes.set_title(title, loc="left", x=0.01, fontsize=11, weight="bold", parse_math=False)
     # It begins at the figure's edge, not at that of the axes, which stand to the right of their labels.
     written.set_transform(blended_transform_factory(axes.figure.transFigure, written.get_transform()))

@@ -223,25 +223,28 @@ def _draw_losses(axes, run: dict) -> None:
 
 
 def draw_times(axes, times: dict, title: str) -> None:
-    """Plot the microseconds of forward and backward of each way that was timed."""
+    """Plot the microseconds of forward and backward of each way that was timed.
+
+    Each number is below its bar, where no line crosses it.
+    """
     kinds = ("forward", "backward")
+    numbers = {}
     ways = [way for way in WAYS if way in times["both"]]
     width = 0.86 / len(ways)
     for index, way in enumerate(ways):
         places = [kind + (index - (len(ways) - 1) / 2) * width for kind in range(len(kinds))]
         medians = [times[kind][way]["median"] for kind in kinds]
         spread = plots.spread([times[kind][way] for kind in kinds])
-        bars = axes.bar(
+        axes.bar(
             places, medians, 0.9 * width, color=COLOURS[way], label=way, yerr=spread, ecolor=plots.ERRORS, capsize=2
         )
-        axes.bar_label(
-            bars, [f"{median:.0f}" for median in medians], padding=3, fontsize=plots.SMALL, bbox=plots.ABOVE_LINES
-        )
+        numbers |= {place: f"{median:.0f}\n" for place, median in zip(places, medians, strict=True)}
     _mark_products(axes, [times[what]["products"]["median"] for what in kinds])
-    axes.set_xticks(range(len(kinds)), kinds)
+    for place, kind in enumerate(kinds):  # a place has one label, and may be that of the bar in the middle
+        numbers[place] = numbers.get(place, "\n") + kind
+    axes.set_xticks(list(numbers), list(numbers.values()), fontsize=plots.SMALL)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("microseconds")
-    axes.margins(y=0.12)
     plots.plain(axes, title, "y")
 
 
@@ -277,8 +280,7 @@ def _draw_sizes(axes, measured: list[tuple[str, str, dict]]) -> None:
 def _mark_products(axes, times: list[float]) -> None:
     for place, time in enumerate(times):
         label = None if place else "matrix products alone"
-        # Behind the labels of the bars.
-        axes.hlines(time, place - 0.45, place + 0.45, "#222222", ":", label=label, zorder=2)
+        axes.hlines(time, place - 0.45, place + 0.45, "#222222", ":", label=label)
 
 
 def trailing_mean(values: list[float]) -> list[float]:

@@ -100,6 +100,6 @@ def draw(result: dict, path: Path) -> None:
             axes.loglog(sizes, medians, "o-", markersize=4, color=COLOURS[way], label=way)
         axes.set_xlabel("equations")
         axes.set_ylabel("microseconds, median")
-        plots.plain(axes, what.capitalize(), "both")
+        plots.plain(axes, what, "both")
     plots.key(axes, 3)
     plots.save(figure, path)
