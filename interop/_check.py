@@ -10,8 +10,8 @@ try:
     from interop import _build_info
 except ImportError as error:
     raise ImportError(
-        "this is a checkout of torch-interop without its compiled half: leave this folder, or build it here with "
-        "`make demo` or `pip install --no-build-isolation -e .`",
+        "this is the source folder of torch-interop, without its compiled half: leave this folder, or build it here "
+        "with `pip install --no-build-isolation -e .`",
         name="interop",
     ) from error
 

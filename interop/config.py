@@ -154,7 +154,7 @@ def installed() -> tuple[str, Torch]:
         from interop import _build_info
     except ImportError as error:
         raise CommandError(
-            "this is a checkout of torch-interop without its compiled half; build it here with `make demo` or "
+            "this is the source folder of torch-interop, without its compiled half; build it here with "
             "`pip install --no-build-isolation -e .`"
         ) from error
     if torch.abi != _build_info.ABI:

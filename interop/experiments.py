@@ -1,4 +1,4 @@
-"""``python -m interop experiments``: run the experiments in docs/experiments of a checkout. A wheel has none."""
+"""``python -m interop experiments``: run those in docs/experiments of a checkout. Wheels and sdists have none."""
 
 import importlib
 import sys
@@ -10,7 +10,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 """The folder of the package `experiments`, if this is a checkout."""
 
 NOT_HERE = (
-    "the experiments are not part of an installed package: run them in a checkout of torch-interop, "
+    "the experiments are not part of an installed package or an sdist: run them in a checkout of torch-interop, "
     "where `make .venv/ready` prepares everything"
 )
 

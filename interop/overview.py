@@ -18,7 +18,8 @@ def overview() -> str:
         return f"Not ready: {error}"
     sources = sorted(path.name for path in Path().glob("*.pyx"))
     steps = {}
-    if Path().resolve() == DOCS.parent:  # the checkout itself, which is installed already
+    checkout = (DOCS / "experiments").is_dir()  # an sdist has other files in docs
+    if checkout and Path().resolve() == DOCS.parent:  # it is installed already
         steps["make demo"] = "train a cell in Python, C++ and Cython, in about a minute"
     elif Path("setup.py").is_file() or Path("CMakeLists.txt").is_file():
         steps = {"pip install --no-build-isolation .": "compile and install the project in this folder"}
@@ -30,7 +31,7 @@ def overview() -> str:
         steps = {"cd cells && pip install --no-build-isolation .": "compile and install the project in that folder"}
     else:
         steps = {"python -m interop new cells": "write a project that is ready to build, test and install"}
-    if DOCS.is_dir():  # a checkout
+    if checkout:
         steps["python -m interop experiments lltm"] = "train a cell in Cython, and the same in Python and C++"
     steps["python -m interop doctor"] = "check the compiler and everything else that builds need"
     width = max(map(len, steps))

@@ -15,12 +15,17 @@ BLOCK = r"^```.*?^```$"
 INLINE = r"`[^`\n]*`"
 
 
+def cells(notebook: Path) -> list[dict]:
+    """The cells of a notebook."""
+    return json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+
+
 def markdown(page: Path, without: str) -> str:
     """The text of a page, or of the Markdown cells of a notebook, without the code that the pattern finds."""
-    text = page.read_text(encoding="utf-8")
     if page.suffix == ".ipynb":
-        texts = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
-        text = "\n\n".join(texts)
+        text = "\n\n".join("".join(cell["source"]) for cell in cells(page) if cell["cell_type"] == "markdown")
+    else:
+        text = page.read_text(encoding="utf-8")
     return re.sub(without, "", text, flags=re.DOTALL | re.MULTILINE)
 
 

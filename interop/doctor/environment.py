@@ -138,8 +138,8 @@ def build() -> list[Finding]:
     """This package: the torch it was built for, and whether it can be imported."""
     package = Path(__file__).parents[1]
     if not (package / "_build_info.py").is_file():
-        text = f"{package.parent} is a checkout without its compiled half"
-        fix = "leave that folder, or build it: make demo, or pip install --no-build-isolation -e ."
+        text = f"{package.parent} is the source folder, without its compiled half"
+        fix = "leave that folder, or build it: pip install --no-build-isolation -e ."
         return [problem("torch-interop", text, fix)]
     made = importlib.import_module("interop._build_info")
     text = f"{made.VERSION}, {package}, built for torch {made.TORCH}"

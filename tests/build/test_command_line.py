@@ -75,7 +75,17 @@ class TestNext:
 
     def test_in_the_checkout(self, command, monkeypatch):
         monkeypatch.chdir(DOCS.parent)
-        assert self.steps(command)[0] == "make demo"
+        steps = self.steps(command)
+        assert steps[0] == "make demo"
+        assert "python -m interop experiments lltm" in steps
+
+    def test_in_an_unpacked_sdist(self, command, tmp_path, monkeypatch):
+        """It has a folder of pages, but neither a Makefile nor experiments."""
+        (tmp_path / "docs").mkdir()
+        (tmp_path / "setup.py").touch()
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("interop.overview.DOCS", tmp_path / "docs")
+        assert self.steps(command) == ["pip install --no-build-isolation .", "python -m interop doctor"]
 
     def test_where_nothing_is_ready(self, tmp_path):
         (tmp_path / "torch").mkdir()

@@ -1,16 +1,17 @@
 """The code blocks of a documentation page, for the tests that run them."""
 
-import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-from conftest import TESTS
+from conftest import TESTS, load_script
 
 ROOT = TESTS.parent
 DOCS = ROOT / "docs"
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[^`\n]*)$")
 _NOTE = re.compile(r"^ *<!-- (.*) -->$")
+
+cells = load_script(ROOT / "tools" / "links.py").cells
+"""Returns the cells of a notebook."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,6 @@ class Block:
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}, {self.language or 'no language'}"
-
-
-def cells(notebook: Path) -> list[dict]:
-    """The cells of a notebook."""
-    return json.loads(notebook.read_text(encoding="utf-8"))["cells"]
 
 
 def blocks(page: str) -> list[Block]:

@@ -1163,8 +1163,8 @@ class TestCommand:
         (copied / "interop" / "_build_info.py").unlink()
         status, out, error = doctor(path=[copied], cwd=copied.parent)
         assert (status, error) == (1, "")
-        assert "is a checkout without its compiled half" in out
-        assert "fix: leave that folder, or build it: make demo" in out
+        assert "is the source folder, without its compiled half" in out
+        assert "fix: leave that folder, or build it: pip install --no-build-isolation -e .\n" in out
 
     def test_without_torch(self, tmp_path):
         (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
