@@ -35,10 +35,15 @@ void record(
   const NodePtr<torch::autograd::Node> self = make_node<FunctionNode>(definition, inputs);
   auto& node = static_cast<FunctionNode&>(*self);
   forward(node);
-  if (wanted.tangents) {
-    node.finish_with_tangents(self, inputs, outputs, wanted.graph);
-  } else {
-    node.finish(self, inputs, outputs);
+  try {
+    if (wanted.tangents) {
+      node.finish_with_tangents(self, inputs, outputs, wanted.graph);
+    } else {
+      node.finish(self, inputs, outputs);
+    }
+  } catch (...) {  // from a hook or a jvp, after outputs got their edges
+    node.end_forward();
+    throw;
   }
 }
 

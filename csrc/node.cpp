@@ -362,12 +362,11 @@ void FunctionNode::finish_with_tangents(
     keep();
     tell(attached);
   }
-  for_jvp_.reset();
 }
 
 NodePtr<torch::autograd::Node> FunctionNode::wrap(
     c10::ArrayRef<Input> inputs, Tensors& outputs, const NodePtr<Node>& self, const Jvp& jvp) {
-  bump_versions(name(), inputs);
+  bump_versions(definition_->name, inputs);
   const auto impls = [](const std::vector<at::Tensor>& tensors) {
     std::unordered_set<at::TensorImpl*> set;
     for (const at::Tensor& tensor : tensors) {
@@ -409,8 +408,12 @@ void FunctionNode::keep() {
     const bool is_output = is_changed_view || (meta && (is_view ? tensor.grad_fn() : meta->grad_fn_).get() == this);
     saved_.emplace_back(tensor, is_output, is_changed_view);
   }
+  end_forward();
+}
+
+void FunctionNode::end_forward() noexcept {
   to_save_.clear();
-  // An output that was changed in place owns this node, which must not own it.
+  for_jvp_.reset();
   forget_marks();
   in_forward_ = false;
 }

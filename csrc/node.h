@@ -70,7 +70,7 @@ class ContextBase : public Context {
   // Call after forward, for the inputs that it changed in place.
   void bump_versions(const std::string& name, c10::ArrayRef<Input> inputs) const;
 
-  void forget_marks() {
+  void forget_marks() noexcept {
     dirty_.clear();
     non_differentiable_.clear();
   }
@@ -154,6 +154,9 @@ class FunctionNode final : public torch::autograd::Node, public ContextBase {
   void finish(const NodePtr<Node>& self, c10::ArrayRef<Input> inputs, Tensors& outputs);
   // The same if an input has a tangent: outputs get one too, and a graph only if `has_graph`.
   void finish_with_tangents(const NodePtr<Node>& self, c10::ArrayRef<Input> inputs, Tensors& outputs, bool has_graph);
+
+  // Lets go of what forward has noted. Outputs are among it, and they own this node once they have their edges.
+  void end_forward() noexcept;
 
   std::string name() const override;
   void release_variables() override;

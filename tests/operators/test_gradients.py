@@ -492,6 +492,21 @@ class TestLifetime:
         gc.collect()
         assert gradients.counted_alive() == before
 
+    @pytest.mark.parametrize("view", [False, True])
+    def test_a_node_ends_although_a_hook_raised(self, gradients, view):
+        """Where torch's own Function keeps the node, what it changed and what it saved until the process ends."""
+
+        def refuse(_):
+            raise ValueError("not packed")
+
+        before = gradients.counted_alive()
+        y = draw(3, 3) * 1
+        with torch.autograd.graph.saved_tensors_hooks(refuse, id), pytest.raises(ValueError, match="not packed"):
+            gradients.exp_(y[0] if view else y)
+        del y
+        gc.collect()
+        assert gradients.counted_alive() == before
+
     def test_results_in_a_list(self):
         x = draw(3)
         first, second = OPS.halves(x)
