@@ -6,6 +6,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
 import collections.abc
+import inspect
 import sys
 import threading
 
@@ -27,6 +28,7 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
     object _from_cuda_array_interface "interop::bridges::python::from_cuda_array_interface"(
         object obj, object on_readonly)
     object _to_cuda_array_interface "interop::bridges::python::to_cuda_array_interface"(object tensor, bint readonly)
+    object with_fast_path(object function, str name, str module, bytes text)
     object tensor_buffer_type()
     int _set_protocol "interop::bridges::python::set_protocol"(int wanted) except -1
     int _protocol "interop::bridges::python::protocol"() noexcept nogil
@@ -164,6 +166,13 @@ cdef int _change() except -1:
                     _is_changing = False
 
 
+cdef object _fast(function):
+    """The function as CPython's own are made, with the same name, signature and docstring."""
+    cdef str name = function.__name__
+    text = f"{name}{inspect.signature(function)}\n--\n\n{function.__doc__}"
+    return with_fast_path(function, name, __name__, text.encode())
+
+
 cdef object _unusual = object()
 
 
@@ -252,6 +261,7 @@ cdef dict _named(dict kwargs, may_hold, tuple args, tuple arrays):
     return given
 
 
+@_fast
 def from_numpy(array, *, on_readonly="raise"):
     """A tensor over the memory of a NumPy array.
 
@@ -285,6 +295,7 @@ def from_numpy(array, *, on_readonly="raise"):
     return _from_numpy(array, on_readonly)
 
 
+@_fast
 def to_numpy(tensor, *, bint force=False, bint readonly=False):
     """A NumPy array over the memory of a tensor.
 
@@ -363,6 +374,7 @@ def from_buffer(obj, *, dtype=None, shape=None, offset=0, on_readonly="raise"):
     return _from_buffer(obj, dtype, shape, offset, on_readonly)
 
 
+@_fast
 def as_memoryview(tensor, *, bint readonly=False):
     """A memoryview of a tensor's memory, with the tensor's shape and strides.
 
@@ -390,6 +402,7 @@ def as_memoryview(tensor, *, bint readonly=False):
     return _as_memoryview(tensor, readonly)
 
 
+@_fast
 def from_dlpack(obj, *, device=None, copy=None, on_readonly="raise"):
     """A tensor over the memory of an object that supports DLPack.
 

@@ -56,21 +56,25 @@ class ForeignLayout {
     TORCH_CHECK_VALUE(0 <= ndim && ndim <= max_dim, subject, " must have 0 to ", max_dim, " dimensions, got ", ndim);
     TORCH_CHECK_VALUE(ndim == 0 || sizes, subject, " must have a shape, got none");
     ndim_ = static_cast<unsigned>(ndim);
+    // Not members, which would be written to memory in each iteration: the exporter's arrays might be in `*this`.
+    int64_t numel = 1;
+    bool overflows = false;
+    bool empty = false;
     for (int d = 0; d < ndim; ++d) {
       TORCH_CHECK_VALUE(sizes[d] >= 0, subject, " must have sizes >= 0, got ", sizes[d], " on axis ", d);
       sizes_[d] = sizes[d];
-      empty_ |= sizes[d] == 0;
-      overflows_ |= __builtin_mul_overflow(numel_, sizes[d], &numel_);
+      empty |= sizes[d] == 0;
+      overflows |= __builtin_mul_overflow(numel, sizes[d], &numel);
     }
     // The product may wrap to 0. With a later size of 0 the true product is 0, but torch overflows there as we do.
-    const bool countable = !overflows_;
-    numel_ = empty_ ? 0 : numel_;
+    const bool countable = !overflows;
+    numel_ = empty ? 0 : numel;
     const int64_t step = unit == Unit::bytes ? dtype.size : 1;
     const unsigned shift = unit == Unit::bytes ? detail::log2(dtype.size) : 0;
     int64_t last = 0;  // the index of the last element
     int64_t dense = 1;
     for (int d = ndim - 1; d >= 0; --d) {
-      const bool stepped = sizes_[d] > 1 && !empty_;
+      const bool stepped = sizes_[d] > 1 && !empty;
       if (strides == nullptr) {
         strides_[d] = dense;
       } else if (strides[d] >= 0 && (strides[d] & (step - 1)) == 0) [[likely]] {
@@ -82,8 +86,8 @@ class ForeignLayout {
       }
       if (stepped) {
         int64_t reach;
-        overflows_ |= __builtin_mul_overflow(sizes_[d] - 1, strides_[d], &reach);
-        overflows_ |= __builtin_add_overflow(last, reach, &last);
+        overflows |= __builtin_mul_overflow(sizes_[d] - 1, strides_[d], &reach);
+        overflows |= __builtin_add_overflow(last, reach, &last);
       }
       // An empty tensor gets the strides for sizes of at least 1, as in torch.
       if (sizes_[d] > 1 && __builtin_mul_overflow(strides_[d], sizes_[d], &dense)) {
@@ -92,12 +96,12 @@ class ForeignLayout {
         dense = strides_[d];
       }
     }
-    overflows_ |= __builtin_add_overflow(last, 1, &last);
-    overflows_ |= __builtin_mul_overflow(last, static_cast<int64_t>(dtype.size), &last);
+    overflows |= __builtin_add_overflow(last, 1, &last);
+    overflows |= __builtin_mul_overflow(last, static_cast<int64_t>(dtype.size), &last);
     TORCH_CHECK_VALUE(
-        countable && (!overflows_ || empty_), subject, " must fit into the address space, got sizes ", this->sizes(),
+        countable && (!overflows || empty), subject, " must fit into the address space, got sizes ", this->sizes(),
         " of ", static_cast<int>(dtype.size), " bytes each");
-    nbytes_ = empty_ ? 0 : last;
+    nbytes_ = empty ? 0 : last;
   }
 
   at::IntArrayRef sizes() const noexcept {
@@ -126,11 +130,9 @@ class ForeignLayout {
 
   int64_t sizes_[max_dim];
   int64_t strides_[max_dim];
-  int64_t numel_ = 1;
-  int64_t nbytes_ = 0;
-  unsigned ndim_ = 0;
-  bool overflows_ = false;
-  bool empty_ = false;
+  int64_t numel_;
+  int64_t nbytes_;
+  unsigned ndim_;
 };
 
 // The address of the first element, `offset` bytes after `base`; `base` if there are no elements. Raises unless all

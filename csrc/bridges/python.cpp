@@ -155,6 +155,29 @@ int64_t stream_of(PyObject* object, const c10::Device& device) {
   return number;
 }
 
+// Calls `convert` with a single positional argument. Any other call goes to `other`.
+template <auto convert>
+struct FastPath {
+  static inline PyObject* other = nullptr;
+
+  static PyObject* call(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) noexcept {
+    if (count == 1 && keywords == nullptr) [[likely]] {
+      return guarded([&] { return convert(arguments[0]); });
+    }
+    return PyObject_Vectorcall(other, arguments, count, keywords);
+  }
+};
+
+template <auto convert>
+PyObject* make_fast(PyObject* function, PyObject* name, PyObject* module, PyObject* text) noexcept {
+  FastPath<convert>::other = Py_NewRef(function);  // for good, as the name and the text
+  static PyMethodDef method{
+      PyUnicode_AsUTF8(Py_NewRef(name)),
+      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&FastPath<convert>::call)),
+      METH_FASTCALL | METH_KEYWORDS, PyBytes_AS_STRING(Py_NewRef(text))};
+  return PyCFunction_NewEx(&method, nullptr, module);
+}
+
 }  // namespace
 
 DLDevice dl_device_of(PyObject* object, const char* argument) {
@@ -241,6 +264,24 @@ PyObject* from_cuda_array_interface(PyObject* object, PyObject* on_readonly) noe
 
 PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept {
   return guarded([&] { return cuda_array_of_tensor(tensor_of(tensor), readonly); });
+}
+
+PyObject* with_fast_path(PyObject* function, PyObject* name, PyObject* module, PyObject* text) noexcept {
+  const auto is = [name](const char* known) { return PyUnicode_CompareWithASCIIString(name, known) == 0; };
+  if (is("from_numpy")) {
+    constexpr auto convert = [](PyObject* array) { return wrap(tensor_of_array(array, OnReadonly::raise)); };
+    return make_fast<convert>(function, name, module, text);
+  }
+  if (is("to_numpy")) {
+    constexpr auto convert = [](PyObject* tensor) { return array_of_tensor(tensor_of(tensor), false, false); };
+    return make_fast<convert>(function, name, module, text);
+  }
+  if (is("as_memoryview")) {
+    constexpr auto convert = [](PyObject* tensor) { return memoryview_of_tensor(tensor_of(tensor), false); };
+    return make_fast<convert>(function, name, module, text);
+  }
+  constexpr auto convert = [](PyObject* object) { return wrap(tensor_of_dlpack(object, DlpackImport())); };
+  return make_fast<convert>(function, name, module, text);
 }
 
 PyObject* tensor_buffer_type() noexcept {

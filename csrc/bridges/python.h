@@ -24,6 +24,11 @@ PyObject* to_dlpack(
 PyObject* from_cuda_array_interface(PyObject* object, PyObject* on_readonly) noexcept;
 PyObject* to_cuda_array_interface(PyObject* tensor, bool readonly) noexcept;
 
+// A builtin function that calls `function` of _bridges.pyx, which is from_numpy, to_numpy, as_memoryview or
+// from_dlpack. A call with a single positional argument converts it at once. `module` is a name. `text` is bytes and
+// begins with the signature.
+PyObject* with_fast_path(PyObject* function, PyObject* name, PyObject* module, PyObject* text) noexcept;
+
 // The numbers are values of Protocol in converters.h.
 int set_protocol(int wanted) noexcept;
 int protocol() noexcept;

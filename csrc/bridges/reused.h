@@ -15,19 +15,24 @@ class Reused final : public T {
   using T::T;
 
   static void* operator new(size_t size) {
-    if (kept_ && kept_ != closed()) [[likely]] {
-      return std::exchange(kept_, nullptr);
+    void*& kept = kept_.memory;
+    if (kept && kept != closed()) [[likely]] {
+      return std::exchange(kept, nullptr);
     }
     return ::operator new(size);
   }
 
   static void operator delete(void* memory) noexcept {
-    if (kept_) {
+    Kept& kept = kept_;
+    if (kept.memory) {
       ::operator delete(memory);
       return;
     }
-    static thread_local const AtExit at_exit;
-    kept_ = memory;
+    if (!kept.is_freed_at_exit) [[unlikely]] {
+      static thread_local const AtExit at_exit;
+      kept.is_freed_at_exit = true;
+    }
+    kept.memory = memory;
   }
 
  private:
@@ -36,7 +41,7 @@ class Reused final : public T {
   struct AtExit {
     constexpr AtExit() noexcept = default;
     ~AtExit() {
-      ::operator delete(std::exchange(kept_, closed()));
+      ::operator delete(std::exchange(kept_.memory, closed()));
     }
   };
 
@@ -45,8 +50,13 @@ class Reused final : public T {
     return &mark;
   }
 
-  // Not AtExit's own, because nothing may use an object after its destructor.
-  static inline constinit thread_local void* kept_ = nullptr;
+  // Not AtExit's own, because nothing may use an object after its destructor. The flag is beside the memory, because
+  // finding another variable of a thread takes a call.
+  struct Kept {
+    void* memory;
+    bool is_freed_at_exit;
+  };
+  static inline constinit thread_local Kept kept_{};
 };
 
 }  // namespace interop::bridges

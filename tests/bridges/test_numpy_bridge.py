@@ -2,7 +2,10 @@
 
 import gc
 import importlib
+import inspect
 import mmap
+import pickle
+import re
 import sys
 import threading
 import weakref
@@ -302,6 +305,52 @@ def test_what_on_readonly_may_be():
             interop.from_numpy(writable, on_readonly=wrong)
     with pytest.raises(TypeError):
         interop.from_numpy(writable, "copy")
+
+
+CALLED = {
+    "from_numpy": ("array", np.arange(3.0), {"on_readonly": "copy"}, "(array, *, on_readonly='raise')"),
+    "to_numpy": ("tensor", torch.arange(3.0), {"readonly": True}, "(tensor, *, force=False, readonly=False)"),
+    "as_memoryview": ("tensor", torch.arange(3.0), {"readonly": True}, "(tensor, *, readonly=False)"),
+    "from_dlpack": (
+        "obj",
+        torch.arange(3.0),
+        {"copy": True},
+        "(obj, *, device=None, copy=None, on_readonly='raise')",
+    ),
+}
+"""The functions with a path of their own for one positional argument: its name, one, keywords, and the signature."""
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_every_way_to_call(name):
+    """One positional argument takes another path than all other calls: see with_fast_path in csrc/bridges."""
+    convert = getattr(interop, name)
+    parameter, value, keywords, signature = CALLED[name]
+    expected = value.tolist()
+    for made in (
+        convert(value),
+        convert(**{parameter: value}),
+        convert(value, **keywords),
+        convert(**{parameter: value}, **keywords),
+    ):
+        assert made.tolist() == expected
+        assert type(made) is type(convert(value))
+    for positional, named, message in (
+        ((), {}, "takes exactly 1 positional argument (0 given)"),
+        ((), keywords, "takes exactly 1 positional argument (0 given)"),
+        ((value, value), {}, "takes exactly 1 positional argument (2 given)"),
+        ((value,), {parameter: value}, f"got multiple values for keyword argument '{parameter}'"),
+        ((value,), {"x": 1}, "got an unexpected keyword argument 'x'"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(f"{name}() {message}")):
+            convert(*positional, **named)
+    with pytest.raises(TypeError, match=f"argument '{parameter}'"):
+        convert(None)
+    assert str(inspect.signature(convert)) == signature
+    assert inspect.getdoc(convert).partition(" ")[0] in ("A", "An")
+    assert (convert.__name__, convert.__qualname__, convert.__module__) == (name, name, "interop._bridges")
+    assert pickle.loads(pickle.dumps(convert)) is convert
+    assert weakref.ref(convert)() is convert
 
 
 def test_read_only_arrays_of_tensors():
