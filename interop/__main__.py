@@ -18,7 +18,7 @@ COMMANDS = {
     "cache": ("interop.cache", "show what is cached on disk, or remove it"),
     "doctor": ("interop.doctor", "check what is installed, whether it fits together, and what is wrong with a module"),
     "new": ("interop.new", "write a small project that is ready to build, test and install"),
-    "experiments": ("interop.experiments", "run an experiment of docs/experiments, or list them"),
+    "experiments": ("interop.experiments", "run an experiment of docs/experiments, in a checkout, or list them"),
 }
 
 WITHOUT_CHECK = {"config", "cythonize", "doctor", "new"}
@@ -37,8 +37,9 @@ def main(arguments: list[str]) -> int:
             print(f"torch-interop {version}, for torch {torch.version}")
             return 0
         if not options.command:
-            print(f"{overview()}\n\ncommands, each with examples in its --help:\n{_list(summaries())}")
-            return 0
+            text, ready = overview()
+            print(f"{text}\n\ncommands, each with examples in its --help:\n{_list(summaries())}")
+            return 0 if ready else FAILED
         if options.command not in COMMANDS:
             command.error(f"there is no command {options.command!r}; the commands are: {', '.join(COMMANDS)}")
         if options.command not in WITHOUT_CHECK and not {"-h", "--help"}.intersection(options.arguments):

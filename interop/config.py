@@ -154,8 +154,8 @@ def installed() -> tuple[str, Torch]:
         from interop import _build_info
     except ImportError as error:
         raise CommandError(
-            "this is the source folder of torch-interop, without its compiled half; build it here with "
-            "`pip install --no-build-isolation -e .`"
+            "this is the source folder of torch-interop, without its compiled half; leave this folder, or build it "
+            "here with `pip install --no-build-isolation -e .`"
         ) from error
     if torch.abi != _build_info.ABI:
         raise CommandError(

@@ -10,17 +10,17 @@ from interop.experiments import DOCS
 __all__ = ["overview"]
 
 
-def overview() -> str:
-    """A few lines about this environment and the current folder, without importing torch."""
+def overview() -> tuple[str, bool]:
+    """A few lines about this environment and the current folder, and whether it is ready. Does not import torch."""
     try:
         version, torch = installed()
     except CommandError as error:
-        return f"Not ready: {error}"
+        return f"Not ready: {error}", False
     sources = sorted(path.name for path in Path().glob("*.pyx"))
     steps = {}
     checkout = (DOCS / "experiments").is_dir()  # an sdist has other files in docs
     if checkout and Path().resolve() == DOCS.parent:  # it is installed already
-        steps["make demo"] = "train a cell in Python, C++ and Cython, in about a minute"
+        steps["make demo"] = "train a cell in Python, C++ and Cython, in a minute or two"
     elif Path("setup.py").is_file() or Path("CMakeLists.txt").is_file():
         steps = {"pip install --no-build-isolation .": "compile and install the project in this folder"}
     elif sources:
@@ -36,4 +36,4 @@ def overview() -> str:
     steps["python -m interop doctor"] = "check the compiler and everything else that builds need"
     width = max(map(len, steps))
     lines = [f"  {step:<{width}}  # {purpose}" for step, purpose in steps.items()]
-    return "\n".join([f"torch-interop {version} is ready, for torch {torch.version}. Next:", *lines])
+    return "\n".join([f"torch-interop {version} is ready, for torch {torch.version}. Next:", *lines]), True

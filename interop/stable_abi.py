@@ -83,7 +83,7 @@ def stable_abi(stable: object, py_limited_api: object = None) -> StableABI | Non
     asked = re.fullmatch(r"([0-9]+)\.([0-9]+)", stable) if isinstance(stable, str) else None
     release = release_of(stable) if asked and isinstance(stable, str) else None
     if release is None or release < MINIMUM_STABLE or (newest and release > newest):
-        last = f" to {_dotted(newest)!r}, which is installed" if newest else ""
+        last = f" to the installed release, {_dotted(newest)!r}" if newest else " on"
         raise ValueError(
             "stable must be the oldest release of torch that the module supports, a string from "
             f"{_dotted(MINIMUM_STABLE)!r}{last}, got {stable!r}"

@@ -234,7 +234,7 @@ def _check_sources(name: str, sources: Sequence[str]) -> None:
             raise ValueError(f"sources must end in one of {', '.join(SUFFIXES)}, got {source!r}{advice}")
         if not os.path.isfile(source):
             where = "" if os.path.isabs(source) else f"; the current folder is {os.path.realpath('.')!r}"
-            raise FileNotFoundError(f"there is no file {source!r} among the sources of module {name!r}{where}")
+            raise FileNotFoundError(f"the source {source!r} of module {name!r} does not exist{where}")
     cython = [source for source in sources if source.endswith(".pyx")]
     if len(cython) > 1:
         raise ValueError(f"a module must have one .pyx, got {cython!r}; load the others as modules of their own")

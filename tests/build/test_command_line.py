@@ -91,7 +91,7 @@ class TestNext:
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch" / "__init__.py").touch()
         done = subprocess.run(COMMAND, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (1, "")
         assert done.stdout.startswith("Not ready: torch is not installed in this environment; run: pip install torch\n")
 
 

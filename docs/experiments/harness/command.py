@@ -19,11 +19,11 @@ def main(arguments: list[str]) -> int | None:
         prog="python -m interop experiments",
         usage="%(prog)s [NAME | --all | --list [--json]] [--quick] [--record] [--render] [[--] ARGUMENTS...]",
         description="Run an experiment, or all of them, or list them. --quick is a short run, which shows whether it "
-        "works here; --record writes the results, the figures of its page and the plot; --render writes page and plot "
+        "works here. --record writes the results, the figures of its page and the plot. --render writes page and plot "
         "out of the recorded results. NAME --help shows all arguments of one.",
         add_help=False,
         examples={
-            "python -m interop experiments": "which there are",
+            "python -m interop experiments": "list them",
             "python -m interop experiments crossing --quick": "does it run here? a minute or two",
             "python -m interop experiments crossing": "the whole run, on a machine that has nothing else to do",
             "python -m interop experiments lltm --help": "what can be set in that one",
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int | None:
     name = command.add_argument("name", metavar="NAME", nargs="?", help="which experiment to run")
     name.completer = lambda **_: names()  # where argcomplete looks for it
     command.add_argument(
-        "--all", action="store_true", help="run them all, each in its own process; 1 at the end if one failed"
+        "--all", action="store_true", help="run them all, each in its own process; the exit status is 1 if one failed"
     )
     command.add_argument("--list", action="store_true", help="list the experiments")
     command.add_argument("--json", action="store_true", help="list them for programs")
