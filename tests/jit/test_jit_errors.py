@@ -492,7 +492,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            (("no/such.pyx",), FileNotFoundError, "there is no file 'no/such.pyx' among the sources"),
+            (("no/such.pyx",), FileNotFoundError, "the source 'no/such.pyx' of module 'such' does not exist"),
             (("name",), ValueError, r"needs sources: load\('name', \['name.pyx'\]\)"),
             (("cimport torch\n",), ValueError, r"needs the path of a \.pyx, got 'cimport torch.*load_inline\(text\)"),
             (("name", ["a.txt"]), ValueError, r"must end in one of \.pyx, .*, got 'a\.txt'"),

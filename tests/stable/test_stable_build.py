@@ -134,7 +134,8 @@ class TestArguments:
         "value", ["2.10", "1.13", "2", "2.11.0", "2.99", "", "2.x", "\u0662.11", 2.11, (2, 11), True]
     )
     def test_releases_that_are_none(self, value):
-        accepted = rf"a string from '{MINIMUM_STABLE[0]}\.{MINIMUM_STABLE[1]}' to '{re.escape(RUNNING_TORCH)}'"
+        oldest, newest = ".".join(map(str, MINIMUM_STABLE)), RUNNING_TORCH
+        accepted = re.escape(f"a string from '{oldest}' to the installed release, '{newest}'")
         with pytest.raises(ValueError, match=rf"^stable must .*{accepted}, .*got {re.escape(repr(value))}$"):
             Extension("m", ["m.pyx"], stable=value)
 

@@ -28,7 +28,7 @@ COMPILED = (
 )
 """Our module, and those of other tools that do the same."""
 TOOLS = {"Cython": "Cython", "pybind11": "pybind11", "nanobind": "nanobind", "tvm-ffi": "tvm-ffi"}
-TOOLS |= {"torch.ops": "torch.library in C++"}
+TOOLS |= {"torch.ops": "torch.ops"}
 """The tools in the answer, by the names of the ways."""
 UNITS = {"time": "nanoseconds", "instructions": "instructions"}
 MEASURED = (

@@ -15,8 +15,8 @@ COLOURS = {"held": "#8a8f98", "released": "#e08a1e", "torch": "#2f6db5"}
 MEASURED = ("csrc/bridges", "csrc/include/interop/gil.h", "csrc/include/interop/tensor.h", "interop/_bridges.pyx")
 """The measured code, in addition to the experiment's own. A change of it makes a result old."""
 PLOT = (
-    "Bars: products beside a thread that counts, with the GIL held, released, and by torch.mm; below: products on "
-    "two threads"
+    "Bars: products on two threads, with the GIL held, released, and by torch.mm; below: products beside a thread "
+    "that counts"
 )
 
 
@@ -25,9 +25,9 @@ def answer(result: dict) -> str:
     empty, threads = result["times"]["empty"], result["threads"][PRODUCTS[-1]]
     added = empty["released"]["median"] - empty["held"]["median"]
     return (
-        f"Releasing the GIL and taking it again adds {added:.0f} ns to a call; two threads then compute "
-        f"{threads['released']['median']:.2f} times as many products of {ways.SIZES[-1]} rows as one thread, and "
-        f"{threads['held']['median']:.2f} times as many where the GIL is held."
+        f"Two threads that release the GIL compute {threads['released']['median']:.2f} times as many products of "
+        f"{ways.SIZES[-1]} rows as one thread, and {threads['held']['median']:.2f} times as many if they hold it; "
+        f"releasing it and taking it again adds {added:.0f} ns to a call."
     )
 
 
@@ -121,24 +121,24 @@ def sentences(result: dict) -> str:
 
 
 def draw(result: dict, path: Path) -> None:
-    """Plot work beside a busy thread, and work on two threads."""
+    """Plot work on two threads, and work beside a busy thread."""
     figure = plots.figure(6)
-    upper, lower = figure.subplots(2, 1)
+    of_two, beside = figure.subplots(2, 1)
     width = 0.8 / len(LABELS)
     for index, how in enumerate(LABELS):
         places = [line + (index - 1) * width for line in range(len(PRODUCTS))]
+        speeds = [result["threads"][what][how]["median"] for what in PRODUCTS]
+        of_two.bar(places, speeds, 0.9 * width, color=COLOURS[how], label=LABELS[how])
         own = [result["sharing"][what][how]["own"]["median"] for what in PRODUCTS]
         other = [result["sharing"][what][how]["other"]["median"] for what in PRODUCTS]
-        upper.bar(places, own, 0.9 * width, color=COLOURS[how], label=LABELS[how])
-        upper.bar(places, other, 0.9 * width, bottom=own, color=COLOURS[how], alpha=0.35)
-        speeds = [result["threads"][what][how]["median"] for what in PRODUCTS]
-        lower.bar(places, speeds, 0.9 * width, color=COLOURS[how], label=LABELS[how])
-    plots.plain(upper, "Products, beside a thread that counts in Python (faded)", "y")
-    upper.set_ylabel("parts of what each does alone")
-    plots.plain(lower, "Products on two threads", "y")
-    lower.set_ylabel("times as many as on one")
-    plots.key(upper, 3)
-    for axes in (upper, lower):
+        beside.bar(places, own, 0.9 * width, color=COLOURS[how], label=LABELS[how])
+        beside.bar(places, other, 0.9 * width, bottom=own, color=COLOURS[how], alpha=0.35)
+    plots.plain(of_two, "Products on two threads", "y")
+    of_two.set_ylabel("times as many as on one")
+    plots.plain(beside, "Products, beside a thread that counts in Python (faded)", "y")
+    beside.set_ylabel("parts of what each does alone")
+    plots.key(of_two, 3)
+    for axes in (of_two, beside):
         axes.set_xticks(range(len(PRODUCTS)), [f"{size} rows" for size in ways.SIZES])
         axes.tick_params(axis="x", length=0)
         axes.axhline(1, color=plots.ERRORS, linewidth=0.8, linestyle=":")

@@ -52,11 +52,11 @@ def _medians(times: dict, what: str) -> dict[str, float]:
 def answer(result: dict) -> str:
     """What it comes to, in a sentence."""
     shapes, count, times = cases(result)[0]
-    median = _medians(times, "both")
+    forward, backward = (_medians(times, kind) for kind in ("forward", "backward"))
+    told = {way: f"{forward[way]:.0f} and {backward[way]:.0f} µs" for way in forward}
     return (
-        f"Forward and backward take {median['Cython']:.0f} µs in Cython, {median['C++']:.0f} µs in C++ and "
-        f"{median['Python']:.0f} µs in Python, and {median['Cython fused']:.0f} µs as one fused cell in Cython (batch, "
-        f"features, state: {shapes}; {count})."
+        f"Forward and backward take {told['Cython']} in Cython, {told['C++']} in C++ and {told['Python']} in Python; "
+        f"{told['Cython fused']} as one fused cell in Cython (batch, features, state: {shapes}; {count})."
     )
 
 

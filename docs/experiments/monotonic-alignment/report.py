@@ -26,7 +26,7 @@ def answer(result: dict) -> str:
     first, threads = next(iter(result["times"])), str(result["settings"]["threads"][0])
     times = {way: f"{time['median']:.1f} ms" for way, time in result["times"][first][threads].items()}
     return (
-        f"The search takes {times[OURS]} in Cython on tensors, {times[ROUTE]} by the usual way over NumPy and "
+        f"The search takes {times[OURS]} in Cython on tensors, {times[ROUTE]} by the NumPy route and "
         f"{times['PyTorch']} in PyTorch ({first}, {threads} thread{'' if threads == '1' else 's'}); all find "
         "the same paths."
     )

@@ -25,10 +25,9 @@ def answer(result: dict) -> str:
     times = result["times"][f"forward, {measure.SIZES[0]}"]
     cython, python = (f"{times[way]['median'] / 1e3:.0f} µs" for way in (ways.CYTHON, ways.PYTHON))
     return (
-        f"All {len(result['agreement'])} ways in the plot give the right first and second derivatives. Of "
-        f"{len(outcomes)} ways to write the gradient, common mistakes among them, {right} are right, {wrong} silently "
-        f"give wrong gradients and {refused} raise an error. Forward for {measure.SIZES[0]} equations takes {cython} "
-        f"in Cython and {python} in Python."
+        f"In each of the {len(result['agreement'])} ways in the plot; forward for {measure.SIZES[0]} equations takes "
+        f"{cython} in Cython and {python} in Python. Of {len(outcomes)} ways to write the gradient, common mistakes "
+        f"among them, {right} are right, {refused} raise an error and {wrong} are wrong in silence."
     )
 
 

@@ -35,14 +35,11 @@ def answer(result: dict) -> str:
             )
             continue
         built = figures["installed"]
-        compiling = f" and compiles in {_part(built, 'seconds', 'cold')} times its time" if "original" in built else ""
-        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        parts.append(f"{name} takes {median(ratios):.2f} times the original's time ({spread}){compiling}")
+        compiling = f"; {_part(built, 'seconds', 'cold')} to compile" if "original" in built else ""
+        parts.append(f"{name} {median(ratios):.2f} (at most {max(ratios):.2f}{compiling})")
     plural = "" if threads == "1" else "s"
-    begin = (
-        f"Ported to Cython, on {threads} thread{plural}, as the median of all operations and sizes (and their range): "
-    )
-    return f"{begin}{'; '.join(parts)}." if parts else "There is no port yet."
+    begin = f"Of the original's time, a port to Cython takes, by the median of all calls on {threads} thread{plural}: "
+    return f"{begin}{', '.join(parts)}." if parts else "There is no port yet."
 
 
 def tables(result: dict) -> list[Table]:

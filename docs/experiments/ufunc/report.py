@@ -22,11 +22,10 @@ def answer(result: dict) -> str:
         for times in (result["into"]["add"], result["into"]["fused"], result["times"]["add"][LARGEST])
     )
     return (
-        f"Into an existing tensor of {LARGEST} elements, x + y made of a scalar function takes {add['elementwise']}, "
-        f"torch.add {add['torch']} and @cython.ufunc {add['@cython.ufunc']}; {FUNCTIONS['fused']} takes "
-        f"{fused['elementwise']}, {fused['torch']} with torch's operators and {fused['torch.compile']} with "
-        f"torch.compile. If each call allocates its result, as in the plot, x + y takes {fresh['elementwise']}, "
-        f"{fresh['torch']} with torch.add and {fresh['@cython.ufunc']} with @cython.ufunc."
+        f"x + y of {LARGEST} elements takes {fresh['elementwise']}, with torch.add {fresh['torch']} and with "
+        f"@cython.ufunc {fresh['@cython.ufunc']}; into an existing tensor {add['elementwise']}, {add['torch']} and "
+        f"{add['@cython.ufunc']}. {FUNCTIONS['fused']} into an existing tensor takes {fused['elementwise']}, with "
+        f"torch's operators {fused['torch']}."
     )
 
 
