@@ -8,7 +8,7 @@ from experiments.harness.tables import Table
 from .worker import PLACED, PLAIN, PYTHON, SHARDED, WAYS
 
 PROCESSES = ("one process", "two processes")
-COLOURS = {"one process": "#b8bcc4", "two processes": "#5b616b"}
+COLOURS = {"one process": "#b8bcc4", "two processes": "#6b727d"}
 MEASURED = (
     "docs/experiments/lltm/*.pyx",
     "docs/experiments/lltm/*.cpp",

@@ -24,22 +24,19 @@ COLOURS = (plots.OURS, "#8f4a06")
 def answer(result: dict) -> str:
     """What it comes to, in a sentence."""
     threads = str(result["settings"]["threads"][0])
-    parts = []
+    parts, alone = [], []
     for name, figures in result["ports"].items():
         ratios = _ratios(result, name, threads)
         if not ratios:
-            count = figures["agreement"]
-            parts.append(
-                f"{name}, without its original, has {count['results']} results and {count['gradients']} gradients of "
-                "plain torch"
-            )
+            same, gradients = (figures["agreement"][what] for what in ("results", "gradients"))
+            alone.append(f"{name}, without its original, has {same} results and {gradients} gradients of plain torch.")
             continue
         built = figures["installed"]
         compiling = f"; {_part(built, 'seconds', 'cold')} to compile" if "original" in built else ""
         parts.append(f"{name} {median(ratios):.2f} (at most {max(ratios):.2f}{compiling})")
     plural = "" if threads == "1" else "s"
     begin = f"Of the original's time, a port to Cython takes, by the median of all calls on {threads} thread{plural}: "
-    return f"{begin}{', '.join(parts)}." if parts else "There is no port yet."
+    return " ".join([*([f"{begin}{', '.join(parts)}."] if parts else []), *alone]) or "There is no port yet."
 
 
 def tables(result: dict) -> list[Table]:
