@@ -97,5 +97,5 @@ def draw(result: dict, path: Path) -> None:
     drawn = sorted(measure.CALLS, key=lambda what: what != "numel")  # that of the answer first
     for axes, what in zip(figure.subplots(len(drawn), 1), drawn, strict=True):
         calls = [(way, result["times"][what][way], COLOURS[way]) for way in ways.WAYS]
-        plots.bars_of_calls(axes, what, calls)
+        plots.bars_of_calls(axes, "read the tensor's size" if what == "numel" else what, calls)
     plots.save(figure, path)
