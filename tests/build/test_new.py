@@ -182,7 +182,7 @@ class TestCommand:
         setup = (tmp_path / "cells" / "setup.py").read_text()
         assert f'stable="{release}"' in setup
         assert f'py_limited_api="cp{python[0]}{python[1]}"' in setup
-        assert "\nsetup.py has the oldest torch" in (tmp_path / "cells" / "README.md").read_text()
+        assert "\nsetup.py names the oldest torch" in (tmp_path / "cells" / "README.md").read_text()
         texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
         assert not [text for text in texts if "your_" in text]
         assert not [text for text in texts if re.search(r"cimport (ATen|torch$)", text, re.MULTILINE)]
@@ -339,7 +339,7 @@ class TestCommand:
         assert new("cells")[0] == 0
         readme = (tmp_path / "cells" / "README.md").read_text()
         assert "](" not in readme
-        assert "from a checkout" in readme
+        assert "from its checkout" in readme
 
     def test_a_folder_that_is_there(self, new, tmp_path):
         (tmp_path / "cells").mkdir()
