@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from conftest import each_instruction_set
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import experiments
@@ -63,21 +63,24 @@ def assert_as_python(call, given_arguments, **options):
     dtype = given_arguments[0].dtype
     got = evaluate(call, "Cython fused", given_arguments, **options)
     wanted = evaluate(call, "Python", [a.double() for a in given_arguments], **options)
+    rounded = evaluate(call, "Python", given_arguments, **options)
     # These are sums of products. If the products cancel, only their rounding errors are left of a sum. So outputs are
     # compared relative to the largest output, and gradients relative to the largest gradient.
     largest = [
         max((t.abs().max().item() for t in some if t is not None and t.numel()), default=0)
         for some in (wanted[:2], wanted[2:])
     ]
-    for name, a, b in zip(("h'", "c'", *(f"grad {n}" for n in NAMES)), got, wanted, strict=True):
+    # If even the largest is such a rest, the error may be that of the Python cell in the same dtype.
+    for name, a, b, python in zip(("h'", "c'", *(f"grad {n}" for n in NAMES)), got, wanted, rounded, strict=True):
         assert (a is None) == (b is None), name
         if a is None:
             continue
         assert a.dtype == dtype, name
         assert a.shape == b.shape, name
         if b.numel():
-            error = (a.double() - b).abs().max().item() / max(largest[name.startswith("grad")], 1e-3)
-            assert error <= TOLERANCE[dtype], (name, error)
+            scale = max(largest[name.startswith("grad")], 1e-3)
+            error, allowed = ((t.double() - b).abs().max().item() / scale for t in (a, python))
+            assert error <= max(allowed, TOLERANCE[dtype]), (name, error)
 
 
 class TestAgreement:
@@ -89,6 +92,7 @@ class TestAgreement:
         dtype=st.sampled_from(list(TOLERANCE)),
         seed=st.integers(0, 1000),
     )
+    @example(batch=1, features=5, state=1, dtype=torch.bfloat16, seed=0)  # c' is a hundredth of its terms
     def test_any_size(self, call, batch, features, state, dtype, seed):
         assert_as_python(call, arguments(batch, features, state, dtype, seed))
 
