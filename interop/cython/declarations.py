@@ -5,6 +5,7 @@ declarations whose names are in it or in a file that it includes or cimports.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -130,12 +131,21 @@ def _without_unused(text: str, names: set[str], whole: Mapping[Path, str]) -> st
         if _of_one_release(file) and file.with_suffix(".pxd") not in whole:
             return ""
         there = whole.get(file.with_suffix(".pxd"))
-        wanted = used if there is None else used & set(_NAME.findall(_NO_CODE.sub("", there)))
-        kept = [one.strip() for one in cimport[2].strip("()").split(",") if wanted & set(_NAME.findall(one))]
+        kept = [
+            one.strip()
+            for one in cimport[2].strip("()").split(",")
+            if any(there is None or name in _names(there) for name in used.intersection(_NAME.findall(one)))
+        ]
         return f"{cimport[1]} {', '.join(kept)}\n" if kept else ""
 
-    used = names | set(_NAME.findall(_NO_CODE.sub("", _CIMPORT.sub("", text))))
+    used = names | _names(_CIMPORT.sub("", text))
     return _CIMPORT.sub(shortened, text)
+
+
+@functools.lru_cache(maxsize=128)
+def _names(pxd: str) -> set[str]:
+    """The names in the text of a .pxd, without those in comments and strings."""
+    return set(_NAME.findall(_NO_CODE.sub("", pxd)))
 
 
 def _write_whole(path: Path, text: str) -> None:
