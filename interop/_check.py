@@ -1,6 +1,9 @@
 """Import torch, and raise ImportError unless the compiled parts of this package were built for it."""
 
-import torch  # first: it loads the libraries that every compiled part is linked to
+from interop.garbage_collection import without_collections
+
+with without_collections():  # which would take a fifth of the time
+    import torch  # first: it loads the libraries that every compiled part is linked to
 
 from interop import abi
 

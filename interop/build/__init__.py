@@ -11,9 +11,12 @@ Build it with ``pip install --no-build-isolation .``, because an isolated build 
 this package.
 """
 
-from interop.build.command import BuildExtension
-from interop.build.extension import Extension, cythonize
-from interop.build.flags import CXX_FLAGS, openmp_flags
-from interop.cython.translate import DIRECTIVES, TranslationError
+from interop.garbage_collection import without_collections
+
+with without_collections():  # they import Cython's compiler and setuptools; pip does so three times in an install
+    from interop.build.command import BuildExtension
+    from interop.build.extension import Extension, cythonize
+    from interop.build.flags import CXX_FLAGS, openmp_flags
+    from interop.cython.translate import DIRECTIVES, TranslationError
 
 __all__ = ["CXX_FLAGS", "DIRECTIVES", "BuildExtension", "Extension", "TranslationError", "cythonize", "openmp_flags"]

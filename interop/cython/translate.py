@@ -28,6 +28,7 @@ from interop.cython.hints import HINT, hints
 from interop.cython.patches import PATCHES, WHOLE_PATHS, applied
 from interop.cython.versions import check_version
 from interop.errors import Error
+from interop.garbage_collection import without_collections
 from interop.paths import get_include, get_pxd_dir, get_stable_dir
 
 __all__ = [
@@ -189,7 +190,7 @@ def translate(
         If the source is wrong, or this Cython is too old.
     """
     check_version()
-    with _one_at_a_time, collected() as output:
+    with _one_at_a_time, without_collections(), collected() as output:
         check_written("the name of a module", module)
         for one in (path, declarations, get_pxd_dir()):
             check_written("a path", os.path.abspath(one))

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack
 
-from interop.cython.garbage_collection import without_collections
+from interop.garbage_collection import without_collections
 from interop.jit import manifest
 from interop.jit.cache import Entry, evict, limit, prepare
 from interop.jit.cache_key import Target, cache_key

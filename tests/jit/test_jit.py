@@ -21,7 +21,7 @@ import torch
 from conftest import with_precompiled_headers
 
 import interop
-from interop.cython.garbage_collection import without_collections
+from interop.garbage_collection import without_collections
 from interop.jit import BuildError, build, cache, importing, loading
 
 pytestmark = pytest.mark.usefixtures("jit_cache")

@@ -1,4 +1,7 @@
-"""Turn the garbage collector off during a translation. It makes many objects, and collections visit torch's too."""
+"""Turn the garbage collector off while many objects are made that stay: torch's modules, or the tree of a translation.
+
+Each collection would visit all objects of torch.
+"""
 
 import gc
 import os
@@ -44,4 +47,5 @@ def _go_on() -> None:
     _lock.release()
 
 
+# A fork takes this lock after that of a translation, which takes it while it holds its own: hooks run in reverse order.
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_go_on)
