@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -354,6 +355,81 @@ def test_a_fake_kernel_for_any_size():
     check("in_python")
     with pytest.raises(AssertionError, match="recompiled for the arguments of size"):
         check("of_sizes")
+
+
+PRODUCT = """
+cimport ATen as at
+from torch.library cimport define, impl, register_autograd
+import torch
+
+cdef at.Tensor product(const at.Tensor& a, const at.Tensor& b, double s) except * nogil:
+    return at.mul(at.mm(a, b), s)
+
+cdef at.Tensor shape(const at.Tensor& a, const at.Tensor& b, double s) except * nogil:
+    return at.mm(a, b)
+
+def setup_context(ctx, inputs, output):
+    a, b, ctx.s = inputs
+    ctx.save_for_backward(a, b)
+
+def backward(ctx, grad):
+    a, b = ctx.saved_tensors
+    product = torch.ops.stable_graphs.product
+    return product(grad, b.t(), ctx.s), product(a.t(), grad, ctx.s), None
+
+define("stable_graphs::product", "(Tensor a, Tensor b, float s) -> Tensor")
+impl("stable_graphs::product", "CPU", product)
+impl("stable_graphs::product", "Meta", shape)
+register_autograd("stable_graphs::product", backward, setup_context)
+"""
+
+
+@pytest.fixture(scope="module")
+def product(jit_cache):
+    """An operator with a gradient."""
+    interop.load_inline(PRODUCT, name="stable_graphs", stable="2.11")
+    return torch.ops.stable_graphs.product
+
+
+@pytest.mark.unchecked(by="leaks", reason="torch keeps what it compiled")
+class TestGraphs:
+    """A registered gradient that is compiled with the operator, of any size."""
+
+    @pytest.fixture
+    def arguments(self):
+        return torch.randn(4, 5, requires_grad=True), torch.randn(5, 3, requires_grad=True), 3.0
+
+    @staticmethod
+    def loss(product, a, b, s):
+        return (product(a, b, s) + 1).sin().sum()
+
+    def expected(self, a, b, s):
+        return torch.autograd.grad(self.loss(lambda a, b, s: s * (a @ b), a, b, s), (a, b))
+
+    def test_any_size(self, product):
+        """Once, forward and backward."""
+        check_dynamic_shapes(
+            product,
+            lambda n: (torch.randn(n, n + 1, requires_grad=True), torch.randn(n + 1, 3, requires_grad=True), 2.0),
+        )
+
+    @pytest.mark.slow
+    def test_inductor(self, product, arguments):
+        compiled = torch.compile(partial(self.loss, product), fullgraph=True, dynamic=True)
+        found = torch.autograd.grad(compiled(*arguments), arguments[:2])
+        torch.testing.assert_close(found, self.expected(*arguments))
+
+    def test_compiled_autograd(self, product, arguments):
+        """The gradient, a compiled function, is called outside of the graph."""
+        a, b, _ = arguments
+        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
+            self.loss(product, *arguments).backward()
+        torch.testing.assert_close((a.grad, b.grad), self.expected(*arguments))
+        with (
+            torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager", fullgraph=True)),
+            pytest.raises(torch._dynamo.exc.Unsupported),
+        ):
+            self.loss(product, *arguments).backward()
 
 
 class TestTranslation:
