@@ -195,7 +195,7 @@ class Parameter<float, Whole> {
 
 template <class P>
 inline constexpr bool is_whole =
-    std::is_integral_v<P> && !std::is_same_v<P, bool> && !std::is_same_v<P, int64_t> && !std::is_same_v<P, int8_t>;
+    std::is_integral_v<P> && !std::is_same_v<P, bool> && !std::is_same_v<P, char> && !std::is_same_v<P, int64_t>;
 
 template <class P, class Whole>
   requires is_whole<P>
