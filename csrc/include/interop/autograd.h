@@ -23,7 +23,7 @@ namespace interop::autograd {
 template <class F>
 struct Forward {
   static_assert(
-      sizeof(F) == 0,
+      sizeof(F*) == 0,
       "forward is `cdef at.Tensor forward(Context& ctx, const at.Tensor& x) except * nogil`: first the context, then "
       "the arguments of apply()");
 };

@@ -395,12 +395,39 @@ struct Convert<std::array<bool, N>> {
 
 namespace detail {
 
+template <class A>
+inline constexpr bool is_optional = false;
+template <class A>
+inline constexpr bool is_optional<std::optional<A>> = true;
+
+// What an optional X is made as, given what an X is made as.
+template <class Optional, class Made>
+struct MadeOptional {
+  using type = Optional;
+};
+template <class Optional, class T, class Values>
+struct MadeOptional<Optional, OwnedList<T, Values>> {
+  using type = OptionalOwnedList<T, Values>;
+};
+
 // X or None. A value costs one more than for a plain X, so that an overload that requires X wins.
 template <class Optional, class X>
 struct ConvertOptional {
+ private:
   template <class A>
-  static constexpr int of =
-      std::is_same_v<A, std::nullopt_t> || std::is_same_v<A, Optional> ? 0 : limited(Convert<X>::template of<A> + 1);
+  static constexpr int cost() {
+    if constexpr (std::is_same_v<A, std::nullopt_t> || std::is_same_v<A, Optional>) {
+      return 0;
+    } else if constexpr (is_optional<A>) {
+      return limited(Convert<X>::template of<typename A::value_type> + 1);
+    } else {
+      return limited(Convert<X>::template of<A> + 1);
+    }
+  }
+
+ public:
+  template <class A>
+  static constexpr int of = cost<A>();
   static int of_object(PyObject* obj) noexcept {
     return obj == Py_None ? 0 : limited(Convert<X>::of_object(obj) + 1);
   }
@@ -408,6 +435,9 @@ struct ConvertOptional {
   static decltype(auto) from(const A& a, Argument argument) {
     if constexpr (std::is_same_v<A, std::nullopt_t> || std::is_same_v<A, Optional>) {
       return Optional(a);
+    } else if constexpr (is_optional<A>) {
+      using Made = typename MadeOptional<Optional, std::remove_cvref_t<decltype(Convert<X>::from(*a, argument))>>::type;
+      return a ? Made{Convert<X>::from(*a, argument)} : Made{};
     } else {
       return Convert<X>::from(a, argument);
     }
@@ -423,10 +453,11 @@ struct Convert<std::optional<X>> : detail::ConvertOptional<std::optional<X>, X> 
   }
 };
 
-template <class T>
-struct Convert<std::optional<at::ArrayRef<T>>>
-    : detail::ConvertOptional<std::optional<at::ArrayRef<T>>, at::ArrayRef<T>> {
-  static detail::OptionalOwnedList<T, detail::Found<T>> from_object(PyObject* obj, Argument argument) {
+namespace detail {
+
+template <class Optional, class T>
+struct ConvertOptionalList : ConvertOptional<Optional, at::ArrayRef<T>> {
+  static OptionalOwnedList<T, Found<T>> from_object(PyObject* obj, Argument argument) {
     if (obj == Py_None) {
       return {};
     }
@@ -434,8 +465,12 @@ struct Convert<std::optional<at::ArrayRef<T>>>
   }
 };
 
+}  // namespace detail
+
 template <class T>
-struct Convert<at::OptionalArrayRef<T>> : Convert<std::optional<at::ArrayRef<T>>> {};
+struct Convert<std::optional<at::ArrayRef<T>>> : detail::ConvertOptionalList<std::optional<at::ArrayRef<T>>, T> {};
+template <class T>
+struct Convert<at::OptionalArrayRef<T>> : detail::ConvertOptionalList<at::OptionalArrayRef<T>, T> {};
 
 // The names that the generated header uses.
 
@@ -464,6 +499,11 @@ inline constexpr bool possible = [] {
   }
 }();
 
+namespace detail {
+template <class P>
+P none_of();  // not defined
+}
+
 // `a` as the parameter P of an ATen function.
 template <class P, class A>
 decltype(auto) as(const A& a, const char* function, const char* name) {
@@ -471,7 +511,9 @@ decltype(auto) as(const A& a, const char* function, const char* name) {
       possible<P, A>,
       "this parameter takes no argument of type A: the lines above have A, and the parameter's type P; functions of "
       "ATen that take an at.SymInt have the suffix _symint");
-  if constexpr (Object<A>) {
+  if constexpr (!possible<P, A>) {
+    return detail::none_of<P>();  // the assertion is the only error
+  } else if constexpr (Object<A>) {
     return in_python([&]() -> decltype(auto) {
       return Convert<P>::from_object(reinterpret_cast<PyObject*>(a), Argument{function, name});
     });
@@ -517,9 +559,10 @@ std::string name_of(const A& a) {
 
 }  // namespace detail
 
-// Raises if no overload fits. Only Python objects can cause this at run time; other types fail to compile.
+// Raises if no overload fits. Only Python objects can cause this at run time; other types fail to compile. The return
+// type is deduced, so that clang instantiates this at once and names the line that calls the function.
 template <bool any_possible, class... A>
-[[noreturn]] void no_overload(const char* function, const char* accepted, const A&... given) {
+[[noreturn]] auto no_overload(const char* function, const char* accepted, const A&... given) {
   static_assert(any_possible, "no overload of this function takes arguments of these types");
   if constexpr ((Object<A> || ...)) {
     in_python([&] {

@@ -24,7 +24,7 @@ namespace detail {
 template <class F, class Whole>
 struct Setup {
   static_assert(
-      sizeof(F) == 0,
+      sizeof(F*) == 0,
       "setup_context is `cdef void setup_context(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * "
       "nogil`: first the context, then the operator's arguments, then its results");
 };

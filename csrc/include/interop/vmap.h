@@ -54,7 +54,7 @@ namespace detail {
 template <class F, class Whole>
 struct RuleOf {
   static_assert(
-      sizeof(F) == 0,
+      sizeof(F*) == 0,
       "a rule for vmap is `cdef at.Tensor rule(VmapInfo& info, const at.Tensor& x) except * nogil`: first the info, "
       "then the operator's arguments; it returns the operator's results");
 };
