@@ -44,7 +44,7 @@ def _operators() -> str:
     right = [
         f"{sign}({operand} other)"
         for sign in ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")
-        for operand in ("CTensor&", *numbers)
+        for operand in ("CTensor&", *numbers, "CScalar&")
     ]
     left = [f"{sign}({number} value, CTensor& other)" for sign in "+-*/" for number in numbers]
     members, others = (

@@ -34,10 +34,10 @@ namespace interop {
 template <class T>
 concept Symbolic = std::same_as<T, c10::SymInt> || std::same_as<T, c10::SymFloat>;
 
-// A C enum is a number, too.
+// A C enum is a number, too, and so is a Scalar.
 template <class T>
 concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>) ||
-                 Symbolic<unwrap_reference_t<T>>;
+                 Symbolic<unwrap_reference_t<T>> || std::same_as<unwrap_reference_t<T>, at::Scalar>;
 
 // A tensor, or Cython's reference to one.
 template <class T>

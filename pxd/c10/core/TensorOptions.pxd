@@ -1,5 +1,6 @@
 # dtype, layout, device and flags for a new tensor: t.options().dtype(at.kInt).
 from libcpp cimport bool as cbool
+from libcpp.optional cimport optional
 
 from c10.core.Device cimport Device, DeviceType
 from c10.core.Layout cimport Layout
@@ -23,9 +24,11 @@ cdef extern from "c10/core/TensorOptions.h" nogil:
         TensorOptions(Device device) noexcept
         TensorOptions(MemoryFormat memory_format) noexcept
         TensorOptions dtype(ScalarType dtype) noexcept
+        TensorOptions dtype(optional[ScalarType] dtype) noexcept
         TensorOptions device(Device device) noexcept
         TensorOptions device(DeviceType device) noexcept
         TensorOptions layout(Layout layout) noexcept
+        TensorOptions layout(optional[Layout] layout) noexcept
         TensorOptions requires_grad(cbool requires_grad) noexcept
         TensorOptions pinned_memory(cbool pinned_memory) noexcept
         TensorOptions memory_format(MemoryFormat memory_format) noexcept

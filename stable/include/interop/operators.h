@@ -9,9 +9,10 @@
 
 namespace interop {
 
-// A C enum counts as a number.
+// A C enum counts as a number, and so does a Scalar.
 template <class T>
-concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>);
+concept Number = std::is_arithmetic_v<T> || (std::is_enum_v<T> && std::is_convertible_v<T, int64_t>) ||
+                 std::same_as<unwrap_reference_t<T>, at::Scalar>;
 
 // A tensor, the field behind a Python tensor's object header, or Cython's reference to a tensor.
 template <class T>
@@ -22,7 +23,7 @@ at::Scalar to_scalar(N value) {
   if constexpr (std::is_enum_v<N>) {
     return at::Scalar(static_cast<int64_t>(value));
   } else {
-    return at::Scalar(value);
+    return at::Scalar(unwrap_reference(value));
   }
 }
 
