@@ -41,18 +41,25 @@ _INSTANCE = re.compile(r": [Ii]n instantiation of ")
 # convert.h says this of an argument; the types, and the function of ATen, are in the lines around it.
 _ARGUMENT = "this parameter takes no argument of type A"
 _NO_OVERLOAD = "no overload of this function takes arguments of these types"
-# What C++ alone rejects of symbolic numbers.
+# What C++ alone rejects of symbolic numbers, and of types that C++ instantiates.
 _HINTS = [
     (re.compile(message), instead)
     for message, instead in (
         DIVISION,
         (
-            r"invalid cast from type '(?:c10::)?SymInt'|cannot convert '(?:c10::)?SymInt' to '\w+' without",
+            r"invalid cast from type '(?:c10::)?SymInt'|cannot convert '(?:c10::)?SymInt' to '\w+' without|"
+            r"no matching conversion for C-style cast from '(?:c10::)?SymInt'",
             "keep it as an at.SymInt, because the size may be symbolic",
         ),
         (
-            r"no match for 'operator!' \(operand type is 'c10::SymBool'|invalid argument type 'c10::SymBool'",
+            r"no match for 'operator!' \(operand type is 'c10::SymBool'|invalid argument type 'c10::SymBool'|"
+            r".* from 'c10::SymBool' to 'bool'|value of type 'c10::SymBool' is not contextually",
             "write a.sym_or(b), a.sym_and(b) and a.sym_not() for an at.SymBool",
+        ),
+        (
+            r"(?:dependent-name|'typename' .*) 'std::vector<.*iterator'",
+            "Cython cannot name the iterators of a vector[scalar_t]: write sort(v.data(), v.data() + v.size()), and "
+            "for i in range(v.size())",
         ),
     )
 ]

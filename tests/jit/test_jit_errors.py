@@ -178,13 +178,57 @@ class TestInSources:
             ("return at.empty_symint((n / 2,))", "write floordiv(n, 2)"),
             ("cdef long k = <long> n", "keep it as an at.SymInt"),
             ("cdef at.SymBool b = n.sym_gt(1) or n.sym_lt(0)", "write a.sym_or(b)"),
+            ("check(n.sym_gt(1) and n.sym_lt(9), b'big')", "a.sym_and(b)"),
         ],
     )
     def test_a_size_that_cpp_rejects(self, statement, hint):
         """Only C++ knows that these take no at.SymInt."""
-        head = "cimport ATen as at\ncdef at.Tensor f(const at.Tensor& x, at.SymInt n) except * nogil:\n"
+        head = "cimport ATen as at\nfrom interop cimport check\n"
+        head += "cdef at.Tensor f(const at.Tensor& x, at.SymInt n) except * nogil:\n"
         error = error_of(f"{head}    {statement}\n    return x\n")
         assert hint in (error.diagnostics[0].hint or "")
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "for a in v: pass",
+            pytest.param(
+                "sort(v.begin(), v.end())", marks=pytest.mark.skipif(not is_gcc(), reason="clang names no iterator")
+            ),
+        ],
+    )
+    def test_an_iterator_of_a_type_that_cpp_instantiates(self, statement):
+        error = error_of(
+            "cimport ATen as at\nfrom interop cimport AT_FLOATING_TYPES, any_t, instantiate_part, scalar_t\n"
+            "from libc.stdint cimport int64_t\nfrom libcpp.algorithm cimport sort\nfrom libcpp.vector cimport vector\n"
+            "cdef void f(int64_t begin, int64_t end, any_t* of) noexcept nogil:\n    cdef vector[scalar_t] v\n"
+            f"    cdef scalar_t a\n    {statement}\ninstantiate_part(at.kFloat, b'f', f, AT_FLOATING_TYPES)\n"
+        )
+        assert "write sort(v.data(), v.data() + v.size()), and for i in range(v.size())" in error.diagnostics[0].hint
+
+    @pytest.mark.parametrize(
+        ("parameter", "schema", "result"),
+        [
+            ("vector[int]", "int[]", "void"),
+            ("optional[vector[float]]", "float[]?", "void"),
+            ("optional[signed char]", "int?", "void"),
+            ("long double", "float", "void"),
+            ("char", "int", "void"),
+            ("int64_t", "int", "vector[int]"),
+        ],
+    )
+    def test_a_number_that_no_kernel_has(self, parameter, schema, result):
+        returns = {"void": "()", "vector[int]": "int[]"}[result]
+        error = error_of(
+            "cimport ATen as at\nfrom libc.stdint cimport int64_t\nfrom libcpp.optional cimport optional\n"
+            "from libcpp.vector cimport vector\nfrom torch.library cimport define, impl\n"
+            f"cdef {result} kernel({parameter} n) noexcept nogil:\n    pass\n"
+            f'define("a::b", "({schema} n) -> {returns}")\nimpl("a::b", "default", kernel)\n'
+        )
+        found, *others = error.diagnostics
+        assert found.line == 9
+        assert not others or not is_gcc()  # clang goes on
+        assert "in a vector or an optional it is an int64_t, a double or a cbool" in found.message
 
     def test_a_rule_without_its_info(self):
         """g++ names the line only above a warning that comes before the error."""

@@ -143,12 +143,33 @@ template <>
 struct FromDispatcher<std::optional<std::string>>
     : Converted<std::optional<std::string>, std::optional<std::string_view>> {};
 
+// Whether a kernel can have the C numbers in T. Only a number alone is converted, so those in an optional or a vector
+// are the dispatcher's.
+template <class T, bool IsElement = false>
+struct HasKnownNumbers
+    : std::bool_constant<
+          !std::is_arithmetic_v<T> || std::is_same_v<T, bool> || std::is_same_v<T, int64_t> ||
+          std::is_same_v<T, double> || (!IsElement && !std::is_same_v<T, char> && sizeof(T) <= sizeof(int64_t))> {};
+template <class T, bool IsElement>
+struct HasKnownNumbers<std::vector<T>, IsElement> : HasKnownNumbers<T, true> {};
+template <class T, bool IsElement>
+struct HasKnownNumbers<std::optional<T>, IsElement> : HasKnownNumbers<T, true> {};
+template <class T, bool IsElement>
+struct HasKnownNumbers<c10::ArrayRef<T>, IsElement> : HasKnownNumbers<T, true> {};
+template <class T>
+struct WithKnownNumbers {
+  static_assert(
+      HasKnownNumbers<T>::value,
+      "a number of a kernel is an int64_t, another integer but char, a double, a float, a cbool or a bint; in a "
+      "vector or an optional it is an int64_t, a double or a cbool");
+};
+
 // `Dispatched` is the dispatcher's type for a parameter that Cython declares as P. A Parameter<P> is constructed from
 // it, and owns what must live as long as the call. get() returns the argument.
 //
 // `Whole` is what a C int stands for, int64_t or bool. Cython's bint is an int as well, so the schema decides.
 template <class P, class Whole>
-class Parameter {
+class Parameter : WithKnownNumbers<std::remove_cvref_t<P>> {
   static_assert(!std::is_pointer_v<P>, "a kernel takes no pointers and no Python objects");
   static_assert(
       !std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>,
@@ -199,7 +220,7 @@ inline constexpr bool is_whole =
 
 template <class P, class Whole>
   requires is_whole<P>
-class Parameter<P, Whole> {
+class Parameter<P, Whole> : WithKnownNumbers<P> {
  public:
   using Dispatched = std::conditional_t<std::is_same_v<P, int>, Whole, int64_t>;
   explicit Parameter(Dispatched value) : value_(static_cast<P>(value)) {
@@ -221,7 +242,7 @@ class Parameter<P, Whole> {
 
 // Converts a kernel's result. Cython's tuple of C values becomes a std::tuple.
 template <class R, class Whole>
-struct Result {
+struct Result : WithKnownNumbers<R> {
   using Dispatched = std::conditional_t<
       std::is_same_v<R, float>,
       double,
