@@ -35,6 +35,7 @@ _BY_KEYWORD = re.compile(r"[(,]\s*(\w+)\s*=(?!=)")
 _SYM_INT, _SYM_FLOAT = (rf"(?:const )?{name}(?: ?&)?" for name in ("SymInt", "SymFloat"))
 _BETWEEN = r"Invalid (?:operand )?types for '(?:[-+*/]|[<>]=?|[=!]=)'"
 _SYMBOLIC = re.compile(rf"Cannot assign type '{_SYM_INT}' to 'b?int")
+_SYMBOL_TO_PYTHON = re.compile(rf"Cannot convert '{_SYM_INT}' to Python object")
 _CHOSEN = re.compile(r"(?:Invalid types for '[<>]'|Incompatible types in conditional expression) \(.*SymInt")
 _BUILTIN = re.compile(r"(?<![\w.])(min|max)\s*$")
 _TEXT = re.compile(r"a str does not become a C string|Unicode objects only support coercion")
@@ -56,6 +57,7 @@ _DECLARED = re.compile(rf"(?!(?:cp?def|const)\b){_PATH}(?<= )(?:& )?(\w+)")
 _CALLED = re.compile(f"{_PATH}$")
 _TENSOR_METHOD = re.compile(r"(\w+) *\. *(\w+) *$")
 _LIST = re.compile(rf"{_PATH}\([^()]*\[[^\[\]]*$")
+_IN_LIST = re.compile(r"(?<![\w)\]])\s*\[(?:[^()\[\]]|\([^()]*\))*$")
 _MATMUL = re.compile(r"[\w)\]][ \t]*@[ \t]*[\w(]")
 _SLICED = re.compile(r"[\w.]*\[[^\[\]]*:[^\[\]]*\]")
 
@@ -107,6 +109,18 @@ _INSTEAD = [
         (
             r"Invalid operand types for '%' \(.*SymInt",
             "for an at.SymInt, write mod(a, b), after: from interop cimport mod",
+        ),
+        (
+            rf"Invalid operand types for '\*\*' \({_SYM_INT}[;,]",
+            "C++ has no operator ** for an at.SymInt: write n * n for n ** 2",
+        ),
+        (
+            rf"Invalid operand types for '\*\*' \({_SYM_FLOAT}[;,]",
+            "C++ has no operator ** for an at.SymFloat: write f.sqrt() for f ** 0.5, and f * f for f ** 2",
+        ),
+        (
+            r"Invalid types for '[=!]=' \(SymIntArrayRef, SymIntArrayRef\)",
+            "to compare sizes, write x.sym_sizes().equals(y.sym_sizes())",
         ),
         (
             rf"{_BETWEEN} \((?:{_SYM_INT}[;,] {_SYM_FLOAT}|{_SYM_FLOAT}[;,] {_SYM_INT})\)",
@@ -271,6 +285,8 @@ def hint(message: str, lines: Sequence[str], line: int, column: int) -> str | No
         return _of_python(name)
     if _TUPLE.match(message) and here.startswith("()"):
         return "an empty tuple is a Python object: write dims(), after: from interop cimport dims"
+    if _SYMBOL_TO_PYTHON.match(message) and _IN_LIST.search(before):
+        return "a list is a Python object: write a tuple, at.empty_symint((n, 2))"
     found = next((instead for pattern, instead in _INSTEAD if pattern.match(message)), None)
     if found:
         return found
@@ -338,6 +354,11 @@ def _of_symbol(message: str, before: str, code: _Code, line: int) -> str | None:
         return f"for an at.SymInt, write x.{method}_symint(...)"
     if package == "ATen" and f"{name}_symint" in names_in(get_pxd_dir(), "interop.functions"):
         return f"for an at.SymInt, write at.{name}_symint(...)"
+    if method or package == "ATen":
+        return (
+            f"{method or name}() takes a number, which an at.SymInt need not be: x.size(0) is one in kernels that are "
+            'not traced; n.guard_int(b"file.pyx", line) is one as well, and compiles again for each size'
+        )
     if re.match(r"\s*(?:cdef\b(?!\s+bint\b)[^=(]*|\w+\s*)=\s*[\w.]*$", before):
         return "declare the variable as an at.SymInt, which may be symbolic"
     return None

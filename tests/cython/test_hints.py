@@ -161,12 +161,20 @@ class TestSymbols:
             ("cdef int64_t k = n", "declare the variable as an at.SymInt"),
             ("a = at.select(x, 0, n)", "for an at.SymInt, write at.select_symint(...)"),
             ("a = x.select(0, n)", "for an at.SymInt, write x.select_symint(...)"),
-            ("a = at.diag(x, n)", None),
+            ("a = at.diag(x, n)", "diag() takes a number, which an at.SymInt need not be: x.size(0) is one"),
+            ("a = x.diag(n)", "diag() takes a number, which an at.SymInt need not be: x.size(0) is one"),
+            ("at.parallel_for(0, n, 1, NULL, NULL)", "parallel_for() takes a number"),
+            ("n = n ** 2", "write n * n for n ** 2"),
+            ("a = x * (1.0 / n) ** 0.5", "write f.sqrt() for f ** 0.5"),
+            ("cdef bint c = x.sym_sizes() == a.sym_sizes()", "write x.sym_sizes().equals(y.sym_sizes())"),
+            ("a = at.empty_symint([n, 2], x.options())", "write a tuple, at.empty_symint((n, 2))"),
+            ("a = x.view_symint([2, x.sym_size(0)])", "write a tuple, at.empty_symint((n, 2))"),
+            ("for _ in range(x.sym_sizes()[0]): pass", "a loop and Python need a number"),
         ],
     )
     def test_a_number(self, tmp_path, statement, expected):
         hint = errors_without_gil(tmp_path, statement)[0].hint
-        assert (hint and expected in hint) if expected else hint is None
+        assert expected in (hint or "")
 
     @pytest.mark.parametrize("condition", ["n < 0.5", "1.0 / n < n"])
     def test_a_size_and_a_float(self, tmp_path, condition):

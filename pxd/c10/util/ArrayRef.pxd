@@ -17,7 +17,7 @@ cdef extern from "c10/util/ArrayRef.h" namespace "c10" nogil:
         cbool empty() noexcept
         const T& operator[](size_t index) noexcept
         const T& at(size_t index) except +translate_exception
-        cbool equals(ArrayRef[T] other) noexcept
+        cbool equals(ArrayRef[T] other) except +translate_exception  # of SymInts it may add a guard, or raise
         vector[T] vec() except +translate_exception
 
     # To Cython this is a subclass of vector, so that one declaration `const vector[int64_t]&` takes a Python list or
