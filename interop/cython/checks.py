@@ -2,7 +2,7 @@
 
 Each check is a step of Cython's own compilation that visits the parse tree: after Cython has declared names
 (`unknown_names`, `guards`), or after it has typed the expressions. `callback_functions` replaces a method instead.
-`template_arithmetic` changes types and the tree, and `references` the tree.
+`template_arithmetic` changes types and the tree.
 """
 
 import contextlib
@@ -16,7 +16,6 @@ from Cython.Compiler.Visitor import CythonTransform
 from interop.cython.callback_functions import check_functions
 from interop.cython.guards import Guards
 from interop.cython.patches import Patch, applied
-from interop.cython.references import References
 from interop.cython.template_arithmetic import ARITHMETIC, Arithmetic, has_templates, missing_attributes
 from interop.cython.tree import WrittenTypes, missing_nodes
 from interop.cython.unknown_names import UnknownNames
@@ -66,7 +65,7 @@ def _with_checks(original: Callable[..., Any]) -> Callable[..., Any]:
                 _step(Guards(context, found, types)),
             ],
             "AnalyseExpressionsTransform": [_step(Tensors(context))],
-            "FinalOptimizePhase": [_step(References(context), is_needed=False), _step(Arithmetic(context))],
+            "FinalOptimizePhase": [_step(Arithmetic(context))],
         }
         planned = original(context, mode, exclude_classes=exclude_classes)
         absent = [name for name in after if not any(type(step).__name__ == name for step in planned)]
