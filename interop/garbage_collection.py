@@ -1,6 +1,6 @@
-"""Turn the garbage collector off while many objects are made that stay: torch's modules, or the tree of a translation.
+"""Turn the garbage collector off while many objects are made: torch's modules, or the tree of a translation.
 
-Each collection would visit all objects of torch.
+Each collection would visit them all, and those of torch.
 """
 
 import gc
@@ -18,7 +18,7 @@ _inside: list[int] = []
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """While any thread is in this context, reference cycles are not collected. A collector that was off stays off."""
+    """While any thread is in this context, reference cycles are not collected. Restores what the first one found."""
     thread = threading.get_ident()
     with _lock:
         paused = bool(_inside) or gc.isenabled()

@@ -57,7 +57,7 @@ _DECLARED = re.compile(rf"(?!(?:cp?def|const)\b){_PATH}(?<= )(?:& )?(\w+)")
 _CALLED = re.compile(f"{_PATH}$")
 _TENSOR_METHOD = re.compile(r"(\w+) *\. *(\w+) *$")
 _LIST = re.compile(rf"{_PATH}\([^()]*\[[^\[\]]*$")
-_IN_LIST = re.compile(r"(?<![\w)\]])\s*\[(?:[^()\[\]]|\([^()]*\))*$")
+_IN_LIST = re.compile(r"[\w)]\s*\((?:[^()]*,)?\s*\[(?:[^()\[\]]|\([^()]*\))*$")
 _MATMUL = re.compile(r"[\w)\]][ \t]*@[ \t]*[\w(]")
 _SLICED = re.compile(r"[\w.]*\[[^\[\]]*:[^\[\]]*\]")
 

@@ -57,6 +57,11 @@ _HINTS = [
             "write a.sym_or(b), a.sym_and(b) and a.sym_not() for an at.SymBool",
         ),
         (
+            r"(?:no match for 'operator|type '|invalid operands to binary).*__Pyx_FakeReference<",
+            "Cython keeps what value() and at() return in a class of its own: assign it to a variable first, or write "
+            "v.value().at(i) for v.value()[i]",
+        ),
+        (
             r"(?:dependent-name|'typename' .*) 'std::vector<.*iterator'",
             "Cython cannot name the iterators of a vector[scalar_t]: write sort(v.data(), v.data() + v.size()), and "
             "for i in range(v.size())",

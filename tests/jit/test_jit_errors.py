@@ -206,6 +206,15 @@ class TestInSources:
         )
         assert "write sort(v.data(), v.data() + v.size()), and for i in range(v.size())" in error.diagnostics[0].hint
 
+    @pytest.mark.parametrize("expression", ["n.value()[0]", "3 < n.value()[0]"])
+    def test_an_operand_that_cython_keeps_in_a_class_of_its_own(self, expression):
+        error = error_of(
+            "from libc.stdint cimport int64_t\nfrom libcpp.optional cimport optional\n"
+            "from libcpp.vector cimport vector\ncdef int64_t f(optional[vector[int64_t]]& n) except *:\n"
+            f"    return {expression}\n"
+        )
+        assert "write v.value().at(i) for v.value()[i]" in error.diagnostics[0].hint
+
     @pytest.mark.parametrize(
         ("parameter", "schema", "result"),
         [
