@@ -220,7 +220,7 @@ inline constexpr bool is_whole =
 
 template <class P, class Whole>
   requires is_whole<P>
-class Parameter<P, Whole> : WithKnownNumbers<P> {
+class Parameter<P, Whole> {
  public:
   using Dispatched = std::conditional_t<std::is_same_v<P, int>, Whole, int64_t>;
   explicit Parameter(Dispatched value) : value_(static_cast<P>(value)) {
