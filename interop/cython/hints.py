@@ -42,6 +42,8 @@ _TEXT = re.compile(r"a str does not become a C string|Unicode objects only suppo
 _DECLARATION = re.compile(r' +(\S.*? (\w+))(?: "[^"]+")?((?:\[[\w, ]+\])?\(.*\)) except ')
 _SHOWN = 4
 """The maximum number of declarations in a hint."""
+_NUMBER = re.compile(r"(?:CScalar&|double complex|float complex|double|int64_t|int|cbool|SymInt|SymFloat|object)(?= \w)")
+"""The types for which a function with a Scalar is declared, each in turn."""
 _INCLUDE = re.compile(r'^#include ["<]([^">]+)', re.MULTILINE)
 _REPLACES_CHECK = "interop/callback.h"
 """The header that replaces Cython's exception check, unless Py_LIMITED_API is defined."""
@@ -383,6 +385,10 @@ def _declarations(message: str, lines: Sequence[str], line: int, column: int, px
     found = [
         one.expand(r"\1\3") for one in map(_DECLARATION.match, path.read_text().splitlines()) if one and one[2] == name
     ]
+    first: dict[str, str] = {}  # of those that differ only in what a Scalar is made from: the one with the Scalar
+    for one in found:
+        first.setdefault(_NUMBER.sub("", one), one)
+    found = list(first.values())
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     why = "no overload takes this argument; " if _CONVERTED.match(message) else ""
     return f"{why}the declarations are {'; '.join(found[:_SHOWN])}{more}" if found else None

@@ -207,6 +207,12 @@ class TestDeclarations:
         assert found.count("std") == 4
         assert re.search(r"; and \d+ more$", found)
 
+    def test_the_types_of_a_scalar_count_once(self, tmp_path):
+        source = "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.linspace(0, 1))\n"
+        found = first_hint(tmp_path, source)
+        assert re.findall(r"linspace\S*\((\w+& start, \w+& end, int64_t steps)", found)
+        assert "double" not in found
+
     def test_a_stable_module(self, tmp_path):
         """It has other declarations: those that torch keeps for many releases."""
         source = "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.mm(x.cdata))\n"
