@@ -60,13 +60,17 @@ void begin(const Module& module) {
       defined.push_back(one.operator_name);
     }
   }
+  const ErrorInFlight error;
+  const auto forget = [&] {
+    for (const std::string& name : defined) {
+      forget_in_python(name);
+    }
+  };
+  forget();
   while (!old.empty()) {
     old.pop_back();  // kernels before the definition
   }
-  const ErrorInFlight error;
-  for (const std::string& name : defined) {
-    forget_in_python(name);
-  }
+  forget();  // what other threads have taken from torch.ops in the meantime
 }
 
 void add(

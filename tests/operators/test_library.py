@@ -431,12 +431,20 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
     assert (ops.f(x).item(), hasattr(ops, "old")) == (1, True)
     assert torch.func.vmap(ops.f)(x).item() == 1
     assert parameters() == ["x"]
+    packet, overload, old = ops.f, ops.f.default, ops.old
+    hashes = hash(packet), hash(overload)
     changed = source.format(parameter=", int64_t n", argument=", int n", given=", n", number="n", more="")
     interop.load_inline(changed, name="again")
     assert parameters() == ["x", "n"]
     assert (ops.f(x, 5).item(), hasattr(ops, "old")) == (5, False)
     assert torch.func.vmap(ops.f, in_dims=(0, None))(x, 5).item() == 5
     assert str(ops.f.default._schema) == "interop_reload::f(Tensor x, int n) -> Tensor"
+    # What was taken from torch.ops before would call freed memory.
+    assert (packet(x, 5).item(), overload(x, 5).item(), packet.default is overload) == (5, 5, True)
+    assert overload.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.CPU), x, 5).item() == 5
+    assert (hash(packet), hash(overload)) == hashes
+    with pytest.raises(AttributeError, match="old"):
+        old()
 
 
 @compiles("asan", "ubsan", "tsan", "leaks", "perturb")

@@ -623,12 +623,14 @@ class TestLoad:
             define("interop_reload_stable::f", "(Tensor x{argument}) -> Tensor")
             impl("interop_reload_stable::f", "CPU", kernel)
             """)
-        ops, x = torch.ops.interop_reload_stable, torch.ones(1)
+        ops, x, kept = torch.ops.interop_reload_stable, torch.ones(1), []
         for parameter, argument, number, given in (("", "", 2, ()), (", int64_t n", ", int n", "n", (5,))):
             text = source.format(parameter=parameter, argument=argument, number=number)
             interop.load_inline(text, name="again_stable", stable="2.11")
             assert ops.f(x, *given).item() == (*given, 2)[0]
             assert str(ops.f.default._schema) == f"interop_reload_stable::f(Tensor x{argument}) -> Tensor"
+            kept.append(ops.f.default)
+        assert [overload(x, 5).item() for overload in kept] == [5, 5]  # by now, the first one's operator is gone
 
     @needs_limited_api
     def test_the_limited_api(self, cache):

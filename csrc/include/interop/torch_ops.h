@@ -1,4 +1,4 @@
-// Python's torch.ops, whose cache of operators outlives an operator when its module is executed again.
+// Python's torch.ops, whose objects outlive an operator when its module is executed again.
 #pragma once
 
 #include <Python.h>
@@ -9,33 +9,65 @@
 
 namespace interop {
 
-// Removes the attribute of torch.ops.NAMESPACE, its name in the list there, and the signature that torch.fx has cached.
-// torch.library does the same from torch 2.13 on; before, a call through the cache calls an operator that is gone.
+// Private names of torch that are missing make it do less, and raise nothing.
+inline constexpr const char* FORGET = R"(
+import torch
+import torch.fx.operator_schemas
+
+class LookedUpAgain:
+    """What an object that was taken from torch.ops calls: it looks the operator up, and keeps the object's hash."""
+
+    def __init__(self, old, find):
+        self.old, self.find = old, find
+
+    def __call__(self, /, *args, **kwargs):
+        return self.find()(*args, **kwargs)
+
+    def __hash__(self):
+        return hash(self.old)
+
+def forget(space, name, overload):
+    schemas = getattr(torch.fx.operator_schemas, "_SCHEMA_TO_SIGNATURE_CACHE", {})
+    schemas.pop((f"{space}::{name}", overload), None)
+    namespace = vars(torch.ops).get(space)
+    packet = vars(namespace).pop(name, None) if namespace else None
+    if packet is None:
+        return
+    if name in getattr(namespace, "_dir", ()):
+        namespace._dir.remove(name)
+
+    def find_packet():
+        return getattr(getattr(torch.ops, space), name)
+
+    for key, kept in list(vars(packet).items()):
+        if isinstance(kept, torch._ops.OpOverload):
+            def find(key=key):
+                return getattr(find_packet(), key)
+
+            def find_kernel(key=key):
+                return find(key)._op_dk
+
+            vars(kept).pop("_handle", None)  # the dispatcher's, which is found again when it is needed
+            kept._op, kept._op_dk = LookedUpAgain(kept._op, find), LookedUpAgain(kept._op_dk, find_kernel)
+    packet._op = LookedUpAgain(packet._op, find_packet)
+)";
+
+// Removes an operator from torch.ops.NAMESPACE, from the list of names there, and from the signatures that torch.fx has
+// cached. Objects that were taken from there before look the operator up again at each call: they point to an operator
+// that is about to be gone. torch.library does the first three from torch 2.13 on, and not the last.
 // Clears errors, so none may be set.
 inline void forget_in_python(const std::string& operator_name) {
   const size_t colons = operator_name.find("::");
-  const std::string in = operator_name.substr(0, colons);
-  const std::string name = operator_name.substr(colons + 2, operator_name.find('.', colons) - colons - 2);
-  const OwnedRef torch(PyImport_ImportModule("torch"));
-  const OwnedRef ops(torch ? PyObject_GetAttrString(torch.get(), "ops") : nullptr);
-  const OwnedRef namespaces(ops ? PyObject_GetAttrString(ops.get(), "__dict__") : nullptr);  // the cache
-  PyObject* found = namespaces ? PyDict_GetItemString(namespaces.get(), in.c_str()) : nullptr;
-  const OwnedRef attributes(found ? PyObject_GetAttrString(found, "__dict__") : nullptr);
-  if (attributes && PyDict_GetItemString(attributes.get(), name.c_str()) &&
-      PyObject_SetAttrString(found, name.c_str(), nullptr) == 0) {
-    const OwnedRef names(PyObject_GetAttrString(found, "_dir"));
-    const OwnedRef removed(names ? PyObject_CallMethod(names.get(), "remove", "s", name.c_str()) : nullptr);
-  }
-  PyErr_Clear();
-  const OwnedRef schemas(PyImport_ImportModule("torch.fx.operator_schemas"));  // torch has imported it
-  const OwnedRef signatures(schemas ? PyObject_GetAttrString(schemas.get(), "_SCHEMA_TO_SIGNATURE_CACHE") : nullptr);
   const size_t dot = operator_name.find('.', colons);
+  const std::string space = operator_name.substr(0, colons);
+  const std::string name = operator_name.substr(colons + 2, dot - colons - 2);
   const std::string overload = dot == std::string::npos ? "" : operator_name.substr(dot + 1);
-  const OwnedRef signature(
-      signatures
-          ? PyObject_CallMethod(
-                signatures.get(), "pop", "(ss)O", operator_name.substr(0, dot).c_str(), overload.c_str(), Py_None)
-          : nullptr);
+  const OwnedRef globals(PyDict_New());
+  const OwnedRef code(Py_CompileString(FORGET, "interop/torch_ops.h", Py_file_input));
+  const OwnedRef done(code && globals ? PyEval_EvalCode(code.get(), globals.get(), globals.get()) : nullptr);
+  PyObject* forget = done ? PyDict_GetItemString(globals.get(), "forget") : nullptr;
+  const OwnedRef result(
+      forget ? PyObject_CallFunction(forget, "sss", space.c_str(), name.c_str(), overload.c_str()) : nullptr);
   PyErr_Clear();
 }
 

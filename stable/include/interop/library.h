@@ -368,8 +368,9 @@ class Registrations {
     if (!PyDict_GetItemString(all(), entry.c_str())) {
       return;
     }
-    checked(PyDict_DelItemString(all(), entry.c_str()));
     forget_in_python(name);
+    checked(PyDict_DelItemString(all(), entry.c_str()));
+    forget_in_python(name);  // what other threads have taken from torch.ops in the meantime
   }
   static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
     const OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {
