@@ -178,6 +178,7 @@ class TestInSources:
             ("return at.empty_symint((n / 2,))", "write floordiv(n, 2)"),
             ("cdef long k = <long> n", "keep it as an at.SymInt"),
             ("cdef at.SymBool b = n.sym_gt(1) or n.sym_lt(0)", "write a.sym_or(b)"),
+            ("check(n > 2 and n.sym_lt(9), b'big')", "alone: write a check for each"),
             ("check(n.sym_gt(1) and n.sym_lt(9), b'big')", "a.sym_and(b)"),
         ],
     )
@@ -187,6 +188,22 @@ class TestInSources:
         head += "cdef at.Tensor f(const at.Tensor& x, at.SymInt n) except * nogil:\n"
         error = error_of(f"{head}    {statement}\n    return x\n")
         assert hint in (error.diagnostics[0].hint or "")
+
+    @pytest.mark.parametrize(
+        ("statement", "message"),
+        [
+            ("ctx.state[object]()", r"ctx.state\[T\] does not count references"),
+            ("ctx.state[Derived]()", r"ctx.state\[T\] does not count references"),
+            ("check(True, b'x is ', x)", "a part of a message is text"),
+        ],
+    )
+    def test_what_an_assertion_in_cpp_rejects(self, statement, message):
+        """It compiles in Cython, and would crash or give pages of messages."""
+        head = "cimport ATen as at\nfrom interop cimport check\nfrom torch.autograd cimport Context\n"
+        head += "cdef class Base: pass\ncdef class Derived(Base): pass\n"
+        head += "cdef at.Tensor f(Context& ctx, const at.Tensor& x) except * with gil:\n"
+        error = error_of(f"{head}    {statement}\n    return x\n")
+        assert (error.diagnostics[0].line, re.search(message, error.diagnostics[0].message) is None) == (7, False)
 
     @pytest.mark.parametrize(
         "statement",

@@ -20,9 +20,10 @@
 
 namespace interop {
 
-// A Python object: Cython's `object`, or a pointer to the struct of an extension type.
+// A Python object: Cython's `object`, or a pointer to the struct of an extension type, or of a type derived from one.
 template <class A>
-concept Object = std::is_same_v<A, PyObject*> || requires(const A a) { a->ob_base; };
+concept Object =
+    std::is_same_v<A, PyObject*> || requires(const A a) { a->ob_base; } || requires(const A a) { a->__pyx_base; };
 
 // A tuple of C values: Cython's struct for it has the fields f0, f1, ...
 template <class A>

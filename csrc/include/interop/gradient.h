@@ -58,6 +58,8 @@ class Context {
   // has only one.
   template <class T>
   T* state() {
+    static_assert(
+        !Object<T>, "ctx.state[T] does not count references to Python objects: T must be a C++ type, such as a struct");
     return static_cast<T*>(state_of(state_type<T>));
   }
 
