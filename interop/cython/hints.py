@@ -42,7 +42,7 @@ _TEXT = re.compile(r"a str does not become a C string|Unicode objects only suppo
 _DECLARATION = re.compile(r' +(\S.*? (\w+))(?: "[^"]+")?((?:\[[\w, ]+\])?\(.*\)) except ')
 _SHOWN = 4
 """The maximum number of declarations in a hint."""
-_NUMBER = re.compile(r"(?:CScalar&|double complex|float complex|double|int64_t|int|cbool|SymInt|SymFloat|object)(?= \w)")
+_NUMBER = re.compile(r"(?:CScalar&|(?:double|float) complex|double|int(?:64_t)?|cbool|SymInt|SymFloat|object)(?= \w)")
 """The types for which a function with a Scalar is declared, each in turn."""
 _INCLUDE = re.compile(r'^#include ["<]([^">]+)', re.MULTILINE)
 _REPLACES_CHECK = "interop/callback.h"
@@ -103,6 +103,10 @@ _INSTEAD = [
             r"Operator templated type receives 1 arguments|Indexing 'Operator\[R\]' not supported",
             "the type of several results is tuple2 to tuple7: write Operator[tuple2[at.Tensor, at.Tensor]], "
             "after: from interop cimport tuple2",
+        ),
+        (
+            r"Cannot assign type '(?:const )?SymBool(?: ?&)?' to 'b?(?:ool|int)",
+            "check(), check_index() and check_value() take a symbolic condition, alone: write a check for each",
         ),
         (
             r"Invalid operand types for '//' \(.*SymInt",
@@ -322,6 +326,8 @@ def hint(message: str, lines: Sequence[str], line: int, column: int) -> str | No
         )
         return _of_use(code, before, here) or python
     called = _CALLED.search(before)
+    if message == "ambiguous overloaded method" and called and code.meaning(called[1]).startswith("ATen."):
+        return "several declarations are as close: cast a number, such as an int32_t, to <int>, <int64_t> or <double>"
     if _NO_OVERLOAD.match(message) and called and code.meaning(called[1]).startswith("ATen."):
         given = [name for name in re.findall(r"(?<![\w.])(\w+)(?=[ \t]*[,)\]])", here) if name in declared]
         return _of_python(given[0]) if given else None

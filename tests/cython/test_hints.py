@@ -207,6 +207,14 @@ class TestDeclarations:
         assert found.count("std") == 4
         assert re.search(r"; and \d+ more$", found)
 
+    @pytest.mark.parametrize("kind", ["int32_t", "uint16_t", "unsigned short"])
+    def test_an_integer_as_close_to_int_as_to_bool(self, tmp_path, kind):
+        source = "from libc.stdint cimport int32_t, uint16_t\ncimport torch\ncimport ATen as at\n"
+        source += f"def f(torch.Tensor x, {kind} n): return torch.wrap(at.mul(x.cdata, {{}}n))\n"
+        assert "cast a number" in first_hint(tmp_path, source.format(""))
+        (tmp_path / "n.pyx").write_text(source.format("<int> "))
+        translate(str(tmp_path / "n.pyx"), "n", tmp_path / "n.cpp", declarations=tmp_path / "declarations")
+
     def test_the_types_of_a_scalar_count_once(self, tmp_path):
         source = "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.linspace(0, 1))\n"
         found = first_hint(tmp_path, source)

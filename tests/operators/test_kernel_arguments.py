@@ -100,6 +100,24 @@ def test_an_integer_of_every_type(load):
                     kernel(x, n)
 
 
+def test_a_number_of_every_type_is_a_scalar(load):
+    kinds = [*LIMITS, "uint32_t", "int64_t", "float", "double", "bint"]
+    kinds.remove("unsigned short")  # Cython finds it as close to int as to bool, and the hint says to cast it
+    source = "cimport ATen as at\ncimport torch\nfrom libc.stdint cimport int64_t, uint32_t\n"
+    for i, kind in enumerate(kinds):
+        source += (
+            f"def f{i}(torch.Tensor x not None, {kind} n):\n    return torch.wrap(at.mul(x.cdata, n)), "
+            "torch.wrap(at.full((2,), n)), torch.wrap(at.clamp(x.cdata, n, n))\n"
+        )
+    _, module = load(source, "numbers")
+    x = torch.arange(3)
+    for i, kind in enumerate(kinds):
+        n = {"float": 2.0, "double": 2.0, "bint": True}.get(kind, 2)
+        expected = torch.mul(x, n), torch.full((2,), n), torch.clamp(x, n, n)
+        for ours, theirs in zip(getattr(module, f"f{i}")(x, n), expected, strict=True):
+            assert (ours.dtype, ours.tolist()) == (theirs.dtype, theirs.tolist()), kind
+
+
 def test_optional_arguments_are_handed_on(load):
     name, _ = load(HANDED_ON, "handed_on")
     operators, x, image = getattr(torch.ops, name), torch.randn(3, 4, 5), torch.randn(1, 1, 4, 4)
