@@ -105,10 +105,6 @@ _INSTEAD = [
             "after: from interop cimport tuple2",
         ),
         (
-            r"Cannot assign type '(?:const )?SymBool(?: ?&)?' to 'b?(?:ool|int)",
-            "check(), check_index() and check_value() take a symbolic condition, alone: write a check for each",
-        ),
-        (
             r"Invalid operand types for '//' \(.*SymInt",
             "for an at.SymInt, write floordiv(a, b), after: from interop cimport floordiv",
         ),
@@ -304,6 +300,8 @@ def hint(message: str, lines: Sequence[str], line: int, column: int) -> str | No
         return f"call() takes no keyword arguments: pass {by_keyword[1]!r} by position, in the order of the schema"
     around = _CALLED.search(_callee(before))
     function = code.meaning(around[1]) if around else ""
+    if function.startswith("interop.check") and "'SymBool' to 'bool'" in message:
+        return "check(), check_index() and check_value() take a symbolic condition, alone: write a check for each"
     if function.startswith("interop.check") and (_TEXT.match(message) or GIL.match(message)):
         name = function.rpartition(".")[2]
         return f'{name}() joins the parts of a message: write {name}(n > 0, b"n must be positive, got ", n)'

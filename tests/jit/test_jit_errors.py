@@ -194,12 +194,11 @@ class TestInSources:
         [
             ("ctx.state[object]()", r"ctx.state\[T\] does not count references"),
             ("ctx.state[Derived]()", r"ctx.state\[T\] does not count references"),
-            ("check(True, b'x is ', x)", "a part of a message is text"),
         ],
     )
     def test_what_an_assertion_in_cpp_rejects(self, statement, message):
-        """It compiles in Cython, and would crash or give pages of messages."""
-        head = "cimport ATen as at\nfrom interop cimport check\nfrom torch.autograd cimport Context\n"
+        """It compiles in Cython, and would crash."""
+        head = "cimport ATen as at\ncimport torch\nfrom torch.autograd cimport Context\n"
         head += "cdef class Base: pass\ncdef class Derived(Base): pass\n"
         head += "cdef at.Tensor f(Context& ctx, const at.Tensor& x) except * with gil:\n"
         error = error_of(f"{head}    {statement}\n    return x\n")

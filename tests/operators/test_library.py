@@ -450,6 +450,29 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
 @compiles("asan", "ubsan", "tsan", "leaks", "perturb")
 @pytest.mark.long
 @pytest.mark.usefixtures("jit_cache")
+def test_what_was_taken_from_a_module_that_was_loaded_anew_twice():
+    """An overload that is first looked up after the second load, in the packet of the first one."""
+    source = "cimport ATen as at\nfrom torch.library cimport define, impl\n"
+    source += "cdef at.Tensor kernel(const at.Tensor& x) except * nogil: return at.add(x, {number})\n"
+    source += 'define("interop_twice::{name}", "(Tensor x) -> Tensor")\nimpl("interop_twice::{name}", "CPU", kernel)\n'
+    x, taken = torch.zeros(1), []
+    for number in (1, 2):
+        interop.load_inline(source.format(number=number, name="name"), name="twice")  # torch.ops has such an attribute
+        interop.load_inline(source.format(number=number, name="f"), name="twice")
+        taken.append(torch.ops.interop_twice.f)
+        if number == 2:
+            taken.append(taken[0].default)
+        assert [one(x).item() for one in taken] == [number] * len(taken)
+    interop.load_inline(source.format(number=3, name="other"), name="twice")
+    for one in taken:
+        with pytest.raises(AttributeError, match="'f'"):
+            one(x)
+    assert torch.ops.interop_twice.other(x).item() == 3
+
+
+@compiles("asan", "ubsan", "tsan", "leaks", "perturb")
+@pytest.mark.long
+@pytest.mark.usefixtures("jit_cache")
 @pytest.mark.parametrize(
     ("what", "function"),
     [

@@ -11,8 +11,8 @@ namespace interop {
 
 // Private names of torch that are missing make it do less, and raise nothing.
 inline constexpr const char* FORGET = R"(
+import sys
 import torch
-import torch.fx.operator_schemas
 
 class LookedUpAgain:
     """What an object that was taken from torch.ops calls: it looks the operator up, and keeps the object's hash."""
@@ -27,17 +27,25 @@ class LookedUpAgain:
         return hash(self.old)
 
 def forget(space, name, overload):
-    schemas = getattr(torch.fx.operator_schemas, "_SCHEMA_TO_SIGNATURE_CACHE", {})
+    schemas = getattr(sys.modules.get("torch.fx.operator_schemas"), "_SCHEMA_TO_SIGNATURE_CACHE", {})
     schemas.pop((f"{space}::{name}", overload), None)
     namespace = vars(torch.ops).get(space)
-    packet = vars(namespace).pop(name, None) if namespace else None
-    if packet is None:
+    packet = vars(namespace).get(name) if namespace else None
+    if not isinstance(packet, torch._ops.OpOverloadPacket):
         return
-    if name in getattr(namespace, "_dir", ()):
-        namespace._dir.remove(name)
 
     def find_packet():
-        return getattr(getattr(torch.ops, space), name)
+        found = getattr(getattr(torch.ops, space), name)
+        if found is packet:  # somebody has put it back
+            del vars(namespace)[name]
+            found = getattr(namespace, name)
+        return found
+
+    class Packet(torch._ops.OpOverloadPacket):
+        """A packet that makes no overloads, which would belong to the new operator, but gives those of its packet."""
+
+        def __getattr__(self, key):
+            return getattr(find_packet(), key)
 
     for key, kept in list(vars(packet).items()):
         if isinstance(kept, torch._ops.OpOverload):
@@ -50,6 +58,10 @@ def forget(space, name, overload):
             vars(kept).pop("_handle", None)  # the dispatcher's, which is found again when it is needed
             kept._op, kept._op_dk = LookedUpAgain(kept._op, find), LookedUpAgain(kept._op_dk, find_kernel)
     packet._op = LookedUpAgain(packet._op, find_packet)
+    packet.__class__ = Packet
+    del vars(namespace)[name]
+    if name in getattr(namespace, "_dir", ()):
+        namespace._dir.remove(name)
 )";
 
 // Removes an operator from torch.ops.NAMESPACE, from the list of names there, and from the signatures that torch.fx has

@@ -363,14 +363,18 @@ class Registrations {
     return {name.substr(0, colons), name.substr(colons + 2)};
   }
 
-  // Removes the entry that this module registered when it was executed before.
-  static void end(const std::string& entry, const std::string& name) {
+  // Removes the entry that this module registered when it was executed before; with it, `defined` is gone from torch.
+  static void end(const std::string& entry, const std::string& defined = "") {
     if (!PyDict_GetItemString(all(), entry.c_str())) {
       return;
     }
-    forget_in_python(name);
+    if (!defined.empty()) {
+      forget_in_python(defined);
+    }
     checked(PyDict_DelItemString(all(), entry.c_str()));
-    forget_in_python(name);  // what other threads have taken from torch.ops in the meantime
+    if (!defined.empty()) {
+      forget_in_python(defined);  // what other threads have taken from torch.ops in the meantime
+    }
   }
   static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
     const OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {
@@ -454,7 +458,7 @@ void impl(const std::string& module, const std::string& name, const std::string&
   const auto [space, operator_name] = Registrations::split(name);
   Kernel<function>::check(name, schema_types(name, "arguments"), schema_types(name, "returns"));
   const std::string dispatched = dispatch_key(key), entry = module + " implements " + name + " for " + dispatched;
-  Registrations::end(entry, name);
+  Registrations::end(entry);
   TorchLibraryHandle handle = nullptr;
   INTEROP_CALL(
       aoti_torch_library_init_impl, Registrations::kept(space), Registrations::kept(dispatched), "torch-interop", 0,
