@@ -13,6 +13,7 @@ PRIVATE = {  # each name in Cython's C++, with the reason for its use
     "__Pyx_INC_MEMVIEW": "a function in C++ that returns a memoryview must own it as Cython's own functions do",
     "__Pyx_MODULE_NAME": "a library of operators is registered for the module that defines it",
     "__pyx_m": "a mark in the module's object separates a new import from a further registration",
+    "__pyx_base": "the struct of a class that is derived from another begins with it, as Python's do with ob_base",
     "__pyx_t_": "a message names a type as in the source, and RTTI has only the name in the C++",
     "__pyx_v_of": "in a template, only the name of the parameter `of` leads to the type of the instance",
 }
