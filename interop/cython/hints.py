@@ -389,7 +389,7 @@ def _declarations(message: str, lines: Sequence[str], line: int, column: int, px
     found = [
         one.expand(r"\1\3") for one in map(_DECLARATION.match, path.read_text().splitlines()) if one and one[2] == name
     ]
-    first: dict[str, str] = {}  # of those that differ only in what a Scalar is made from: the one with the Scalar
+    first: dict[str, str] = {}  # of those that differ only in types of numbers
     for one in found:
         first.setdefault(_NUMBER.sub("", one), one)
     found = list(first.values())

@@ -189,20 +189,15 @@ class TestInSources:
         error = error_of(f"{head}    {statement}\n    return x\n")
         assert hint in (error.diagnostics[0].hint or "")
 
-    @pytest.mark.parametrize(
-        ("statement", "message"),
-        [
-            ("ctx.state[object]()", r"ctx.state\[T\] does not count references"),
-            ("ctx.state[Derived]()", r"ctx.state\[T\] does not count references"),
-        ],
-    )
-    def test_what_an_assertion_in_cpp_rejects(self, statement, message):
+    @pytest.mark.parametrize("kind", ["object", "Derived"])
+    def test_a_python_object_as_state(self, kind):
         """It compiles in Cython, and would crash."""
         head = "cimport ATen as at\ncimport torch\nfrom torch.autograd cimport Context\n"
         head += "cdef class Base: pass\ncdef class Derived(Base): pass\n"
         head += "cdef at.Tensor f(Context& ctx, const at.Tensor& x) except * with gil:\n"
-        error = error_of(f"{head}    {statement}\n    return x\n")
-        assert (error.diagnostics[0].line, re.search(message, error.diagnostics[0].message) is None) == (7, False)
+        error = error_of(f"{head}    ctx.state[{kind}]()\n    return x\n")
+        assert "ctx.state[T] does not count references" in error.diagnostics[0].message
+        assert error.diagnostics[0].line == 7
 
     @pytest.mark.parametrize(
         "statement",

@@ -368,13 +368,14 @@ class Registrations {
     if (!PyDict_GetItemString(all(), entry.c_str())) {
       return;
     }
-    if (!defined.empty()) {
-      forget_in_python(defined);
-    }
+    const auto forget = [&] {
+      if (!defined.empty()) {
+        forget_in_python(defined);
+      }
+    };
+    forget();
     checked(PyDict_DelItemString(all(), entry.c_str()));
-    if (!defined.empty()) {
-      forget_in_python(defined);  // what other threads have taken from torch.ops in the meantime
-    }
+    forget();  // what other threads have taken from torch.ops in the meantime
   }
   static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
     const OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {
