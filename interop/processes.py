@@ -17,19 +17,20 @@ __all__ = ["end_with_parent", "ended_with_us"]
 
 MARK = "INTEROP_PROCESS"
 
-# The shell reads a line with the signal to send, or an empty line to send none. At the end of the pipe, when this
-# process has ended, it sends two. The first lets the processes remove their files. The second, KILL, is for processes
-# that had not started yet or that ignore the first.
+# The shell sends signals at the end of the pipe, when this process has ended, or if it reads a line that is not empty.
+# The first signal lets the processes remove their files. The second, KILL, is for processes that ignore the first or
+# that are just starting: /proc shows no environment during execve.
 _WATCH = """
 trap "" HUP INT QUIT TERM
 read -r line && [ -z "$line" ] && exit
-for signal in ${line:-TERM KILL}; do
-    for file in $(grep -lsF "$1" /proc/[0-9]*/environ); do
+send() {
+    for file in $(grep -lsF "$2" /proc/[0-9]*/environ); do
         pid=${file#/proc/}
-        kill -s $signal "${pid%/environ}"
+        kill -s "$1" "${pid%/environ}"
     done
-    [ -n "$line" ] || sleep 1
-done
+}
+send TERM "$1"
+(sleep 1 && send KILL "$1") &
 """
 
 _PR_SET_PDEATHSIG = 1
@@ -50,7 +51,7 @@ def ended_with_us() -> Iterator[dict[str, str]]:
         try:
             yield mark
         except BaseException as error:  # such as an exit
-            _dismiss(shell, write, b"" if isinstance(error, Exception) else b"TERM")
+            _dismiss(shell, write, b"" if isinstance(error, Exception) else b"end them")
             raise
         _dismiss(shell, write, b"")
     finally:
@@ -70,11 +71,11 @@ def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:
     return None
 
 
-def _dismiss(shell: subprocess.Popen[bytes] | None, write: int, last: bytes) -> None:
-    """Let the shell end, after it has sent the signal `last`, if any."""
+def _dismiss(shell: subprocess.Popen[bytes] | None, write: int, line: bytes) -> None:
+    """Let the shell end. It first ends the processes if `line` is not empty."""
     if shell and write in _ends:  # in a child process it is closed, and may now be another file
         with contextlib.suppress(OSError):
-            os.write(write, last + b"\n")
+            os.write(write, line + b"\n")
         shell.wait()
 
 

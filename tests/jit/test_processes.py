@@ -33,6 +33,8 @@ from interop.build import BuildExtension, Extension
 module = Extension("slow", ["slow.cpp"], extra_compile_args={FLAGS!r})
 setuptools.setup(name="slow", ext_modules=[module], cmdclass={{"build_ext": BuildExtension}})
 """
+STUBBORN = "trap '' TERM; exec sleep 1000"
+"""exec keeps ignored signals ignored."""
 
 
 def running(session):
@@ -155,12 +157,21 @@ class TestMark:
             process.kill()
             process.wait(60)
 
-    def test_an_exit(self):
-        """SystemExit ends the processes when it leaves the context, before the process itself ends."""
+    @pytest.mark.parametrize(("command", "number"), [("exec sleep 1000", signal.SIGTERM), (STUBBORN, signal.SIGKILL)])
+    def test_an_exit(self, command, number):
+        """SystemExit ends the processes when it leaves the context, before the process itself ends.
+
+        A process that ignores SIGTERM, or is only starting, is killed soon after.
+        """
         with pytest.raises(SystemExit), ended_with_us() as mark:  # noqa: PT012
-            process = subprocess.Popen(["sleep", "1000"], env=os.environ | mark)
+            process = subprocess.Popen(["/bin/sh", "-c", command], env=os.environ | mark)
+            wait_until(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0"))
             sys.exit(1)
-        assert process.wait(60) == -signal.SIGTERM
+        try:
+            assert process.wait(60) == -number
+        finally:
+            process.kill()
+            process.wait(60)
 
     def test_the_environment_of_setuptools(self, monkeypatch):
         """The mark is set during the build alone, not for commands that the process starts later."""
