@@ -16,6 +16,8 @@
 
 namespace lltm {
 
+constexpr int cache_line = 64;  // bytes
+
 // C = A B + start. A is read by two strides, so it may be transposed; the elements of a row of B and C lie side by
 // side.
 template <class T>
@@ -47,18 +49,32 @@ template <int R, int N, class V, class T>
   const T* b = p.b + j;
   T* c = p.c + i * p.c_row + j;
   const int64_t a_row = p.a_row, a_inner = p.a_inner, b_inner = p.b_inner, c_row = p.c_row;
-  for (int64_t k = p.inner; k > 0; --k, a += a_inner, b += b_inner) {
+  // More than eight rows have a second pointer: there are not enough registers for fifteen multiples of the stride.
+  constexpr int half = R > 8 ? R / 2 : R;
+  const T* second = a + half * a_row;
+  // Where the tile reads A's rows from one end to the other, the next tile's rows follow them: one line of the cache
+  // for each step. Where it reads few rows of B, they are in the cache after the first tile.
+  const T* next = a + R * a_row;
+  const bool many = p.inner > 64;
+  for (int64_t k = p.inner; k > 0; --k, a += a_inner, second += a_inner, b += b_inner) {
+    if constexpr (half < R) {
+      asm("" : "+r"(second));  // or g++ computes it from `a` again
+    }
+    if constexpr (N == 1 && R * sizeof(T) == cache_line) {
+      __builtin_prefetch(next, 0, 2);
+      next += R;
+    }
     V value[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {  // one at a time, or g++ keeps them in memory
       std::memcpy(&value[n], b + n * width, sizeof(V));
-      if constexpr (N > 1) {  // the next rows of B are in other pages, where the CPU does not look ahead
+      if (N > 1 && many) {  // the next rows of B are in other pages, where the CPU does not look ahead
         __builtin_prefetch(b + 8 * b_inner + n * width);
       }
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const T factor = a[r * a_row];
+      const T factor = r < half ? a[r * a_row] : second[(r - half) * a_row];
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) {
         sum[r][n] += factor * value[n];
