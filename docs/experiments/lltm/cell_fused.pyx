@@ -6,6 +6,7 @@ from checks cimport check_backward, check_forward, given_or_zeros
 from in_parts cimport in_parts
 from interop cimport accessor1, accessor2, const_accessor1, const_accessor2, get0, get1, get2, get3, get4, tuple5
 from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 from rows cimport backward_rows, element, forward_rows, join_rows, number, sum_rows
@@ -126,27 +127,37 @@ cdef int small_gradients(
 ) except -1 nogil:
     """The products of backward for a small batch, into those of the last four that are defined."""
     cdef int64_t batch = h.size(0), state = h.size(1), features = x.size(1), gates = 3 * state
-    cdef const_accessor2[number] d = const_accessor2[number](d_gates, b"d_gates"), w, left, right
-    cdef accessor2[number] to
+    cdef const_accessor2[number] d = const_accessor2[number](d_gates, b"d_gates"), w
+    cdef accessor2[number] to, to_h, to_x
+    cdef at.Tensor joined
+    cdef int64_t i
     cdef accessor1[number] sums
-    if d_x.defined() or d_h.defined():
+    # One product over the columns of h and of x together, for which the weights are read once.
+    if d_x.defined() and d_h.defined():
+        joined = at.empty((batch, state + features), h.options())
+        to = accessor2[number](joined, b"joined")
         read[number](weight, b"weight", w)
-    if d_h.defined():
+        product(batch, to.size(1), gates, d.data(), gates, 1, w.data(), w.stride(0), NULL, to.data(), to.size(1))
+        to_h, to_x = accessor2[number](d_h, b"d_h"), accessor2[number](d_x, b"d_x")
+        for i in range(batch):
+            memcpy(to_h.data() + i * state, to.data() + i * to.size(1), state * sizeof(number))
+            memcpy(to_x.data() + i * features, to.data() + i * to.size(1) + state, features * sizeof(number))
+    elif d_h.defined():
+        read[number](weight, b"weight", w)
         to = accessor2[number](d_h, b"d_h")
         product(batch, state, gates, d.data(), gates, 1, w.data(), w.stride(0), NULL, to.data(), state)
-    if d_x.defined():
+    elif d_x.defined():
+        read[number](weight, b"weight", w)
         to = accessor2[number](d_x, b"d_x")
         product(
             batch, features, gates, d.data(), gates, 1, w.data() + state, w.stride(0), NULL, to.data(), features)
     if d_weight.defined():
-        read[number](h, b"h", left)
-        read[number](x, b"x", right)
+        joined = at.empty((batch, state + features), h.options())
+        join_into[number](NULL, h, x, joined)
+        read[number](joined, b"joined", w)
         to = accessor2[number](d_weight, b"d_weight")
         product(
-            gates, state, batch, d.data(), 1, gates, left.data(), left.stride(0), NULL, to.data(), state + features)
-        product(
-            gates, features, batch, d.data(), 1, gates, right.data(), right.stride(0), NULL, to.data() + state,
-            state + features)
+            gates, to.size(1), batch, d.data(), 1, gates, w.data(), w.stride(0), NULL, to.data(), to.size(1))
     if d_bias.defined():
         sums = accessor1[number](d_bias, b"d_bias")
         in_parts(sum_rows[number], gates, batch, batch, gates, d.data(), sums.data())

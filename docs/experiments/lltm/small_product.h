@@ -30,6 +30,7 @@ struct Product {
   const T* start;  // one number for each row of C, or null
   T* c;
   int64_t c_row;
+  bool add = false;  // to C as it is, in place of `start`
 };
 
 // R rows of C by as many columns as N vectors V hold, from row i and column j. V may be T itself.
@@ -41,7 +42,11 @@ template <int R, int N, class V, class T>
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
-      sum[r][n] = V{} + (p.start ? p.start[i + r] : T(0));
+      if (p.add) {
+        std::memcpy(&sum[r][n], p.c + (i + r) * p.c_row + j + n * width, sizeof(V));
+      } else {
+        sum[r][n] = V{} + (p.start ? p.start[i + r] : T(0));
+      }
     }
   }
   // Pointers and strides in registers: computing addresses from `p` and k takes as many instructions as the products.
@@ -126,11 +131,23 @@ template <int R, int bytes, class T>
   }
 }
 
-// All of C. The larger of A and B is read once, and the other one stays in a cache.
+// All of C. The larger of A and B is read once, and the other one stays in a cache. B is read in blocks of rows, whose
+// columns follow one another in memory.
 template <int R, int bytes, class T>
 [[gnu::always_inline]] inline void all(const Product<T>& p) {
   if (p.rows <= p.columns) {
-    return all_columns<R, bytes>(p, 0, p.rows);
+    constexpr int64_t width = bytes / sizeof(T);
+    // Columns that are computed a second time must not be added a second time.
+    const int64_t rows_of_a_block = p.columns % width == 0 ? 128 : std::max<int64_t>(p.inner, 1);
+    Product<T> block = p;
+    for (int64_t k = 0; k < p.inner || k == 0; k += rows_of_a_block) {
+      block.inner = std::min(rows_of_a_block, p.inner - k);
+      block.a = p.a + k * p.a_inner;
+      block.b = p.b + k * p.b_inner;
+      block.add = k > 0;
+      all_columns<R, bytes>(block, 0, p.rows);
+    }
+    return;
   }
   for (int64_t i = 0; i < p.rows; i += R) {
     all_columns<R, bytes>(p, i, std::min(i + R, p.rows));
@@ -155,8 +172,8 @@ void on_this_thread(const Product<T>& p) {
   }
 }
 
-// The parts that threads compute: 16 rows of C, or 96 columns. Each is some whole tiles.
-constexpr int64_t rows_of_a_part = 16, columns_of_a_part = 96;
+// The parts that threads compute: 16 rows of C, or 32 columns. Each is some whole vectors.
+constexpr int64_t rows_of_a_part = 16, columns_of_a_part = 32;
 // The minimum number of products of two numbers for a thread, which take several times as long as starting it.
 constexpr int64_t worth_a_thread = 1 << 18;
 
