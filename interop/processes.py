@@ -19,7 +19,8 @@ MARK = "INTEROP_PROCESS"
 
 # The shell sends signals at the end of the pipe, when this process has ended, or if it reads a line that is not empty.
 # The first signal lets the processes remove their files. The second, KILL, is for processes that ignore the first or
-# that are just starting: /proc shows no environment during execve.
+# that are just starting: /proc shows no environment during execve. A subshell sends it, so that nobody waits for the
+# second in between. Its parent has gone by then, and the first process of the machine or the container reaps it.
 _WATCH = """
 trap "" HUP INT QUIT TERM
 read -r line && [ -z "$line" ] && exit

@@ -1,5 +1,6 @@
 """Compilers end with the process that started them, however it ends."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -50,6 +51,17 @@ def running(session):
     return found
 
 
+def ends(session):
+    """Whether no process of a session is left. The second look sees a child that started during the first."""
+    return not running(session) and not running(session)
+
+
+def kill_all(session):
+    for one in running(session):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+
+
 def wait_until(condition, seconds=100):
     end = time.monotonic() + seconds
     while not condition():
@@ -87,8 +99,7 @@ def started(tmp_path):
 
     yield start
     for process in processes:
-        for one in running(process.pid):
-            os.kill(one, signal.SIGKILL)
+        kill_all(process.pid)
         process.wait(60)
 
 
@@ -99,7 +110,7 @@ class TestBuilds:
         process = started("-c", LOAD)
         process.send_signal(number)
         assert process.wait(60) == -number
-        wait_until(lambda: not running(process.pid))
+        wait_until(lambda: ends(process.pid))
 
     def test_a_child_that_stays(self, jit_cache, started, tmp_path):
         """The compilers end although a child that was forked during the build lives on."""
@@ -127,7 +138,7 @@ threading.Thread(target=fork).start()
         """An interrupt, which a terminal sends to all processes of the group, ends the build."""
         process = started("-c", LOAD)
         os.killpg(process.pid, signal.SIGINT)
-        wait_until(lambda: not running(process.pid))
+        wait_until(lambda: ends(process.pid))
         assert process.wait(60) in (-signal.SIGINT, 130)
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -137,7 +148,7 @@ threading.Thread(target=fork).start()
         process = started("setup.py", "build_ext")
         process.send_signal(number)
         process.wait(60)
-        wait_until(lambda: not running(process.pid))
+        wait_until(lambda: ends(process.pid))
 
 
 class TestMark:
@@ -163,15 +174,19 @@ class TestMark:
 
         A process that ignores SIGTERM, or is only starting, is killed soon after.
         """
-        with pytest.raises(SystemExit), ended_with_us() as mark:  # noqa: PT012
-            process = subprocess.Popen(["/bin/sh", "-c", command], env=os.environ | mark)
-            wait_until(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0"))
-            sys.exit(1)
+        processes = []
         try:
-            assert process.wait(60) == -number
+            with pytest.raises(SystemExit), ended_with_us() as mark:  # noqa: PT012
+                processes.append(subprocess.Popen(["/bin/sh", "-c", command], env=os.environ | mark))
+                of_it = Path(f"/proc/{processes[0].pid}")
+                wait_until(lambda: b"sleep" in (of_it / "cmdline").read_bytes().split(b"\0"))
+                wait_until(lambda: MARK.encode() in (of_it / "environ").read_bytes())
+                sys.exit(1)
+            assert processes[0].wait(60) == -number
         finally:
-            process.kill()
-            process.wait(60)
+            for process in processes:
+                process.kill()
+                process.wait(60)
 
     def test_the_environment_of_setuptools(self, monkeypatch):
         """The mark is set during the build alone, not for commands that the process starts later."""
@@ -197,10 +212,9 @@ class TestMark:
                 assert process.stdout.readline() == b"ready\n"
                 process.kill()
                 process.wait(60)
-                wait_until(lambda: not running(process.pid))
+                wait_until(lambda: ends(process.pid))
             finally:
-                for one in running(process.pid):
-                    os.kill(one, signal.SIGKILL)
+                kill_all(process.pid)
 
 
 @pytest.mark.long
@@ -216,7 +230,7 @@ def test_a_child_that_was_forked():
         assert len(running(process.pid)) == 2
         process.kill()
         process.wait(60)
-        wait_until(lambda: not running(process.pid))
+        wait_until(lambda: ends(process.pid))
 
 
 @pytest.mark.long

@@ -6,10 +6,9 @@ from checks cimport check_backward, check_forward, given_or_zeros
 from in_parts cimport in_parts
 from interop cimport accessor1, accessor2, const_accessor1, const_accessor2, get0, get1, get2, get3, get4, tuple5
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
-from rows cimport backward_rows, element, forward_rows, join_rows, number, sum_rows
+from rows cimport backward_rows, copy_row, element, forward_rows, join_rows, number, sum_rows
 from small_product cimport product, product_pays, transpose
 from torch.autograd cimport Context
 from torch.library cimport Operator, define, impl, register_autograd
@@ -140,8 +139,8 @@ cdef int small_gradients(
         product(batch, to.size(1), gates, d.data(), gates, 1, w.data(), w.stride(0), NULL, to.data(), to.size(1))
         to_h, to_x = accessor2[number](d_h, b"d_h"), accessor2[number](d_x, b"d_x")
         for i in range(batch):
-            memcpy(to_h.data() + i * state, to.data() + i * to.size(1), state * sizeof(number))
-            memcpy(to_x.data() + i * features, to.data() + i * to.size(1) + state, features * sizeof(number))
+            copy_row[number](state, to.data() + i * to.size(1), to_h.data() + i * state)
+            copy_row[number](features, to.data() + i * to.size(1) + state, to_x.data() + i * features)
     elif d_h.defined():
         read[number](weight, b"weight", w)
         to = accessor2[number](d_h, b"d_h")

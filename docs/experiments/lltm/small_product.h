@@ -30,7 +30,8 @@ struct Product {
   const T* start;  // one number for each row of C, or null
   T* c;
   int64_t c_row;
-  bool add = false;  // to C as it is, in place of `start`
+  bool add = false;        // to C as it is, in place of `start`
+  bool many = inner > 64;  // rows of B; fewer are in the cache after the first tile
 };
 
 // R rows of C by as many columns as N vectors V hold, from row i and column j. V may be T itself.
@@ -57,23 +58,25 @@ template <int R, int N, class V, class T>
   // More than eight rows have a second pointer: there are not enough registers for fifteen multiples of the stride.
   constexpr int half = R > 8 ? R / 2 : R;
   const T* second = a + half * a_row;
-  // Where the tile reads A's rows from one end to the other, the next tile's rows follow them: one line of the cache
-  // for each step. Where it reads few rows of B, they are in the cache after the first tile.
+  // The rows of the next tile follow those of this one if each is in one piece: a line of the cache for each step.
+  // They are what the product waits for where the weights are A, which forward has, and the batch is one vector.
   const T* next = a + R * a_row;
-  const bool many = p.inner > 64;
+  const bool in_one_piece = a_inner == 1;
   for (int64_t k = p.inner; k > 0; --k, a += a_inner, second += a_inner, b += b_inner) {
     if constexpr (half < R) {
       asm("" : "+r"(second));  // or g++ computes it from `a` again
     }
     if constexpr (N == 1 && R * sizeof(T) == cache_line) {
-      __builtin_prefetch(next, 0, 2);
-      next += R;
+      if (in_one_piece) {
+        __builtin_prefetch(next, 0, 2);
+        next += R;
+      }
     }
     V value[N];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {  // one at a time, or g++ keeps them in memory
       std::memcpy(&value[n], b + n * width, sizeof(V));
-      if (N > 1 && many) {  // the next rows of B are in other pages, where the CPU does not look ahead
+      if (N > 1 && p.many) {  // the next rows of B are in other pages, where the CPU does not look ahead
         __builtin_prefetch(b + 8 * b_inner + n * width);
       }
     }
