@@ -109,7 +109,7 @@ class TestReport:
     def result(self, one_binary):
         """A result as under CPython 3.12. Each way takes 10 nanoseconds or seconds more than its index."""
         places = {way: 10.0 + index for index, way in enumerate(one_binary.ways.WAYS)}
-        (recorded,) = results.read_recorded(NAME).values()
+        recorded = next(iter(results.read_recorded(NAME).values()))
         times = {way: {"median": place, "quartiles": [place, place]} for way, place in places.items()}
         compiling = {way: {"translate": 1.0, "g++": place} for way, place in places.items()}
         return recorded | {
