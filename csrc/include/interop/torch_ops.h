@@ -74,7 +74,10 @@ inline void forget_in_python(const std::string& operator_name) {
   const std::string space = operator_name.substr(0, colons);
   const std::string name = operator_name.substr(colons + 2, dot - colons - 2);
   const std::string overload = dot == std::string::npos ? "" : operator_name.substr(dot + 1);
-  const OwnedRef globals(PyDict_New());
+  // From CPython 3.12 on, making a subclass of a generic class imports typing, and PyImport_Import takes the builtins
+  // from the globals.
+  const OwnedRef globals(
+      Py_BuildValue("{sOss}", "__builtins__", PyEval_GetBuiltins(), "__name__", "interop.torch_ops"));
   const OwnedRef code(Py_CompileString(FORGET, "interop/torch_ops.h", Py_file_input));
   const OwnedRef done(code && globals ? PyEval_EvalCode(code.get(), globals.get(), globals.get()) : nullptr);
   PyObject* forget = done ? PyDict_GetItemString(globals.get(), "forget") : nullptr;
