@@ -34,13 +34,19 @@ BEGIN = "<!-- suites: written by `python tools/library_tests.py` -->"
 END = "<!-- end of suites -->"
 CALLS = "calls"
 CALLS_FILE = ROOT / "tests" / "bridges" / "test_library_calls.py"
-SUITES = [
-    *(f"scipy.{name}" for name in ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize")),
-    *(f"scipy.{name}" for name in ("signal", "sparse", "spatial", "special", "stats")),
-    *(f"sklearn.{name}" for name in ("cluster", "decomposition", "ensemble", "linear_model", "metrics", "neighbors")),
-    *(f"sklearn.{name}" for name in ("preprocessing", "svm", "tree", "utils")),
-    CALLS,
-]
+PARTS = {
+    "scipy": (
+        "_lib cluster constants datasets differentiate fft fftpack integrate interpolate io linalg ndimage odr "
+        "optimize signal sparse spatial special stats"
+    ),
+    "sklearn": (
+        "_loss callback cluster compose covariance cross_decomposition datasets decomposition ensemble experimental "
+        "feature_extraction feature_selection frozen gaussian_process impute inspection linear_model manifold metrics "
+        "mixture model_selection neighbors neural_network preprocessing semi_supervised svm tests tree utils"
+    ),
+}
+"""The folders that have tests."""
+SUITES = [*(f"{package}.{part}" for package, parts in PARTS.items() for part in parts.split()), CALLS]
 
 
 class Outcomes:
