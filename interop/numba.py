@@ -2,7 +2,8 @@
 
 Without the import, and with the buffer protocol enabled, they take tensors as buffers, which have fewer attributes and
 methods in Numba. Compiled functions return arrays. A function with explicit signatures, ``@njit("f8(f8[:])")``, takes
-only arrays; `interop.with_arrays` lets it take tensors.
+only arrays; `interop.with_arrays` lets it take tensors. A list of tensors is for reading: after a function has appended
+to one, the caller's list has arrays.
 """
 
 from typing import Any

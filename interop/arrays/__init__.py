@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from interop.arrays.calls import SCALARS, check_mutated, of_tensors
@@ -47,7 +48,7 @@ def with_arrays(
         What to do with a tensor that requires grad, outside of ``torch.no_grad()``. Autograd does not see work on
         arrays, so results have a gradient only with `vjp`.
     devices : iterable of str
-        The device types that arguments may be on. A tensor on a device other than the CPU is copied to the CPU, and
+        The device types that arguments may be on, besides the CPU. A tensor on such a device is copied to the CPU, and
         result arrays are copied to its device.
     may_copy : bool
         Whether to copy memory that cannot be shared. Arguments are copied if they are on other devices or have a
@@ -91,6 +92,8 @@ def with_arrays(
     if isinstance(devices, str) or isinstance(mutates_args, str):
         name, got = ("devices", devices) if isinstance(devices, str) else ("mutates_args", mutates_args)
         raise TypeError(f"argument {name!r} must be a sequence of strings, got {got!r}; write ({got!r},)")
+    if op is not None and not isinstance(op, str):
+        raise TypeError(f"argument 'op' must be a str such as 'namespace::name' or None, got {type(op).__name__}")
     for name, one in (("vjp", vjp), ("fake", fake)):
         if one is not None and not callable(one):
             raise TypeError(f"argument {name!r} must be callable or None, got {type(one).__name__}")
@@ -101,9 +104,23 @@ def with_arrays(
         raise ValueError(
             "argument 'vjp' is for functions that change none of their arguments; leave 'mutates_args' out"
         )
-    options = Options(gradients == "detach", frozenset(devices), may_copy, mutated, callbacks, vjp)
+    options = Options(gradients == "detach", _device_types(devices), may_copy, mutated, callbacks, vjp)
     wrap = functools.partial(_wrapped, options=options, op=op, fake=fake)
     return wrap if target is None else wrap(target)
+
+
+def _device_types(devices: Iterable[str]) -> frozenset[str]:
+    known = frozenset(devices)
+    for one in known:
+        try:
+            fits = isinstance(one, str) and torch.device(one).type == one != "meta"
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"argument 'devices' must contain types of devices that have memory, such as 'cuda', got {one!r}"
+            )
+    return known | {"cpu"}
 
 
 def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., Any] | None) -> Any:
@@ -116,6 +133,11 @@ def _wrapped(target: Any, options: Options, op: str | None, fake: Callable[..., 
         raise TypeError(
             f"argument 'target' must be a function that returns its result, got {name_of(target)}, a generator or "
             "coroutine function, which runs after the call; wrap the functions that it calls"
+        )
+    if isinstance(target, (property, functools.cached_property)):
+        raise TypeError(
+            f"argument 'target' must be a function, got a {type(target).__name__}; wrap the function inside it: "
+            f"write @{type(target).__name__} above @with_arrays"
         )
     if isinstance(target, (staticmethod, classmethod)):
         return type(target)(_wrapped(target.__func__, options, op, fake))

@@ -6,6 +6,8 @@ import copy
 import functools
 import inspect
 import operator
+import re
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,15 +19,28 @@ from torch._C import _is_torch_function_mode_enabled
 from torch.overrides import handle_torch_function, has_torch_function
 
 from interop._bridges import Unfinished, call_with_arrays, to_numpy
-from interop.arrays.containers import fill, is_container, is_dataclass, items_of, same_items, tensors_in, tuple_like
-from interop.arrays.conversion import geometry, tensor_of, torch_lacks, unwatched
-from interop.arrays.gradients import differentiated, is_watched
+from interop.arrays.containers import (
+    fill,
+    has_constructor,
+    is_container,
+    is_dataclass,
+    items_of,
+    merged,
+    same_items,
+    tensors_in,
+    tuple_like,
+)
+from interop.arrays.conversion import address, geometry, is_over, tensor_of, torch_lacks, unwatched, view_of
+from interop.arrays.gradients import apart, differentiated, is_watched
 from interop.arrays.options import Options, name_of
 
 __all__ = ["SCALARS", "Call", "Wrapping", "check_mutated", "keep_from_compiler", "of_tensors", "skip_frames"]
 
 SCALARS: frozenset[type] = frozenset({int, float, complex, bool, str, bytes, type(None), slice, np.float64, np.int64})
 """Types whose instances contain neither tensors nor arrays."""
+
+RESULT = "the result"
+"""Begins the path to an item of the result."""
 
 PLAIN: frozenset[type] = SCALARS | {ndarray}
 
@@ -48,20 +63,21 @@ def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if options.mutates_args:
-            return _call(wrapper, function, options, args, kwargs)
+            return _call(this(), function, options, args, kwargs)
         found = call_with_arrays(function, args, kwargs, may_hold, scalars)
         if type(found) is not Unfinished:
             return found
         if found.given is None:
-            return _call(wrapper, function, options, args, kwargs)
+            return _call(this(), function, options, args, kwargs)
         shared = [(array, one) for array, one in zip(found.given, args, strict=True) if array is not one]
         shared += [(array, kwargs[name]) for name, array in (found.named or {}).items() if array is not kwargs[name]]
-        if type(found.result) is ndarray:
-            return tensor_of(found.result, shared, options.may_copy)
+        if type(found.result) is ndarray and options.may_copy and options.vjp is None:
+            return tensor_of(found.result, shared, True)
         call = Call(function, options)
         call.shared = {id(array): (array, one) for array, one in shared}
-        return call.result(found.result)
+        return call.returned(found.result, args, kwargs)
 
+    this: Any = weakref.ref(wrapper)  # a name of its own would be a cycle, which keeps the function's object alive
     keep_from_compiler(wrapper, name_of(function))
     return wrapper
 
@@ -86,6 +102,8 @@ class Call:
         # Each container, its items, the converted container, and its items.
         self.rebuilt: list[tuple[Any, list[tuple[Any, Any]], Any, list[tuple[Any, Any]]]] = []
         self.unshared: list[tuple[Any, Tensor]] | None = None  # writable arrays, and tensors that copy them
+        self.made: dict[int, tuple[Any, Any]] = {}  # the results' arrays and their tensors
+        self.functions: dict[int, tuple[Any, Any]] = {}  # callbacks and their wrappers
         self.places: list[tuple[int, int]] = []  # the start of each shared storage, and its key in `shared`
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.device: torch.device | None = None  # the device of the results
@@ -100,13 +118,19 @@ class Call:
         if isinstance(one, Wrapping):
             return one.__wrapped__
         if is_container(one):
-            return self.mapped(one, self.argument, PLAIN)
+            return self.mapped(one, self.data if has_constructor(one) else self.argument, PLAIN)
         if self.options.callbacks and callable(one) and not isinstance(one, type):
-            of_arrays = _callback(one, self.options)
-            return (
-                of_arrays if inspect.isroutine(one) or isinstance(one, functools.partial) else _Called(one, of_arrays)
-            )
+            if id(one) not in self.functions:
+                made: Any = _callback(one, self.options, weakref.ref(self))
+                if not (inspect.isroutine(one) or isinstance(one, functools.partial)):
+                    made = _Called(one, made)
+                self.functions[id(one)] = (one, made)
+            return self.functions[id(one)][1]
         return one
+
+    def data(self, one: Any) -> Any:
+        """The same, except for functions, which the class of a tuple may need as they are."""
+        return one if callable(one) else self.argument(one)
 
     def array(self, tensor: Tensor) -> Any:
         if id(tensor) in self.arrays:
@@ -158,6 +182,11 @@ class Call:
             made = container
         elif fixed:
             made = tuple_like(container, [value for _, value in new], convert)
+        elif made is container:
+            raise TypeError(
+                f"argument 'tensor' must be in a container that can be copied, and copy.copy of a "
+                f"{type(container).__name__} gives the same object; pass a list or a dict"
+            )
         else:
             fill(made, new)
             self.rebuilt.append((container, items, made, new))
@@ -173,10 +202,8 @@ class Call:
             if not same_items(now, new):
                 # Items that the function has not replaced stay the caller's own: a Parameter, an array, a graph.
                 before = {id(value): own for (_, own), (_, value) in zip(items, new, strict=True)}
-                fill(
-                    container,
-                    [(key, before[id(one)] if id(one) in before else self.result(one)) for key, one in now],
-                )
+                back = [before[id(one)] if id(one) in before else self.result(one) for _, one in now]
+                fill(container, merged(container, items, [value for _, value in new], now, back))
             fields = {name for name, _ in now} if is_dataclass(made) else set()
             ours, theirs = (getattr(one, "__dict__", {}) for one in (container, made))
             for name in theirs.keys() - fields:
@@ -192,34 +219,92 @@ class Call:
             return direct
         if len(self.places) != len(self.shared):
             self.places = sorted((known.untyped_storage().data_ptr(), key) for key, (_, known) in self.shared.items())
-        i = bisect.bisect_right(self.places, array.__array_interface__["data"][0], key=operator.itemgetter(0))
+        i = bisect.bisect_right(self.places, address(array), key=operator.itemgetter(0))
         return [self.shared[self.places[i - 1][1]]] if i else []
 
     def result(self, one: Any) -> Any:
         """The converted result."""
         kind = type(one)
         if isinstance(one, np.ndarray):
-            if id(one) in self.copied and self.copied[id(one)][2] == geometry(one):
-                return unwatched(self.copied[id(one)][1])
-            tensor = tensor_of(one, self.near(one), self.options.may_copy)
-            if not isinstance(tensor, Tensor):
-                return tensor
-            if self.unshared is not None and one.flags.writeable and torch_lacks(one):
-                self.unshared.append((one, tensor))
-            of_cpu = self.device is None or any(tensor is known for _, known in self.shared.values())
-            return tensor if of_cpu else tensor.to(self.device)
+            if id(one) not in self.made:
+                self.made[id(one)] = (one, self.result_of_array(one))
+            return self.made[id(one)][1]
+        if isinstance(one, Tensor):
+            return self.result_of_tensor(one)
+        for function, made in self.functions.values():
+            if made is one:
+                return function
         if self.options.vjp is not None and isinstance(one, (float, complex, np.inexact)):
             return torch.from_numpy(np.array(one)).to(self.device or "cpu")
         if kind in SCALARS or not is_container(one):
             return one
         return self.mapped(one, self.result, frozenset() if self.options.vjp else SCALARS)
 
+    def result_of_array(self, array: Any) -> Any:
+        if id(array) in self.copied and self.copied[id(array)][2] == geometry(array):
+            return unwatched(self.copied[id(array)][1])
+        tensor = tensor_of(array, self.near(array), self.options.may_copy)
+        if not isinstance(tensor, Tensor):
+            return tensor
+        if self.unshared is not None and array.flags.writeable and torch_lacks(array):
+            self.unshared.append((array, tensor))
+        of_cpu = self.device is None or any(tensor is known for _, known in self.shared.values())
+        return tensor if of_cpu else tensor.to(self.device)
+
+    def result_of_tensor(self, tensor: Tensor) -> Tensor:
+        """A tensor that the function has made: in the memory of an argument, a view of the argument.
+
+        So the versions agree if the function calls another one that is wrapped.
+        """
+        if type(tensor) is not Tensor or tensor.requires_grad or not tensor.is_cpu or tensor.layout != torch.strided:
+            return tensor
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # no memory that could be an argument's
+            begin = tensor.data_ptr()
+            for known, own in self.shared.values():
+                memory = own.untyped_storage()
+                is_inside = memory.data_ptr() <= begin < memory.data_ptr() + memory.nbytes()
+                if is_inside and memory._cdata != tensor.untyped_storage()._cdata:
+                    array = to_numpy(tensor)
+                    found = view_of(known if is_over(array, known) else array, known, own)
+                    if found is not None:
+                        return found
+        return tensor
+
+    def relate(self, arrays: list[Any]) -> None:
+        """Convert arrays that contain other results before them, so that these become views of their tensors."""
+        bounds = [(*np.lib.array_utils.byte_bounds(array), array) for array in arrays if array.size]
+        reach, root = 0, None
+        for low, high, array in sorted(bounds, key=lambda one: (one[0], -one[1])):
+            if low >= reach:
+                root = array
+            elif array is not root:
+                if high > reach and type(array.base) is ndarray:
+                    root = array.base
+                with contextlib.suppress(TypeError, ValueError):  # as its own result, it raises again
+                    tensor = self.result(root)
+                    if isinstance(tensor, Tensor):
+                        self.shared.setdefault(id(root), (root, tensor))
+            reach = max(reach, high)
+
+    def returned(self, one: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The converted result of the call."""
+        self.trail = [RESULT]
+        try:
+            if is_container(one) and self.device is None:
+                self.relate(list(tensors_in(one, set(), ndarray)))
+            made = self.result(one)
+        except (TypeError, ValueError, RuntimeError) as error:
+            self.explain(error)
+            raise
+        return made if self.options.vjp is None else apart(made, (args, kwargs))
+
     def explain(self, error: Exception) -> None:
         """Name the argument in an error."""
         first, *rest = self.trail
         name = first if isinstance(first, str) else _parameters(self.function).get(first, first)
-        where = f"argument {name!r}{''.join(f'[{key!r}]' for key in rest)} of {name_of(self.function)}"
-        error.args = (str(error).replace("argument 'tensor'", where, 1),)
+        what = first if first == RESULT else f"argument {name!r}"
+        where = f"{what}{''.join(f'[{key!r}]' for key in rest)} of {name_of(self.function)}"
+        error.args = (re.sub("argument '(tensor|array)'", lambda _: where, str(error), count=1),)
 
 
 def _parameters(function: Callable[..., Any]) -> dict[int, str]:
@@ -276,7 +361,7 @@ def _call(
             error.add_note(f"with_arrays could not write back all that {name_of(function)} had changed: {lost}")
         raise
     finish()
-    return call.result(result)
+    return call.returned(result, args, kwargs)
 
 
 def check_mutated(function: Callable[..., Any], mutated: tuple[str | int, ...]) -> None:
@@ -313,13 +398,16 @@ def _count_writes(
     torch.autograd.graph.increment_version([tensor for tensor in written if not tensor.is_inference()])
 
 
-def _callback(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
-    """A function of tensors, wrapped for callers that pass arrays."""
+def _callback(function: Callable[..., Any], options: Options, outer: "Callable[[], Call | None]") -> Callable[..., Any]:
+    """A function of tensors, wrapped for callers that pass arrays. `outer` is the call that it is an argument of."""
 
     @functools.wraps(function)
     def callback(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, options)
         call.unshared = []
+        within = outer()
+        if within is not None:  # not after its end
+            call.shared = dict(within.shared)
         given = [call.result(one) for one in args]
         named = {name: call.result(one) for name, one in kwargs.items()}
         before = [to_numpy(tensor).copy() for _, tensor in call.unshared]
@@ -328,10 +416,18 @@ def _callback(function: Callable[..., Any], options: Options) -> Callable[..., A
         finally:
             for (array, tensor), old in zip(call.unshared, before, strict=True):
                 new = to_numpy(tensor.detach(), force=True)
+                if new.shape != old.shape:
+                    raise ValueError(
+                        f"{name_of(function)}, a callback, must not resize its argument, whose array has strides or a "
+                        f"byte order that torch lacks; got {new.shape} for {old.shape}"
+                    )
                 changed = new != old  # only these: writes to other arrays over the same memory must stay
                 array[changed] = new[changed]
         back = Call(function, options)
-        back.trail = ["the result"]
+        back.trail = [RESULT]
+        for array, tensor in call.made.values():  # an argument that is returned is the caller's array
+            if isinstance(tensor, Tensor) and tensor.data_ptr() == address(array) and tensor.shape == array.shape:
+                back.arrays[id(tensor)] = array
         try:
             return back.argument(result)
         except (TypeError, ValueError, RuntimeError) as error:
@@ -354,7 +450,7 @@ class _Called:
     def __class__(self) -> Any:
         return type(self.__wrapped__)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._of_arrays(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,5 +1,6 @@
 """The items of lists, tuples, dicts and dataclasses, and the tensors in them."""
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -7,7 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["fill", "is_container", "is_dataclass", "items_of", "same_items", "tensors_in", "tuple_like"]
+__all__ = [
+    "fill",
+    "has_constructor",
+    "is_container",
+    "is_dataclass",
+    "items_of",
+    "merged",
+    "same_items",
+    "snapshot",
+    "tensors_in",
+    "tuple_like",
+]
 
 
 def is_dataclass(one: Any) -> bool:
@@ -19,6 +31,14 @@ def is_dataclass(one: Any) -> bool:
 def is_container(one: Any) -> bool:
     """Whether the items of an object are converted."""
     return isinstance(one, (list, tuple, dict)) or is_dataclass(one)
+
+
+def has_constructor(one: Any) -> bool:
+    """Whether an object is a tuple whose class takes other arguments than the items: scipy.LowLevelCallable."""
+    kind = type(one)
+    if not isinstance(one, tuple) or kind is tuple or hasattr(kind, "_fields") or hasattr(kind, "n_sequence_fields"):
+        return False
+    return getattr(kind, "__new__", None) is not getattr(tuple, "__new__", None)
 
 
 def items_of(container: Any) -> Iterable[tuple[Any, Any]]:
@@ -51,25 +71,73 @@ def tuple_like(like: tuple[Any, ...], values: list[Any], convert: Callable[[Any]
     kind = type(like)
     if kind is tuple:
         return tuple(values)
-    if not hasattr(kind, "_fields"):  # torch.return_types, and other tuples without field names
+    if hasattr(kind, "n_sequence_fields"):  # torch.return_types
         return kind(values)
-    made = tuple.__new__(kind, values)  # the class's own __new__ would repeat its work
+    made = tuple.__new__(kind, values)  # the class's own __new__ may repeat its work, or take other arguments
     for name, value in getattr(like, "__dict__", {}).items():  # SciPy's tuples have attributes that are not items
         made.__dict__[name] = convert(value)
     return made
 
 
 def same_items(one: Iterable[tuple[Any, Any]], other: list[tuple[Any, Any]]) -> bool:
-    """Whether both have equal keys and the very same values."""
+    """Whether both have the same keys and the very same values."""
     mine = list(one)
-    return len(mine) == len(other) and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(mine, other, strict=True))
+    return len(mine) == len(other) and all(
+        _same_key(a[0], b[0]) and a[1] is b[1] for a, b in zip(mine, other, strict=True)
+    )
 
 
-def tensors_in(one: Any, seen: set[int]) -> Iterator[Tensor]:
-    """The tensors in an object. `seen` has the ids of containers that were visited before."""
-    if isinstance(one, Tensor):
+def _same_key(one: Any, other: Any) -> bool:
+    return one is other or (isinstance(one, int) and one == other)  # keys that are tensors have no single answer
+
+
+def merged(
+    container: Any, items: list[tuple[Any, Any]], new: list[Any], now: list[tuple[Any, Any]], back: list[Any]
+) -> list[tuple[Any, Any]]:
+    """The items of a container after the changes that a function made in its copy.
+
+    The container had `items`; the copy had the values `new` in their place, and has the items `now`, which are the
+    values `back` for the container. Somebody else may have changed the container in the meantime. If both have changed
+    a list, the copy decides, unless the function only appended to it.
+    """
+    mine = [(key, value) for (key, _), value in zip(now, back, strict=True)]
+    current = list(items_of(container))
+    if same_items(current, items):
+        return mine
+    if isinstance(container, list):
+        only_more = len(now) >= len(new) and all(one is value for (_, one), value in zip(now, new, strict=False))
+        return list(enumerate([value for _, value in current + mine[len(new) :]])) if only_more else mine
+    found, before = dict(current), {key: value for (key, _), value in zip(items, new, strict=True)}
+    for key in before.keys() - {key for key, _ in now}:
+        found.pop(key, None)
+    for (key, one), (_, value) in zip(now, mine, strict=True):
+        if key not in before or before[key] is not one:
+            found[key] = value
+    return list(found.items())
+
+
+def snapshot(one: Any, memo: dict[int, Any]) -> Any:
+    """An object with containers of its own and the same items in them. `memo` has the copies so far."""
+    if not is_container(one):
+        return one
+    if id(one) not in memo:
+        if isinstance(one, tuple):
+            values = [snapshot(value, memo) for value in one]
+            same = all(new is old for new, old in zip(values, one, strict=True))
+            return one if same else tuple_like(one, values, lambda value: snapshot(value, memo))
+        memo[id(one)] = made = copy.copy(one)
+        fill(made, [(key, snapshot(value, memo)) for key, value in items_of(one)])
+    return memo[id(one)]
+
+
+def tensors_in(one: Any, seen: set[int], kind: type = Tensor) -> Iterator[Any]:
+    """The tensors in an object, or the instances of another class.
+
+    `seen` has the ids of containers that were visited before.
+    """
+    if isinstance(one, kind):
         yield one
     elif is_container(one) and id(one) not in seen:
         seen.add(id(one))
         for _, value in items_of(one):
-            yield from tensors_in(value, seen)
+            yield from tensors_in(value, seen, kind)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from interop._bridges import from_buffer, from_cuda_array_interface, from_dlpack, from_numpy, to_numpy
 
-__all__ = ["copied", "from_array", "geometry", "tensor_of", "torch_lacks", "unwatched"]
+__all__ = ["address", "copied", "from_array", "geometry", "is_over", "tensor_of", "torch_lacks", "unwatched", "view_of"]
 
 
 def from_array(
@@ -49,6 +49,8 @@ def from_array(
     """
     if on_readonly not in ("raise", "share", "copy"):
         raise ValueError(f"argument 'on_readonly' must be 'raise', 'share' or 'copy', got {on_readonly!r}")
+    if isinstance(obj, (np.datetime64, np.timedelta64)):
+        obj = np.asarray(obj)  # their buffers do not say what the bytes are
     kind = type(obj)
     if isinstance(obj, ndarray) and copy is not False and torch_lacks(obj):
         obj, copy = copied(obj), None
@@ -60,10 +62,20 @@ def from_array(
         tensor = obj
     elif hasattr(obj, "__cuda_array_interface__"):
         tensor = from_cuda_array_interface(obj, on_readonly=readonly)
-    elif _exports_buffer(obj):
-        tensor = from_buffer(obj, on_readonly=readonly)
+    elif (strides := _strides_of_buffer(obj)) is not None:
+        if copy is not False and any(one < 0 for one in strides):
+            tensor, copy = from_numpy(copied(np.asarray(memoryview(obj)))), None
+        else:
+            tensor = from_buffer(obj, on_readonly=readonly)
     elif _has_numpys_interface(obj):
-        tensor = from_numpy(np.asarray(obj, copy=False if copy is False else None), on_readonly=readonly)
+        array = np.asarray(obj, copy=False if copy is False else None)
+        if copy is not False and torch_lacks(array):
+            array, copy, readonly = copied(array), None, "raise"
+        try:
+            tensor = from_numpy(array, on_readonly=readonly)
+        except (TypeError, ValueError) as error:
+            error.args = (str(error).replace("argument 'array'", "argument 'obj'", 1),)
+            raise
     else:
         raise TypeError(
             "argument 'obj' must support DLPack, the CUDA array interface, the buffer protocol or NumPy's array "
@@ -90,14 +102,15 @@ def copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
-def _exports_buffer(obj: Any) -> bool:
+def _strides_of_buffer(obj: Any) -> tuple[int, ...] | None:
+    """The strides of a buffer, in bytes; None if the object exports none."""
     try:
-        memoryview(obj).release()
+        with memoryview(obj) as view:
+            return view.strides
     except TypeError:
-        return False
+        return None
     except (BufferError, ValueError):  # from_buffer explains it
-        return True
-    return True
+        return ()
 
 
 def _has_numpys_interface(obj: Any) -> bool:
@@ -112,7 +125,7 @@ def tensor_of(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> A
         return array
     for known, tensor in shared:
         # An array without a base owns its memory, unless it is empty.
-        found = _over(array, known, tensor) if array is known or array.base is not None else None
+        found = view_of(array, known, tensor) if array is known or array.base is not None else None
         if found is not None:
             return found
     try:
@@ -135,13 +148,25 @@ def geometry(array: Any) -> tuple[Any, ...]:
     return array.shape, array.strides, array.dtype
 
 
-def _over(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
+def is_over(array: Any, other: Any) -> bool:
+    """Whether two arrays have the same memory and geometry. The function may have given the tensor other memory."""
+    if geometry(array) != geometry(other):
+        return False
+    return array.size == 0 or address(array) == address(other)
+
+
+def address(array: Any) -> int:
+    """The address of the first element."""
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def view_of(array: Any, known: Any, tensor: Tensor) -> Tensor | None:
     """An argument's tensor, or a view of it, for an array in its memory; None for other memory or other views.
 
     `known` is the argument's array. The function may have changed its shape, strides or dtype.
     """
     plain = unwatched(tensor)
-    if array is known and geometry(array) == geometry(to_numpy(tensor.detach())):
+    if array is known and is_over(array, to_numpy(tensor.detach())):
         return plain
     storage = tensor.untyped_storage()
     begin, itemsize = storage.data_ptr(), array.itemsize

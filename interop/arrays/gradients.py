@@ -12,7 +12,7 @@ from torch._C._functorch import is_batchedtensor, is_gradtrackingtensor
 from torch._library.custom_ops import CustomOpDef
 from torch.autograd import forward_ad
 
-from interop.arrays.containers import tensors_in, tuple_like
+from interop.arrays.containers import snapshot, tensors_in, tuple_like
 from interop.arrays.options import Options, name_of
 
 
@@ -70,6 +70,14 @@ def _range(tensor: Tensor) -> tuple[int, int]:
     return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
+def _memory(arguments: Any) -> list[tuple[int, int]]:
+    """The memory of all tensors and arrays among the arguments."""
+    return [
+        *(_range(tensor) for tensor in tensors_in(arguments, set())),
+        *(np.lib.array_utils.byte_bounds(array) for array in tensors_in(arguments, set(), np.ndarray)),
+    ]
+
+
 def _overlaps(result: Any, memory: list[tuple[int, int]]) -> bool:
     """Whether a result shares memory with the arguments without autograd knowing."""
     if not isinstance(result, Tensor) or not result.numel():
@@ -78,8 +86,12 @@ def _overlaps(result: Any, memory: list[tuple[int, int]]) -> bool:
     return any(begin < its_end and its_begin < end for its_begin, its_end in memory)
 
 
-def _apart(result: Any, memory: list[tuple[int, int]]) -> Any:
-    """The result, copied if it shares memory, because autograd treats a node's result as a new tensor."""
+def apart(result: Any, arguments: Any) -> Any:
+    """The result, with copies of what shares memory with the arguments: autograd takes a node's result for new."""
+    memory = _memory(arguments)
+    if isinstance(result, tuple):
+        values = [one.clone() if _overlaps(one, memory) else one for one in result]
+        return tuple_like(result, values, lambda one: one)
     return result.clone() if _overlaps(result, memory) else result
 
 
@@ -88,7 +100,8 @@ def _keep(ctx: Any, args: Any, output: Any) -> None:
     ctx.is_tuple = isinstance(output, (tuple, list))
     values = [*args, *(output if ctx.is_tuple else [output])]
     ctx.arguments = len(args)
-    ctx.others = [None if isinstance(one, Tensor) else one for one in values]
+    memo: dict[int, Any] = {}
+    ctx.others = [None if isinstance(one, Tensor) else snapshot(one, memo) for one in values]
     ctx.tensors = [isinstance(one, Tensor) for one in values]
     ctx.save_for_backward(*(one for one in values if isinstance(one, Tensor)))
     nested = tensors_in(tuple(one for one in args if not isinstance(one, Tensor)), set())
@@ -147,11 +160,8 @@ def differentiated(
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:  # runs below the transforms of torch.func, whose tensors have no memory
-        memory = [_range(tensor) for tensor in tensors_in((args, kwargs), set())]
         called.append(wrapper(*args, **kwargs))
-        if isinstance(called[0], tuple):
-            return tuple(_apart(one, memory) for one in called[0])
-        return _apart(called[0], memory)
+        return tuple(called[0]) if isinstance(called[0], tuple) else called[0]
 
     result = _Node.apply(call, vjp, *args)  # type: ignore[no-untyped-call]
     if isinstance(result, tuple) and type(called[0]) is not tuple:  # a named tuple
@@ -171,6 +181,13 @@ def _by_position(
     return bound.args, bound.kwargs
 
 
+def _returned(one: Any, kind: Any) -> Any:
+    """A number as an operator returns it: NumPy's functions have numbers where torch has tensors without dimensions."""
+    if isinstance(kind, torch._C.TensorType) and isinstance(one, (int, float, complex, np.generic)):
+        return torch.from_numpy(np.array(one))
+    return one.item() if isinstance(one, np.generic) else one
+
+
 def operator_of(
     wrapper: Callable[..., Any],
     function: Callable[..., Any],
@@ -188,12 +205,15 @@ def operator_of(
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = wrapper(*args, **kwargs)
-        memory = [_range(tensor) for tensor in tensors_in((args, kwargs), set())]
+        memory = _memory((args, kwargs))
         if any(_overlaps(one, memory) for one in tensors_in(result, set())):
             raise RuntimeError(f"{name} must return arrays with memory of their own, not views of arguments; copy them")
-        return result.item() if isinstance(result, np.generic) else result
+        if isinstance(result, tuple):
+            return tuple(_returned(one, kind.type) for one, kind in zip(result, parsed.returns, strict=False))
+        return _returned(result, parsed.returns[0].type) if len(parsed.returns) == 1 else result
 
-    arguments = torch._C.parse_schema(name + schema).arguments
+    parsed = torch._C.parse_schema(name + schema)
+    arguments = parsed.arguments
     named = [one.name for one in arguments if one.kwarg_only]
     if options.vjp is not None and named:
         raise TypeError(f"argument 'vjp' needs positional parameters, but {', '.join(named)} is keyword-only")

@@ -5,8 +5,11 @@ import functools
 import inspect
 import operator
 import types
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, ItemsView, Iterator, ValuesView
 from typing import Any
+
+from numpy import ndarray
 
 from interop.arrays.calls import Call, Wrapping, keep_from_compiler, of_tensors, skip_frames
 from interop.arrays.containers import is_container
@@ -22,14 +25,15 @@ class StandIn(Wrapping):
     _interop_known: dict[str, Any]  # wrapped attributes, by name
 
     def __init__(self, wrapped: Any, options: Options):
-        self.__dict__.update(__wrapped__=wrapped, _interop_options=options, _interop_known={})
+        doc = getattr(wrapped, "__doc__", None)
+        self.__dict__.update(__wrapped__=wrapped, __doc__=doc, _interop_options=options, _interop_known={})
 
     def _interop_result(self, one: Any) -> Any:
         wrapped = self.__wrapped__
         if one is wrapped:  # from methods that can be chained
             return self
         of_class = wrapped if isinstance(wrapped, type) else type(wrapped)
-        if type(one) is of_class and not is_container(one):
+        if (type(one) is of_class and not is_container(one)) or isinstance(one, (ItemsView, ValuesView)):
             return StandIn(one, self._interop_options)
         return one
 
@@ -41,6 +45,10 @@ class StandIn(Wrapping):
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__wrapped__, name)
+        if name.startswith("__") and name.endswith("__"):
+            return value  # for who uses the protocol, such as NumPy and __array__
+        if type(value) is ndarray:
+            return self._interop_array(name, value)
         if not (callable(value) or isinstance(value, types.ModuleType)):
             result = Call(getattr, self._interop_options).result(value)
             if result is not value and isinstance(value, (list, dict)):
@@ -51,6 +59,18 @@ class StandIn(Wrapping):
             known = self._interop_known[name] = (value, self._interop_made(value))
         return known[1]
 
+    def _interop_array(self, name: str, array: ndarray[Any, Any]) -> Any:
+        """The same tensor as at the last access, if it lives and nothing has changed: its version counts writes."""
+        of_array, of_tensor = self._interop_known.get(name, (None, None))
+        if isinstance(of_tensor, weakref.ref) and of_array() is array:
+            tensor = of_tensor()
+            if tensor is not None and tuple(tensor.shape) == array.shape:
+                return tensor
+        tensor = Call(getattr, self._interop_options).result(array)
+        if tensor is not array:
+            self._interop_known[name] = weakref.ref(array), weakref.ref(tensor)
+        return tensor
+
     def _interop_made(self, value: Any) -> Any:
         if isinstance(value, type) and issubclass(value, BaseException):
             return value  # `except` needs the class itself
@@ -59,9 +79,18 @@ class StandIn(Wrapping):
         call = of_tensors(value, self._interop_options)
         if isinstance(self.__wrapped__, types.ModuleType):
             return call
-        return functools.wraps(value)(lambda *args, **kwargs: self._interop_result(call(*args, **kwargs)))
+        # A cycle would keep the object alive: a file open, and large memory.
+        this, wrapped, options = weakref.ref(self), self.__wrapped__, self._interop_options
 
-    def _interop_call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        @functools.wraps(value)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            standin = this()
+            standin = StandIn(wrapped, options) if standin is None else standin
+            return standin._interop_result(call(*args, **kwargs))
+
+        return method
+
+    def _interop_call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         return self._interop_result(of_tensors(function, self._interop_options)(*args, **kwargs))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -76,7 +105,7 @@ class StandIn(Wrapping):
     def __repr__(self) -> str:
         return f"with_arrays({self.__wrapped__!r})"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._interop_call(self.__wrapped__, *args, **kwargs)
 
     def __getitem__(self, key: Any) -> Any:
@@ -94,6 +123,24 @@ class StandIn(Wrapping):
     def __bool__(self) -> bool:
         return bool(self.__wrapped__)
 
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __int__(self) -> int:
+        return int(self.__wrapped__)
+
+    def __float__(self) -> float:
+        return float(self.__wrapped__)
+
+    def __complex__(self) -> complex:
+        return complex(self.__wrapped__)
+
+    def __index__(self) -> int:
+        return operator.index(self.__wrapped__)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        raise TypeError(f"a class cannot be derived from {self!r}; derive it from the class, and wrap the result")
+
     def __instancecheck__(self, one: Any) -> bool:
         return isinstance(one.__wrapped__ if isinstance(one, StandIn) else one, self.__wrapped__)
 
@@ -105,6 +152,9 @@ class StandIn(Wrapping):
 
     def __iter__(self) -> Iterator[Any]:
         return (Call(iter, self._interop_options).result(one) for one in self.__wrapped__)
+
+    def __next__(self) -> Any:
+        return self._interop_call(next, self)
 
     def __enter__(self) -> Any:
         return self._interop_result(self.__wrapped__.__enter__())
@@ -125,12 +175,29 @@ def _of_operator(function: Callable[..., Any], reflected: bool = False) -> Calla
     return method
 
 
-for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "matmul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+]:
     _operator = getattr(operator, f"__{_name}__")
     setattr(StandIn, f"__{_name}__", _of_operator(_operator))
     setattr(StandIn, f"__r{_name}__", _of_operator(_operator, reflected=True))
-for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
+    setattr(StandIn, f"__i{_name}__", _of_operator(getattr(operator, f"__i{_name}__")))
+for _name in ["lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert"]:
     setattr(StandIn, f"__{_name}__", _of_operator(getattr(operator, f"__{_name}__")))
+for _name, _function in (("divmod", divmod), ("rdivmod", divmod), ("round", round)):
+    setattr(StandIn, f"__{_name}__", _of_operator(_function, reflected=_name == "rdivmod"))
 
 
 for _name, _method in vars(StandIn).items():

@@ -368,3 +368,59 @@ class TestMoreThanPositions:
         f = with_arrays(lambda x: x[1:], op=f"{name()}(Tensor x) -> Tensor")
         with pytest.raises(RuntimeError, match=r"memory of their own|alias"):
             f(torch.ones(3))
+
+
+class TestWithoutAGradient:
+    """The same aliasing whether or not autograd records the call."""
+
+    @pytest.mark.parametrize("function", [lambda x, a: x, lambda x, a: (x[:1], a), lambda x, a: a[1:]])
+    def test_results_have_memory_of_their_own(self, function):
+        made = with_arrays(function, vjp=lambda grad, output, x, a: (None, None))
+        for x in (torch.ones(2), torch.ones(2, requires_grad=True)):
+            array = np.ones(2)
+            found = made(x, array)
+            for one in found if isinstance(found, tuple) else [found]:
+                with torch.no_grad():
+                    one.fill_(7)
+            assert x.tolist() == array.tolist() == [1, 1]
+
+    def test_a_named_tuple(self):
+        kind = collections.namedtuple("kind", "a b")
+        found = with_arrays(lambda x: kind(x, 1), vjp=lambda grad, output, x: grad)(x := torch.ones(2))
+        assert type(found) is kind
+        assert found.a is not x
+
+
+def test_a_list_that_is_changed_after_the_call():
+    made = with_arrays(lambda x, many: x * many[0]["a"], vjp=lambda grad, output, x, many: (grad * many[0]["a"], None))
+    x, many = torch.ones(2, requires_grad=True), [{"a": torch.full((2,), 3.0)}]
+    y = made(x, many)
+    many[0]["a"] = torch.zeros(2)
+    many.clear()
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_numbers_of_an_operator_are_tensors_without_dimensions():
+    made = with_arrays(lambda x: x.sum(), op="interop_numbers::total(Tensor x) -> Tensor")
+    assert made(torch.ones(3)).shape == ()
+    several = with_arrays(
+        lambda x: (x.max(), x.argmax(), x * 2), op="interop_numbers::several(Tensor x) -> (Tensor, int, Tensor)"
+    )
+    most, where, doubled = several(torch.tensor([1.0, 3.0]))
+    assert (most.item(), where, doubled.tolist()) == (3, 1, [2, 6])
+
+
+def test_torch_itself_gives_operators_no_forward_mode():
+    """A guide says what an operator of torch.library does. When this fails, the sentence can go."""
+    plain = torch.library.custom_op(
+        "interop_forward::plain", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    plain.register_autograd(lambda ctx, grad: grad * 2)
+    ours = with_arrays(
+        lambda x: x * 2, op="interop_forward::ours(Tensor x) -> Tensor", vjp=lambda grad, output, x: grad * 2
+    )
+    for one in (plain, ours):
+        assert torch.func.jvp(one, (torch.ones(2),), (torch.ones(2),))[1].tolist() == [0, 0]
+        with pytest.raises(RuntimeError, match="setup_context"):
+            torch.func.grad(lambda x, one=one: one(x).sum())(torch.ones(2))

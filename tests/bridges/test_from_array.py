@@ -126,3 +126,30 @@ def test_a_policy_is_checked_and_does_not_allow_a_copy():
         interop.from_array(torch.ones(1), on_readonly="zzz")
     with pytest.raises((ValueError, BufferError)):
         interop.from_array(bytes(8), copy=False, on_readonly="copy")
+
+
+class Flipped:
+    """An object that NumPy takes for an array with negative strides."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3.0)[::-1]
+
+
+@pytest.mark.parametrize("obj", [Flipped(), memoryview(np.arange(3.0))[::-1], np.arange(3.0)[::-1]])
+def test_negative_strides_are_copied_whoever_has_them(obj):
+    for copy in (None, True):
+        assert interop.from_array(obj, copy=copy).tolist() == [2, 1, 0]
+    with pytest.raises((ValueError, BufferError), match="negative strides"):
+        interop.from_array(obj, copy=False)
+
+
+def test_an_object_with_an_array_is_named_as_the_argument():
+    with pytest.raises(ValueError, match=r"^argument 'obj' must not have negative strides"):
+        interop.from_array(Flipped(), copy=False)
+
+
+@pytest.mark.parametrize("obj", [np.timedelta64(1, "s"), np.datetime64("2026-01-01")])
+def test_dates_are_no_bytes(obj):
+    for copy in (None, True):
+        with pytest.raises((TypeError, BufferError), match="type"):
+            interop.from_array(obj, copy=copy)

@@ -549,7 +549,7 @@ class TestFunctions:
         def loss(x):
             return x * weight
 
-        with pytest.raises(RuntimeError, match="argument 'the result' of loss requires grad"):
+        with pytest.raises(RuntimeError, match=r"^the result of loss requires grad"):
             with_arrays(apply, callbacks=True)(loss, weight.detach())
         found = with_arrays(apply, callbacks=True, gradients="detach")(loss, weight.detach())
         assert torch.equal(found, weight.detach())
@@ -1080,3 +1080,194 @@ class TestStandInsAsObjects:
         assert (a @ torch.ones(2)).equal(torch.full((2,), 3.0))
         assert ((a + a) @ torch.ones(2)).equal(torch.full((2,), 6.0))
         assert (-a @ torch.ones(2)).equal(torch.full((2,), -3.0))
+
+
+class TestNested:
+    def test_a_wrapped_helper_gives_views_of_the_argument(self):
+        """So a backward pass finds out about writes, as without the outer wrapper."""
+        double = with_arrays(lambda a: np.multiply(a, 2, out=a))
+        step = with_arrays(lambda a: double(a))
+        weight, x = torch.ones(2, requires_grad=True), torch.ones(2)
+        loss = (weight * x).sum()
+        y = step(x)
+        assert y is x
+        y.mul_(3)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+        part = with_arrays(lambda a: double(a)[1:])(x)
+        assert part._base is x
+        assert with_arrays(lambda a: torch.zeros(2))(x).tolist() == [0, 0]
+        assert with_arrays(lambda a: x)(x) is x
+
+    def test_also_in_containers(self):
+        inner = with_arrays(lambda a: a[:1])
+        x = torch.ones(2)
+        (found,) = with_arrays(lambda a: [inner(a)])(x)
+        assert found._base is x
+
+
+class TestResultsThatShareMemory:
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda y: (y, y[:1]),
+            lambda y: (y[:1], y),
+            lambda y: (y[:2], y[1:]),
+            lambda y: [y[::2], {"odd": y[1::2]}],
+            lambda y: (y, y.reshape(1, 3)),
+        ],
+    )
+    def test_they_have_one_version(self, make):
+        found = with_arrays(lambda: make(np.ones(3)))()
+        one, other = found[0], found[1]["odd"] if isinstance(found[1], dict) else found[1]
+        before = one._version
+        other.add_(1)
+        assert one._version == before + 1
+
+    def test_one_array_is_one_tensor(self):
+        one, other, apart = with_arrays(lambda: (y := np.ones(3), y, np.ones(3)))()
+        assert one is other
+        before = one._version
+        apart.add_(1)
+        assert one._version == before
+
+    def test_parts_that_do_not_overlap_have_versions_of_their_own(self):
+        first, second = with_arrays(lambda: np.split(np.arange(4), 2))()
+        assert (first._base, second._base) == (None, None)
+
+
+class TestOthersThatWrite:
+    def test_what_a_callback_appends_stays(self):
+        def record(history, call):
+            history.append(np.ones(1))
+            call(np.full(1, 2.0))
+
+        history = [torch.zeros(1)]
+        with_arrays(record, callbacks=True)(history, lambda x: history.append(x))
+        assert [one.item() for one in history] == [0, 2, 1]
+
+    def test_what_a_callback_sets_stays(self):
+        def record(log, call):
+            log["n"] = np.ones(1)
+            del log["old"]
+            call()
+
+        log = {"x": torch.zeros(1), "old": 1}
+        with_arrays(record, callbacks=True)(log, lambda: log.update(log=5, old=2))
+        assert list(log) == ["x", "log", "n"]
+        assert type(log["n"]) is torch.Tensor
+
+    def test_a_list_that_both_have_changed_is_the_functions(self):
+        def record(history, call):
+            history[0] = 7
+            call()
+
+        history = [torch.zeros(1)]
+        with_arrays(record, callbacks=True)(history, lambda: history.append(1))
+        assert history == [7]
+
+    def test_a_tensor_that_gets_other_memory(self):
+        x = torch.ones(2)
+
+        def exchange(a):
+            x.data = torch.zeros(2)
+            a += 5
+            return a
+
+        assert with_arrays(exchange)(x).tolist() == [6, 6]
+        assert x.tolist() == [0, 0]
+
+
+class TestUnusualContainers:
+    def test_tensors_as_keys(self):
+        """As in the state of an optimizer."""
+        p = torch.nn.Parameter(torch.ones(2))
+
+        def step(state):
+            state["steps"] = 1
+            return {key: value["m"] for key, value in state.items() if key != "steps"}
+
+        state = {p: {"m": torch.ones(2)}}
+        found = with_arrays(step)(state)
+        assert list(found) == [p]
+        assert found[p] is state[p]["m"]
+        assert state["steps"] == 1
+
+    def test_tuples_with_a_constructor_of_their_own(self):
+        class Pair(tuple):
+            __slots__ = ()
+
+            def __new__(cls, x, y):
+                return super().__new__(cls, (x, y))
+
+        found = with_arrays(lambda pair: (type(pair[0]), pair))(Pair(torch.ones(1), 2))
+        assert found[0] is np.ndarray
+        assert (type(found[1]), type(found[1][0]), found[1][1]) == (Pair, torch.Tensor, 2)
+
+        class Handle(Pair):
+            __slots__ = ()
+
+        handle = Handle(len, 1)  # as scipy.LowLevelCallable has a function
+        assert with_arrays(lambda one: one, callbacks=True)(handle) is handle
+
+    def test_what_cannot_be_copied_is_rejected(self):
+        class Single(dict):
+            def __copy__(self):
+                return self
+
+        def keep(d):
+            return d
+
+        given = Single(x=torch.ones(1))
+        with pytest.raises(TypeError, match=r"^argument 'd' of keep must be in a container that can be copied"):
+            with_arrays(keep)(given)
+        assert type(given["x"]) is torch.Tensor
+
+
+class TestCallbacksOfAnArgument:
+    def test_it_is_the_argument(self):
+        weight, x = torch.ones(2, requires_grad=True), torch.ones(2)
+        loss = (weight * x).sum()
+        assert with_arrays(lambda a, f: f(a), callbacks=True)(x, lambda z: z.mul_(7)) is x
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+
+    def test_it_comes_back(self):
+        def function(x):
+            return x
+
+        def identity(one, other):
+            assert one is other
+            return one
+
+        assert with_arrays(identity, callbacks=True)(function, function) is function
+
+    def test_after_the_call(self):
+        kept = []
+        with_arrays(lambda a, f: kept.append(f), callbacks=True)(torch.ones(2), lambda z: z + 1)
+        assert kept[0](np.ones(2)).tolist() == [2, 2]
+
+    def test_a_new_shape_is_rejected_where_memory_cannot_be_shared(self):
+        with pytest.raises(ValueError, match="must not resize its argument"):
+            with_arrays(lambda f: f(np.ones(3)[::-1]), callbacks=True)(lambda x: x.unsqueeze_(0))
+
+
+def test_a_result_is_named_in_errors():
+    def reverse(a):
+        return {"x": (a[::-1], 1)}
+
+    with pytest.raises(ValueError, match=r"^the result\['x'\]\[0\] of reverse must not have negative strides"):
+        with_arrays(reverse, may_copy=False)(torch.ones(2))
+    with pytest.raises(ValueError, match=r"^the result of <lambda> must not have negative strides"):
+        with_arrays(lambda a: a[::-1], may_copy=False)(torch.ones(2))
+
+
+@pytest.mark.parametrize("devices", [["gpu"], ["cuda:0"], ["meta"], [3], [torch.device("cpu")]])
+def test_devices_are_types_of_devices_with_memory(devices):
+    with pytest.raises(ValueError, match="argument 'devices' must contain types of devices that have memory"):
+        with_arrays(seen, devices=devices)
+
+
+def test_op_is_a_name():
+    with pytest.raises(TypeError, match="argument 'op' must be a str such as 'namespace::name' or None, got int"):
+        with_arrays(seen, op=3)
