@@ -153,3 +153,23 @@ for count_writes in ("found", "asked"):
 def test_who_reads_and_who_writes(bare, imported):
     """Numba requests no memory to write to, so its writes are not found. It reads the type of each argument."""
     assert bare(imported + COUNTS) == "found False False\nasked True True\n"
+
+
+def test_a_list_of_tensors_is_for_reading():
+    """As the docstring of interop.numba says."""
+
+    @numba.njit
+    def total(many):
+        return many[0].sum() + many[1].sum()
+
+    @numba.njit
+    def append(many, one):
+        many.append(one)
+        return len(many)
+
+    one, other = torch.ones(2), torch.full((2,), 3.0)
+    many = [one, other]
+    assert total(many) == 8
+    assert (many[0], many[1]) == (one, other)
+    assert append(many, one) == 3
+    assert [type(each) for each in many] == [np.ndarray] * 3
