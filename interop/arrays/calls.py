@@ -30,11 +30,20 @@ from interop.arrays.containers import (
     tensors_in,
     tuple_like,
 )
-from interop.arrays.conversion import address, geometry, is_over, tensor_of, torch_lacks, unwatched, view_of
+from interop.arrays.conversion import address, geometry, is_exactly, is_over, tensor_of, torch_lacks, unwatched, view_of
 from interop.arrays.gradients import apart, differentiated, is_watched
 from interop.arrays.options import Options, name_of
 
-__all__ = ["SCALARS", "Call", "Wrapping", "check_mutated", "keep_from_compiler", "of_tensors", "skip_frames"]
+__all__ = [
+    "SCALARS",
+    "Call",
+    "WeakReference",
+    "Wrapping",
+    "check_mutated",
+    "keep_from_compiler",
+    "of_tensors",
+    "skip_frames",
+]
 
 SCALARS: frozenset[type] = frozenset({int, float, complex, bool, str, bytes, type(None), slice, np.float64, np.int64})
 """Types whose instances contain neither tensors nor arrays."""
@@ -63,12 +72,12 @@ def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if options.mutates_args:
-            return _call(this(), function, options, args, kwargs)
+            return _call(this() or of_tensors(function, options), function, options, args, kwargs)
         found = call_with_arrays(function, args, kwargs, may_hold, scalars)
         if type(found) is not Unfinished:
             return found
         if found.given is None:
-            return _call(this(), function, options, args, kwargs)
+            return _call(this() or of_tensors(function, options), function, options, args, kwargs)
         shared = [(array, one) for array, one in zip(found.given, args, strict=True) if array is not one]
         shared += [(array, kwargs[name]) for name, array in (found.named or {}).items() if array is not kwargs[name]]
         if type(found.result) is ndarray and options.may_copy and options.vjp is None:
@@ -77,7 +86,7 @@ def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., 
         call.shared = {id(array): (array, one) for array, one in shared}
         return call.returned(found.result, args, kwargs)
 
-    this: Any = weakref.ref(wrapper)  # a name of its own would be a cycle, which keeps the function's object alive
+    this = WeakReference(wrapper)  # a name of its own would be a cycle, which keeps the function's object alive
     keep_from_compiler(wrapper, name_of(function))
     return wrapper
 
@@ -89,6 +98,21 @@ def _may_hold(one: Any) -> bool:
 
 def _may_hold_or_be_called(one: Any) -> bool:
     return callable(one) or _may_hold(one)
+
+
+class WeakReference:
+    """A weak reference that can be pickled, as joblib does with functions. The copy refers to nothing."""
+
+    __slots__ = ("_reference",)
+
+    def __init__(self, one: Any = None):
+        self._reference = None if one is None else weakref.ref(one)
+
+    def __call__(self) -> Any:
+        return None if self._reference is None else self._reference()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WeakReference, ()
 
 
 class Call:
@@ -130,7 +154,8 @@ class Call:
 
     def data(self, one: Any) -> Any:
         """The same, except for functions, which the class of a tuple may need as they are."""
-        return one if callable(one) else self.argument(one)
+        is_function = callable(one) and not (isinstance(one, Wrapping) or is_container(one))
+        return one if is_function else self.argument(one)
 
     def array(self, tensor: Tensor) -> Any:
         if id(tensor) in self.arrays:
@@ -182,7 +207,7 @@ class Call:
             made = container
         elif fixed:
             made = tuple_like(container, [value for _, value in new], convert)
-        elif made is container:
+        elif made is container and convert != self.result:
             raise TypeError(
                 f"argument 'tensor' must be in a container that can be copied, and copy.copy of a "
                 f"{type(container).__name__} gives the same object; pass a list or a dict"
@@ -273,18 +298,19 @@ class Call:
     def relate(self, arrays: list[Any]) -> None:
         """Convert arrays that contain other results before them, so that these become views of their tensors."""
         bounds = [(*np.lib.array_utils.byte_bounds(array), array) for array in arrays if array.size]
-        reach, root = 0, None
+        before: list[tuple[int, Any]] = []
         for low, high, array in sorted(bounds, key=lambda one: (one[0], -one[1])):
-            if low >= reach:
-                root = array
-            elif array is not root:
-                if high > reach and type(array.base) is ndarray:
-                    root = array.base
-                with contextlib.suppress(TypeError, ValueError):  # as its own result, it raises again
-                    tensor = self.result(root)
-                    if isinstance(tensor, Tensor):
-                        self.shared.setdefault(id(root), (root, tensor))
-            reach = max(reach, high)
+            before = [(end, one) for end, one in before if end > low][-8:]  # of many, only some are compared
+            for end, one in before:
+                if one is not array and _share(one, array):
+                    whole = one if high <= end else array.base
+                    if type(whole) is ndarray and whole.flags.writeable and not torch_lacks(whole):  # and no copy
+                        with contextlib.suppress(TypeError, ValueError):  # as its own result, it raises again
+                            tensor = self.result(whole)
+                            if type(tensor) is Tensor:
+                                self.shared.setdefault(id(whole), (whole, tensor))
+                    break
+            before.append((high, array))
 
     def returned(self, one: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The converted result of the call."""
@@ -305,6 +331,14 @@ class Call:
         what = first if first == RESULT else f"argument {name!r}"
         where = f"{what}{''.join(f'[{key!r}]' for key in rest)} of {name_of(self.function)}"
         error.args = (re.sub("argument '(tensor|array)'", lambda _: where, str(error), count=1),)
+
+
+def _share(one: Any, other: Any) -> bool:
+    """Whether two arrays have an element in common; also if that takes too long to find out."""
+    try:
+        return np.shares_memory(one, other, max_work=1000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _parameters(function: Callable[..., Any]) -> dict[int, str]:
@@ -407,7 +441,10 @@ def _callback(function: Callable[..., Any], options: Options, outer: "Callable[[
         call.unshared = []
         within = outer()
         if within is not None:  # not after its end
-            call.shared = dict(within.shared)
+            # With the memory and the version of the argument, but not the tensor itself, whose shape may change.
+            call.shared = {
+                key: (array, tensor.detach()) for key, (array, tensor) in within.shared.items() if _is_ordinary(tensor)
+            }
         given = [call.result(one) for one in args]
         named = {name: call.result(one) for name, one in kwargs.items()}
         before = [to_numpy(tensor).copy() for _, tensor in call.unshared]
@@ -426,7 +463,7 @@ def _callback(function: Callable[..., Any], options: Options, outer: "Callable[[
         back = Call(function, options)
         back.trail = [RESULT]
         for array, tensor in call.made.values():  # an argument that is returned is the caller's array
-            if isinstance(tensor, Tensor) and tensor.data_ptr() == address(array) and tensor.shape == array.shape:
+            if is_exactly(tensor, array):
                 back.arrays[id(tensor)] = array
         try:
             return back.argument(result)
@@ -435,6 +472,10 @@ def _callback(function: Callable[..., Any], options: Options, outer: "Callable[[
             raise
 
     return callback
+
+
+def _is_ordinary(tensor: Tensor) -> bool:
+    return tensor.is_inference() == torch.is_inference_mode_enabled()
 
 
 class _Called:

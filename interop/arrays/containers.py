@@ -1,6 +1,5 @@
 """The items of lists, tuples, dicts and dataclasses, and the tensors in them."""
 
-import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -71,7 +70,7 @@ def tuple_like(like: tuple[Any, ...], values: list[Any], convert: Callable[[Any]
     kind = type(like)
     if kind is tuple:
         return tuple(values)
-    if hasattr(kind, "n_sequence_fields"):  # torch.return_types
+    if hasattr(kind, "n_sequence_fields") or kind is torch.Size:  # torch.return_types
         return kind(values)
     made = tuple.__new__(kind, values)  # the class's own __new__ may repeat its work, or take other arguments
     for name, value in getattr(like, "__dict__", {}).items():  # SciPy's tuples have attributes that are not items
@@ -117,15 +116,17 @@ def merged(
 
 
 def snapshot(one: Any, memo: dict[int, Any]) -> Any:
-    """An object with containers of its own and the same items in them. `memo` has the copies so far."""
-    if not is_container(one):
+    """An object with the same items, which later changes of lists and dicts in it do not reach.
+
+    `memo` has the copies so far. Objects of other classes, which may compare by identity, stay themselves.
+    """
+    if type(one) not in (list, tuple, dict):
         return one
     if id(one) not in memo:
         if isinstance(one, tuple):
             values = [snapshot(value, memo) for value in one]
-            same = all(new is old for new, old in zip(values, one, strict=True))
-            return one if same else tuple_like(one, values, lambda value: snapshot(value, memo))
-        memo[id(one)] = made = copy.copy(one)
+            return one if all(new is old for new, old in zip(values, one, strict=True)) else tuple(values)
+        memo[id(one)] = made = one.copy()
         fill(made, [(key, snapshot(value, memo)) for key, value in items_of(one)])
     return memo[id(one)]
 

@@ -9,7 +9,18 @@ from torch import Tensor
 
 from interop._bridges import from_buffer, from_cuda_array_interface, from_dlpack, from_numpy, to_numpy
 
-__all__ = ["address", "copied", "from_array", "geometry", "is_over", "tensor_of", "torch_lacks", "unwatched", "view_of"]
+__all__ = [
+    "address",
+    "copied",
+    "from_array",
+    "geometry",
+    "is_exactly",
+    "is_over",
+    "tensor_of",
+    "torch_lacks",
+    "unwatched",
+    "view_of",
+]
 
 
 def from_array(
@@ -64,18 +75,14 @@ def from_array(
         tensor = from_cuda_array_interface(obj, on_readonly=readonly)
     elif (strides := _strides_of_buffer(obj)) is not None:
         if copy is not False and any(one < 0 for one in strides):
-            tensor, copy = from_numpy(copied(np.asarray(memoryview(obj)))), None
+            tensor, copy = _of_numpy(copied(np.asarray(memoryview(obj))), "raise"), None
         else:
             tensor = from_buffer(obj, on_readonly=readonly)
     elif _has_numpys_interface(obj):
         array = np.asarray(obj, copy=False if copy is False else None)
         if copy is not False and torch_lacks(array):
             array, copy, readonly = copied(array), None, "raise"
-        try:
-            tensor = from_numpy(array, on_readonly=readonly)
-        except (TypeError, ValueError) as error:
-            error.args = (str(error).replace("argument 'array'", "argument 'obj'", 1),)
-            raise
+        tensor = _of_numpy(array, readonly)
     else:
         raise TypeError(
             "argument 'obj' must support DLPack, the CUDA array interface, the buffer protocol or NumPy's array "
@@ -100,6 +107,15 @@ def torch_lacks(array: ndarray[Any, Any]) -> bool:
 def copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """A copy with a layout and a byte order that a tensor can have."""
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _of_numpy(array: ndarray[Any, Any], on_readonly: Any) -> Tensor:
+    """The tensor of an array that stands for the argument of `from_array`."""
+    try:
+        return from_numpy(array, on_readonly=on_readonly)
+    except (TypeError, ValueError) as error:
+        error.args = (str(error).replace("argument 'array'", "argument 'obj'", 1),)
+        raise
 
 
 def _strides_of_buffer(obj: Any) -> tuple[int, ...] | None:
@@ -153,6 +169,16 @@ def is_over(array: Any, other: Any) -> bool:
     if geometry(array) != geometry(other):
         return False
     return array.size == 0 or address(array) == address(other)
+
+
+def is_exactly(tensor: Any, array: Any) -> bool:
+    """Whether a tensor is what an array over the same memory still converts to."""
+    if type(tensor) is not Tensor or tensor.requires_grad:
+        return False
+    try:
+        return is_over(array, to_numpy(tensor))
+    except (TypeError, ValueError, RuntimeError):
+        return False
 
 
 def address(array: Any) -> int:

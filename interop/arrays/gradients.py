@@ -80,7 +80,7 @@ def _memory(arguments: Any) -> list[tuple[int, int]]:
 
 def _overlaps(result: Any, memory: list[tuple[int, int]]) -> bool:
     """Whether a result shares memory with the arguments without autograd knowing."""
-    if not isinstance(result, Tensor) or not result.numel():
+    if not isinstance(result, Tensor) or result.layout != torch.strided or not result.numel():
         return False
     begin, end = _range(result)
     return any(begin < its_end and its_begin < end for its_begin, its_end in memory)
@@ -90,8 +90,9 @@ def apart(result: Any, arguments: Any) -> Any:
     """The result, with copies of what shares memory with the arguments: autograd takes a node's result for new."""
     memory = _memory(arguments)
     if isinstance(result, tuple):
-        values = [one.clone() if _overlaps(one, memory) else one for one in result]
-        return tuple_like(result, values, lambda one: one)
+        found = [_overlaps(one, memory) for one in result]
+        values = [one.clone() if overlaps else one for one, overlaps in zip(result, found, strict=True)]
+        return tuple_like(result, values, lambda one: one) if any(found) else result
     return result.clone() if _overlaps(result, memory) else result
 
 
@@ -183,6 +184,8 @@ def _by_position(
 
 def _returned(one: Any, kind: Any) -> Any:
     """A number as an operator returns it: NumPy's functions have numbers where torch has tensors without dimensions."""
+    if isinstance(kind, torch._C.ListType) and isinstance(one, (list, tuple)):
+        return [_returned(each, kind.getElementType()) for each in one]
     if isinstance(kind, torch._C.TensorType) and isinstance(one, (int, float, complex, np.generic)):
         return torch.from_numpy(np.array(one))
     return one.item() if isinstance(one, np.generic) else one
@@ -208,9 +211,13 @@ def operator_of(
         memory = _memory((args, kwargs))
         if any(_overlaps(one, memory) for one in tensors_in(result, set())):
             raise RuntimeError(f"{name} must return arrays with memory of their own, not views of arguments; copy them")
-        if isinstance(result, tuple):
-            return tuple(_returned(one, kind.type) for one, kind in zip(result, parsed.returns, strict=False))
-        return _returned(result, parsed.returns[0].type) if len(parsed.returns) == 1 else result
+        kinds = [one.type for one in parsed.returns]
+        if len(kinds) < 2:
+            return _returned(result, kinds[0]) if kinds else result
+        if not isinstance(result, (tuple, list)) or len(result) != len(kinds):
+            got = f"{len(result)} values" if isinstance(result, (tuple, list)) else type(result).__name__
+            raise ValueError(f"{name} must return {len(kinds)} values, as its schema says, got {got}")
+        return tuple(map(_returned, result, kinds))
 
     parsed = torch._C.parse_schema(name + schema)
     arguments = parsed.arguments

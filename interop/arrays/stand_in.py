@@ -1,5 +1,6 @@
 """A stand-in for a module, a class or an object whose functions take only arrays."""
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -11,8 +12,9 @@ from typing import Any
 
 from numpy import ndarray
 
-from interop.arrays.calls import Call, Wrapping, keep_from_compiler, of_tensors, skip_frames
+from interop.arrays.calls import SCALARS, Call, WeakReference, Wrapping, keep_from_compiler, of_tensors, skip_frames
 from interop.arrays.containers import is_container
+from interop.arrays.conversion import is_exactly
 from interop.arrays.options import Options
 
 __all__ = ["StandIn"]
@@ -22,31 +24,37 @@ class StandIn(Wrapping):
     """A stand-in for a module, a class or an object whose functions take only arrays: see `with_arrays`."""
 
     _interop_options: Options
-    _interop_known: dict[str, Any]  # wrapped attributes, by name
+    _interop_known: dict[str, Any]  # wrapped attributes, and weak references to tensors of arrays, by name
 
     def __init__(self, wrapped: Any, options: Options):
-        doc = getattr(wrapped, "__doc__", None)
-        self.__dict__.update(__wrapped__=wrapped, __doc__=doc, _interop_options=options, _interop_known={})
+        self.__dict__.update(__wrapped__=wrapped, _interop_options=options, _interop_known={})
+        with contextlib.suppress(Exception):  # of an object that computes it
+            self.__dict__["__doc__"] = wrapped.__doc__
 
     def _interop_result(self, one: Any) -> Any:
         wrapped = self.__wrapped__
         if one is wrapped:  # from methods that can be chained
             return self
         of_class = wrapped if isinstance(wrapped, type) else type(wrapped)
-        if (type(one) is of_class and not is_container(one)) or isinstance(one, (ItemsView, ValuesView)):
+        if (type(one) is of_class and type(one) not in SCALARS and not is_container(one)) or isinstance(
+            one, (ItemsView, ValuesView)
+        ):
             return StandIn(one, self._interop_options)
         return one
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StandIn, (self.__wrapped__, self._interop_options)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StandIn":
+        return StandIn(copy.deepcopy(self.__wrapped__, memo), self._interop_options)
+
     def __copy__(self) -> "StandIn":
         return StandIn(copy.copy(self.__wrapped__), self._interop_options)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__wrapped__, name)
-        if name.startswith("__") and name.endswith("__"):
-            return value  # for who uses the protocol, such as NumPy and __array__
+        if name.startswith("__array"):
+            return value  # for NumPy
         if type(value) is ndarray:
             return self._interop_array(name, value)
         if not (callable(value) or isinstance(value, types.ModuleType)):
@@ -61,15 +69,15 @@ class StandIn(Wrapping):
 
     def _interop_array(self, name: str, array: ndarray[Any, Any]) -> Any:
         """The same tensor as at the last access, if it lives and nothing has changed: its version counts writes."""
-        of_array, of_tensor = self._interop_known.get(name, (None, None))
-        if isinstance(of_tensor, weakref.ref) and of_array() is array:
-            tensor = of_tensor()
-            if tensor is not None and tuple(tensor.shape) == array.shape:
-                return tensor
-        tensor = Call(getattr, self._interop_options).result(array)
-        if tensor is not array:
-            self._interop_known[name] = weakref.ref(array), weakref.ref(tensor)
-        return tensor
+        made = Call(getattr, self._interop_options).result(array)
+        if not is_exactly(made, array):  # a copy, for example
+            return made
+        before = self._interop_known.get(name)
+        known = before() if isinstance(before, weakref.ref) else None
+        if known is not None and known.is_inference() == made.is_inference() and is_exactly(known, array):
+            return known
+        self._interop_known[name] = weakref.ref(made)
+        return made
 
     def _interop_made(self, value: Any) -> Any:
         if isinstance(value, type) and issubclass(value, BaseException):
@@ -80,7 +88,7 @@ class StandIn(Wrapping):
         if isinstance(self.__wrapped__, types.ModuleType):
             return call
         # A cycle would keep the object alive: a file open, and large memory.
-        this, wrapped, options = weakref.ref(self), self.__wrapped__, self._interop_options
+        this, wrapped, options = WeakReference(self), self.__wrapped__, self._interop_options
 
         @functools.wraps(value)
         def method(*args: Any, **kwargs: Any) -> Any:
@@ -135,9 +143,6 @@ class StandIn(Wrapping):
     def __complex__(self) -> complex:
         return complex(self.__wrapped__)
 
-    def __index__(self) -> int:
-        return operator.index(self.__wrapped__)
-
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         raise TypeError(f"a class cannot be derived from {self!r}; derive it from the class, and wrap the result")
 
@@ -152,9 +157,6 @@ class StandIn(Wrapping):
 
     def __iter__(self) -> Iterator[Any]:
         return (Call(iter, self._interop_options).result(one) for one in self.__wrapped__)
-
-    def __next__(self) -> Any:
-        return self._interop_call(next, self)
 
     def __enter__(self) -> Any:
         return self._interop_result(self.__wrapped__.__enter__())
@@ -171,6 +173,17 @@ def _is_same(before: Any, now: Any) -> bool:
 def _of_operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
     def method(self: StandIn, *others: Any) -> Any:
         return self._interop_call(function, *others, self) if reflected else self._interop_call(function, self, *others)
+
+    return method
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: StandIn, other: Any) -> Any:
+        found = []
+        self._interop_call(lambda one, given: found.append(function(one, given)), self, other)
+        if found[0] is self.__wrapped__:
+            return self
+        return self._interop_result(Call(function, self._interop_options).result(found[0]))
 
     return method
 
@@ -193,7 +206,7 @@ for _name in [
     _operator = getattr(operator, f"__{_name}__")
     setattr(StandIn, f"__{_name}__", _of_operator(_operator))
     setattr(StandIn, f"__r{_name}__", _of_operator(_operator, reflected=True))
-    setattr(StandIn, f"__i{_name}__", _of_operator(getattr(operator, f"__i{_name}__")))
+    setattr(StandIn, f"__i{_name}__", _in_place(getattr(operator, f"__i{_name}__")))
 for _name in ["lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert"]:
     setattr(StandIn, f"__{_name}__", _of_operator(getattr(operator, f"__{_name}__")))
 for _name, _function in (("divmod", divmod), ("rdivmod", divmod), ("round", round)):

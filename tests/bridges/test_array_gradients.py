@@ -1,6 +1,7 @@
 """`vjp=` and `op=` of `interop.with_arrays`: NumPy functions in autograd's graph and in compiled graphs."""
 
 import collections
+import dataclasses
 import functools
 import gc
 import itertools
@@ -409,6 +410,48 @@ def test_numbers_of_an_operator_are_tensors_without_dimensions():
     )
     most, where, doubled = several(torch.tensor([1.0, 3.0]))
     assert (most.item(), where, doubled.tolist()) == (3, 1, [2, 6])
+
+
+def test_an_operator_returns_all_its_results():
+    three = torch.arange(3.0)
+    nonzero = with_arrays(lambda x: np.nonzero(x), op="interop_numbers::nonzero(Tensor x) -> Tensor[]")
+    assert [one.tolist() for one in nonzero(torch.eye(2))] == [[0, 1], [0, 1]]
+    sums = with_arrays(lambda x: [x.sum(), x.max()], op="interop_numbers::sums(Tensor x) -> Tensor[]")
+    assert [one.item() for one in sums(three)] == [3, 2]
+    shape = with_arrays(lambda x: (*x.shape, 3), op="interop_numbers::shape(Tensor x) -> int[]")
+    assert shape(three) == [3, 3]
+    pair = with_arrays(lambda x: [x.sum(), x.shape[0]], op="interop_numbers::pair(Tensor x) -> (Tensor, int)")
+    assert tuple(pair(three)) == (3, 3)
+    nothing = with_arrays(lambda x: None, op="interop_numbers::nothing(Tensor x) -> ()")
+    assert nothing(three) is None
+    many = with_arrays(lambda x: (x * 1, x * 2, x * 3), op="interop_numbers::many(Tensor x) -> (Tensor, Tensor)")
+    with pytest.raises(ValueError, match="many must return 2 values, as its schema says, got 3 values"):
+        many(three)
+
+
+def test_results_and_arguments_of_other_kinds():
+    """Results that are no strided tensors, and arguments that compare by identity."""
+
+    class Settings:
+        factor = 3
+
+    @dataclasses.dataclass(eq=False)
+    class Options:
+        factor: int = 3
+
+    settings, options, seen = Settings(), Options(), {}
+    seen[settings] = seen[options] = 2
+    made = with_arrays(
+        lambda x, one, other: x * 3,
+        vjp=lambda grad, output, x, one, other: (grad * seen[one] * seen[other], None, None),
+    )
+    x = torch.ones(2, requires_grad=True)
+    made(x, settings, options).sum().backward()
+    assert x.grad.tolist() == [4, 4]
+    sparse = with_arrays(lambda x: torch.eye(2).to_sparse(), vjp=lambda grad, output, x: grad)
+    assert sparse(torch.ones(2)).layout == torch.sparse_coo
+    size = with_arrays(lambda x: torch.Size(x.shape), vjp=lambda grad, output, x: grad)
+    assert size(torch.ones(2)) == size(torch.ones(2, requires_grad=True)) == torch.Size([2])
 
 
 def test_torch_itself_gives_operators_no_forward_mode():

@@ -1113,7 +1113,7 @@ class TestResultsThatShareMemory:
             lambda y: (y, y[:1]),
             lambda y: (y[:1], y),
             lambda y: (y[:2], y[1:]),
-            lambda y: [y[::2], {"odd": y[1::2]}],
+            lambda y: [y[::2], {"odd": y[1:]}],
             lambda y: (y, y.reshape(1, 3)),
         ],
     )
@@ -1131,8 +1131,9 @@ class TestResultsThatShareMemory:
         apart.add_(1)
         assert one._version == before
 
-    def test_parts_that_do_not_overlap_have_versions_of_their_own(self):
-        first, second = with_arrays(lambda: np.split(np.arange(4), 2))()
+    @pytest.mark.parametrize("make", [lambda: np.split(np.arange(4), 2), lambda: np.nonzero(np.eye(2))])
+    def test_parts_that_do_not_overlap_have_versions_of_their_own(self, make):
+        first, second = with_arrays(make)()
         assert (first._base, second._base) == (None, None)
 
 
@@ -1207,6 +1208,8 @@ class TestUnusualContainers:
         class Handle(Pair):
             __slots__ = ()
 
+        item = types.SimpleNamespace(a=1)
+        assert with_arrays(lambda pair: pair[0] is item)(Pair(with_arrays(item), torch.ones(1)))
         handle = Handle(len, 1)  # as scipy.LowLevelCallable has a function
         assert with_arrays(lambda one: one, callbacks=True)(handle) is handle
 
@@ -1218,6 +1221,7 @@ class TestUnusualContainers:
         def keep(d):
             return d
 
+        assert type(with_arrays(lambda: Single(x=np.ones(1)))()["x"]) is torch.Tensor
         given = Single(x=torch.ones(1))
         with pytest.raises(TypeError, match=r"^argument 'd' of keep must be in a container that can be copied"):
             with_arrays(keep)(given)
@@ -1225,6 +1229,27 @@ class TestUnusualContainers:
 
 
 class TestCallbacksOfAnArgument:
+    def test_its_layout_and_gradient_are_its_own(self):
+        x = torch.ones(2, 3)
+        call = with_arrays(lambda a, f: f(a), callbacks=True)
+        found = call(x, lambda z: z.t_())
+        assert found.shape == (3, 2)
+        assert x.shape == (2, 3)
+        found = call(x, lambda z: torch.autograd.grad((z.requires_grad_() ** 2).sum(), z)[0])
+        assert found.tolist() == [[2] * 3] * 2
+        assert not x.requires_grad
+        with pytest.raises(RuntimeError, match=r"^the result of <lambda> requires grad"):
+            call(x, lambda z: z.requires_grad_())
+        square = torch.arange(4.0).reshape(2, 2)
+        assert with_arrays(lambda f: np.array(f(square.numpy())), callbacks=True)(lambda z: z.t_()).tolist() == [
+            [0, 2],
+            [1, 3],
+        ]
+        with torch.inference_mode():
+            made = torch.ones(2)
+        found = call(made, lambda z: torch.autograd.grad((z.requires_grad_() ** 2).sum(), z)[0])
+        assert found.tolist() == [2, 2]
+
     def test_it_is_the_argument(self):
         weight, x = torch.ones(2, requires_grad=True), torch.ones(2)
         loss = (weight * x).sum()
