@@ -30,7 +30,17 @@ from interop.arrays.containers import (
     tensors_in,
     tuple_like,
 )
-from interop.arrays.conversion import address, geometry, is_exactly, is_over, tensor_of, torch_lacks, unwatched, view_of
+from interop.arrays.conversion import (
+    address,
+    geometry,
+    is_exactly,
+    is_over,
+    sharing,
+    tensor_of,
+    torch_lacks,
+    unwatched,
+    view_of,
+)
 from interop.arrays.gradients import apart, differentiated, is_watched
 from interop.arrays.options import Options, name_of
 
@@ -207,7 +217,9 @@ class Call:
             made = container
         elif fixed:
             made = tuple_like(container, [value for _, value in new], convert)
-        elif made is container and convert != self.result:
+        elif made is container and convert == self.result:
+            pass  # somebody else's, and it cannot be copied
+        elif made is container:
             raise TypeError(
                 f"argument 'tensor' must be in a container that can be copied, and copy.copy of a "
                 f"{type(container).__name__} gives the same object; pass a list or a dict"
@@ -296,21 +308,25 @@ class Call:
         return tensor
 
     def relate(self, arrays: list[Any]) -> None:
-        """Convert arrays that contain other results before them, so that these become views of their tensors."""
-        bounds = [(*np.lib.array_utils.byte_bounds(array), array) for array in arrays if array.size]
-        before: list[tuple[int, Any]] = []
-        for low, high, array in sorted(bounds, key=lambda one: (one[0], -one[1])):
-            before = [(end, one) for end, one in before if end > low][-8:]  # of many, only some are compared
-            for end, one in before:
-                if one is not array and _share(one, array):
-                    whole = one if high <= end else array.base
-                    if type(whole) is ndarray and whole.flags.writeable and not torch_lacks(whole):  # and no copy
-                        with contextlib.suppress(TypeError, ValueError):  # as its own result, it raises again
-                            tensor = self.result(whole)
-                            if type(tensor) is Tensor:
-                                self.shared.setdefault(id(whole), (whole, tensor))
-                    break
-            before.append((high, array))
+        """Make the results that have elements in common views of one tensor.
+
+        The tensor is that of the array in which the others are, or of their base.
+        """
+        for group in sharing([one for one in {id(one): one for one in arrays}.values() if _is_numeric(one)]):
+            bounds = [np.lib.array_utils.byte_bounds(one) for one in group]
+            low, high = min(begin for begin, _ in bounds), max(end for _, end in bounds)
+            for whole in [*group, *(one.base for one in group)]:
+                if not isinstance(whole, ndarray) or not whole.size or not _is_numeric(whole):
+                    continue
+                begin, end = np.lib.array_utils.byte_bounds(whole)
+                if low < begin or end < high:
+                    continue
+                with contextlib.suppress(TypeError, ValueError):  # read-only memory, which would be copied
+                    tensor = tensor_of(whole, self.near(whole), may_copy=False)
+                    views = [view_of(one, whole, tensor) for one in group] if type(tensor) is Tensor else []
+                    if views and all(isinstance(one, Tensor) for one in views):
+                        self.made.update((id(one), (one, view)) for one, view in zip(group, views, strict=True))
+                        break
 
     def returned(self, one: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The converted result of the call."""
@@ -333,12 +349,9 @@ class Call:
         error.args = (re.sub("argument '(tensor|array)'", lambda _: where, str(error), count=1),)
 
 
-def _share(one: Any, other: Any) -> bool:
-    """Whether two arrays have an element in common; also if that takes too long to find out."""
-    try:
-        return np.shares_memory(one, other, max_work=1000)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
+def _is_numeric(array: Any) -> bool:
+    """Whether a tensor may share the memory."""
+    return array.dtype.kind in "biufc" and not isinstance(array, np.ma.MaskedArray) and not torch_lacks(array)
 
 
 def _parameters(function: Callable[..., Any]) -> dict[int, str]:

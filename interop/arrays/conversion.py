@@ -154,6 +154,32 @@ def tensor_of(array: Any, shared: list[tuple[Any, Tensor]], may_copy: bool) -> A
         return from_numpy(copied(array))
 
 
+def sharing(arrays: list[ndarray[Any, Any]]) -> list[list[ndarray[Any, Any]]]:
+    """The groups of arrays that have elements in common, each of at least two.
+
+    Of many arrays over the same addresses, each is compared only with some.
+    """
+    groups: dict[int, list[ndarray[Any, Any]]] = {id(one): [one] for one in arrays}
+    before: list[tuple[int, ndarray[Any, Any]]] = []
+    bounds = [(*np.lib.array_utils.byte_bounds(one), one) for one in arrays if one.size]
+    for low, high, array in sorted(bounds, key=lambda one: (one[0], -one[1])):
+        before = [(end, one) for end, one in before if end > low][-8:]
+        for _, one in before:
+            if groups[id(one)] is not groups[id(array)] and _share(one, array):
+                joined = groups[id(one)] + groups[id(array)]
+                groups.update((id(each), joined) for each in joined)
+        before.append((high, array))
+    return [group for group in {id(group): group for group in groups.values()}.values() if len(group) > 1]
+
+
+def _share(one: ndarray[Any, Any], other: ndarray[Any, Any]) -> bool:
+    """Whether two arrays have an element in common; also if that takes too long to find out."""
+    try:  # views of the plain class: another one may have its own shares_memory
+        return np.shares_memory(one.view(ndarray), other.view(ndarray), max_work=1000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
 def unwatched(tensor: Tensor) -> Tensor:
     """The tensor outside of autograd's graph."""
     return tensor.detach() if tensor.requires_grad else tensor

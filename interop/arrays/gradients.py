@@ -93,6 +93,8 @@ def apart(result: Any, arguments: Any) -> Any:
         found = [_overlaps(one, memory) for one in result]
         values = [one.clone() if overlaps else one for one, overlaps in zip(result, found, strict=True)]
         return tuple_like(result, values, lambda one: one) if any(found) else result
+    if type(result) is list:
+        return [one.clone() if _overlaps(one, memory) else one for one in result]
     return result.clone() if _overlaps(result, memory) else result
 
 
@@ -182,8 +184,23 @@ def _by_position(
     return bound.args, bound.kwargs
 
 
+def _of_own_storage(values: Any) -> list[Any]:
+    """The values, with copies of tensors that share their memory with one before: no operator may return those."""
+    seen: set[int] = set()
+    made = []
+    for one in values:
+        if isinstance(one, Tensor) and one.layout == torch.strided:
+            made.append(one.clone() if one.untyped_storage()._cdata in seen else one)
+            seen.add(made[-1].untyped_storage()._cdata)
+        else:
+            made.append(one)
+    return made
+
+
 def _returned(one: Any, kind: Any) -> Any:
     """A number as an operator returns it: NumPy's functions have numbers where torch has tensors without dimensions."""
+    if isinstance(kind, torch._C.OptionalType) and one is not None:
+        return _returned(one, kind.getElementType())
     if isinstance(kind, torch._C.ListType) and isinstance(one, (list, tuple)):
         return [_returned(each, kind.getElementType()) for each in one]
     if isinstance(kind, torch._C.TensorType) and isinstance(one, (int, float, complex, np.generic)):
@@ -211,6 +228,8 @@ def operator_of(
         memory = _memory((args, kwargs))
         if any(_overlaps(one, memory) for one in tensors_in(result, set())):
             raise RuntimeError(f"{name} must return arrays with memory of their own, not views of arguments; copy them")
+        if isinstance(result, (tuple, list)):
+            result = _of_own_storage(result)
         kinds = [one.type for one in parsed.returns]
         if len(kinds) < 2:
             return _returned(result, kinds[0]) if kinds else result

@@ -24,10 +24,11 @@ class StandIn(Wrapping):
     """A stand-in for a module, a class or an object whose functions take only arrays: see `with_arrays`."""
 
     _interop_options: Options
-    _interop_known: dict[str, Any]  # wrapped attributes, and weak references to tensors of arrays, by name
+    _interop_known: dict[str, Any]  # wrapped attributes, by name
+    _interop_tensors: dict[str, weakref.ref[Any]]  # the tensors of arrays
 
     def __init__(self, wrapped: Any, options: Options):
-        self.__dict__.update(__wrapped__=wrapped, _interop_options=options, _interop_known={})
+        self.__dict__.update(__wrapped__=wrapped, _interop_options=options, _interop_known={}, _interop_tensors={})
         with contextlib.suppress(Exception):  # of an object that computes it
             self.__dict__["__doc__"] = wrapped.__doc__
 
@@ -72,11 +73,11 @@ class StandIn(Wrapping):
         made = Call(getattr, self._interop_options).result(array)
         if not is_exactly(made, array):  # a copy, for example
             return made
-        before = self._interop_known.get(name)
-        known = before() if isinstance(before, weakref.ref) else None
+        before = self._interop_tensors.get(name)
+        known = None if before is None else before()
         if known is not None and known.is_inference() == made.is_inference() and is_exactly(known, array):
             return known
-        self._interop_known[name] = weakref.ref(made)
+        self._interop_tensors[name] = weakref.ref(made)
         return made
 
     def _interop_made(self, value: Any) -> Any:
@@ -179,11 +180,18 @@ def _of_operator(function: Callable[..., Any], reflected: bool = False) -> Calla
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: StandIn, other: Any) -> Any:
-        found = []
-        self._interop_call(lambda one, given: found.append(function(one, given)), self, other)
-        if found[0] is self.__wrapped__:
-            return self
-        return self._interop_result(Call(function, self._interop_options).result(found[0]))
+        changed = []
+
+        @functools.wraps(function)
+        def call(one: Any, given: Any) -> Any:
+            found = function(one, given)
+            if found is not one:
+                return found
+            changed.append(one)
+            return None
+
+        result = self._interop_call(call, self, other)
+        return self if changed else result
 
     return method
 

@@ -374,13 +374,16 @@ class TestMoreThanPositions:
 class TestWithoutAGradient:
     """The same aliasing whether or not autograd records the call."""
 
-    @pytest.mark.parametrize("function", [lambda x, a: x, lambda x, a: (x[:1], a), lambda x, a: a[1:]])
+    @pytest.mark.parametrize(
+        "function", [lambda x, a: x, lambda x, a: (x[:1], a), lambda x, a: a[1:], lambda x, a: [x, a]]
+    )
     def test_results_have_memory_of_their_own(self, function):
         made = with_arrays(function, vjp=lambda grad, output, x, a: (None, None))
-        for x in (torch.ones(2), torch.ones(2, requires_grad=True)):
+        is_list = isinstance(function(torch.ones(2), np.ones(2)), list)  # which has no gradient
+        for x in (torch.ones(2), *([] if is_list else [torch.ones(2, requires_grad=True)])):
             array = np.ones(2)
             found = made(x, array)
-            for one in found if isinstance(found, tuple) else [found]:
+            for one in found if isinstance(found, (tuple, list)) else [found]:
                 with torch.no_grad():
                     one.fill_(7)
             assert x.tolist() == array.tolist() == [1, 1]
@@ -422,6 +425,13 @@ def test_an_operator_returns_all_its_results():
     assert shape(three) == [3, 3]
     pair = with_arrays(lambda x: [x.sum(), x.shape[0]], op="interop_numbers::pair(Tensor x) -> (Tensor, int)")
     assert tuple(pair(three)) == (3, 3)
+    overlapping = with_arrays(
+        lambda x: [np.ones(3)[:2], *(y := np.ones(3), y[1:], y)],
+        op="interop_numbers::overlapping(Tensor x) -> Tensor[]",
+    )
+    assert [one.shape[0] for one in overlapping(three)] == [2, 3, 2, 3]
+    perhaps = with_arrays(lambda x: x.sum(), op="interop_numbers::perhaps(Tensor x) -> Tensor?")
+    assert perhaps(three).item() == 3
     nothing = with_arrays(lambda x: None, op="interop_numbers::nothing(Tensor x) -> ()")
     assert nothing(three) is None
     many = with_arrays(lambda x: (x * 1, x * 2, x * 3), op="interop_numbers::many(Tensor x) -> (Tensor, Tensor)")

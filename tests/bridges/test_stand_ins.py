@@ -280,3 +280,33 @@ def test_an_object_that_computes_its_docstring():
 
     assert with_arrays(Fails()).__wrapped__
     assert with_arrays(bool)(1) is True
+
+
+def test_an_array_that_becomes_a_function():
+    """As scikit-learn's init= and kernel=."""
+    made = with_arrays(Recorder())
+    assert made.square.shape == (2, 2)
+    made.__wrapped__.square = len
+    assert made.square([1]) == 1
+    assert made.square([1]) == 1
+
+
+def test_a_change_in_place_that_gives_something_else():
+    class Last:
+        def __iadd__(self, other):
+            return other
+
+    class Kept(torch.Tensor):
+        pass
+
+    x, weight = torch.ones(2), torch.ones(2, requires_grad=True)
+    loss = (weight * x).sum()
+    made = with_arrays(Last)()
+    made += x
+    assert made is x
+    made.fill_(9)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    made = with_arrays(Last)()
+    made += x.as_subclass(Kept)
+    assert type(made) is Kept

@@ -1106,7 +1106,40 @@ class TestNested:
         assert found._base is x
 
 
+def mesh():
+    return np.meshgrid(np.arange(3), np.arange(2), copy=False)
+
+
+class Unit(np.ndarray):
+    def __array_function__(self, *_):
+        return NotImplemented
+
+
 class TestResultsThatShareMemory:
+    def test_classes_with_functions_of_their_own(self):
+        y = np.arange(4.0).view(Unit)
+        whole, part = with_arrays(lambda: (y, y[1:]))()
+        assert part._base is whole
+
+    def test_of_rows_and_columns(self):
+        """Chains of arrays that share elements."""
+        y = np.zeros((4, 4))
+        found = with_arrays(lambda: [*(y[:, i] for i in range(4)), *(y[i] for i in range(3))])()
+        found[0].add_(1)
+        assert {one._version for one in found} == {1}
+
+    def test_of_one_array_and_its_neighbour(self):
+        y = np.zeros((4, 2))
+        first, part, other = with_arrays(lambda: (y[:, 0], y[:2, 0], y[:3, 1]))()
+        other.add_(1)
+        assert (first._version, part._version) == (0, 0)
+
+    def test_files(self, tmp_path):
+        y = np.memmap(tmp_path / "y", "f8", "w+", shape=6)
+        first, second = with_arrays(lambda: (y[:4], y[1:]))()
+        first.add_(1)
+        assert second._version == 1
+
     @pytest.mark.parametrize(
         "make",
         [
@@ -1115,6 +1148,10 @@ class TestResultsThatShareMemory:
             lambda y: (y[:2], y[1:]),
             lambda y: [y[::2], {"odd": y[1:]}],
             lambda y: (y, y.reshape(1, 3)),
+            lambda y: (y[:2], y[1:], y[1:2]),
+            lambda y: (y[:2], y[1:], y[::-1]),
+            lambda y: (y[:2], y[1:], np.lib.stride_tricks.sliding_window_view(y, 2)),
+            lambda y: (y[:2], y[1:], np.zeros(3, "f4,i4"), y.view("V8")),
         ],
     )
     def test_they_have_one_version(self, make):
@@ -1131,7 +1168,7 @@ class TestResultsThatShareMemory:
         apart.add_(1)
         assert one._version == before
 
-    @pytest.mark.parametrize("make", [lambda: np.split(np.arange(4), 2), lambda: np.nonzero(np.eye(2))])
+    @pytest.mark.parametrize("make", [lambda: np.split(np.arange(4), 2), lambda: np.nonzero(np.eye(2)), lambda: mesh()])
     def test_parts_that_do_not_overlap_have_versions_of_their_own(self, make):
         first, second = with_arrays(make)()
         assert (first._base, second._base) == (None, None)
@@ -1221,7 +1258,9 @@ class TestUnusualContainers:
         def keep(d):
             return d
 
-        assert type(with_arrays(lambda: Single(x=np.ones(1)))()["x"]) is torch.Tensor
+        own = Single(x=np.ones(1))
+        assert with_arrays(lambda: own)() is own
+        assert type(own["x"]) is np.ndarray
         given = Single(x=torch.ones(1))
         with pytest.raises(TypeError, match=r"^argument 'd' of keep must be in a container that can be copied"):
             with_arrays(keep)(given)
