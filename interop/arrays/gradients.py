@@ -230,7 +230,6 @@ def operator_of(
             raise RuntimeError(f"{name} must return arrays with memory of their own, not views of arguments; copy them")
         if isinstance(result, (tuple, list)):
             result = _of_own_storage(result)
-        kinds = [one.type for one in parsed.returns]
         if len(kinds) < 2:
             return _returned(result, kinds[0]) if kinds else result
         if not isinstance(result, (tuple, list)) or len(result) != len(kinds):
@@ -239,6 +238,7 @@ def operator_of(
         return tuple(map(_returned, result, kinds))
 
     parsed = torch._C.parse_schema(name + schema)
+    kinds = [one.type for one in parsed.returns]
     arguments = parsed.arguments
     named = [one.name for one in arguments if one.kwarg_only]
     if options.vjp is not None and named:
