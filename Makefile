@@ -43,7 +43,7 @@ test-libraries: $(READY)
 HERE := $(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --no-index --editable .
 
 gpu-test:
-	$(HERE) && $(PYTHON) -m pytest -m cuda --require-cuda
+	$(HERE) && $(PYTHON) -m pytest -m cuda --require-cuda tests/bridges tests/cuda
 
 gpu-bench:
 	$(HERE) && $(PYTHON) -m interop experiments lltm-cuda --record

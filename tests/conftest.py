@@ -134,6 +134,9 @@ LONG = {"bare", "jit_cache", "limited", "notebook"}
 # An experiment's modules are compiled as it measures them. Tests that use them wait for the run of all experiments.
 SLOW = {"lltm", "lltm_cuda"}
 
+# What `make gpu-test` collects. Other folders import packages that a machine with a GPU may lack.
+FOR_GPUS = ("bridges", "cuda")
+
 # These files start first: after a late start, one worker alone would end with them.
 FIRST = ("test_experiments_all", "test_package", "test_abi", "test_operators", "test_jit_imports", "test_cuda_build")
 
@@ -145,6 +148,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.long)
         if SLOW.intersection(item.fixturenames):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("cuda") and item.path.parent.name not in FOR_GPUS:
+            raise pytest.UsageError(f"`make gpu-test` does not collect {item.path}, which has tests marked cuda")
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("cuda"):
