@@ -202,5 +202,5 @@ def test_cupy():
     del array
     gc.collect()
     assert follow() is not None
-    back = cupy.from_dlpack(structs.Producer(interop.to_dlpack(tensor.t()), (structs.CUDA, 0), []))
+    back = cupy.from_dlpack(structs.Producer(interop.to_dlpack(tensor.t()), (structs.CUDA, 0)))
     assert (back.data.ptr, back.tolist()) == (tensor.data_ptr(), tensor.t().tolist())
