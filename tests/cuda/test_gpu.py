@@ -233,14 +233,15 @@ class TestStreams:
             ops.hypotenuse(torch.ones(2, device="cuda:0"), torch.ones(2, device="cuda:1"))
 
 
+@pytest.fixture(scope="module")
+def modules():
+    folder = BUILD / "streams-site"
+    install_project(PROJECTS / "streams", folder, extra=(os.environ["INTEROP_CUDA"],))
+    return import_from(folder, "streams"), import_from(folder, "cuda_mirrors")
+
+
 class TestMirrors:
     """The mirrors of c10, c10.cuda and ATen.cuda agree with torch's Python functions."""
-
-    @pytest.fixture(scope="class")
-    def modules(self):
-        folder = BUILD / "streams-site"
-        install_project(PROJECTS / "streams", folder, extra=(os.environ["INTEROP_CUDA"],))
-        return import_from(folder, "streams"), import_from(folder, "cuda_mirrors")
 
     def test_streams(self, modules):
         streams, cuda = modules
@@ -412,11 +413,10 @@ def in_a_process(code, site, **environment):
 class TestErrors:
     def test_a_launch_that_cannot_be(self, cuda_operators):
         target = torch.zeros(1, device="cuda")
-        with pytest.raises(
-            torch.AcceleratorError, match=r"launch of touch: .*cudaErrorInvalidConfiguration, 9"
-        ) as raised:
+        # Releases of CUDA call it an invalid configuration or an invalid value.
+        with pytest.raises(torch.AcceleratorError, match=r"launch of touch: .*\(cudaErrorInvalid\w+, \d+\)$") as raised:
             cuda_operators.touch(target, 4096)
-        assert raised.value.error_code == 9
+        assert str(raised.value).endswith(f", {raised.value.error_code})")
         cuda_operators.touch(target, 32)  # neither we nor torch raise the error again
         assert target.item() == 1.0
 
@@ -453,26 +453,27 @@ print('done')
 """
 
 
+@pytest.fixture(scope="module")
+def sanitized(cuda_site, cuda_cell):
+    tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if tool is None:
+        pytest.skip("there is no compute-sanitizer on PATH or in /usr/local/cuda/bin")
+
+    def run(code):
+        return subprocess.run(
+            [tool, "--tool", "memcheck", "--error-exitcode", "86", sys.executable, "-P", "-c", code],
+            capture_output=True,
+            text=True,
+            # Without caching, a byte beyond a tensor is a byte beyond an allocation.
+            env=os.environ
+            | {"PYTHONPATH": f"{cuda_site}{os.pathsep}{FOLDER.parent}", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+            timeout=540,
+        )
+
+    return run
+
+
 class TestSanitizer:
-    @pytest.fixture(scope="class")
-    def sanitized(self, cuda_site, cuda_cell):
-        tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
-        if tool is None:
-            pytest.skip("there is no compute-sanitizer on PATH or in /usr/local/cuda/bin")
-
-        def run(code):
-            return subprocess.run(
-                [tool, "--tool", "memcheck", "--error-exitcode", "86", sys.executable, "-P", "-c", code],
-                capture_output=True,
-                text=True,
-                # Without caching, a byte beyond a tensor is a byte beyond an allocation.
-                env=os.environ
-                | {"PYTHONPATH": f"{cuda_site}{os.pathsep}{FOLDER.parent}", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
-                timeout=540,
-            )
-
-        return run
-
     def test_no_access_out_of_bounds(self, sanitized):
         done = sanitized(SANITIZED)
         assert (done.returncode, "done" in done.stdout) == (0, True), (done.stdout + done.stderr)[-4000:]

@@ -713,8 +713,6 @@ class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_a_plot_is_legible_on_a_phone(self, drawn, name):
         """No letter is small where the plot is as wide as a phone, and none is outside."""
-        if name == "lltm-cuda" and not results.read_recorded(name):
-            pytest.skip("lltm-cuda needs a GPU, and has run on none")
         figure = drawn(name)
         figure.draw_without_rendering()
         assert figure.get_figwidth() == plots.WIDTH
@@ -773,9 +771,6 @@ class TestRecordedResults:
     @pytest.mark.parametrize("name", experiments.names())
     def test_each_result_is_complete_and_has_its_plot(self, name):
         recorded = results.read_recorded(name)
-        if name == "lltm-cuda" and not recorded:  # it needs a GPU, and its page says so
-            assert "Nothing is recorded yet." in (experiments.FOLDER / name / "README.md").read_text(encoding="utf-8")
-            return
         assert recorded
         for machine, result in recorded.items():
             assert {"date", "machine", "versions", "git", "flags", "settings"} <= result.keys()

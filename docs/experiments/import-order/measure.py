@@ -22,8 +22,6 @@ from experiments.harness import building
 from interop.abi import NAME as ABI
 from interop.abi import abi_name
 from interop.cli import CommandError
-from interop.doctor.finding import Level
-from interop.doctor.module import examine_module
 
 from . import other
 
@@ -255,6 +253,10 @@ def _outcome(folder: Path, situation: Situation, module: str) -> dict:
 
 def _doctor(folder: Path, module: str) -> list[str]:
     """What ``python -m interop doctor --no-import`` finds wrong with the file."""
+    # Here, because report.py imports this file, also where the package that the doctor reads libraries with is missing.
+    from interop.doctor.finding import Level
+    from interop.doctor.module import examine_module
+
     found = examine_module(folder / f"{module}{SUFFIX}", run=False)
     return [f"{one.subject}: {shortened(one.text)}" for one in found if one.level is Level.PROBLEM]
 

@@ -47,7 +47,7 @@ def inputs(batch: int, features: int, state: int, dtype: torch.dtype = torch.flo
 def evaluate(cell: Cell, arguments: list[Tensor]) -> list[Tensor]:
     """The results of `cell` and all gradients, in the order of NAMES."""
     outputs = cell(*arguments)
-    weights = [torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output).to(output) for output in outputs]
+    weights = [torch.linspace(-1, 1, o.numel(), dtype=o.dtype).view_as(o).to(o) for o in outputs]
     return [*outputs, *torch.autograd.grad(outputs, [*arguments, cell.weight, cell.bias], weights)]
 
 
