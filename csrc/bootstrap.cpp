@@ -63,6 +63,15 @@ PyObject* fail(const std::string& path, const std::string& reason) {
   return nullptr;
 }
 
+// Whether a library has a copy of libstdc++ of its own. It shares tables with torch's copy, where they have the same
+// name, and crashes when it formats a number. `inside` is an address in the library.
+bool has_own_cxx_library(void* library, void* inside) {
+  void* function = dlsym(library, "_ZNSo9_M_insertImEERSoT_");  // what std::ostream formats a number with
+  Dl_info of_function, of_library;
+  return function != nullptr && dladdr(function, &of_function) != 0 && dladdr(inside, &of_library) != 0 &&
+         of_function.dli_fbase == of_library.dli_fbase;
+}
+
 // Imports torch, so that the loader finds the real module's libraries by name, and compares the ABIs. Returns false
 // with ImportError set.
 bool torch_fits() {
@@ -117,9 +126,21 @@ PyMODINIT_FUNC INIT() {
   if (library == nullptr) {
     return fail(path, dlerror());
   }
-  auto* init = reinterpret_cast<PyObject* (*)()>(dlsym(library, STRING(INIT)));
+  void* init = dlsym(library, STRING(INIT));
+  if (init == nullptr) {
+    return fail(path, "it has no " STRING(INIT));
+  }
+  if (has_own_cxx_library(library, init)) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "module '" STRING(INTEROP_MODULE)
+        "' has a copy of libstdc++ of its own, and would crash beside torch's copy. The compiler linked it in: CXX or "
+        "LDFLAGS has -static-libstdc++, or the compiler has no libstdc++.so. Rebuild it without that flag, or with "
+        "another compiler, such as CXX=g++");
+    return nullptr;
+  }
   // The real module's PyModuleDef, for multi-phase initialisation. The import system treats it as ours.
-  return init != nullptr ? init() : fail(path, "it has no " STRING(INIT));
+  return reinterpret_cast<PyObject* (*)()>(init)();
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include <torch/csrc/Exceptions.h>
 
 #include "apply.h"
+#include "cxx_library.h"
 #include "dispatcher.h"
 
 namespace interop {
@@ -22,6 +23,9 @@ void RuntimeImpl::apply(
 
 // For interop/_core.pyx; a new reference.
 PyObject* make_runtime_capsule() {
+  if (!require_shared_cxx_library([] {})) {
+    return nullptr;
+  }
   static RuntimeImpl implementation;
   return PyCapsule_New(static_cast<Runtime*>(&implementation), Runtime::attribute, nullptr);
 }
