@@ -55,8 +55,8 @@ class Compiled final : public Bridges {
 
 PyObject* python::make_capsule() noexcept {
   static Compiled compiled;
-  if (!require_shared_cxx_library([] {}) || names::ready() < 0 || Owner<Hold>::ready() < 0 || ready_buffers() < 0 || ready_dlpack() < 0 ||
-      ready_cuda_array() < 0) {
+  if (!require_shared_cxx_library([] {}) || names::ready() < 0 || Owner<Hold>::ready() < 0 || ready_buffers() < 0 ||
+      ready_dlpack() < 0 || ready_cuda_array() < 0) {
     return nullptr;
   }
   return PyCapsule_New(static_cast<Bridges*>(&compiled), Bridges::attribute, nullptr);
