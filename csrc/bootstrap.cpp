@@ -63,13 +63,19 @@ PyObject* fail(const std::string& path, const std::string& reason) {
   return nullptr;
 }
 
-// Whether a library has a copy of libstdc++ of its own. It shares tables with torch's copy, where they have the same
-// name, and crashes when it formats a number. `inside` is an address in the library.
-bool has_own_cxx_library(void* library, void* inside) {
-  void* function = dlsym(library, "_ZNSo9_M_insertImEERSoT_");  // what std::ostream formats a number with
-  Dl_info of_function, of_library;
-  return function != nullptr && dladdr(function, &of_function) != 0 && dladdr(inside, &of_library) != 0 &&
-         of_function.dli_fbase == of_library.dli_fbase;
+// The file with the copy of libstdc++ that a library uses; empty if it is torch's copy. Two copies share tables where
+// these have the same name, and then the formatting of numbers crashes or gives nothing. Static initialisers of the
+// library have run before this check.
+std::string other_cxx_library(void* library) {
+  constexpr const char* reader_of_tables = "_ZNKSt6locale2id5_M_idEv";  // std::locale::id::_M_id() const
+  void* torch = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* theirs = torch != nullptr ? dlsym(torch, reader_of_tables) : nullptr;
+  void* ours = dlsym(library, reader_of_tables);
+  if (torch != nullptr) {
+    dlclose(torch);
+  }
+  Dl_info found;
+  return theirs != nullptr && ours != nullptr && ours != theirs && dladdr(ours, &found) != 0 ? found.dli_fname : "";
 }
 
 // Imports torch, so that the loader finds the real module's libraries by name, and compares the ABIs. Returns false
@@ -130,13 +136,14 @@ PyMODINIT_FUNC INIT() {
   if (init == nullptr) {
     return fail(path, "it has no " STRING(INIT));
   }
-  if (has_own_cxx_library(library, init)) {
-    PyErr_SetString(
+  if (const std::string other = other_cxx_library(library); !other.empty()) {
+    PyErr_Format(
         PyExc_ImportError,
-        "module '" STRING(INTEROP_MODULE)
-        "' has a copy of libstdc++ of its own, and would crash beside torch's copy. The compiler linked it in: CXX or "
-        "LDFLAGS has -static-libstdc++, or the compiler has no libstdc++.so. Rebuild it without that flag, or with "
-        "another compiler, such as CXX=g++");
+        "%s has a copy of libstdc++ of its own, and may crash beside torch's copy. Its compiler has no libstdc++.so, "
+        "or "
+        "adds -static-libstdc++, as LDFLAGS may do as well. Rebuild it without that flag, or with another compiler, "
+        "such as CXX=g++",
+        other.c_str());
     return nullptr;
   }
   // The real module's PyModuleDef, for multi-phase initialisation. The import system treats it as ours.

@@ -1,4 +1,4 @@
-// Whether libstdc++ is linked as torch links it. bootstrap.cpp checks the same of other modules.
+// Whether this package uses the copy of libstdc++ that torch uses. bootstrap.cpp checks the same of other modules.
 #pragma once
 
 #include <Python.h>
@@ -7,22 +7,26 @@
 
 namespace interop {
 
-// What std::ostream formats a number with. Null with another C++ library.
-extern "C" void insert_number() __asm__("_ZNSo9_M_insertImEERSoT_") __attribute__((weak));
-
-// Returns false with ImportError set if the library of the function `inside` has a copy of libstdc++ of its own.
-inline bool require_shared_cxx_library(void (*inside)()) noexcept {
-  Dl_info of_function, of_library;
-  if (&insert_number == nullptr || dladdr(reinterpret_cast<void*>(&insert_number), &of_function) == 0 ||
-      dladdr(reinterpret_cast<void*>(inside), &of_library) == 0 || of_function.dli_fbase != of_library.dli_fbase) {
+// Returns false with ImportError set if the library that calls this uses another copy than torch.
+inline bool require_cxx_library_of_torch() noexcept {
+  constexpr const char* reader_of_tables = "_ZNKSt6locale2id5_M_idEv";
+  void* torch = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* theirs = torch != nullptr ? dlsym(torch, reader_of_tables) : nullptr;
+  void* ours = dlsym(RTLD_DEFAULT, reader_of_tables);  // searches the caller's library and those that it is linked to
+  if (torch != nullptr) {
+    dlclose(torch);
+  }
+  Dl_info found;
+  if (theirs == nullptr || ours == nullptr || ours == theirs || dladdr(ours, &found) == 0) {
     return true;
   }
   PyErr_Format(
       PyExc_ImportError,
-      "torch-interop was built with a copy of libstdc++ of its own, in %s, and would crash beside torch's copy. The "
-      "compiler linked it in: CXX or LDFLAGS has -static-libstdc++, or the compiler has no libstdc++.so. Rebuild "
-      "torch-interop without that flag, or with another compiler, such as CXX=g++",
-      of_library.dli_fname);
+      "torch-interop uses a copy of libstdc++ of its own, in %s, and may crash beside torch's copy. The compiler has "
+      "no "
+      "libstdc++.so, or adds -static-libstdc++, as LDFLAGS may do as well. Rebuild torch-interop without that flag, or "
+      "with another compiler, such as CXX=g++",
+      found.dli_fname);
   return false;
 }
 

@@ -23,7 +23,7 @@ void RuntimeImpl::apply(
 
 // For interop/_core.pyx; a new reference.
 PyObject* make_runtime_capsule() {
-  if (!require_shared_cxx_library([] {})) {
+  if (!require_cxx_library_of_torch()) {
     return nullptr;
   }
   static RuntimeImpl implementation;

@@ -55,7 +55,7 @@ class Compiled final : public Bridges {
 
 PyObject* python::make_capsule() noexcept {
   static Compiled compiled;
-  if (!require_shared_cxx_library([] {}) || names::ready() < 0 || Owner<Hold>::ready() < 0 || ready_buffers() < 0 ||
+  if (!require_cxx_library_of_torch() || names::ready() < 0 || Owner<Hold>::ready() < 0 || ready_buffers() < 0 ||
       ready_dlpack() < 0 || ready_cuda_array() < 0) {
     return nullptr;
   }

@@ -33,6 +33,9 @@ _JIT_MANIFEST = "manifest.json"
 
 _SHOWN = 5
 
+_READER_OF_TABLES = "_ZNKSt6locale2id5_M_idEv"
+"""std::locale::id::_M_id() const, which reads the tables that copies of libstdc++ share."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -74,6 +77,7 @@ def examine_module(file: Path, run: bool = True) -> list[Finding]:
         _search_path(native, everything, torch, parts.rebuild),
         *_libraries(native, everything, torch, parts.rebuild),
         *_copies(everything, torch),
+        *_cxx_libraries(everything),
         *_symbols(native, everything, torch, parts.rebuild),
     ]
     if not run or parts.entry is None or any(finding.level is Level.PROBLEM for finding in findings):
@@ -353,6 +357,20 @@ def _copies(everything: Closure, torch: Torch | None) -> list[Finding]:
         "of wheels: auditwheel repair --exclude 'libc10*' --exclude 'libtorch*'"
     )
     return [problem("torch twice", text, fix)]
+
+
+def _cxx_libraries(everything: Closure) -> list[Finding]:
+    """Copies of libstdc++ that were linked in statically: csrc/bootstrap.cpp says why they do not work."""
+    copies = [
+        str(path)
+        for path, library in everything.libraries.items()
+        if _READER_OF_TABLES in library.defined and not path.name.startswith("libstdc++.so")
+    ]
+    if not copies:
+        return []
+    text = f"libstdc++ is linked into {', '.join(copies)}, and may crash beside the copy that torch uses"
+    fix = "rebuild with a compiler that has libstdc++.so, such as CXX=g++, and without -static-libstdc++ in LDFLAGS"
+    return [problem("libstdc++", text, fix)]
 
 
 def _symbols(library: Library, everything: Closure, torch: Torch | None, rebuild: str) -> list[Finding]:

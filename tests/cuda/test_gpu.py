@@ -416,7 +416,7 @@ class TestErrors:
         # Releases of CUDA call it an invalid configuration or an invalid value.
         with pytest.raises(torch.AcceleratorError, match=r"launch of touch: .*\(cudaErrorInvalid\w+, \d+\)$") as raised:
             cuda_operators.touch(target, 4096)
-        assert str(raised.value).endswith(f", {raised.value.error_code})")
+        assert raised.value.error_code in {1, 9}
         cuda_operators.touch(target, 32)  # neither we nor torch raise the error again
         assert target.item() == 1.0
 
