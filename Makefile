@@ -93,7 +93,6 @@ coverage: $(READY)
 STACKS := --help
 
 matrix: $(READY)
-	$(PY) -m pip install --quiet uv==0.13.9
 	$(PY) tools/matrix.py $(STACKS)
 
 # The same files under the torch and CPython of each interpreter.

@@ -32,7 +32,7 @@ from interop.toolchain import MINIMUM_STABLE, is_gcc
 
 TESTS = Path(__file__).resolve().parent
 PROJECTS = TESTS / "projects"
-BUILD = Path(os.environ.get("INTEROP_TEST_BUILD") or TESTS.parent / "build" / "tests")
+BUILD = TESTS.parent / "build" / "tests"
 INSTALLED = ("consumer", "plain_cxx")
 """The projects that pip installs, as for a user."""
 
@@ -148,7 +148,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.long)
         if SLOW.intersection(item.fixturenames):
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("cuda") and item.path.parent.name not in FOR_GPUS:
+        if item.get_closest_marker("cuda") and item.path.relative_to(TESTS).parts[0] not in FOR_GPUS:
             raise pytest.UsageError(f"`make gpu-test` does not collect {item.path}, which has tests marked cuda")
     if not torch.cuda.is_available():
         for item in items:

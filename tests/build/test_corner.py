@@ -1,0 +1,54 @@
+"""Another stack than that of requirements/: a newer CPython and torch, with the oldest Cython and NumPy.
+
+CI runs this beside the default stack. `make matrix` runs all tests on more of them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TESTS
+
+from interop.cython.versions import FLOOR
+
+TORCH = "2.14.1"
+PYTHONS = ("3.13", "3.12")
+TESTED = (
+    *("build/test_build.py::TestBuildExtension::test_a_project_in_place", "build/test_config.py::TestCythonize"),
+    *("build/test_config.py::TestCmake::test_a_module", "build/test_cxx_library.py"),
+    *("cython/test_patches.py", "cython/test_checks.py", "cython/test_checks_property.py"),
+    *("cython/test_hints.py", "cython/test_missing_names.py"),
+    # The other tests of load concern its locks and its cache.
+    *(f"jit/test_jit.py::{name}" for name in ("TestLoad", "TestFile", "TestInline")),
+    *("bridges/test_with_arrays.py", "bridges/test_stand_ins.py", "bridges/test_from_array.py"),
+)
+
+
+def another_python():
+    """The path of another CPython on PATH; the tests are skipped if there is none."""
+    for version in PYTHONS:
+        for folder in os.get_exec_path():
+            path = Path(folder, f"python{version}")
+            # pyenv puts programs on PATH that only say which versions have the command.
+            if path.exists() and not subprocess.run([path, "-V"], capture_output=True).returncode:
+                return path
+    pytest.skip(f"there is no CPython {' or '.join(PYTHONS)} on PATH")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_the_corner():
+    stack = f"torch={TORCH},python={another_python()},cython={FLOOR[0]}.{FLOOR[1]}.0,numpy=2.1.*"
+    arguments = ["-m", "not slow", *(f"tests/{path}" for path in TESTED)]
+    command = [sys.executable, TESTS.parent / "tools" / "matrix.py", "--no-record", stack, "--", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout, done.stderr
+    line = json.loads(done.stdout)
+    if "uv pip install" in line.get("error", ""):
+        pytest.skip(f"the packages of {stack} cannot be installed: {line['error'].strip().splitlines()[-1]}")
+    assert not line.get("error"), line["error"]
+    assert not line["failed"], line["failures"]
+    assert line["passed"] > 500
