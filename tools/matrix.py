@@ -61,6 +61,9 @@ OF_CALLER = ("PYTHON", "PYTEST_", "INTEROP_", "VIRTUAL_ENV")
 CALLS = 100_000
 """How often each function of the modules for many releases is called, to detect growing memory."""
 
+LIMIT = 1200
+"""Seconds for each command that makes a stack. A slow network may need most of it, to fetch torch with CUDA."""
+
 WHOLE = (0, 1)
 """Exit statuses of pytest after it has run all tests. The others mean that it was stopped, or had no tests to run."""
 
@@ -84,6 +87,10 @@ Line = dict[str, Any]
 
 class FailedError(Exception):
     """A command that makes a stack has failed. The message has its output."""
+
+
+class UnavailableError(FailedError):
+    """The environment of a stack cannot be made, which says nothing about this package."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,7 @@ class Environment:
             "PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}",
             "UV_CACHE_DIR": str(self.store / "cache"),
             "UV_LINK_MODE": "hardlink",
+            "UV_SYSTEM_CERTS": "1",  # as pip; uv's own list lacks certificates that a machine adds
         }
 
     def without_gil(self) -> dict[str, str]:
@@ -176,8 +184,8 @@ class Environment:
         words = [str(word) for word in command]
         own = self.without_gil() if command[0] == self.python else {}
         try:
-            done = subprocess.run(words, env=self.variables() | own, capture_output=True, text=True)
-        except OSError as error:
+            done = subprocess.run(words, env=self.variables() | own, capture_output=True, text=True, timeout=LIMIT)
+        except (OSError, subprocess.TimeoutExpired) as error:
             raise FailedError(f"{shlex.join(words)} does not run: {error}") from error
         if done.returncode:
             raise FailedError(f"{' '.join(words)}\nexit status {done.returncode}\n{done.stdout}{done.stderr}")
@@ -192,11 +200,14 @@ class Environment:
         uv = (sys.executable, "-m", "uv")
         python = self.stack.python or sys.executable
         venv = self.folder / "venv"
-        self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
-        self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
-        overrides = [without, *([WITHOUT_GIL] if self.free_threaded else [])]
-        options = (f"--python={self.python}", *(f"--overrides={path}" for path in overrides))
-        self.run(*uv, "pip", "install", "--quiet", *options, *self.stack.requirements(pinned()))
+        try:
+            self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
+            self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
+            overrides = [without, *([WITHOUT_GIL] if self.free_threaded else [])]
+            options = (f"--python={self.python}", *(f"--overrides={path}" for path in overrides))
+            self.run(*uv, "pip", "install", "--quiet", *options, *self.stack.requirements(pinned()))
+        except FailedError as error:
+            raise UnavailableError(*error.args) from error
         self.run("git", "clone", "--quiet", ROOT, self.checkout)
         pip = (self.python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable")
         self.run(*pip, self.checkout)
@@ -270,6 +281,7 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
             line["one binary"] = environment.run_one_binary()
     except (FailedError, one_binary.FailedError) as error:
         line["error"] = without_paths(str(error), store)[-2000:]
+        line |= {"unavailable": True} if isinstance(error, UnavailableError) else {}
     return line
 
 
