@@ -559,15 +559,25 @@ SINGLETONS = (None, True, False, NotImplemented, Ellipsis)
 """Not immortal before CPython 3.12. Code of the interpreter itself keeps some references to them."""
 
 
+LESS_OFTEN = {
+    # For each error of its own, torch resolves the names in the traceback, which takes milliseconds.
+    **dict.fromkeys(("fail_in_torch_on_a_thread", "biggest of no dimension"), 100),
+    # These take more than ten microseconds.
+    **dict.fromkeys(("all_types", "arithmetic", "arithmetic_of_sparse", "backward", "counted", "failing"), 10),
+    **dict.fromkeys(("fail_in_a_loop", "histogram", "narrowed", "of_fields", "scaled_mm"), 10),
+}
+"""How many calls of other functions there are for each call of one of these."""
+
+
 def check_growth(m, calls):
     """References and memory do not grow in many calls of each function, after some to warm up."""
     found, tensors = calls_of_each(m)
+    assert found.keys() >= LESS_OFTEN.keys()
     limit = 1024 + calls // 1000  # KiB: about two bytes a call for a million
     for name, call in found.items():
         # With several threads, most of the time would go to waiting for each other.
         torch.set_num_threads(THREADS if name == "fail_in_torch_on_a_thread" else 1)
-        # For each error of its own, torch resolves the names in the traceback, which takes milliseconds.
-        number = calls // 100 if name in ("fail_in_torch_on_a_thread", "biggest of no dimension") else calls
+        number = calls // LESS_OFTEN.get(name, 1)
         for _ in range(min(number, 1000)):
             call()
         gc.collect()  # tracebacks hold frames, which hold these tensors
