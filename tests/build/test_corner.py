@@ -1,4 +1,4 @@
-"""Another stack than that of requirements/: a newer CPython and torch, with the oldest Cython and NumPy.
+"""Another stack than that of requirements/: a newer CPython and the newest torch, with the oldest Cython and NumPy.
 
 CI runs this beside the default stack. `make matrix` runs all tests on more of them.
 """
@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TESTS
+import torch
+from conftest import TESTS, load_script
 
 from interop.cython.versions import FLOOR
 
-TORCH = "2.14.1"
+TORCH = "2.15.0"
 PYTHONS = ("3.13", "3.12")
 TESTED = (
     *("build/test_build.py::TestBuildExtension::test_a_project_in_place", "build/test_config.py::TestCythonize"),
@@ -53,3 +54,13 @@ def test_the_corner():
     assert not line.get("error"), line["error"]
     assert not line["failed"], line["failures"]
     assert line["passed"] > 500
+    assert line["one binary"]["borrows"], "built here, checked there"
+
+    matrix = load_script(TESTS.parent / "tools" / "matrix.py")
+    store = Path(os.environ.get("INTEROP_MATRIX_STORE") or TESTS.parent / "build" / "matrix")
+    there = matrix.Environment(matrix.Stack.parse(stack), store.resolve()).python
+    wheel = matrix.one_binary.build(there)
+    assert "-cp311-abi3-" in wheel.name
+    here = matrix.one_binary.run(sys.executable, calls=1000)
+    assert here["borrows"], "built there, checked here"
+    assert here["torch"] == torch.__version__

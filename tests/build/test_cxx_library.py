@@ -91,7 +91,11 @@ def test_a_module(way, tmp_path):
 @needs_archive
 @pytest.mark.parametrize("name", ["_bridges", "_core"])
 def test_this_package(name, tmp_path, bare):
-    """Its objects are linked again, if they have stayed since it was installed."""
+    """Its objects are linked again, if they have stayed since it was installed.
+
+    Some releases of torch load libstdc++ for the whole process, with libcudart. Then the loader binds the copy's
+    symbols to that library, and the copy is not used.
+    """
     torch = find_torch()
     suffix = f"temp.{sysconfig.get_config_var('SOABI')}-torch-{torch.version}/interop.{name}"
     objects = sorted((TESTS.parent / "build" / suffix).rglob("*.o"))
@@ -108,4 +112,6 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert f"torch-interop uses a copy of libstdc++ of its own, in {tmp_path}/{name}.so" in bare(code)
+    text = f"torch-interop uses a copy of libstdc++ of its own, in {tmp_path}/{name}.so"
+    for_all = "import ctypes, torch; print(hasattr(ctypes.CDLL(None), '_ZNKSt6locale2id5_M_idEv'))"
+    assert (text in bare(code)) == (bare(for_all) == "False\n")
