@@ -1,5 +1,6 @@
 """``python -m interop new NAME``: write a small, complete project that is ready to build, test and install."""
 
+import argparse
 import importlib.metadata
 import keyword
 import re
@@ -84,6 +85,7 @@ def main(arguments: list[str]) -> None:
         "--stable",
         metavar="TORCH",
         nargs="?",
+        type=_release,
         const=".".join(map(str, MINIMUM_STABLE)),
         help="compile once for this release of torch (%(const)s if not given) and later ones, and many CPythons",
     )
@@ -165,6 +167,15 @@ def _versions(stable: str | None) -> dict[str, str]:
         PYTHON: f"{oldest[0]}.{oldest[1]}",
         REQUIRES_PYTHON: f'">={oldest[0]}.{oldest[1]}"',
     }
+
+
+def _release(text: str) -> str:
+    """What follows --stable, which may be the NAME by mistake."""
+    if text.isidentifier():
+        raise argparse.ArgumentTypeError(
+            f"expected a release of torch, got {text!r}; write NAME first: {text} --stable"
+        )
+    return text
 
 
 def _check_name(name: str) -> None:

@@ -90,6 +90,9 @@ def _explain(name: str, module: Any, alias: str) -> str:
     python = "" if package == "ATen" else f"for Python's module, write: import {package}"
     at = alias if package == "ATen" else "at"
     known = names_in(pxd, "ATen")
+    if package != "ATen" and name in names_in(pxd, package):
+        absent = absent_in_stable(f"{alias}.{name}")
+        return f"{absent}, or leave the type of the variable out" if _is_class(package, name) else absent
     if name in _SCALAR_TYPES:
         instead = f"the ScalarType is {at}.{_SCALAR_TYPES[name]}"
     elif name in known and package == "ATen":
@@ -110,6 +113,11 @@ def _explain(name: str, module: Any, alias: str) -> str:
 def _python_has(package: str, name: str) -> bool:
     """Whether the Python package has the name, which the author may have meant."""
     return package in sys.modules and hasattr(sys.modules[package], name)
+
+
+def _is_class(package: str, name: str) -> bool:
+    """Whether the Python package has a class of this name, so that a variable needs no type to have such an object."""
+    return isinstance(getattr(sys.modules.get(package), name, None), type)
 
 
 def _names_in(module: Any) -> set[str]:

@@ -205,6 +205,10 @@ class TestCommand:
         [
             (["--stable", "2.9"], r"--stable: stable must .*, got '2\.9'"),
             (["--stable", "--cuda"], "has no CUDA: leave out --stable or --cuda"),
+            (
+                ["--stable", "of_mine"],
+                "--stable: expected a release .* got 'of_mine'; write NAME first: of_mine --stable",
+            ),
         ],
     )
     def test_a_stable_one_that_there_is_not(self, new, tmp_path, arguments, message):

@@ -226,6 +226,18 @@ class TestDeclarations:
         source = "cimport torch\ncimport ATen as at\ndef f(torch.Tensor x): return torch.wrap(at.mm(x.cdata))\n"
         assert "mm(CTensor& self, CTensor& mat2)" in first_hint(tmp_path, source, stable=True)
 
+    @pytest.mark.parametrize(
+        ("written", "instead"),
+        [
+            *((f"def f(torch.{name} d not None): pass", ", or leave the type") for name in ("device", "dtype", "Size")),
+            ("def f():\n    cdef torch.InferenceMode m", r" \(n\.pyx"),
+        ],
+    )
+    def test_a_name_that_only_other_modules_have(self, tmp_path, written, instead):
+        (tmp_path / "n.pyx").write_text(f"cimport torch\n{written}\n")
+        with pytest.raises(TranslationError, match=rf"have no torch\.\w+: build this one without stable{instead}"):
+            translate(str(tmp_path / "n.pyx"), "n", tmp_path / "n.cpp", declarations=tmp_path / "d", stable=True)
+
     def test_another_function(self, tmp_path):
         source = "cdef extern from *:\n    void mm(int, int)\ndef f(): mm(1)\n"
         assert first_hint(tmp_path, source) is None

@@ -82,6 +82,7 @@ CLAIMS = {
     ("docs/porting-guide.md", "cpp"): "test_porting_guide.py::test_both_do_the_same",
     ("docs/porting-guide.md", "cython"): "test_porting_guide.py::test_both_do_the_same",
     ("docs/libraries.md", "python"): "test_libraries_guide.py::test_blocks",
+    ("docs/stable-guide.md", "cython"): "test_stable_guide.py::test_blocks",
     ("docs/start.md", "cython"): "test_start.py::test_the_tour",
     ("docs/start.md", "python"): "test_start.py::test_the_tour",
     ("docs/start.md", "sh"): "test_start.py::test_the_commands",

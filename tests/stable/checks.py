@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # With one there is no other thread to fail on. ThreadSanitizer does not see how libgomp orders its threads.
@@ -260,6 +261,29 @@ def check_aten(m, o):
     with raises(TypeError, "must be a sequence of int, got dict"):
         m.zeros({}, None)
     assert list(m.squares(4)) == [0, 1, 4, 9]
+
+
+def check_numbers_beside_other_kinds_of_tensors(m, o):
+    """Some of them accept no tensor of no dimensions in place of a number, and no factor."""
+    with FakeTensorMode():
+        fake = torch.ones(3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such tensors are in beta state
+        masked = torch.masked.masked_tensor(torch.arange(3.0), torch.arange(3) > 0)
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+        for x in (fake, masked, nested):
+            for name in ("add", "sub", "mul", "div", "gt"):
+                try:
+                    expected = getattr(torch, name)(x, 2.5)
+                except Exception:  # torch cannot do it either
+                    with raises(Exception):
+                        m.with_number(x, 2.5, name)
+                else:
+                    found = m.with_number(x, 2.5, name)
+                    assert type(found) is type(expected), name
+                    assert found.dtype == expected.dtype
+                    assert x is fake or str(found) == str(expected), name
+        assert m.arithmetic_of_sparse(masked).get_data().equal(2 * torch.arange(3.0))
 
 
 def check_loops_and_memory(m, o):
@@ -513,6 +537,7 @@ def calls_of_each(m):
         "without_gradients": (w,),
         "arithmetic_of_sparse": (sparse,),
         "contiguous": (x.t(),),
+        "with_number": (x, 2.5, "mul"),
         "total": (doubles,),
         "total_of_constants": (doubles,),
         "counted_up": (5,),

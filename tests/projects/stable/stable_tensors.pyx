@@ -254,6 +254,19 @@ def arithmetic(torch.Tensor x not None, torch.Tensor y not None):
     ]
 
 
+def with_number(torch.Tensor x not None, double number, name):
+    cdef at.Tensor a = x.cdata
+    if name == "add":
+        return torch.wrap(at.add(a, number))
+    if name == "sub":
+        return torch.wrap(at.sub(a, number))
+    if name == "mul":
+        return torch.wrap(at.mul(a, number))
+    if name == "div":
+        return torch.wrap(at.div(a, number))
+    return torch.wrap(at.gt(a, number))
+
+
 def layout_and_memory_format(int layout, int memory_format):
     return st.wrap_layout(<at.Layout> layout), st.wrap_memory_format(<at.MemoryFormat> memory_format)
 
