@@ -92,7 +92,7 @@ def _explain(name: str, module: Any, alias: str) -> str:
     known = names_in(pxd, "ATen")
     if package != "ATen" and name in names_in(pxd, package):
         absent = absent_in_stable(f"{alias}.{name}")
-        return f"{absent}, or leave the type of the variable out" if _is_class(package, name) else absent
+        return f"{absent}, or leave the type of a variable out; {python}" if _is_class(package, name) else absent
     if name in _SCALAR_TYPES:
         instead = f"the ScalarType is {at}.{_SCALAR_TYPES[name]}"
     elif name in known and package == "ATen":

@@ -264,9 +264,10 @@ def check_aten(m, o):
 
 
 def check_numbers_beside_other_kinds_of_tensors(m, o):
-    """Some of them accept no tensor of no dimensions in place of a number, and no factor."""
+    """Some of them accept a number and no tensor of no dimensions. Then there is an error, and never another result."""
     with FakeTensorMode():
         fake = torch.ones(3, 4)
+        assert type(m.with_number(fake, 2.5, "mul")) is type(fake)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such tensors are in beta state
         masked = torch.masked.masked_tensor(torch.arange(3.0), torch.arange(3) > 0)
@@ -274,16 +275,37 @@ def check_numbers_beside_other_kinds_of_tensors(m, o):
         for x in (fake, masked, nested):
             for name in ("add", "sub", "mul", "div", "gt"):
                 try:
-                    expected = getattr(torch, name)(x, 2.5)
-                except Exception:  # torch cannot do it either
-                    with raises(Exception):
-                        m.with_number(x, 2.5, name)
-                else:
                     found = m.with_number(x, 2.5, name)
-                    assert type(found) is type(expected), name
-                    assert found.dtype == expected.dtype
-                    assert x is fake or str(found) == str(expected), name
-        assert m.arithmetic_of_sparse(masked).get_data().equal(2 * torch.arange(3.0))
+                except (AssertionError, NotImplementedError, RuntimeError, ValueError):
+                    continue
+                expected = getattr(torch, name)(x, 2.5)
+                assert type(found) is type(expected), name
+                assert str(found) == str(expected), name
+
+
+class Interrupted(TorchDispatchMode):
+    """Raises what Ctrl-C raises, and counts the calls."""
+
+    calls = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.name() == "aten::scalar_tensor":
+            return function(*args, **(kwargs or {}))
+        self.calls += 1
+        raise KeyboardInterrupt
+
+
+def check_an_interrupt_is_not_lost(m, o):
+    for name in ("add", "sub", "mul", "div", "gt"):
+        with Interrupted() as mode:
+            found = None
+            try:
+                m.with_number(torch.ones(2), 2.5, name)
+            except BaseException as error:
+                found = error
+        assert found is not None, name
+        assert type(found) is KeyboardInterrupt or not has_texts() or "KeyboardInterrupt" in str(found), name
+        assert mode.calls == 1
 
 
 def check_loops_and_memory(m, o):
@@ -602,7 +624,7 @@ def check_growth(m, calls):
     for name, call in found.items():
         # With several threads, most of the time would go to waiting for each other.
         torch.set_num_threads(THREADS if name == "fail_in_torch_on_a_thread" else 1)
-        number = calls // LESS_OFTEN.get(name, 1)
+        number = max(calls // LESS_OFTEN.get(name, 1), min(calls, 300))
         for _ in range(min(number, 1000)):
             call()
         gc.collect()  # tracebacks hold frames, which hold these tensors
@@ -619,7 +641,7 @@ def check_growth(m, calls):
                 after = sys.getrefcount(one)
                 assert abs(after - before) < 100 + number // 10, f"{name}: {one}: {before}, then {after} references"
             objects, grown = sys.getallocatedblocks() - blocks, resident() - memory
-            if objects < 100 + calls // 100 and grown < limit:
+            if objects < 100 + number // 100 and grown < limit:
                 break
         else:
             raise AssertionError(f"{name}: {objects} objects and {grown} KiB more after {number} calls")

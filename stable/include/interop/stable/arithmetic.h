@@ -4,9 +4,6 @@
 // the number, the call passes that tensor; otherwise it goes through Python. Only the dtype of the result could
 // differ. Beside a tensor with dimensions, neither a number nor a zero-dimensional tensor selects a wider dtype of
 // the same kind. A kind that is not above the other operand's kind has no effect.
-//
-// Some tensors accept a number and no such tensor, or no factor: nested ones, and subclasses of Python's such as
-// FakeTensor and MaskedTensor. The C interface does not tell them from others, so what fails is called through Python.
 #pragma once
 
 #include "c10/core/Scalar.h"
@@ -58,45 +55,27 @@ inline bool takes_real_factor(const Tensor& self, const Tensor& other, const at:
          (kinds[0] >= 2 || kinds[1] >= 2) && kinds[0] > 0 && kinds[1] > 0;
 }
 
-// The result of `f`, or null if torch's C interface reports an error.
-template <class F>
-Tensor attempt(F f) {
-  try {
-    return f();
-  } catch (const ShimError&) {
-    const Gil gil;
-    PyErr_Clear();  // before torch 2.14 the error of a Python kernel is still set
-    return Tensor();
-  }
-}
-
 }  // namespace detail
 
-#define INTEROP_SUM(name, sign)                                                                              \
-  inline Tensor name(const Tensor& self, const Tensor& other, const at::Scalar& alpha) {                     \
-    if (detail::takes_real_factor(self, other, alpha)) {                                                     \
-      Tensor sum = detail::attempt([&] { return detail::subtract(self, other, sign alpha.toDouble()); });    \
-      if (!sum.is_null()) {                                                                                  \
-        return sum;                                                                                          \
-      }                                                                                                      \
-    }                                                                                                        \
-    static constinit PythonOperator callee(                                                                  \
-        "aten::" #name, "Tensor", #name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor");  \
-    return callee.call<Tensor>({"alpha"}, self, other, alpha);                                               \
-  }                                                                                                          \
-  inline Tensor name(const Tensor& self, const at::Scalar& other, const at::Scalar& alpha) {                 \
-    if (detail::can_stand_for(other, self)) {                                                                \
-      const Tensor number = detail::of_no_dimensions(other);                                                 \
-      if (detail::takes_real_factor(self, number, alpha)) {                                                  \
-        Tensor sum = detail::attempt([&] { return detail::subtract(self, number, sign alpha.toDouble()); }); \
-        if (!sum.is_null()) {                                                                                \
-          return sum;                                                                                        \
-        }                                                                                                    \
-      }                                                                                                      \
-    }                                                                                                        \
-    static constinit PythonOperator callee(                                                                  \
-        "aten::" #name, "Scalar", #name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor");     \
-    return callee.call<Tensor>({}, self, other, alpha);                                                      \
+#define INTEROP_SUM(name, sign)                                                                             \
+  inline Tensor name(const Tensor& self, const Tensor& other, const at::Scalar& alpha) {                    \
+    if (detail::takes_real_factor(self, other, alpha)) {                                                    \
+      return detail::subtract(self, other, sign alpha.toDouble());                                          \
+    }                                                                                                       \
+    static constinit PythonOperator callee(                                                                 \
+        "aten::" #name, "Tensor", #name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"); \
+    return callee.call<Tensor>({"alpha"}, self, other, alpha);                                              \
+  }                                                                                                         \
+  inline Tensor name(const Tensor& self, const at::Scalar& other, const at::Scalar& alpha) {                \
+    if (detail::can_stand_for(other, self)) {                                                               \
+      const Tensor number = detail::of_no_dimensions(other);                                                \
+      if (detail::takes_real_factor(self, number, alpha)) {                                                 \
+        return detail::subtract(self, number, sign alpha.toDouble());                                       \
+      }                                                                                                     \
+    }                                                                                                       \
+    static constinit PythonOperator callee(                                                                 \
+        "aten::" #name, "Scalar", #name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor");    \
+    return callee.call<Tensor>({}, self, other, alpha);                                                     \
   }
 INTEROP_SUM(add, -)
 INTEROP_SUM(sub, +)
@@ -109,10 +88,7 @@ INTEROP_SUM(sub, +)
   }                                                                                                                   \
   inline Tensor name(const Tensor& self, const at::Scalar& other) {                                                   \
     if (detail::can_stand_for(other, self)) {                                                                         \
-      Tensor result = detail::attempt([&] { return name(self, detail::of_no_dimensions(other)); });                   \
-      if (!result.is_null()) {                                                                                        \
-        return result;                                                                                                \
-      }                                                                                                               \
+      return name(self, detail::of_no_dimensions(other));                                                             \
     }                                                                                                                 \
     static constinit PythonOperator callee(                                                                           \
         "aten::" #name, "Scalar", #name ".Scalar(Tensor self, Scalar other) -> Tensor");                              \
