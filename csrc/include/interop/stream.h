@@ -96,12 +96,15 @@ class Stream {
   // Whether a graph is capturing it.
   bool is_capturing() const {
     const auto& devices = this->devices();
+    if (detail::is_host(devices.type())) {  // torch 2.12 raises for it
+      return false;
+    }
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 12
     return devices.isStreamCapturing(get());
 #else
     TORCH_CHECK_NOT_IMPLEMENTED(
-        detail::is_host(devices.type()), "is_capturing() needs torch >= 2.12, this is " TORCH_VERSION
-                                         "; for CUDA's current stream, call currentStreamCaptureStatus() of ATen.cuda");
+        false, "is_capturing() needs torch >= 2.12, this is " TORCH_VERSION
+               "; for CUDA's current stream, call currentStreamCaptureStatus() of ATen.cuda");
     return false;
 #endif
   }
