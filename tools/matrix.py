@@ -8,6 +8,9 @@ The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table wi
 stack. A free-threaded CPython gets the versions of requirements/free-threaded.txt, and runs without the GIL, whatever a
 module declares.
 
+The STACK ``here`` is the environment that runs this program, as it is, with this checkout, which must be clean and
+installed there. It is for machines without a network, such as many with a GPU.
+
 After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer installs the very same
 wheel, which this program's environment builds once. A free-threaded CPython cannot load it.
 
@@ -61,6 +64,9 @@ OF_CALLER = ("PYTHON", "PYTEST_", "INTEROP_", "VIRTUAL_ENV")
 CALLS = 100_000
 """How often each function of the modules for many releases is called, to detect growing memory."""
 
+HERE = "here"
+"""The stack that is already there."""
+
 LIMIT = 1200
 """Seconds for each command that makes a stack. A slow network may need most of it, to fetch torch with CUDA."""
 
@@ -77,6 +83,7 @@ print(json.dumps({
     "torch": torch.__version__, "cuda": torch.version.cuda,
     "python": platform.python_version() + sys.abiflags,  # t without a GIL, d with --with-pydebug
     "numpy": numpy.__version__, "cython": Cython.__version__,
+    **({"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}),
 }))
 """
 
@@ -239,6 +246,33 @@ class Environment:
         return one_binary.run(str(self.python), CALLS, self.variables())
 
 
+class Here(Environment):
+    """The environment that runs this program, with its compiler and this checkout. It is only used, not made."""
+
+    def __init__(self, store: Path) -> None:
+        super().__init__(Stack(), store)
+        self.folder = store / "stacks" / HERE
+        self.checkout = ROOT
+        self.python = Path(sys.executable)
+        self.cxx = shlex.split(os.environ.get("CXX") or "c++")
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its commands, with the caller's compiler."""
+        return super().variables() | {name: os.environ[name] for name in COMPILERS if name in os.environ}
+
+    def make(self) -> None:
+        """Make an empty folder for the output, and check what is there."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        changed = subprocess.check_output(["git", "status", "--porcelain"], cwd=ROOT, text=True)
+        if changed:
+            raise UnavailableError(f"the checkout is not clean:\n{changed}")
+        origin = self.run(self.python, "-P", "-c", "import interop; print(interop.__file__)").strip()
+        if not Path(origin).is_relative_to(ROOT):
+            raise UnavailableError(f"the package is not installed from this checkout, but from {origin}")
+        self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
+
+
 def counts(report: str) -> Line:
     """The counts in pytest's report, which has JUnit's format."""
     passed, failed, skipped, xfailed = 0, list[str](), Counter[str](), 0
@@ -266,13 +300,14 @@ def counts(report: str) -> Line:
     }
 
 
-def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
+def run(environment: Environment, arguments: list[str]) -> Line:
     """The line of results for one stack."""
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-    asked = {name: value for name, value in asdict(stack).items() if value}
+    here = isinstance(environment, Here)
+    asked = {HERE: True} if here else {k: v for k, v in asdict(environment.stack).items() if v}
     line: Line = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "asked": asked, "tests": arguments}
-    environment = Environment(stack, store)
-    print(f"{stack.folder}: made and tested in {environment.folder}, see tests.log there", file=sys.stderr, flush=True)
+    folder = environment.folder
+    print(f"{folder.name}: made and tested in {folder}, see tests.log there", file=sys.stderr, flush=True)
     try:
         environment.make()
         line |= environment.versions()
@@ -280,7 +315,7 @@ def run(stack: Stack, store: Path, arguments: list[str]) -> Line:
         if release_of(line["torch"]) >= MINIMUM_STABLE and not environment.free_threaded:
             line["one binary"] = environment.run_one_binary()
     except (FailedError, one_binary.FailedError) as error:
-        line["error"] = without_paths(str(error), store)[-2000:]
+        line["error"] = without_paths(str(error), environment.store)[-2000:]
         line |= {"unavailable": True} if isinstance(error, UnavailableError) else {}
     return line
 
@@ -294,15 +329,15 @@ def without_paths(text: str, store: Path) -> str:
 
 def section(lines: list[Line]) -> str:
     """The table of the page: the newest line of each stack, newest stacks first. Below it are the failed tests."""
-    columns = ("torch", "python", "numpy", "cython", "compiler")
+    columns = ("torch", "python", "numpy", "cython", "compiler", "gpu")
     whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "error" not in line]
-    newest = {tuple(line[key] for key in columns): line for line in whole}
+    newest = {tuple(line.get(key, "") for key in columns): line for line in whole}
 
     def order(versions: tuple[str, ...]) -> list[list[int]]:
         return [[int(number) for number in re.findall(r"\d+", version)] for version in versions]
 
-    heads = ("torch", "CPython", "NumPy", "Cython", "compiler", "passed", "failed", "skipped", "xfailed")
-    heads += ("one binary", "date", "commit")
+    heads = ("torch", "CPython", "NumPy", "Cython", "compiler", "GPU")
+    heads += ("passed", "failed", "skipped", "xfailed", "one binary", "date", "commit")
     rows = [f"| {' | '.join(heads)} |", f"|{'---|' * len(columns)}{'--:|' * 4}{'---|' * 3}"]
     failed = []
     for versions in sorted(newest, key=order, reverse=True):
@@ -331,14 +366,14 @@ def main() -> int:
     options = parser.parse_args(words[:split])
     store = (options.store or Path(os.environ.get("INTEROP_MATRIX_STORE") or ROOT / "build" / "matrix")).resolve()
     try:
-        stacks = [Stack.parse(text) for text in options.stacks]
+        stacks = [Here(store) if text == HERE else Environment(Stack.parse(text), store) for text in options.stacks]
     except ValueError as error:
         parser.error(str(error))
     clean = True
     if stacks:
         one_binary.build()
     for stack in stacks:
-        line = run(stack, store, words[split + 1 :] or [*NOT_SLOW])
+        line = run(stack, words[split + 1 :] or [*NOT_SLOW])
         print(json.dumps(line, indent=1), flush=True)
         clean &= not line.get("error") and not line["failed"]
         if options.record:

@@ -33,7 +33,7 @@ HEAD = f"""\
 ## What was run
 
 All tests that are not marked `slow`, with the package installed from a clean clone; `make matrix` runs them. A torch
-whose version ends in "+cu" and a number is built for CUDA, and was run without a GPU.
+whose version ends in "+cu" and a number is built for CUDA, and was run without a GPU if the table names none.
 
 {BEGIN}
 {END}

@@ -100,6 +100,26 @@ def test_the_compiler_is_the_one_that_is_used(matrix, environment, monkeypatch):
         environment(cxx="no-such-compiler").versions()
 
 
+def test_what_is_already_there(matrix, tmp_path, monkeypatch):
+    """The stack `here` keeps the caller's compiler, and takes no other package than this checkout's."""
+    for name, value in CALLERS.items():
+        monkeypatch.setenv(name, value)
+    here = matrix.Here(tmp_path)
+    compilers = {name: CALLERS[name] for name in ("CXX", "CC", "CXXFLAGS")}
+    assert {name: value for name, value in here.variables().items() if name in CALLERS} == compilers
+    assert (here.cxx, here.python, here.checkout) == (["no-such-compiler"], Path(sys.executable), matrix.ROOT)
+    monkeypatch.setattr(matrix, "ROOT", tmp_path)  # another checkout
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    who = ("-c", "user.name=Test", "-c", "user.email=test@example.invalid")
+    subprocess.run(["git", "-C", tmp_path, *who, "commit", "--quiet", "--allow-empty", "-m", "Begin"], check=True)
+    with pytest.raises(matrix.UnavailableError, match="the package is not installed from this checkout, but from /"):
+        matrix.Here(tmp_path / ".git" / "store").make()
+    (tmp_path / "file").touch()
+    line = matrix.run(matrix.Here(tmp_path / ".git" / "store"), [])
+    assert (line["asked"], line["unavailable"]) == ({"here": True}, True)
+    assert line["error"] == "the checkout is not clean:\n?? file\n"
+
+
 @pytest.mark.parametrize("inside", [True, False])
 def test_results_have_no_paths_of_this_machine(matrix, monkeypatch, tmp_path, inside):
     store = matrix.ROOT / "build" / "matrix" if inside else tmp_path
@@ -108,7 +128,7 @@ def test_results_have_no_paths_of_this_machine(matrix, monkeypatch, tmp_path, in
         raise matrix.FailedError(f"{self.python} failed in {matrix.ROOT}/tests/conftest.py")
 
     monkeypatch.setattr(matrix.Environment, "make", fail)
-    line = matrix.run(matrix.Stack(torch="2.10.0"), store, [])
+    line = matrix.run(matrix.Environment(matrix.Stack(torch="2.10.0"), store), [])
     assert line["error"] == "stacks/torch_2.10.0/venv/bin/python failed in tests/conftest.py"
 
 
@@ -171,12 +191,14 @@ def test_the_table_has_the_newest_of_each_stack(matrix):
         line("2.10.0+cpu", "bbb", failed=2, failures=["tests.one::test_a", "tests.two::test_b[x]"]),
         line("2.9.0", "ccc") | {"one binary": {"sha256": "0123abcdef"}},
         line("2.9.0", "ddd", tests=["tests/build"]),
+        line("2.9.0", "fff", gpu="NVIDIA H200"),
         {"asked": {"torch": "2.10.0"}, "commit": "eee", "tests": [*matrix.NOT_SLOW], "error": "no such compiler"},
     ]
     rows = matrix.section(lines).splitlines()
     assert rows[2:] == [
-        "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 2 | 2 | 1 |  | 2026-01-01 | bbb |",
-        "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | 5 | 0 | 2 | 1 | 0123abcd | 2026-01-01 | ccc |",
+        "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 |  | 5 | 2 | 2 | 1 |  | 2026-01-01 | bbb |",
+        "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | NVIDIA H200 | 5 | 0 | 2 | 1 |  | 2026-01-01 | fff |",
+        "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 |  | 5 | 0 | 2 | 1 | 0123abcd | 2026-01-01 | ccc |",
         "",
         "Failed with torch 2.10.0+cpu, CPython 3.13.0, NumPy 2.4.6, commit bbb:",
         "",
