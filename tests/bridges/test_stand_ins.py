@@ -205,6 +205,7 @@ def test_an_array_that_is_copied_is_copied_anew():
     assert [one.tolist() for one in kept] == [[2, 1], [4, 2], [6, 3]]
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype on a NumPy array:DeprecationWarning")
 @pytest.mark.parametrize(
     "change",
     [

@@ -309,6 +309,8 @@ class TestMirrors:
         streams, _ = modules
         device, side = torch.device("cuda", torch.cuda.current_device()), torch.cuda.Stream()
         x = torch.ones(1 << 20, device=device)
+        for fill in (torch.ones, torch.zeros):  # the first launch of a kernel loads code, and may wait for the GPU
+            fill(1, device=device).sum()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             torch.cuda._sleep(500_000_000)
@@ -316,7 +318,9 @@ class TestMirrors:
         streams.record_stream_on(x, side.stream_id)
         address = x.data_ptr()
         del x
-        assert torch.zeros(1 << 20, device=device).data_ptr() != address
+        other = torch.zeros(1 << 20, device=device)
+        assert not side.query()
+        assert other.data_ptr() != address
         side.synchronize()
         assert total.item() == 1 << 20
 
