@@ -356,6 +356,11 @@ def recorded(path: Path = RESULTS) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
+def default_store() -> Path:
+    """The folder of stacks and of uv's downloads."""
+    return Path(os.environ.get("INTEROP_MATRIX_STORE") or ROOT / "build" / "matrix").resolve()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stacks", nargs="*", metavar="STACK")
@@ -364,7 +369,7 @@ def main() -> int:
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:split])
-    store = (options.store or Path(os.environ.get("INTEROP_MATRIX_STORE") or ROOT / "build" / "matrix")).resolve()
+    store = options.store.resolve() if options.store else default_store()
     try:
         stacks = [Here(store) if text == HERE else Environment(Stack.parse(text), store) for text in options.stacks]
     except ValueError as error:

@@ -57,8 +57,7 @@ def test_the_corner():
     assert line["one binary"]["borrows"], "built here, checked there"
 
     matrix = load_script(TESTS.parent / "tools" / "matrix.py")
-    store = Path(os.environ.get("INTEROP_MATRIX_STORE") or TESTS.parent / "build" / "matrix")
-    there = matrix.Environment(matrix.Stack.parse(stack), store.resolve()).python
+    there = matrix.Environment(matrix.Stack.parse(stack), matrix.default_store()).python
     wheel = matrix.one_binary.build(there)
     assert "-cp311-abi3-" in wheel.name
     here = matrix.one_binary.run(sys.executable, calls=1000)
