@@ -176,12 +176,13 @@ def test_gradients_without_a_transform(mapped, requires):
 def test_compile(name, dynamic):
     """torch.compile traces the rule."""
     torch._dynamo.reset()
-    compiled = torch.compile(
-        functools.partial(TRANSFORMS[name], scaled("product_traced")),
-        backend="aot_eager",
-        fullgraph=True,
-        dynamic=dynamic,
-    )
+    options = {"backend": "aot_eager", "fullgraph": True, "dynamic": dynamic}
+    try:
+        torch.compile(functools.partial(TRANSFORMS[name], plain), **options)(draw(5, 3, 4), draw(5, 4, 2))
+    except torch._dynamo.exc.TorchRuntimeError:
+        pytest.skip("this torch cannot compile its own product there")
+    torch._dynamo.reset()
+    compiled = torch.compile(functools.partial(TRANSFORMS[name], scaled("product_traced")), **options)
     with torch._dynamo.config.patch(error_on_recompile=dynamic):
         for count in (5, 6, 7):
             arguments = draw(count, 3, 4), draw(count, 4, 2)
