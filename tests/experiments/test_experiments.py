@@ -459,7 +459,7 @@ class TestUfunc:
     def test_bandwidth_is_that_into_an_existing_result(self):
         """A call that allocates its result also measures the system's page faults."""
         report, measure = (experiments.load("ufunc", name) for name in ("report", "measure"))
-        (result,) = results.read_recorded("ufunc").values()
+        result, *_ = results.read_recorded("ufunc").values()
         times = {"elementwise": 4000, "torch": 3000, "torch.compile": 5000, "@cython.ufunc": 6000, "loop by hand": 1}
         times = {way: {"median": float(time)} for way, time in times.items()}
         result |= {
@@ -470,6 +470,16 @@ class TestUfunc:
         assert "| 1k | 100k | 10M | 10M, into an existing result | 10M, page faults |" in section
         assert "| 4000.0 | 9766 |" in section
         assert "moves 30.0 GB/s, 0.75 times what torch.add moves" in section
+
+    def test_clang_is_compared_where_it_is(self):
+        report, measure = (experiments.load("ufunc", name) for name in ("report", "measure"))
+        result, *_ = results.read_recorded("ufunc").values()
+        times = {f"{way}, {by}": {"median": n} for way in measure.COMPILED for by, n in (("default", 4), ("clang", 3))}
+        clang = {"version": "clang 19", "times": dict.fromkeys(measure.FUNCTIONS, dict.fromkeys(measure.SIZES, times))}
+        section = results.section(report, result | {"clang": clang})
+        assert "| clang 19, times as long as g++" in section
+        assert section.count("| 0.75 | 0.75 | 0.75 |") == 4
+        assert "clang" not in results.section(report, result | {"clang": {}})
 
 
 @pytest.fixture

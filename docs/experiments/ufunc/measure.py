@@ -1,12 +1,20 @@
 """Measures two elementwise functions of two tensors, made in five ways, in microseconds."""
 
+import os
 import resource
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from unittest import mock
 
 import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
+import interop
 from experiments.harness import building
 from experiments.harness.calls import summary
 from interop.cli import CommandError
@@ -17,6 +25,8 @@ LARGEST = "10M"
 """The size that is computed into an existing result, too."""
 SIZES = {"1k": 1_000, "100k": 100_000, LARGEST: 10_000_000}
 FUNCTIONS = {"add": "x + y", "fused": "x y + x / (1 + y y)"}
+COMPILED = {"elementwise": "into", "loop by hand": "by_hand_into"}
+"""The ways whose loops the C++ compiler makes, by the end of the function's name."""
 WAYS = ("torch", "torch.compile", "elementwise", "loop by hand", "@cython.ufunc")
 
 
@@ -55,6 +65,19 @@ def ways_into(what: str) -> dict[str, Callable]:
         "loop by hand": getattr(cython, f"{what}_by_hand_into"),
         "@cython.ufunc": getattr(numpy, what),
     }
+
+
+def find_clang() -> str:
+    """The path of the newest clang, or an empty string."""
+    names = (*(f"clang++-{number}" for number in range(40, 13, -1)), "clang++")
+    return next((path for name in names if (path := shutil.which(name))), "")
+
+
+def compiled_by(compiler: str) -> ModuleType:
+    """The module of Cython, compiled by another compiler with the same flags, under another name."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, CXX=compiler):
+        source = Path(shutil.copy(building.FOLDER / NAME / "ufunc_cython.pyx", Path(folder, "ufunc_clang.pyx")))
+        return interop.load(source, extra_compile_args=FLAGS)
 
 
 def arguments(way: str, n: int) -> tuple:
@@ -104,6 +127,34 @@ def into(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict:
             calls[way] = function, (*given, result_like(given[0]))
         result[what] = _take_turns(calls, rounds, seconds)
         shown(f"{FUNCTIONS[what]}, {LARGEST}, into an existing result")
+    return result
+
+
+def clang(rounds: int, seconds: float, shown: Callable[[str], None]) -> dict:
+    """The version of clang, and microseconds of calls of what it and the default compiler made, by function and size.
+
+    An empty dictionary if there is no clang.
+    """
+    compiler = find_clang()
+    if not compiler:
+        return {}
+    modules = {"default": building.native(NAME, "ufunc_cython"), "clang": compiled_by(compiler)}
+    version = subprocess.check_output([compiler, "--version"], text=True).splitlines()[0]
+    result = {"version": version, "times": {what: {} for what in FUNCTIONS}}
+    for what in FUNCTIONS:
+        for size, n in SIZES.items():
+            given = arguments("torch", n)
+            for way, end in COMPILED.items():
+                getattr(modules["clang"], f"{what}_{end}")(*given, found := result_like(given[0]))
+                if not torch.allclose(found, plain(what)(*given), rtol=1e-5, atol=1e-6):
+                    raise CommandError(f"{way}, compiled by clang, disagrees with torch on {FUNCTIONS[what]}")
+            calls = {
+                f"{way}, {by}": (getattr(module, f"{what}_{end}"), (*given, result_like(given[0])))
+                for way, end in COMPILED.items()
+                for by, module in modules.items()
+            }
+            result["times"][what][size] = _take_turns(calls, rounds, seconds)
+            shown(f"{FUNCTIONS[what]}, {size}, by clang too")
     return result
 
 

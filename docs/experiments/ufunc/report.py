@@ -5,7 +5,7 @@ from pathlib import Path
 from experiments.harness import plots, results
 from experiments.harness.tables import Table
 
-from .measure import FUNCTIONS, LARGEST, SIZES, WAYS
+from .measure import COMPILED, FUNCTIONS, LARGEST, SIZES, WAYS
 
 COLOURS = dict(zip(WAYS, ("#2f6db5", "#7a4fa3", "#e08a1e", "#c2b280", "#8a8f98"), strict=True))
 HEAD = (*SIZES, f"{LARGEST}, into an existing result", f"{LARGEST}, page faults")
@@ -30,8 +30,23 @@ def answer(result: dict) -> str:
 
 
 def tables(result: dict) -> list[Table]:
-    """A table for each function."""
-    return [Table((f"{text}, microseconds", *HEAD), _rows(result, what)) for what, text in FUNCTIONS.items()]
+    """A table for each function, and one of clang."""
+    found = [Table((f"{text}, microseconds", *HEAD), _rows(result, what)) for what, text in FUNCTIONS.items()]
+    if result.get("clang"):
+        head = (f"{result['clang']['version']}, times as long as {result['versions']['compiler']}", *SIZES)
+        rows = [
+            [f"{text}, {way}", *(f"{ratio:.2f}" for ratio in _clang_ratios(result, what, way))]
+            for what, text in FUNCTIONS.items()
+            for way in COMPILED
+        ]
+        found.append(Table(head, rows))
+    return found
+
+
+def _clang_ratios(result: dict, what: str, way: str) -> list[float]:
+    """The time of what clang made, over that of the default compiler's, for each size."""
+    times = result["clang"]["times"][what]
+    return [times[size][f"{way}, clang"]["median"] / times[size][f"{way}, default"]["median"] for size in SIZES]
 
 
 def _rows(result: dict, what: str) -> list[list[str]]:

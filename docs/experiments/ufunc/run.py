@@ -14,8 +14,9 @@ def run(settings: dict, _: argparse.Namespace) -> dict:
     rounds, seconds = settings["rounds"], settings["seconds"]
     with waiting("checking that all ways agree; torch.compile compiles"):
         measure.check()
-    with progress("timing", len(measure.FUNCTIONS) * (len(measure.SIZES) + 1)) as shown:
+    with progress("timing", len(measure.FUNCTIONS) * (2 * len(measure.SIZES) + 1)) as shown:
         measured = {"times": measure.times(rounds, seconds, shown), "into": measure.into(rounds, seconds, shown)}
+        measured["clang"] = measure.clang(rounds, seconds, shown)
     return measured | {"faults": measure.faults()}
 
 
