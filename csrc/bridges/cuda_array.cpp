@@ -247,7 +247,12 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
   const at::DimVector strides(tensor.strides());
   const bool contiguous = tensor.is_contiguous();
   void* data = tensor.numel() == 0 ? nullptr : exported.data;  // "For zero-size arrays, use 0 here"
-  OwnedRef owner = exported.data ? Hold::of(*exported.storage, Resizing::never).into_object() : OwnedRef();
+  OwnedRef owner;
+  if (exported.data) {
+    Hold hold = Hold::of(*exported.storage, Resizing::never);
+    const bool is_foreign = hold.python_owner() && !Owner<Hold>::find(hold.python_owner());
+    owner = is_foreign ? std::move(hold).into_owner() : std::move(hold).into_object();
+  }
   // clang-format off: a key and its value a line. The strides of a C-contiguous layout are None.
   OwnedRef interface(checked(Py_BuildValue(
       "{s:N,s:s,s:(KO),s:i,s:N,s:L}",

@@ -210,6 +210,15 @@ class Hold {
   // The Python object that keeps the memory alive: its owner if there is one, otherwise an Owner. Needs the GIL.
   OwnedRef into_object() &&;
 
+  // The Python object that owns the memory, borrowed; null if none does.
+  PyObject* python_owner() const noexcept {
+    return drop_ == &drop_owner ? static_cast<PyObject*>(what_) : nullptr;
+  }
+
+  // An Owner, also of memory that has a Python owner, for a consumer that might extend a chain of owners. Owners are
+  // freed without recursion. Needs the GIL.
+  OwnedRef into_owner() &&;
+
   // A DataPtr for `data`, an address in that memory; takes over the hold. Needs the GIL.
   c10::DataPtr into_data_ptr(void* data, c10::Device device, bool read_only) &&;
 
@@ -229,6 +238,10 @@ inline OwnedRef Hold::into_object() && {
   if (drop_ == &drop_owner && what_) {
     return OwnedRef(static_cast<PyObject*>(std::exchange(what_, nullptr)));
   }
+  return std::move(*this).into_owner();
+}
+
+inline OwnedRef Hold::into_owner() && {
   return Owner<Hold>::make(std::move(*this));
 }
 

@@ -282,6 +282,21 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
   return shared_or_copied(std::move(tensor), !writable, on_readonly);
 }
 
+// Whether an array over the memory of this owner, which may be null, could lengthen a chain of arrays, memoryviews and
+// capsules, which are freed recursively.
+static bool extends_chain(PyObject* owner) noexcept {
+  if (!owner || !PyArray_Check(owner)) {
+    return false;
+  }
+  // Of arrays over one another, NumPy makes the last the base.
+  PyObject* base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner));
+  while (base && PyArray_CheckExact(owner) && PyArray_CheckExact(base)) {
+    owner = base;
+    base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner));
+  }
+  return base && !(PyArray_CheckExact(owner) && Owner<Hold>::find(base));
+}
+
 PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   need_numpy();
   const at::Tensor forced = force ? plain(given) : at::Tensor();
@@ -308,7 +323,9 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
       exported.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr)));
   auto* result = reinterpret_cast<PyArrayObject*>(array.get());
   if (exported.data) {  // otherwise NumPy has allocated memory for no elements
-    checked(PyArray_SetBaseObject(result, Hold::of(*exported.storage, Resizing::never).into_object().release()));
+    Hold hold = Hold::of(*exported.storage, Resizing::never);
+    OwnedRef base = extends_chain(hold.python_owner()) ? std::move(hold).into_owner() : std::move(hold).into_object();
+    checked(PyArray_SetBaseObject(result, base.release()));
   } else if (!exported.writable) {
     PyArray_CLEARFLAGS(result, NPY_ARRAY_WRITEABLE);
   }

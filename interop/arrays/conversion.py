@@ -1,10 +1,12 @@
 """The tensor of an array: `from_array`, for any library's arrays, and `tensor_of`, for the results of a function."""
 
+import sys
 from typing import Any
 
 import numpy as np
 import torch
 from numpy import ndarray
+from numpy.lib.array_utils import byte_bounds
 from torch import Tensor
 
 from interop._bridges import from_buffer, from_cuda_array_interface, from_dlpack, from_numpy, to_numpy
@@ -93,7 +95,26 @@ def from_array(
         raise ValueError(
             f"argument 'copy' is False, but a copy is necessary to move 'obj' from {tensor.device} to {there}"
         )
+    if tensor is obj and (copy or tensor.device != there):
+        _check_memory(tensor)
     return tensor.to(there, copy=copy is True)
+
+
+def _check_memory(tensor: Tensor) -> None:
+    """Raise ValueError for a tensor whose storage was resized to fewer bytes: torch itself would copy what follows."""
+    if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided or tensor.is_meta:
+        return
+    try:
+        available = tensor.untyped_storage().nbytes()
+    except NotImplementedError:  # of a tensor that a transform of torch.func wraps
+        return
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size() if tensor.numel() else 0
+    if needed > available:
+        raise ValueError(
+            f"argument 'obj' must lie within its storage of {available} bytes, got sizes {list(tensor.shape)}, strides "
+            f"{list(tensor.stride())} and offset {tensor.storage_offset()}; its storage was resized"
+        )
 
 
 def torch_lacks(array: ndarray[Any, Any]) -> bool:
@@ -106,6 +127,11 @@ def torch_lacks(array: ndarray[Any, Any]) -> bool:
 
 def copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """A copy with a layout and a byte order that a tensor can have."""
+    low, high = byte_bounds(array)
+    if low < 0 or high > 2 * sys.maxsize + 2:  # the strides are wrong: NumPy would read there
+        raise ValueError(
+            f"argument 'obj' must lie within the address space, got shape {array.shape} with strides {array.strides}"
+        )
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 

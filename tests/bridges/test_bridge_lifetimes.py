@@ -3,6 +3,7 @@
 import array
 import gc
 import os
+import pickle
 import sys
 import threading
 import weakref
@@ -58,6 +59,13 @@ LAYERED = {
     "a view of another class": lambda tensor: interop.from_numpy(interop.to_numpy(tensor).view(Owner)),
     "a view of an array, as a buffer": lambda tensor: interop.from_buffer(interop.to_numpy(tensor)[:]),
     "an array of a memoryview": lambda tensor: interop.from_numpy(np.asarray(interop.as_memoryview(tensor))),
+    "an array of a memoryview of an array": lambda tensor: interop.from_numpy(
+        np.asarray(memoryview(interop.to_numpy(tensor)))
+    ),
+    "an array of a buffer of an array": lambda tensor: interop.from_numpy(
+        np.frombuffer(pickle.PickleBuffer(interop.to_numpy(tensor)), np.int64)
+    ),
+    "numpy's array of numpy's capsule": lambda tensor: interop.from_dlpack(np.from_dlpack(interop.to_numpy(tensor))),
     "torch's tensor of our capsule": lambda tensor: torch.from_dlpack(interop.to_dlpack(tensor)),
     "our tensor of torch's capsule": lambda tensor: interop.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)),
 }

@@ -59,6 +59,8 @@ REFUSED_FORMATS = {
     "P": "pointers",
     "&d": "pointers",
     "X{}": "pointers",
+    "z": "pointers",
+    "Z": "pointers",
     "t": "bits",
     "if": "several fields",
     "T{f:x:}": "struct",
@@ -66,7 +68,6 @@ REFUSED_FORMATS = {
     "xB": "padding",
     "0f": "too large|item size|elements",
     "": "no elements",
-    "ZZ": "cannot be parsed",
     "T{f": "cannot be parsed",
     "f}": "cannot be parsed|brace",
     "(2,f": "cannot be parsed",
@@ -136,12 +137,27 @@ def test_formats_without_a_dtype(bridged, text):
     assert pointers == ("pointers" in reason)
 
 
-@pytest.mark.parametrize("text", ["$O", "(2&i", "(2,3P", "Z&", "T{" * 40 + "O" + "}" * 40])
+@pytest.mark.parametrize("text", ["$O", "(2&i", "(2,3P", "k&", "T{" * 40 + "O" + "}" * 40])
 def test_what_cannot_be_parsed_may_be_pointers(bridged, text):
     dtype, _, _, reason, pointers = bridged.parsed(text.encode())
     assert dtype is None
     assert re.search("parsed|nested", reason)
     assert pointers
+
+
+class TwoPointers(ctypes.Structure):
+    _fields_ = (("text", ctypes.c_char_p), ("wide", ctypes.c_wchar_p))
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [ctypes.c_char_p, ctypes.c_wchar_p, ctypes.c_void_p, ctypes.py_object, TwoPointers],
+    ids=lambda t: t.__name__,
+)
+def test_pointers_of_ctypes_never_become_integers(type_):
+    for dtype in (torch.int64, torch.uint8):
+        with pytest.raises(TypeError, match="pointers"):
+            interop.from_buffer((type_ * 4)(), dtype=dtype)
 
 
 @pytest.mark.parametrize(

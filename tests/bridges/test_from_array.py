@@ -65,6 +65,34 @@ def test_a_tensor_is_itself():
         interop.from_array(tensor, device="meta", copy=False)
 
 
+@pytest.mark.parametrize("size", [0, 8])
+def test_a_tensor_that_leaves_its_storage_is_not_copied(size):
+    """torch itself copies what lies behind a storage that was resized, or crashes."""
+    tensor = torch.arange(6.0)[3:]
+    tensor.untyped_storage().resize_(size)
+    message = (
+        rf"argument 'obj' must lie within its storage of {size} bytes, got sizes \[3\], .*storage was resized"
+    )
+    for options in ({"copy": True}, {"device": "meta"}):
+        with pytest.raises(ValueError, match=message):
+            interop.from_array(tensor, **options)
+    assert interop.from_array(tensor) is tensor
+
+
+def test_tensors_without_memory_of_their_own_are_copied_by_torch():
+    assert interop.from_array(torch.empty(3, device="meta"), copy=True).is_meta
+    assert interop.from_array(torch.eye(2).to_sparse(), copy=True).is_sparse
+    assert interop.from_array(torch._efficientzerotensor(3), copy=True).tolist() == [0, 0, 0]
+    squared = torch.func.vmap(lambda x: interop.from_array(x, copy=True) ** 2)(torch.arange(3.0))
+    assert squared.tolist() == [0, 1, 4]
+
+
+def test_strides_out_of_the_address_space():
+    array = np.lib.stride_tricks.as_strided(np.zeros(4), (3,), (-(2**63),))
+    with pytest.raises(ValueError, match=r"argument 'obj' must lie within the address space, got shape \(3,\) with"):
+        interop.from_array(array)
+
+
 def test_only_what_comes_first_is_asked():
     class Both:
         def __dlpack_device__(self):

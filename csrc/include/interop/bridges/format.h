@@ -158,7 +158,7 @@ class FormatReader {
   // Stops reading. A pointer code anywhere in the format then counts.
   void give_up(const char* reason) noexcept {
     fail(reason);
-    format_.pointers |= whole_.find_first_of("OPX&") != std::string_view::npos;
+    format_.pointers |= whole_.find_first_of("OPXz&") != std::string_view::npos;
     text_ = {};
   }
 
@@ -193,11 +193,13 @@ class FormatReader {
       case 'g':
         return other("torch has no long double", sizeof(long double));
       case 'Z': {
-        const char part = next();
-        if (part == 'f' || part == 'd') {
-          return scalar('c', part == 'f' ? 8 : 16);
+        const char part = peek();
+        if (part != 'f' && part != 'd' && part != 'g') {
+          return pointer("its elements are pointers");  // ctypes' code of a c_wchar_p
         }
-        return part == 'g' ? other("torch has no complex long double", 2 * sizeof(long double)) : broken();
+        next();
+        return part == 'g' ? other("torch has no complex long double", 2 * sizeof(long double))
+                           : scalar('c', part == 'f' ? 8 : 16);
       }
       case 's':
       case 'p':
@@ -210,6 +212,7 @@ class FormatReader {
         return other("torch has no bits", 1);
       case 'O':
       case 'P':
+      case 'z':  // ctypes' code of a c_char_p
         return pointer("its elements are pointers");
       case '&': {
         char target;
