@@ -56,6 +56,10 @@ class Parser(argparse.ArgumentParser):
         complete(self)
         return super().parse_args(*arguments, **options)
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the help. That of argparse ignores an error, so the status would be 0 on a full disk."""
+        print(self.format_help(), end="", file=file)
+
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message} (see: {self.prog} --help)", USAGE)
 

@@ -127,8 +127,12 @@ def digest(file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check(path: str, state: os.stat_result) -> None:
-    """Raise `NotPrivateError` if the file or folder with this state is another user's, or others can write to it."""
+def check(path: str, state: os.stat_result, *, sticky: bool = True) -> None:
+    """Raise `NotPrivateError` if the file or folder with this state is another user's, or others can write to it.
+
+    In a folder such as /tmp, users can remove only their own files. That is enough above the cache. With `sticky`
+    false, such a folder is rejected too, because others can put files there.
+    """
     mode, us = stat.S_IMODE(state.st_mode), os.geteuid()
     risk = f"who could put modules there that would run with your rights, and you are {_user(us)}"
     advice = "name a folder of your own elsewhere in the environment variable INTEROP_CACHE_DIR"
@@ -136,8 +140,8 @@ def check(path: str, state: os.stat_result) -> None:
     # owners of other folders are unknown, because all unmapped users look the same there.
     if state.st_uid not in (0, us) and path != "/":
         raise NotPrivateError(f"{path} belongs to {_user(state.st_uid)}, {risk}; {advice}")
-    if stat.S_ISLNK(state.st_mode) or (stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
-        return  # in a sticky folder, such as /tmp, users can remove only their own files
+    if stat.S_ISLNK(state.st_mode) or (sticky and stat.S_ISDIR(state.st_mode) and mode & stat.S_ISVTX):
+        return
     if mode & 0o002 or (mode & 0o020 and (_has_list(path) or not _is_only_ours(state.st_gid, us))):
         text = f"{path} can be written to by others (its mode is {mode:o}), {risk}; "
         if state.st_uid == us:

@@ -11,9 +11,12 @@ import os
 import secrets
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass
 
-__all__ = ["end_with_parent", "ended_with_us"]
+__all__ = ["Commands", "end_with_parent", "ended_with_us", "threads"]
 
 MARK = "INTEROP_PROCESS"
 
@@ -59,6 +62,43 @@ def ended_with_us() -> Iterator[dict[str, str]]:
         if write in _ends:  # not in a child process
             _ends.discard(write)
             os.close(write)
+
+
+@dataclass(frozen=True)
+class Commands:
+    """The commands that the threads of `threads` run. They end together."""
+
+    mark: dict[str, str]
+    """Environment variables that each of the commands needs."""
+    stopped: threading.Event
+    """Set before the commands end. No thread may start another one then, or wait for a lock."""
+
+    def check(self) -> None:
+        """Raise CancelledError if the commands have been stopped."""
+        if self.stopped.is_set():
+            raise CancelledError
+
+
+@contextlib.contextmanager
+def threads(number: int | None) -> Iterator[tuple[ThreadPoolExecutor, Commands]]:
+    """Yields at most `number` threads that run commands, and what the commands need.
+
+    An error waits for the threads, which finish what they do. An interrupt or an exit ends their commands at once.
+    """
+    stopped = threading.Event()
+    # The threads are joined last, because each of them waits for its command.
+    with ThreadPoolExecutor(number) as pool, ended_with_us() as mark:
+        try:
+            try:
+                yield pool, Commands(mark, stopped)
+            except Exception:
+                pool.shutdown()
+                raise
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _watch(read: int, mark: str) -> subprocess.Popen[bytes] | None:

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
 
     source = Path(options.source)
     if not source.is_file():
-        raise CommandError(f"SOURCE.pyx must be a file, but there is no {str(source)!r}", USAGE)
+        raise CommandError(f"SOURCE.pyx must be a file, but {_instead(source)}", USAGE)
     if source.suffix not in (".pyx", ".py"):
         raise CommandError(f"SOURCE.pyx must end in .pyx, or .py, got {str(source)!r}", USAGE)
     headers, output = Path(options.headers), Path(options.output)
@@ -86,6 +86,14 @@ def main(arguments: list[str]) -> None:
         words = [os.path.abspath(output) + ":", *sorted(translation.read), str(BUILD_INFO)]
         text = " \\\n  ".join(word.replace(" ", "\\ ").replace("$", "$$") for word in words)
         Path(options.depfile).write_text(text + "\n")
+
+
+def _instead(source: Path) -> str:
+    """What is in the place of a file."""
+    if not os.path.lexists(source):
+        return f"there is no {str(source)!r}"
+    kind = "a folder" if source.is_dir() else "not a file" if source.exists() else "a link that leads to no file"
+    return f"{str(source)!r} is {kind}"
 
 
 def _update(target: Path, path: Path) -> None:

@@ -36,6 +36,7 @@ from interop.jit.diagnostics import (
     parse_output,
 )
 from interop.jit.manifest import is_fixed
+from interop.processes import Commands, threads
 from interop.stable_abi import StableABI, stable_abi
 
 __all__ = ["build"]
@@ -60,6 +61,7 @@ class Build:
     target: Target
     folder: Path  # for files of this module alone
     report: Callable[[str], None]  # called with a few words when a stage begins
+    commands: Commands  # those of all its threads
     verbose: bool = False  # whether to print commands and their output
     force: bool = False  # whether to recompile objects that are in the cache
 
@@ -88,7 +90,7 @@ class Build:
 
     def compiler(self, extension: setuptools.Extension) -> Compiler:
         """The C++ compiler with the flags of `extension`."""
-        return Compiler.of(extension, self.verbose)
+        return Compiler.of(extension, self.commands, self.verbose)
 
 
 @dataclass(frozen=True)
@@ -131,14 +133,14 @@ def build(
 ) -> str:
     """Build the module in `folder`, and return the name of its file; raise `BuildError` if that fails.
 
-    The parameters are those of `Build`.
+    The parameters are those of `Build`. An interrupt ends all commands of the build.
     """
-    job = Build(target, folder, report, verbose, force)
     started = time.time()
     try:
         for name, text in target.texts.items():
             (folder / name).write_text(text, encoding="utf-8")
-        with ExitStack() as stack, ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ExitStack() as stack, threads(os.cpu_count()) as (pool, commands):
+            job = Build(target, folder, report, commands, verbose, force)
             translated = _translate(job, stack, pool)
             try:
                 compiled = _compile(job, translated, pool)
@@ -148,9 +150,9 @@ def build(
         _write_manifest(job, started, translated, compiled, linked)
     except TranslationError as error:
         found = BuildError(target.name, diagnostics=error.diagnostics, output=error.output)
-        raise _labelled(job, found) from None
+        raise _labelled(target, folder, found) from None
     except BuildError as error:
-        raise _labelled(job, error) from None
+        raise _labelled(target, folder, error) from None
     except setuptools.errors.BaseError as error:
         raise BuildError(target.name, str(error)) from None
     return linked.files[0]
@@ -319,9 +321,9 @@ def _explained(job: Build, generated: Generated | None, failed: CommandFailedErr
     return BuildError(name, reason, diagnostics=found, output=failed.output, command=failed.command)
 
 
-def _labelled(job: Build, error: BuildError) -> BuildError:
+def _labelled(target: Target, folder: Path, error: BuildError) -> BuildError:
     """The error with the user's names for texts that are files in the cache."""
-    names = {str(job.folder / name): label for name, label in job.target.labels.items()}
+    names = {str(folder / name): label for name, label in target.labels.items()}
     found = [replace(one, path=names.get(one.path or "", one.path)) for one in error.diagnostics]
     same = BuildError(error.name, diagnostics=found, output=error.output, command=error.command)
     return same if found else error

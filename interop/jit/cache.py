@@ -5,20 +5,22 @@ beyond its limit, the least recently used entries are removed.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
 import secrets
-import shutil
+import stat
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from interop.jit.diagnostics import CacheError
 from interop.paths import get_cache_dir, keep_private, make_cache_dir
-from interop.private import NotPrivateError, make_folders, remove
+from interop.private import NotPrivateError, is_damage, make_folders, note, remove
 
 __all__ = ["KINDS", "Entry", "entries", "evict", "limit", "locked", "prepare", "root", "try_lock"]
 
@@ -29,6 +31,10 @@ KINDS = {
     "support": "parts that modules share",
 }
 LIMIT = 2 << 30
+GUARD = "foreign"
+"""The lock that a process holds while it removes what is in the place of another lock."""
+POLL = 0.05
+"""Seconds between two attempts to take a lock, for threads that must also notice an end of the build."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _lock_holders: dict[int, int] = {}
@@ -79,13 +85,15 @@ class Entry:
     def _lock(self) -> Path:
         return root() / "locks" / f"{self.kind}-{self.key}"
 
-    def exclusive(self, wait: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
-        """A context in which no other thread or process uses the entry."""
-        return locked(self._lock, wait=wait)
+    def exclusive(
+        self, wait: Callable[[], None] = lambda: None, stopped: threading.Event | None = None
+    ) -> AbstractContextManager[None]:
+        """A context in which no other thread or process uses the entry; the parameters are those of `locked`."""
+        return locked(self._lock, wait=wait, stopped=stopped)
 
-    def shared(self) -> AbstractContextManager[None]:
-        """A context in which no thread or process removes the entry."""
-        return locked(self._lock, shared=True)
+    def shared(self, stopped: threading.Event | None = None) -> AbstractContextManager[None]:
+        """A context in which no thread or process removes the entry; `stopped` is that of `locked`."""
+        return locked(self._lock, shared=True, stopped=stopped)
 
     def use(self) -> None:
         """Set the date of the last use to now, if that is possible."""
@@ -117,7 +125,7 @@ class Entry:
                 gone = self.folder.with_name(f"removed-{secrets.token_hex(4)}")
                 with contextlib.suppress(OSError):
                     self.folder.rename(gone)
-                    shutil.rmtree(gone, ignore_errors=True)
+                    remove(gone)  # which may be a file or a link that others have put there
                 self._lock.unlink(missing_ok=True)
             return free
 
@@ -149,8 +157,17 @@ def _size(path: str) -> int:
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+def locked(
+    path: Path,
+    *,
+    shared: bool = False,
+    wait: Callable[[], None] = lambda: None,
+    stopped: threading.Event | None = None,
+) -> Iterator[None]:
     """Hold the lock on the file `path`, exclusive or shared. `wait` is called once if another holder has it.
+
+    A thread that is not the main thread passes `stopped`, because no signal interrupts its wait. Once the event is set,
+    the wait ends with CancelledError.
 
     The kernel releases the lock when its holder dies. Each call opens the file again, so threads wait for one another
     as processes do. The lock is not reentrant.
@@ -164,7 +181,12 @@ def locked(path: Path, *, shared: bool = False, wait: Callable[[], None] = lambd
             except BlockingIOError:
                 wait()
                 wait = lambda: None  # noqa: E731
-                fcntl.flock(handle, kind)
+                if stopped is None:
+                    fcntl.flock(handle, kind)
+                elif stopped.wait(POLL):
+                    raise CancelledError from None
+                else:
+                    continue
             if not _is_at(path, handle):
                 continue  # it was removed together with its entry; others lock the new file
             yield
@@ -191,9 +213,52 @@ def try_lock(path: Path) -> Iterator[bool]:
 
 def _open_lock(path: Path) -> int:
     make_folders(path.parent)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    handle = _open_file(path)
+    if handle is None:
+        _remove_foreign(path)
+        handle = _open_file(path)
+    if handle is None:
+        raise _foreign(path)
     _lock_holders[handle] = threading.get_ident()
     return handle
+
+
+def _open_file(path: Path) -> int | None:
+    """A descriptor of the file at `path`, which is made if nothing is there; None if something else is there."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        if is_damage(error):
+            return None
+        raise
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _remove_foreign(path: Path) -> None:
+    """Remove a folder, a link or a pipe from the place of a lock, and note it. A file stays, because it is a lock."""
+    guard = path.with_name(GUARD)
+    if path == guard:
+        raise _foreign(path)
+    # One process at a time, so that none removes the new file of another.
+    with locked(guard):
+        try:
+            if stat.S_ISREG(path.lstat().st_mode):
+                return  # another process was first
+            gone = path.with_name(f"removed-{secrets.token_hex(4)}")
+            path.rename(gone)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _foreign(path) from error
+        remove(gone)
+    note(f"torch-interop has removed {path}: it was in the place of a lock, and is not a file that torch-interop wrote")
+
+
+def _foreign(path: Path) -> OSError:
+    return OSError(errno.EEXIST, "this is not the file of a lock, so remove it", str(path))
 
 
 def _close_lock(handle: int) -> None:
@@ -209,7 +274,7 @@ def _unlock(handle: int) -> None:
 
 def _is_at(path: Path, handle: int) -> bool:
     try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
+        return os.path.samestat(os.lstat(path), os.fstat(handle))
     except FileNotFoundError:
         return False
 

@@ -13,7 +13,7 @@ import setuptools
 from torch.utils import cpp_extension
 
 from interop.jit.diagnostics import BuildError, CommandFailedError
-from interop.processes import ended_with_us
+from interop.processes import Commands
 
 __all__ = ["Compiler", "folders_in"]
 
@@ -32,10 +32,11 @@ class Compiler:
     flags: tuple[str, ...]  # for C++, without macros and folders
     macros: tuple[str, ...]  # as -D
     folders: tuple[str, ...]  # as -I
+    commands: Commands  # those of the build, which end together
     verbose: bool = False  # whether commands are printed
 
     @classmethod
-    def of(cls, extension: setuptools.Extension, verbose: bool = False) -> "Compiler":
+    def of(cls, extension: setuptools.Extension, commands: Commands, verbose: bool = False) -> "Compiler":
         """The compiler for an extension."""
         extra = extension.extra_compile_args
         extra = extra.get("cxx", ()) if isinstance(extra, dict) else extra
@@ -50,6 +51,7 @@ class Compiler:
                 *(f"-U{name}" for name in extension.undef_macros),
             ),
             (*(f"-I{folder}" for folder in extension.include_dirs), f"-I{sysconfig.get_path('include')}"),
+            commands,
             verbose,
         )
 
@@ -84,15 +86,15 @@ class Compiler:
         """
         words = shlex.split(cpp_extension.get_cxx_compiler())
         # Its messages are parsed, so they must be in English.
-        environment = os.environ | {"LC_ALL": "C", "GCC_COLORS": ""}
+        environment = os.environ | {"LC_ALL": "C", "GCC_COLORS": ""} | self.commands.mark
         command = [*words, *arguments]
+        self.commands.check()
         if self.verbose:
             print(shlex.join(command), flush=True)
         try:
-            with ended_with_us() as mark:
-                done = subprocess.run(
-                    command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment | mark, errors="replace"
-                )
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, errors="replace"
+            )
         except OSError as error:
             missing = error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
             advice = (

@@ -21,7 +21,7 @@ from interop.jit.cache_key import Target, cache_key
 from interop.jit.diagnostics import BuildError, CacheError, explain_os_error
 from interop.jit.importing import ImportState, check_name, import_from, import_state
 from interop.jit.options import Options, check_text, checked
-from interop.private import NotPrivateError, WritableError, make_folders, open_folder, remove, warn
+from interop.private import NotPrivateError, WritableError, damaged, make_folders, note, open_folder, remove, warn
 from interop.toolchain import SUFFIXES
 
 __all__ = ["load", "load_inline"]
@@ -279,6 +279,9 @@ def _current(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
 
 def _find(entry: Entry) -> Path | None:
     """The file of a current build: one that this process has imported, or the newest."""
+    if entry.folder.is_symlink() or (entry.folder.exists() and not entry.folder.is_dir()):
+        note(damaged(entry.folder))  # the next build removes it, under the lock
+        return None
     try:
         folders = sorted(entry.folder.iterdir(), key=lambda folder: folder.lstat().st_mtime, reverse=True)
     except OSError:
@@ -374,6 +377,9 @@ def _new_folder(entry: Entry) -> Path:
 
 def _remove_old_builds(folder: Path) -> None:
     """Remove the remains of killed builds, damaged builds, and the oldest builds beyond the maximum."""
+    if folder.is_symlink():  # what it leads to is not ours to remove
+        remove(folder)
+        return
     try:
         with open_folder(folder):
             pass

@@ -97,7 +97,7 @@ def read(folder: Path) -> Manifest | None:
         # Read no more than its size, because a read allocates the requested size.
         data = _read(folder, [NAME], lambda file: file.read(min(MAX_SIZE, os.fstat(file.fileno()).st_size)))[NAME]
     except FileNotFoundError:
-        return None
+        return _damaged(folder) if os.path.islink(folder) else None  # a build is no link
     text = private.unseal(_entry(folder), data)  # before any of the data is used
     if text is None:
         _damaged(folder)
@@ -128,6 +128,7 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
     found = {}
     try:
         with private.open_folder(folder) as handle:
+            private.check(str(folder), os.fstat(handle), sticky=False)
             for name in names:
                 with private.open_file(handle, folder / name) as file:
                     found[name] = use(file)

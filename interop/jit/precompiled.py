@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import setuptools
 from torch.utils.cpp_extension import include_paths
@@ -74,7 +75,7 @@ def header(compiler: Compiler, report: Callable[[str], None]) -> Iterator[tuple[
         plain.run(*plain.flags, *LOW_MEMORY, *plain.folders, "-x", "c++-header", str(path), "-o", str(made))
         made.replace(f"{path}.gch")
 
-    with _get_or_make(entry, make):
+    with _get_or_make(entry, make, compiler.commands.stopped):
         yield "-include", str(path)
 
 
@@ -85,7 +86,7 @@ def link_support(compiler: Compiler) -> Iterator[Path]:
     The linker needs only the names of torch's libraries. Reading their symbols would take longer than everything else.
     """
     entry = Entry("support", cache_key("support", ABI, uses=["csrc"]))
-    plain = Compiler(compiler.name, ("-fPIC", "-O2", *CXX_FLAGS), (), (), compiler.verbose)
+    plain = replace(compiler, flags=("-fPIC", "-O2", *CXX_FLAGS), macros=(), folders=())
 
     def make() -> None:
         macros = [f"-DINTEROP_MODULE={BOOTSTRAP_NAME}", f'-DINTEROP_ABI="{ABI}"', f'-DINTEROP_NATIVE="{NATIVE}"']
@@ -95,22 +96,22 @@ def link_support(compiler: Compiler) -> Iterator[Path]:
             library = f"lib{name}.so"
             plain.link(["-x", "c++", os.devnull], entry.folder / library, f"-Wl,-soname,{library}")
 
-    with _get_or_make(entry, make):
+    with _get_or_make(entry, make, compiler.commands.stopped):
         yield entry.folder
 
 
 @contextmanager
-def _get_or_make(entry: Entry, make: Callable[[], None]) -> Iterator[None]:
-    """A context in which the entry exists. If it does not, `make` creates it."""
+def _get_or_make(entry: Entry, make: Callable[[], None], stopped: Event | None = None) -> Iterator[None]:
+    """A context in which the entry exists. If it does not, `make` creates it. `stopped` ends the wait for a lock."""
     for attempt in range(MAKES + 1):  # another process may remove it in the meantime to free space
-        with entry.shared():
+        with entry.shared(stopped):
             if manifest.find(entry.folder):
                 entry.use()
                 yield
                 return
         if attempt == MAKES:
             break
-        with entry.exclusive():
+        with entry.exclusive(stopped=stopped):
             if not manifest.find(entry.folder):
                 entry.make_empty()
                 started = time.time()
@@ -131,7 +132,7 @@ def compile_source(compiler: Compiler, source: str, output: Path, force: bool) -
     """
     flags = compiler.flags, compiler.macros, compiler.folders, flags_environment(compiler.flags)
     entry = Entry("objects", cache_key("object", source, file_digest(source), flags))
-    with entry.exclusive():
+    with entry.exclusive(stopped=compiler.commands.stopped):
         found = manifest.find(entry.folder)
         if force or not (found and found.is_current()):
             entry.make_empty()

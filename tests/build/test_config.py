@@ -164,15 +164,22 @@ class TestOutput:
         """Without a reader, as behind `| head`, the status is that of a process ended by SIGPIPE."""
         reader, writer = os.pipe()
         os.close(reader)
-        # Unbuffered, argparse itself ignores that its help cannot be written, and also ends quietly.
-        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=buffered)
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
         os.close(writer)
         assert (done.returncode, done.stderr) == (141, "")
 
     def test_the_disk_is_full(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run(self.COMMANDS[0], stdout=full, stderr=subprocess.PIPE, text=True)
+        message = "error: cannot write the output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, message)
+
+    @pytest.mark.parametrize("unbuffered", ["", "1"])
+    @pytest.mark.parametrize("arguments", [["--help"], ["config", "--help"]])
+    def test_the_disk_is_full_for_the_help(self, arguments, unbuffered):
+        command, variables = [*self.COMMANDS[1][:-1], *arguments], os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=variables)
         message = "error: cannot write the output: No space left on device\n"
         assert (done.returncode, done.stderr) == (1, message)
 
@@ -229,6 +236,23 @@ class TestCythonize:
             assert translate("m.pyx", text, *options) == (0, "", "")
             header = (tmp_path / "headers" / "interop" / "functions.h").read_text()
             assert ("interop/stable/" in header) is bool(options)
+
+    @pytest.mark.parametrize(
+        ("make", "kind"),
+        [
+            (os.mkdir, "a folder"),
+            (os.mkfifo, "not a file"),
+            (lambda path: path.symlink_to(os.devnull), "not a file"),
+            (lambda path: path.symlink_to(path), "a link that leads to no file"),
+            (lambda path: path.symlink_to("no.pyx"), "a link that leads to no file"),
+        ],
+        ids=["folder", "pipe", "device", "loop", "nothing"],
+    )
+    def test_no_file(self, command, tmp_path, monkeypatch, make, kind):
+        monkeypatch.chdir(tmp_path)
+        make(Path("m.pyx"))
+        status, _, error = command("cythonize", "m.pyx", "--output", "o.cpp", "--headers", "h")
+        assert (status, error) == (2, f"error: SOURCE.pyx must be a file, but 'm.pyx' is {kind}\n")
 
     def test_wrong_arguments(self, translate, command):
         status, _, error = command("cythonize", "no.pyx", "--output", "o.cpp", "--headers", "h")

@@ -8,13 +8,16 @@ import pickle
 import pwd
 import re
 import shutil
+import stat
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -81,6 +84,109 @@ class TestEviction:
         monkeypatch.setenv("INTEROP_CACHE_LIMIT", "much")
         with pytest.raises(ValueError, match="must be a number of bytes, such as 500M or 4G, got 'much'"):
             interop.load_inline("x = 1\n")
+
+
+FOREIGN = ["file", "folder", "full", "link", "nothing", "loop", "pipe"]
+
+
+def put(kind, path, outside):
+    """Put something at `path` that this package does not write there. Links lead to `outside`, a folder, or nowhere."""
+    private.remove(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "file":
+        path.write_bytes(b"foreign")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind in ("folder", "full"):
+        path.mkdir()
+        (path / "file").touch() if kind == "full" else None
+    else:
+        path.symlink_to({"link": outside, "nothing": outside / "nothing", "loop": path}[kind])
+
+
+class TestLocks:
+    @pytest.fixture
+    def outside(self, tmp_path_factory):
+        """A folder with a file, which must stay."""
+        folder = tmp_path_factory.mktemp("outside")
+        (folder / "file").write_bytes(b"content")
+        yield folder
+        assert (folder / "file").read_bytes() == b"content"
+
+    @pytest.mark.parametrize("kind", FOREIGN[1:])
+    def test_something_in_the_place_of_a_lock(self, place, outside, kind):
+        """A lock replaces it, with one warning."""
+        path = place / "locks" / "modules-key"
+        put(kind, path, outside)
+        with cache.locked(path):
+            assert stat.S_ISREG(path.lstat().st_mode)
+            with cache.try_lock(path) as free:
+                assert not free
+        with pytest.warns(UserWarning, match=f"has removed {path}: it was in the place of a lock") as warned:
+            private.warn()
+        assert len(warned) == 1
+        put(kind, path, outside)
+        with cache.try_lock(path) as free:
+            assert free
+            assert stat.S_ISREG(path.lstat().st_mode)
+        assert {one.name for one in path.parent.iterdir()} <= {path.name, cache.GUARD}
+        private.warn()  # it warns only once
+
+    @pytest.mark.parametrize("kind", ["full", "link"])
+    def test_threads_that_find_it_at_once(self, place, outside, kind):
+        """None removes the lock of another."""
+        path, holders, most = place / "locks" / "modules-key", [], []
+
+        def hold(barrier):
+            barrier.wait(60)
+            with cache.locked(path):
+                holders.append(1)
+                most.append(len(holders))
+                time.sleep(0.001)
+                holders.pop()
+
+        for _ in range(30):
+            put(kind, path, outside)
+            barrier = threading.Barrier(4)
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(hold, [barrier] * 4))
+        assert most == [1] * 120
+
+    def test_what_cannot_be_removed(self, place, outside):
+        """The error names it, and what to do."""
+        path = place / "locks" / "modules-key"
+        put("link", path, outside)
+        put("folder", path.with_name(cache.GUARD), outside)
+        message = rf"this is not .* remove it: '{path.parent}/{cache.GUARD}'"
+        with pytest.raises(OSError, match=message), cache.locked(path):
+            raise AssertionError("there is no lock")
+        assert path.is_symlink()
+
+    def test_a_link_to_the_lock_itself(self, place):
+        """A thread that waits for a lock does not hold it if others lock a new file."""
+        path = place / "locks" / "modules-key"
+        handle = cache._open_lock(path)
+        moved = path.rename(path.with_name("moved"))
+        path.symlink_to(moved)
+        assert not cache._is_at(path, handle)
+        cache._close_lock(handle)
+
+    @pytest.mark.parametrize("kind", FOREIGN[1:])
+    def test_clear(self, place, outside, capsys, kind):
+        """The command removes all entries, whatever is in the place of their locks."""
+        for key in "abc":
+            entry("modules", key, 10, 0)
+        put(kind, place / "jit" / "locks" / "modules-b", outside)
+        assert command_line.main(["cache", "--clear"]) == 0
+        assert "removed 0.0 MiB" in capsys.readouterr().out
+        assert not list(cache.entries())
+
+    @pytest.mark.parametrize("kind", FOREIGN)
+    def test_clear_entries(self, place, outside, kind):
+        """The command removes what is in the place of an entry."""
+        put(kind, place / "jit" / "modules" / "a", outside)
+        assert command_line.main(["cache", "--clear"]) == 0
+        assert not list((place / "jit" / "modules").iterdir())
 
 
 @pytest.mark.usefixtures("place")
@@ -311,6 +417,46 @@ class TestDamage:
         assert not folder.exists()
         assert interop.load_inline("x = 1\n", name=name) is again  # without a warning
 
+    @pytest.mark.parametrize("kind", ["file", "link", "nothing", "loop", "pipe"])
+    def test_no_folder(self, place, tmp_path_factory, kind):
+        """Something else in the place of an entry is replaced, with a warning. What a link leads to stays."""
+        outside = tmp_path_factory.mktemp("outside")
+        (outside / "file").touch()
+        module, header = Entry("modules", "m-key"), Entry("headers", "key")
+        assert loading._find(module) is None
+        private.warn()  # without a warning: there is no entry
+        put(kind, module.folder, outside)
+        assert loading._find(module) is None
+        with pytest.warns(UserWarning, match=f"has rebuilt {module.folder}: its content"):
+            private.warn()
+        build = loading._new_folder(module)
+        private.warn()
+        assert [*module.folder.iterdir()] == [build]
+        assert not module.folder.is_symlink()
+        put(kind, header.folder, outside)
+        assert self.is_damaged(header.folder)
+        put("nothing", build, outside)
+        private._notes.clear()
+        assert manifest.find(build) is None
+        with pytest.warns(UserWarning, match=f"has rebuilt {module.folder}"):
+            private.warn()
+        assert (outside / "file").exists()
+
+    @pytest.mark.long
+    @pytest.mark.usefixtures("place", "own_cache")
+    @pytest.mark.parametrize(("kind", "lock"), [("file", "link"), ("nothing", "full")])
+    def test_nothing_of_ours(self, tmp_path, kind, lock):
+        """A load builds the module again, once, with one warning, if neither the entry nor its lock is ours."""
+        name = f"without_folder_{kind}"
+        folder = Path(interop.load_inline("x = 1\n", name=name).__file__).parents[1]
+        put(kind, folder, tmp_path)
+        put(lock, folder.parents[1] / "locks" / f"modules-{folder.name}", tmp_path)
+        private._notes.clear()
+        with pytest.warns(UserWarning, match=f"has rebuilt .*modules/{name}-.*\n.*has removed .*locks/") as warned:
+            again = interop.load_inline("x = 1\n", name=name)
+        assert len(warned) == 1
+        assert interop.load_inline("x = 1\n", name=name) is again  # without a warning
+
     @pytest.mark.parametrize("data", [b"", b"[" * 200_000, b"null", b"{}", b"\xff", bytes(1000)], ids=range(6))
     def test_something_else(self, made, data):
         folder, before = made
@@ -531,13 +677,15 @@ class TestPrivacy:
         with pytest.raises(CacheError, match=r"jit/modules belongs to"):
             self.load()
 
-    @pytest.mark.parametrize("name", [".", "private.so", manifest.NAME])
-    def test_what_others_could_write(self, place, name):
+    @pytest.mark.parametrize(
+        ("name", "mode"), [(".", 0o777), (".", 0o1777), ("private.so", 0o777), (manifest.NAME, 0o777)]
+    )
+    def test_what_others_could_write(self, place, name, mode):
         folder = place / "jit" / "objects" / "key"
         folder.mkdir(parents=True)
         (folder / "private.so").touch()
         manifest.write(folder, "private.so", (), time.time())
-        (folder / name).chmod(0o777)
+        (folder / name).chmod(mode)
         assert TestDamage.is_damaged(folder)
         (place / "jit").chmod(0o777)
         with pytest.raises(Error, match=rf"{place}/jit can be written to by others \(its mode is 777\)"):

@@ -3,19 +3,25 @@
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
 import setuptools
+from conftest import needs_stable
 from torch.utils import cpp_extension
 
+from interop import toolchain
 from interop.build import BuildExtension
-from interop.processes import MARK, ended_with_us
+from interop.jit.cache import locked
+from interop.processes import MARK, ended_with_us, threads
 from interop.toolchain import is_gcc
 
 SLOW = """
@@ -141,6 +147,40 @@ threading.Thread(target=fork).start()
         wait_until(lambda: ends(process.pid))
         assert process.wait(60) in (-signal.SIGINT, 130)
 
+    @needs_stable
+    def test_an_interrupt_of_the_process_alone(self, tmp_path):
+        """The load raises soon, ends its compilers, starts no other one, and leaves nothing in the cache."""
+        compiler, log = tmp_path / "compiler", tmp_path / "log"
+        real = shlex.join(toolchain.compiler())
+        compiler.write_text(
+            f'#!/bin/sh\ncase "$*" in *" -E "*) exec {real} "$@";; esac\necho "$*" >> {log}\nsleep 1000\n'
+        )
+        compiler.chmod(0o700)
+        sources = [tmp_path / f"{index}.cpp" for index in range(10 * os.cpu_count())]
+        for source in sources:
+            source.write_text(SLOW)
+        # A stable module needs no precompiled header, so more commands are waiting than run.
+        code = f"import interop\ninterop.load('m', {[*map(str, sources)]}, stable='2.11')"
+        variables = os.environ | {"CXX": str(compiler), "INTEROP_CACHE_DIR": str(tmp_path / "cache")}
+        default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+        command = [sys.executable, "-c", code]
+        with open(tmp_path / "output", "wb") as output:
+            process = subprocess.Popen(
+                command, stdout=output, stderr=output, env=variables, start_new_session=True, preexec_fn=default
+            )
+        try:
+            wait_until(lambda: log.exists() or process.poll() is not None)
+            assert process.poll() is None, (tmp_path / "output").read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(15) in (-signal.SIGINT, 130)
+            wait_until(lambda: ends(process.pid), 15)
+        finally:
+            kill_all(process.pid)
+            process.wait(60)
+        assert (tmp_path / "output").read_text().rstrip().endswith("KeyboardInterrupt")
+        assert len(log.read_text().splitlines()) <= os.cpu_count()
+        assert not list((tmp_path / "cache" / "jit").glob("modules/*/*"))
+
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
     def test_setup(self, started, tmp_path, number):
         (tmp_path / "setup.py").write_text(SETUP)
@@ -149,6 +189,58 @@ threading.Thread(target=fork).start()
         process.send_signal(number)
         process.wait(60)
         wait_until(lambda: ends(process.pid))
+
+
+class TestThreads:
+    def interrupted(self, work, *, then=lambda: None):
+        """The future of `work`, which got the commands of its build, after an interrupt of the thread that waits."""
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), threads(1) as (pool, commands):  # noqa: PT012
+            done, never = pool.submit(work, commands), pool.submit(pytest.fail, "it has started")
+            then()
+            raise KeyboardInterrupt
+        assert time.monotonic() - begin < 15
+        assert never.cancelled()
+        return done
+
+    @pytest.mark.parametrize("first", ["", "trap '' TERM"])
+    def test_an_interrupt(self, tmp_path, first):
+        """It ends a command that a thread waits for, also if that command ignores signals."""
+        ready = tmp_path / "ready"
+
+        def work(commands):
+            command = ["/bin/sh", "-c", f"{first}\necho > {shlex.quote(str(ready))}\nexec sleep 1000"]
+            return subprocess.run(command, env=os.environ | commands.mark).returncode
+
+        assert self.interrupted(work, then=lambda: wait_until(ready.exists)).result() != 0
+
+    def test_an_interrupt_while_a_thread_waits_for_a_lock(self, tmp_path):
+        """Another process may hold the lock for a long time."""
+        waiting = threading.Event()
+
+        def work(commands):
+            with locked(tmp_path / "lock", wait=waiting.set, stopped=commands.stopped):
+                raise AssertionError("the lock is held")
+
+        with locked(tmp_path / "lock"):
+            done = self.interrupted(work, then=lambda: waiting.wait(60))
+        assert isinstance(done.exception(), CancelledError)
+
+    def test_no_command_starts_after_an_interrupt(self):
+        """As that of a thread which was between two commands."""
+
+        def work(commands):
+            commands.stopped.wait(60)
+            commands.check()
+
+        assert isinstance(self.interrupted(work).exception(), CancelledError)
+
+    def test_an_error(self):
+        """The threads finish what they do, because other builds share it."""
+        with pytest.raises(ValueError, match="wrong"), threads(1) as (pool, commands):  # noqa: PT012
+            done = pool.submit(subprocess.run, ["sleep", "1"], env=os.environ | commands.mark)
+            raise ValueError("wrong")
+        assert done.result().returncode == 0
 
 
 class TestMark:
