@@ -4,9 +4,12 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import sysconfig
+import tempfile
 import types
 from pathlib import Path
 
@@ -97,6 +100,37 @@ class BuildPy(build_py):
         )
 
 
+def build_stable_library(folder: Path) -> None:
+    """Compile stable/cold.cpp, which modules for many releases of torch and CPython are linked to.
+
+    It is compiled for the oldest of these releases, whichever a module is for.
+    """
+    from interop import toolchain
+    from interop.paths import STABLE_LIBRARY
+    from interop.stable_abi import MINIMUM_LIMITED_API, VISIBILITY, StableABI
+
+    torch = toolchain.find_torch()
+    oldest = ".".join(map(str, toolchain.MINIMUM_STABLE))
+    limited = None if sysconfig.get_config_var("Py_GIL_DISABLED") else "cp{}{}".format(*MINIMUM_LIMITED_API)
+    macros = [("INTEROP_COLD", None), *StableABI(oldest, limited).macros]
+    includes = (
+        ROOT / "stable" / "include",
+        ROOT / "csrc" / "include",
+        torch.include_dirs[0],
+        sysconfig.get_path("include"),
+    )
+    flags = [word for name in ("CPPFLAGS", "CFLAGS", "CXXFLAGS") for word in shlex.split(os.environ.get(name, ""))]
+    with tempfile.TemporaryDirectory() as work:
+        compiled = Path(work, "cold.o")
+        command = [*toolchain.compiler(), *toolchain.CXX_FLAGS, "-O2", "-g0", "-fPIC", VISIBILITY, *flags]
+        command += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in macros]
+        command += [f"-I{path}" for path in includes]
+        subprocess.run([*command, "-c", ROOT / "stable" / "cold.cpp", "-o", compiled], check=True)
+        library = folder / f"lib{STABLE_LIBRARY}.a"
+        library.unlink(missing_ok=True)  # ar would add to it
+        subprocess.run([*shlex.split(os.environ.get("AR") or "ar"), "rcs", library, compiled], check=True)
+
+
 class BdistWheel(bdist_wheel):
     """Adds what is compiled in, with the licences of others, to the metadata."""
 
@@ -119,6 +153,8 @@ def torch_dependent() -> dict:
     import torch
 
     from interop.build import BuildExtension, Extension
+    from interop.stable_abi import release_of
+    from interop.toolchain import MINIMUM_STABLE
 
     class KeepObjects(BuildExtension):
         """Builds in a folder that stays: that of an editable install is a temporary one."""
@@ -127,6 +163,13 @@ def torch_dependent() -> dict:
             super().initialize_options()
             abi = sysconfig.get_config_var("SOABI")  # which tells a Python without a GIL from one with
             self.build_temp = str(ROOT / "build" / f"temp.{abi}-torch-{torch.__version__}")
+
+        def build_extensions(self):
+            super().build_extensions()
+            if release_of(torch.__version__) >= MINIMUM_STABLE:
+                build_stable_library(
+                    ROOT / "stable" if self.inplace or self.editable_mode else Path(self.build_lib, "interop", "stable")
+                )
 
     major, minor = re.match(r"(\d+)\.(\d+)", torch.__version__).groups()
     options = {

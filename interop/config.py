@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from interop.cli import USAGE, CommandError, Parser, run
-from interop.paths import get_cmake_dir, get_include, get_pxd_dir, get_source_dir, get_stable_dir
+from interop.paths import (
+    STABLE_LIBRARY,
+    get_cmake_dir,
+    get_include,
+    get_pxd_dir,
+    get_source_dir,
+    get_stable_dir,
+)
 from interop.stable_abi import VISIBILITY, StableABI, export_flag, stable_abi
 from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
 
@@ -26,7 +33,7 @@ _OPTIONS = {
     "pxd": "the folder of the declarations, for cython -I",
     "include": "the folder of our C++ headers",
     "cflags": "the compiler's flags: folders of headers, C++20, OpenMP",
-    "ldflags": "the linker's flags: torch's folder of libraries, or the flag that hides the symbols of a stable module",
+    "ldflags": "the linker's flags: the folder of libraries, and the flag that hides the symbols of a stable module",
     "libs": "the libraries",
     "cmake": "the folder of the CMake package, for cmake -Dinterop_DIR=...",
     "suffix": "the suffix of the file names of modules",
@@ -137,9 +144,9 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
         values |= {
             "include_dirs": [str(Path(stable, "include")), include, torch.include_dirs[0], *python],
             "cflags": [*CXX_FLAGS, VISIBILITY, *macros],
-            "library_dirs": [],
+            "library_dirs": [stable],
             "ldflags": [export_flag()],
-            "libraries": [],
+            "libraries": [STABLE_LIBRARY],
             "suffix": abi.suffix,
         }
     return values

@@ -13,6 +13,14 @@ from interop.private import NotPrivateError, check, make_folders, note, open_fol
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent
 
+_INCOMPLETE = (
+    "the installation is incomplete. Reinstall it, in its checkout: pip install --no-build-isolation --force-reinstall "
+    "--no-deps ."
+)
+
+STABLE_LIBRARY = "interop_stable"
+"""The name of the static library for modules for many releases of torch."""
+
 
 def get_pxd_dir() -> str:
     """The folder with the ``.pxd`` declarations of ``torch``, ``ATen`` and ``c10``, for Cython's ``include_path``."""
@@ -27,6 +35,14 @@ def get_include() -> str:
 def get_stable_dir() -> str:
     """The folder whose ``pxd`` and ``include`` precede the two above in builds for many releases of torch."""
     return _find("stable", "stable")
+
+
+def get_stable_library() -> str:
+    """The static library for modules that are built for many releases of torch, from stable/cold.cpp."""
+    library = os.path.join(get_stable_dir(), f"lib{STABLE_LIBRARY}.a")
+    if not os.path.isfile(library):
+        raise FileNotFoundError(f"there is no {library}: {_INCOMPLETE}")
+    return library
 
 
 def get_source_dir() -> str:
@@ -122,6 +138,5 @@ def _find(installed: str, in_checkout: str) -> str:
         if folder.is_dir():
             return str(folder)
     raise FileNotFoundError(
-        f"{_PACKAGE} has no folder {installed!r}, and there is no {_CHECKOUT / in_checkout}: the installation is "
-        "incomplete. Reinstall it, in its checkout: pip install --no-build-isolation --force-reinstall --no-deps ."
+        f"{_PACKAGE} has no folder {installed!r}, and there is no {_CHECKOUT / in_checkout}: {_INCOMPLETE}"
     )

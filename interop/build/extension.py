@@ -14,7 +14,7 @@ from interop.build.cuda import is_cuda
 from interop.build.flags import openmp_flags, with_default_flags
 from interop.cython.extensions import translate_extensions
 from interop.cython.translate import check_name
-from interop.paths import get_include, get_source_dir, get_stable_dir
+from interop.paths import get_include, get_source_dir, get_stable_dir, get_stable_library
 from interop.stable_abi import VISIBILITY, StableABI, export_flag, stable_abi
 from interop.toolchain import find_torch
 
@@ -120,6 +120,7 @@ def _stable_extension(name: str, sources: list[str], abi: StableABI, kwargs: dic
     kwargs["define_macros"] = [*abi.macros, *kwargs.get("define_macros", ())]
     kwargs["extra_compile_args"] = with_default_flags(kwargs.get("extra_compile_args", ()), [VISIBILITY])
     kwargs["extra_link_args"] = [export_flag(), *kwargs.get("extra_link_args", ())]
+    kwargs["extra_objects"] = [*kwargs.get("extra_objects", ()), get_stable_library()]
     kwargs["language"] = "c++"
     return setuptools.Extension(name, sources, py_limited_api=abi.python is not None, **kwargs)
 

@@ -110,7 +110,9 @@ def _package_digest(parts: tuple[str, ...]) -> str:
         place = places.get(part, os.path.join(package, part))
         files += [place] if os.path.isfile(place) else []
         for folder, _, names in os.walk(place):
-            files += [os.path.join(folder, name) for name in names if name.endswith((".pxd", ".h", ".cuh", ".py"))]
+            files += [
+                os.path.join(folder, name) for name in names if name.endswith((".pxd", ".h", ".cuh", ".py", ".a"))
+            ]
     digest = hashlib.sha256()
     for path in sorted(files):
         # Unbuffered, because the whole file is read; and without a GIL, closing a buffered file spins on a lock.

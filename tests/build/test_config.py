@@ -63,7 +63,9 @@ class TestConfig:
         macros = [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
         assert values["cflags"] == [*extension.extra_compile_args, *macros]
         assert values["include_dirs"][:3] == extension.include_dirs
-        assert values["libraries"] == values["library_dirs"] == []
+        (library,) = extension.extra_objects
+        (folder,), (name,) = values["library_dirs"], values["libraries"]
+        assert Path(folder, f"lib{name}.a") == Path(library)
         assert values["suffix"] == abi.suffix
 
     @needs_stable
@@ -72,7 +74,7 @@ class TestConfig:
         options = ["--stable", "2.11", "--py-limited-api", "cp311"]
         assert command("config", "--suffix", *options) == (0, ".abi3.so\n", "")
         assert "-DPy_LIMITED_API=0x030b0000" in shlex.split(command("config", "--cflags", *options)[1])
-        assert command("config", "--libs", *options)[1] == "\n"
+        assert command("config", "--libs", *options)[1] == "-linterop_stable\n"
 
     @needs_stable
     def test_wrong_stable_options(self, command):

@@ -172,6 +172,7 @@ class TestArguments:
             str(Path(torch.__file__).parent / "include"),
         ]
         assert extension.libraries == extension.library_dirs == []
+        assert [Path(path).name for path in extension.extra_objects] == ["libinterop_stable.a"]
         assert ("A", "1") in extension.define_macros
         assert of_macros(extension.define_macros) == StableABI("2.11")
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -56,19 +55,7 @@ class Part {
 // Joins the parts into one text.
 class Joined {
  public:
-  __attribute__((cold)) Joined(const Part* parts, size_t count) {
-    size_t size = 1;
-    for (size_t i = 0; i < count; ++i) {
-      size += parts[i].text().size();
-    }
-    char* end = text_ = new char[size];
-    for (size_t i = 0; i < count; ++i) {
-      const std::string_view part = parts[i].text();
-      std::memcpy(end, part.data(), part.size());
-      end += part.size();
-    }
-    *end = 0;
-  }
+  Joined(const Part* parts, size_t count);
   Joined(const Joined&) = delete;
   Joined& operator=(const Joined&) = delete;
   ~Joined() {
@@ -82,9 +69,7 @@ class Joined {
   char* text_;
 };
 
-[[noreturn]] __attribute__((noinline, cold)) inline void raise_joined(Kind kind, const Part* parts, size_t count) {
-  throw Error(kind, Joined(parts, count).text());
-}
+[[noreturn]] __attribute__((cold)) void raise_joined(Kind kind, const Part* parts, size_t count);
 
 // Cold, so that a check costs a test and a branch.
 template <class... A>

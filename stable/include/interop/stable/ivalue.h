@@ -298,45 +298,6 @@ inline std::optional<at::MemoryFormat> memory_format_in(
   return memory_format ? memory_format : options.memory_format_opt();
 }
 
-namespace detail {
-
-// The types of a schema's arguments and results as a list of strings.
-__attribute__((cold)) inline OwnedRef types_of(PyObject* schema) {
-  OwnedRef types(checked(PyList_New(0)));
-  for (const char* part : {"arguments", "returns"}) {
-    const OwnedRef listed(checked(PyObject_GetAttrString(schema, part)));
-    const Py_ssize_t size = checked(PySequence_Size(listed.get()));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      const OwnedRef one(checked(PySequence_GetItem(listed.get(), i)));
-      const OwnedRef type(checked(PyObject_GetAttrString(one.get(), "type")));
-      const OwnedRef text(checked(PyObject_Str(type.get())));
-      checked(PyList_Append(types.get(), text.get()));
-    }
-    checked(PyList_Append(types.get(), Py_None));  // separates arguments from results
-  }
-  return types;
-}
-
-}  // namespace detail
-
-__attribute__((cold)) inline void Operator::check() {
-  in_python([&] {
-    const OwnedRef c_module(checked(PyObject_GetAttrString(torch_module, "_C")));
-    const OwnedRef written(checked(PyUnicode_FromFormat("aten::%s", schema_)));
-    const OwnedRef expected(checked(PyObject_CallMethod(c_module.get(), "parse_schema", "O", written.get())));
-    const OwnedRef running(checked(PyObject_CallMethod(c_module.get(), "_get_schema", "ss", name_, overload_)));
-    const OwnedRef theirs = detail::types_of(running.get());
-    if (checked(PyObject_RichCompareBool(detail::types_of(expected.get()).get(), theirs.get(), Py_NE))) {
-      raise_error(
-          PyExc_RuntimeError,
-          "this module was compiled for the operator %U, which in the torch that is installed is %S; build it with "
-          "that torch, or call the operator another way",
-          written.get(), running.get());
-    }
-  });
-  checked_.store(true, std::memory_order_release);
-}
-
 template <class Self>
 Tensor Metadata<Self>::contiguous(at::MemoryFormat memory_format) const {
   if (memory_format == at::kContiguous && is_contiguous()) {  // as in ATen, this needs no dispatcher

@@ -221,45 +221,9 @@ class PythonOperator {
   }
 
  private:
-  // Shared by all operators, so that a module contains the code once.
-  __attribute__((noinline, cold)) OwnedRef
-  call_with(std::initializer_list<const char*> names, OwnedRef* objects, size_t count) {
-    const size_t by_position = count - names.size();
-    const OwnedRef positional(checked(PyTuple_New(static_cast<Py_ssize_t>(by_position))));
-    for (size_t i = 0; i < by_position; ++i) {
-      checked(PyTuple_SetItem(positional.get(), static_cast<Py_ssize_t>(i), objects[i].release()));
-    }
-    const OwnedRef keywords(checked(PyDict_New()));
-    size_t next = by_position;
-    for (const char* name : names) {
-      checked(PyDict_SetItemString(keywords.get(), name, objects[next++].get()));
-    }
-    // ATen's own functions do not dispatch to __torch_function__.
-    const OwnedRef c_module(torch_attribute("_C"));
-    const OwnedRef disabled(checked(PyObject_CallMethod(c_module.get(), "DisableTorchFunction", nullptr)));
-    const OwnedRef entered(checked(PyObject_CallMethod(disabled.get(), "__enter__", nullptr)));
-    OwnedRef result(PyObject_Call(function(), positional.get(), keywords.get()));
-    {
-      const ErrorInFlight error;
-      const OwnedRef left(PyObject_CallMethod(disabled.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
-    }
-    checked(result.get());
-    return result;
-  }
+  __attribute__((cold)) OwnedRef call_with(std::initializer_list<const char*> names, OwnedRef* objects, size_t count);
 
-  __attribute__((noinline, cold)) PyObject* function() {
-    if (PyObject* known = function_.load(std::memory_order_acquire)) {
-      return known;
-    }
-    operator_.check();
-    const OwnedRef ops(torch_attribute("ops"));
-    const OwnedRef aten(checked(PyObject_GetAttrString(ops.get(), "aten")));
-    const OwnedRef packet(checked(PyObject_GetAttrString(aten.get(), operator_.name() + std::strlen("aten::"))));
-    const char* overload = operator_.overload();
-    OwnedRef found(checked(PyObject_GetAttrString(packet.get(), *overload ? overload : "default")));
-    PyObject* first = nullptr;
-    return function_.compare_exchange_strong(first, found.get(), std::memory_order_acq_rel) ? found.release() : first;
-  }
+  PyObject* function();
 
   Operator operator_;
   std::atomic<PyObject*> function_ = nullptr;  // owned until the process ends; threads may look it up concurrently

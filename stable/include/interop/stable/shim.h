@@ -3,15 +3,12 @@
 // A stable module is not linked to any library of torch. If it were, it could not be loaded before torch is imported,
 // and with a torch below its floor the loader would report a symbol but no version. Instead, the module imports torch
 // when it is imported, compares versions, and takes the addresses of the functions from there.
+//
+// Functions that this and the other headers of stable modules only declare are in stable/cold.cpp.
 #pragma once
 
 #include <Python.h>
 
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -132,6 +129,7 @@ inline PyObject* torch_module = nullptr;
 
 inline constexpr uint64_t target_version = TORCH_TARGET_VERSION;
 
+#ifndef INTEROP_COLD
 // Stays in the binary, for tools that read a module's requirements.
 extern const char requirement[];
 #ifdef INTEROP_LIMITED_API
@@ -141,6 +139,7 @@ extern const char requirement[];
 #endif
 __attribute__((used)) inline const char requirement[] =
     "torch-interop stable abi: torch>=" INTEROP_STABLE INTEROP_PYTHON;
+#endif
 
 // The failure of a function of torch's C interface or of an operator, in torch's words.
 class ShimError : public std::runtime_error {
@@ -155,14 +154,7 @@ class ShimError : public std::runtime_error {
 };
 
 // Cold, so that a call of the interface costs a test and a branch. `function` is a literal.
-[[noreturn]] __attribute__((noinline, cold)) inline void fail(const char* function) {
-  if (shim.torch_exception_get_what_without_backtrace) {
-    throw ShimError(function, shim.torch_exception_get_what_without_backtrace());
-  }
-  const Part parts[] = {
-      function, " failed; torch has written the reason to stderr, because its releases before 2.13 cannot hand it on"};
-  throw ShimError(function, Joined(parts, 2).text());
-}
+[[noreturn]] __attribute__((cold)) void fail(const char* function);
 
 #define INTEROP_CALL(name, ...)                                        \
   do {                                                                 \
@@ -173,136 +165,16 @@ class ShimError : public std::runtime_error {
 
 namespace detail {
 
-inline constexpr const char* names[] = {
-#define INTEROP_NAME(name, ...) #name,
-    INTEROP_SHIM(INTEROP_NAME) INTEROP_SHIM_NEWER(INTEROP_NAME)
-#undef INTEROP_NAME
-};
-#define INTEROP_ONE(name) +1
-inline constexpr size_t required = 0 INTEROP_SHIM(INTEROP_ONE);  // the number of names that must be found
-#undef INTEROP_ONE
-static_assert(sizeof(Shim) == sizeof(names));
-
-// Looks up in the library the functions that the loader left null. Returns the name of the last required function
-// that is missing, or null if none is.
-__attribute__((cold)) inline const char* find_functions(void* library) {
-  const char* missing = nullptr;
-  for (size_t i = 0; i < std::size(names); ++i) {
-    // Each field is a function pointer, whatever its type.
-    char* place = reinterpret_cast<char*>(&shim) + i * sizeof(void*);
-    void* address = nullptr;
-    std::memcpy(&address, place, sizeof(address));
-    if (!address && library) {
-      address = dlsym(library, names[i]);
-      std::memcpy(place, &address, sizeof(address));
-    }
-    if (!address && i < required) {
-      missing = names[i];
-    }
-  }
-  return missing;
-}
-
-// "2.13.0+cpu" as {2, 13}; {0, 0} for text that is not a version.
-__attribute__((cold)) inline std::pair<int, int> parse_version(const char* text) {
-  std::pair<int, int> version{};
-  return std::sscanf(text, "%d.%d", &version.first, &version.second) == 2 ? version : std::pair{0, 0};
-}
-
-__attribute__((cold)) inline std::string text_of(PyObject* object) {
-  const OwnedRef text(object ? PyObject_Str(object) : nullptr);
-  const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
-  PyErr_Clear();
-  return utf8 ? utf8 : "?";
-}
+// str(object) in UTF-8, or "?".
+__attribute__((cold)) std::string text_of(PyObject* object);
 
 }  // namespace detail
 
-bool find_layout();  // in interop/stable/tensor.h
-
-// Imports torch and fills `shim`. On failure, returns false with an error set. Needs the GIL. A second call does
-// nothing.
-__attribute__((cold)) inline bool initialize() {
-  if (torch_module) {
-    return true;
-  }
-  const OwnedRef torch(PyImport_ImportModule("torch"));
-  if (!torch) {
-    return false;
-  }
-  const OwnedRef version(PyObject_GetAttrString(torch.get(), "__version__"));
-  const OwnedRef text(version ? PyObject_Str(version.get()) : nullptr);
-  const char* running = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
-  if (!running) {
-    return false;
-  }
-  const char* missing = nullptr;
-  if (detail::parse_version(running) >= detail::parse_version(INTEROP_STABLE)) {
-    void* library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
-    missing = detail::find_functions(library);
-    if (library) {
-      dlclose(library);  // torch keeps it open
-    }
-  } else {
-    missing = "";
-  }
-  if (missing) {
-    PyErr_Format(
-        PyExc_ImportError, "this module was built for torch >= %s, and torch %s is installed%s%s; upgrade torch",
-        INTEROP_STABLE, running, *missing ? ", whose library has no " : "", missing);
-    return false;
-  }
-  tensor_type = PyObject_GetAttrString(torch.get(), "Tensor");
-  const OwnedRef c_module(PyObject_GetAttrString(torch.get(), "_C"));
-  const OwnedRef aoti(c_module ? PyObject_GetAttrString(c_module.get(), "_aoti") : nullptr);
-  if (aoti) {
-    alloc_handle = PyObject_GetAttrString(aoti.get(), "unsafe_alloc_void_ptr_from_tensor");
-    steal_handle = PyObject_GetAttrString(aoti.get(), "alloc_tensor_by_stealing_from_void_ptr");
-  }
-  if (!tensor_type || ((!alloc_handle || !steal_handle) && !shim.torch_tensor_to_pyobject)) {
-    return false;  // the missing attribute's error is set
-  }
-  PyErr_Clear();
-  torch_module = Py_NewRef(torch.get());
-  if (!find_layout()) {
-    Py_CLEAR(torch_module);
-    return false;
-  }
-  return true;
-}
-
-inline PyObject* create_in_another(PyObject*, PyModuleDef*) {
-  PyErr_SetString(
-      PyExc_ImportError,
-      "this module, and torch, can be imported by the main interpreter of a process only, and this is another one");
-  return nullptr;
-}
-
-// What PyInit_ returns for another interpreter. If it raised an error itself, CPython 3.13 would abort up to 3.13.12.
-inline PyObject* init_in_another(const char* name) {
-  static PyModuleDef_Slot slots[] = {
-      {Py_mod_create, reinterpret_cast<void*>(&create_in_another)},
-#ifdef Py_GIL_DISABLED
-      {Py_mod_gil, Py_MOD_GIL_NOT_USED},
-#endif
-      {0, nullptr},
-  };
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, name, nullptr, 0, nullptr, slots, nullptr, nullptr, nullptr};
-  return PyModuleDef_Init(&definition);
-}
-
-// The last call in Cython's PyInit_ function. Cython also rejects a second interpreter, but only after the import of
-// torch, which hangs there or is rejected by CPython. From 3.13 on, CPython calls PyInit_ on behalf of another
-// interpreter with a temporary thread state of the main one, which torch would keep. That state has no frame. An import
-// has some, those of importlib.
-__attribute__((cold)) inline PyObject* init_module(PyModuleDef* definition) {
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0 || !PyEval_GetFrame()) {
-    return init_in_another(definition->m_name);
-  }
-  return initialize() ? PyModuleDef_Init(definition) : nullptr;
-}
+// The last call in Cython's PyInit_ function. Imports torch and fills `shim`, and raises ImportError unless torch is
+// `floor`, such as "2.11", or newer.
+PyObject* init_module(PyModuleDef* definition, const char* floor);
 
 }  // namespace interop::stable
 
 // Makes torch available before the module's own code runs.
-#define PyModuleDef_Init(definition) ::interop::stable::init_module(definition)
+#define PyModuleDef_Init(definition) ::interop::stable::init_module(definition, INTEROP_STABLE)

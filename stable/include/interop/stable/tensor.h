@@ -291,16 +291,7 @@ inline bool is_tensor(PyObject* object) noexcept {
 }
 
 // Gets a handle through torch._C._aoti, in releases without a better function.
-__attribute__((noinline, cold)) inline Tensor by_capsule(PyObject* object) {
-  const OwnedRef arguments(PyTuple_Pack(1, object));
-  const OwnedRef capsule(arguments ? PyObject_Call(alloc_handle, arguments.get(), nullptr) : nullptr);
-  const auto handle = capsule ? static_cast<AtenTensorHandle>(PyCapsule_GetPointer(capsule.get(), nullptr)) : nullptr;
-  if (!handle) {
-    PyErr_Clear();
-    raise(Kind::runtime, "torch cannot make a handle of the tensor");
-  }
-  return Tensor(handle);
-}
+__attribute__((cold)) Tensor by_capsule(PyObject* object);
 
 // The owned tensor of an object that passed is_tensor(), from torch's own functions. Those trust isinstance(), to
 // which an object can lie, so no other object may be passed.
@@ -360,16 +351,7 @@ inline Tensor::Tensor(const TensorField& field) {
 
 // Also through torch._C._aoti. Despite its name, the function copies the tensor behind the handle and leaves the
 // handle to us.
-__attribute__((noinline, cold)) inline PyObject* wrapped_by_capsule(const Tensor& tensor) {
-  const OwnedRef capsule(PyCapsule_New(tensor.get(), nullptr, nullptr));
-  const OwnedRef arguments(capsule ? PyTuple_Pack(1, capsule.get()) : nullptr);
-  PyObject* result = arguments ? PyObject_Call(steal_handle, arguments.get(), nullptr) : nullptr;
-  if (!result) {
-    PyErr_Clear();
-    raise(Kind::runtime, "torch cannot make a Python object of the tensor");
-  }
-  return result;
-}
+__attribute__((cold)) PyObject* wrapped_by_capsule(const Tensor& tensor);
 
 // A new reference to the tensor's torch.Tensor, created if there is none yet. None if undefined.
 inline PyObject* wrap(const Tensor& tensor) {
@@ -411,37 +393,6 @@ inline bool Tensor::is_same(const Tensor& other) const {
   const Gil gil;
   const OwnedRef mine(wrap(*this)), others(wrap(other));
   return mine.get() == others.get();
-}
-
-// Whether two handles refer to one tensor, judged by the word that they point to. Only for find_layout().
-inline bool same_word(const void* a, const void* b) noexcept {
-  return std::memcmp(a, b, sizeof(void*)) == 0;
-}
-
-// Checks with two live tensors whether the word behind an object's header equals the one that torch's own handle
-// points to.
-__attribute__((cold)) inline bool find_layout() {
-  const char* wish = std::getenv("INTEROP_BORROW");
-  if (wish && std::string_view(wish) == "0") {
-    return true;
-  }
-  try {
-    bool found = true;
-    for (int i = 0; i < 2; ++i) {
-      const OwnedRef tensor(PyObject_CallMethod(torch_module, "empty", "i", i));
-      if (!tensor) {
-        return false;
-      }
-      // A tensor object is larger than a header and two words, so this memory may be read.
-      const char* behind_head = reinterpret_cast<const char*>(tensor.get()) + sizeof(PyObject);
-      found = found && same_word(official(tensor.get()).get(), behind_head);
-    }
-    borrows = found;
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_ImportError, error.what());
-    return false;
-  }
-  return true;
 }
 
 }  // namespace interop::stable
