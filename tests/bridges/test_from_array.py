@@ -70,9 +70,7 @@ def test_a_tensor_that_leaves_its_storage_is_not_copied(size):
     """torch itself copies what lies behind a storage that was resized, or crashes."""
     tensor = torch.arange(6.0)[3:]
     tensor.untyped_storage().resize_(size)
-    message = (
-        rf"argument 'obj' must lie within its storage of {size} bytes, got sizes \[3\], .*storage was resized"
-    )
+    message = rf"argument 'obj' must lie within its storage of {size} bytes, got sizes \[3\], .*storage was resized"
     for options in ({"copy": True}, {"device": "meta"}):
         with pytest.raises(ValueError, match=message):
             interop.from_array(tensor, **options)
