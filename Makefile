@@ -109,7 +109,7 @@ clean:
 
 # The environment, and the package built in it: again when what it is built from changes.
 BUILT_FROM := $(shell find csrc pxd stable interop/*.pyx interop/abi interop/build interop/codegen interop/cython \
-	interop/errors.py interop/paths.py interop/toolchain.py -type f ! -name '*.pyc' ! -name '*.a')
+	interop/errors.py interop/paths.py interop/stable_abi.py interop/toolchain.py -type f ! -name '*.pyc' ! -name '*.a')
 
 $(READY): $(wildcard requirements/*.txt) setup.py pyproject.toml $(BUILT_FROM)
 	@$(PYTHON) tools/set_up.py $(VENV) requirements/dev.txt

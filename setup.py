@@ -16,6 +16,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
+from setuptools.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent
 sys.path.append(str(ROOT / "tools"))
@@ -120,15 +121,26 @@ def build_stable_library(folder: Path) -> None:
         sysconfig.get_path("include"),
     )
     flags = [word for name in ("CPPFLAGS", "CFLAGS", "CXXFLAGS") for word in shlex.split(os.environ.get(name, ""))]
+    # Other people's binaries get this code, so it must run on their processors and link with their compilers.
+    own = ("-march", "-mtune", "-mcpu", "-flto", "-fsanitize", "-fprofile", "-fvisibility")
+    flags = [flag for flag in flags if not flag.startswith(own)]
     with tempfile.TemporaryDirectory() as work:
-        compiled = Path(work, "cold.o")
+        compiled, library = Path(work, "cold.o"), Path(work, f"lib{STABLE_LIBRARY}.a")
         command = [*toolchain.compiler(), *toolchain.CXX_FLAGS, "-O2", "-g0", "-fPIC", VISIBILITY, *flags]
         command += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in macros]
         command += [f"-I{path}" for path in includes]
-        subprocess.run([*command, "-c", ROOT / "stable" / "cold.cpp", "-o", compiled], check=True)
-        library = folder / f"lib{STABLE_LIBRARY}.a"
-        library.unlink(missing_ok=True)  # ar would add to it
-        subprocess.run([*shlex.split(os.environ.get("AR") or "ar"), "rcs", library, compiled], check=True)
+        archive = [*shlex.split(os.environ.get("AR") or "ar"), "rcs", str(library), str(compiled)]
+        try:
+            subprocess.run([*command, "-c", str(ROOT / "stable" / "cold.cpp"), "-o", str(compiled)], check=True)
+            subprocess.run(archive, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise CompileError(
+                f"the library for modules for many releases of torch cannot be built: {error}"
+            ) from error
+        folder.mkdir(parents=True, exist_ok=True)
+        # A module that is linked in the meantime finds one library or the other.
+        made = Path(shutil.copy(library, folder / f"{library.name}.new"))
+        made.replace(folder / library.name)
 
 
 class BdistWheel(bdist_wheel):

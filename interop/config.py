@@ -20,6 +20,7 @@ from interop.paths import (
     get_pxd_dir,
     get_source_dir,
     get_stable_dir,
+    get_stable_library,
 )
 from interop.stable_abi import VISIBILITY, StableABI, export_flag, stable_abi
 from interop.toolchain import CXX_FLAGS, Torch, find_torch, openmp_flags
@@ -119,7 +120,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
     version, torch = installed()
     try:
         pxd, include, cmake, source = get_pxd_dir(), get_include(), get_cmake_dir(), get_source_dir()
-        stable = get_stable_dir()
+        stable = Path(get_stable_library()).parent if abi else get_stable_dir()
     except FileNotFoundError as error:
         raise CommandError(str(error)) from error
     # A virtual environment has its own headers, such as greenlet's, beside those of its Python.
@@ -144,7 +145,7 @@ def config(abi: StableABI | None = None) -> dict[str, Any]:
         values |= {
             "include_dirs": [str(Path(stable, "include")), include, torch.include_dirs[0], *python],
             "cflags": [*CXX_FLAGS, VISIBILITY, *macros],
-            "library_dirs": [stable],
+            "library_dirs": [str(stable)],
             "ldflags": [export_flag()],
             "libraries": [STABLE_LIBRARY],
             "suffix": abi.suffix,

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import stat
+import sysconfig
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
@@ -18,8 +19,9 @@ _INCOMPLETE = (
     "--no-deps ."
 )
 
-STABLE_LIBRARY = "interop_stable"
-"""The name of the static library for modules for many releases of torch."""
+STABLE_LIBRARY = "interop_stable_t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "interop_stable"
+"""The name of the static library for modules for many releases of torch. Without a GIL, objects are
+laid out otherwise."""
 
 
 def get_pxd_dir() -> str:

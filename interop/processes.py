@@ -83,7 +83,8 @@ class Commands:
 def threads(number: int | None) -> Iterator[tuple[ThreadPoolExecutor, Commands]]:
     """Yields at most `number` threads that run commands, and what the commands need.
 
-    An error waits for the threads, which finish what they do. An interrupt or an exit ends their commands at once.
+    An error waits for the threads, which finish what they do and what is queued. An interrupt or an exit ends their
+    commands at once.
     """
     stopped = threading.Event()
     # The threads are joined last, because each of them waits for its command.

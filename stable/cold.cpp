@@ -49,13 +49,6 @@ void fail(const char* function) {
   throw ShimError(function, Joined(parts, 2).text());
 }
 
-std::string detail::text_of(PyObject* object) {
-  const OwnedRef text(object ? PyObject_Str(object) : nullptr);
-  const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
-  PyErr_Clear();
-  return utf8 ? utf8 : "?";
-}
-
 // ---- Tensors of Python, in releases without better functions.
 
 Tensor by_capsule(PyObject* object) {

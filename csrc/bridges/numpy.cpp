@@ -283,18 +283,12 @@ at::Tensor tensor_of_array(PyObject* object, OnReadonly on_readonly, const char*
 }
 
 // Whether an array over the memory of this owner, which may be null, could lengthen a chain of arrays, memoryviews and
-// capsules, which are freed recursively.
+// capsules, which is freed recursively. NumPy itself shortens chains of arrays.
 static bool extends_chain(PyObject* owner) noexcept {
-  if (!owner || !PyArray_Check(owner)) {
-    return false;
+  while (owner && PyArray_Check(owner)) {
+    owner = PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner));
   }
-  // Of arrays over one another, NumPy makes the last the base.
-  PyObject* base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner));
-  while (base && PyArray_CheckExact(owner) && PyArray_CheckExact(base)) {
-    owner = base;
-    base = PyArray_BASE(reinterpret_cast<PyArrayObject*>(owner));
-  }
-  return base && !(PyArray_CheckExact(owner) && Owner<Hold>::find(base));
+  return owner && (PyMemoryView_Check(owner) || PyCapsule_CheckExact(owner) || PyPickleBuffer_Check(owner));
 }
 
 PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {

@@ -102,7 +102,12 @@ def from_array(
 
 def _check_memory(tensor: Tensor) -> None:
     """Raise ValueError for a tensor whose storage was resized to fewer bytes: torch itself would copy what follows."""
-    if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided or tensor.is_meta:
+    if (
+        type(tensor) not in (Tensor, torch.nn.Parameter)
+        or tensor.layout is not torch.strided
+        or tensor.is_meta
+        or tensor.is_nested
+    ):
         return
     try:
         available = tensor.untyped_storage().nbytes()
@@ -128,7 +133,7 @@ def torch_lacks(array: ndarray[Any, Any]) -> bool:
 def copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:
     """A copy with a layout and a byte order that a tensor can have."""
     low, high = byte_bounds(array)
-    if low < 0 or high > 2 * sys.maxsize + 2:  # the strides are wrong: NumPy would read there
+    if array.size and (low < 0 or high > 2 * sys.maxsize + 2):  # the strides are wrong: NumPy would read there
         raise ValueError(
             f"argument 'obj' must lie within the address space, got shape {array.shape} with strides {array.strides}"
         )

@@ -107,13 +107,15 @@ class Entry:
 
     def size(self) -> int:
         """Its size on disk in bytes."""
+        if self.folder.is_symlink():  # put there by others
+            return 0
         # Not Path.rglob, which raises if another process removes a folder in the meantime.
         return sum(_size(os.path.join(at, name)) for at, _, names in os.walk(self.folder) for name in names)
 
     def last_used(self) -> float:
         """The date of the last use; 0 if the entry is gone."""
         try:
-            return self.folder.stat().st_mtime
+            return self.folder.lstat().st_mtime
         except OSError:
             return 0.0
 
@@ -166,8 +168,8 @@ def locked(
 ) -> Iterator[None]:
     """Hold the lock on the file `path`, exclusive or shared. `wait` is called once if another holder has it.
 
-    A thread that is not the main thread passes `stopped`, because no signal interrupts its wait. Once the event is set,
-    the wait ends with CancelledError.
+    A thread of a build passes `stopped`, because no signal interrupts its wait. Once the event is set, the wait ends
+    with CancelledError.
 
     The kernel releases the lock when its holder dies. Each call opens the file again, so threads wait for one another
     as processes do. The lock is not reentrant.

@@ -137,12 +137,18 @@ def test_formats_without_a_dtype(bridged, text):
     assert pointers == ("pointers" in reason)
 
 
-@pytest.mark.parametrize("text", ["$O", "(2&i", "(2,3P", "k&", "T{" * 40 + "O" + "}" * 40])
+@pytest.mark.parametrize("text", ["$O", "(2&i", "(2,3P", "k&", "kZ", "T{k:a:Z:b:}", "T{" * 40 + "O" + "}" * 40])
 def test_what_cannot_be_parsed_may_be_pointers(bridged, text):
     dtype, _, _, reason, pointers = bridged.parsed(text.encode())
     assert dtype is None
     assert re.search("parsed|nested", reason)
     assert pointers
+
+
+def test_names_are_no_codes_of_pointers(bridged):
+    *_, reason, pointers = bridged.parsed(b"T{k:O:Zd:z:}")
+    assert "parsed" in reason
+    assert not pointers
 
 
 class TwoPointers(ctypes.Structure):

@@ -80,6 +80,8 @@ def test_a_tensor_that_leaves_its_storage_is_not_copied(size):
 def test_tensors_without_memory_of_their_own_are_copied_by_torch():
     assert interop.from_array(torch.empty(3, device="meta"), copy=True).is_meta
     assert interop.from_array(torch.eye(2).to_sparse(), copy=True).is_sparse
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.zeros(3)])
+    assert [one.tolist() for one in interop.from_array(nested, copy=True).unbind()] == [[1, 1], [0, 0, 0]]
     assert interop.from_array(torch._efficientzerotensor(3), copy=True).tolist() == [0, 0, 0]
     squared = torch.func.vmap(lambda x: interop.from_array(x, copy=True) ** 2)(torch.arange(3.0))
     assert squared.tolist() == [0, 1, 4]
@@ -89,6 +91,8 @@ def test_strides_out_of_the_address_space():
     array = np.lib.stride_tricks.as_strided(np.zeros(4), (3,), (-(2**63),))
     with pytest.raises(ValueError, match=r"argument 'obj' must lie within the address space, got shape \(3,\) with"):
         interop.from_array(array)
+    empty = np.lib.stride_tricks.as_strided(np.zeros(4), (0, 5), (8, -(2**63)))
+    assert interop.from_array(empty).shape == (0, 5)
 
 
 def test_only_what_comes_first_is_asked():

@@ -473,7 +473,12 @@ def test_memmaps_keep_their_file(tmp_path):
     tensor = interop.from_numpy(mapped[2:])
     follow = weakref.ref(mapped._mmap)
     assert isinstance(follow(), mmap.mmap)
-    del mapped
+    bases = [interop.to_numpy(tensor)]  # joblib looks for the memmap among them
+    while isinstance(bases[-1], np.ndarray):
+        bases.append(bases[-1].base)
+    assert bases[-1] is mapped._mmap
+    assert any(isinstance(base, np.memmap) for base in bases)
+    del mapped, bases
     gc.collect()
     tensor[0] = 100
     assert follow() is not None

@@ -16,6 +16,7 @@ import torch
 from conftest import BUILD, PROJECTS, TESTS, built, digest_of, run, tracked
 
 import interop
+from interop.paths import STABLE_LIBRARY
 from interop.stable_abi import release_of
 from interop.toolchain import MINIMUM_STABLE
 
@@ -98,7 +99,7 @@ def test_the_wheel_has_every_declaration_and_header(distributions):
         assert wanted <= names, wanted - names
         assert [name for name, path in same.items() if wheel.read(name) != path.read_bytes()] == []
     compiled = {name.split(".")[0] for name in names if name.endswith((".so", ".a"))}
-    libraries = {"interop/stable/libinterop_stable"} if release_of(torch.__version__) >= MINIMUM_STABLE else set()
+    libraries = {f"interop/stable/lib{STABLE_LIBRARY}"} if release_of(torch.__version__) >= MINIMUM_STABLE else set()
     assert compiled == {"interop/_core", "interop/_bridges"} | libraries
 
 

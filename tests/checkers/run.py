@@ -444,7 +444,7 @@ def sources(project: Path) -> list[Path]:
         path
         for path in found
         if path.is_file()
-        and path.suffix not in {".so", ".o", ".pyc"}
+        and path.suffix not in {".so", ".o", ".a", ".pyc"}
         and path.name != "_build_info.py"
         and not (path.suffix == ".cpp" and path.with_suffix(".pyx").exists())
     )

@@ -26,7 +26,7 @@ from interop.doctor.module import examine_module
 from interop.jit import BuildError
 from interop.jit.cache import root
 from interop.jit.cache_key import Target
-from interop.paths import get_stable_dir
+from interop.paths import STABLE_LIBRARY, get_stable_dir
 from interop.stable_abi import StableABI, of_macros, stable_abi
 from interop.testing import check_dynamic_shapes
 from interop.toolchain import MINIMUM_STABLE
@@ -172,7 +172,7 @@ class TestArguments:
             str(Path(torch.__file__).parent / "include"),
         ]
         assert extension.libraries == extension.library_dirs == []
-        assert [Path(path).name for path in extension.extra_objects] == ["libinterop_stable.a"]
+        assert [Path(path).name for path in extension.extra_objects] == [f"lib{STABLE_LIBRARY}.a"]
         assert ("A", "1") in extension.define_macros
         assert of_macros(extension.define_macros) == StableABI("2.11")
 

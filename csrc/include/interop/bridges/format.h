@@ -158,8 +158,24 @@ class FormatReader {
   // Stops reading. A pointer code anywhere in the format then counts.
   void give_up(const char* reason) noexcept {
     fail(reason);
-    format_.pointers |= whole_.find_first_of("OPXz&") != std::string_view::npos;
+    format_.pointers |= has_pointer_code();
     text_ = {};
+  }
+
+  bool has_pointer_code() const noexcept {
+    bool in_name = false;
+    for (size_t i = 0; i < whole_.size(); ++i) {
+      const char c = whole_[i];
+      const char after = i + 1 < whole_.size() ? whole_[i + 1] : '\0';
+      if (c == ':') {
+        in_name = !in_name;
+      } else if (
+          !in_name && (std::string_view("OPXz&").find(c) != std::string_view::npos ||
+                       (c == 'Z' && after != 'f' && after != 'd' && after != 'g'))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   void broken() noexcept {

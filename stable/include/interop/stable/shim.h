@@ -166,7 +166,12 @@ class ShimError : public std::runtime_error {
 namespace detail {
 
 // str(object) in UTF-8, or "?".
-__attribute__((cold)) std::string text_of(PyObject* object);
+__attribute__((cold)) inline std::string text_of(PyObject* object) {
+  const OwnedRef text(object ? PyObject_Str(object) : nullptr);
+  const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
+  PyErr_Clear();
+  return utf8 ? utf8 : "?";
+}
 
 }  // namespace detail
 
