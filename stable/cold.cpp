@@ -1,6 +1,6 @@
 // What a module for many releases of torch calls only when it is imported, at the first call of an operator, after an
 // error, or with torch's first releases. It is compiled once, when this package is installed, and linked into each such
-// module: in each of them it would take a fifth of the compiler's time. It uses no more than the oldest of torch's and
+// module, because it would make each of them slower to compile. It uses no more than the oldest of torch's and
 // CPython's interfaces that a module can be built for.
 #include <dlfcn.h>
 
