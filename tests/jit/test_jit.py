@@ -357,7 +357,9 @@ class TestTogether:
         shutil.rmtree(entry)
         entry.touch()
         forget()
-        assert interop.load_inline(PLAIN, name=name).f() == 2
+        with pytest.warns(UserWarning, match=rf"{entry.name}: its content was damaged") as warned:
+            assert interop.load_inline(PLAIN, name=name).f() == 2
+        assert len(warned) == 1
         assert builds == [name] * 2
 
     @pytest.mark.parametrize("kind", ["objects", pytest.param("headers", marks=with_precompiled_headers), "support"])
