@@ -32,7 +32,7 @@ EXPERIMENT = Experiment(
         # Blocks of about a millisecond: of many, most are not interrupted by another program.
         "rounds": 400,
         "calls": {"numel": 20_000, "relu": 500, "linear": 200, "segment_sum": 200, "forward": 10, "backward": 10},
-        "compilations": 3,
+        "compilations": 8,
         "steps": 60,
         "batch": 16,
         "length": 32,
