@@ -185,6 +185,9 @@ def remove(path: Path) -> None:
     """Remove a file, or a folder with its content, as far as possible."""
     with contextlib.suppress(OSError):
         path.unlink()
+    with contextlib.suppress(OSError):
+        if not path.is_symlink():
+            path.chmod(0o700)  # so that its content can be removed
     shutil.rmtree(path, ignore_errors=True)
 
 

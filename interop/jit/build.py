@@ -5,7 +5,6 @@ import errno
 import os
 import re
 import sys
-import sysconfig
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -237,7 +236,7 @@ def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Co
 def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
     """Link the two files of the module, or the single file of a stable module."""
     job.report("linking")
-    extension, name = compiled.extension, job.target.name
+    extension, name, made = compiled.extension, job.target.name, job.target.made
     compiler = job.compiler(extension)
     support = translated.precompiled.support.result() if translated.precompiled else None
     folders = [f"-L{folder}" for folder in (*([support] if support else []), *extension.library_dirs)]
@@ -247,13 +246,13 @@ def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
         folders += ["-Xlinker", "-rpath", "-Xlinker", folder]
     objects = [*compiled.objects, *extension.extra_objects]
     libraries = [*(f"-l{library}" for library in extension.libraries), *extension.extra_link_args]
-    module = name + (job.abi.suffix if job.abi else sysconfig.get_config_var("EXT_SUFFIX"))
     if support is None:
-        read = compiler.link(objects, job.folder / module, *folders, *libraries)
-        return Linked((module,), frozenset(read))
+        read = compiler.link(objects, job.folder / made[0], *folders, *libraries)
+        return Linked(made, frozenset(read))
+    module, native = made
     read = compiler.link(
         objects,
-        job.folder / precompiled.NATIVE,
+        job.folder / native,
         *folders,
         "-Wl,--no-as-needed",  # the linker cannot know which symbols of stub libraries are needed
         f"-Wl,--defsym=PyInit_{precompiled.BOOTSTRAP_NAME}=PyInit_{name}",
@@ -261,7 +260,7 @@ def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
     )
     alias = f"-Wl,--defsym=PyInit_{name}=PyInit_{precompiled.BOOTSTRAP_NAME}"
     compiler.link([support / "bootstrap.o"], job.folder / module, alias)
-    return Linked((module, precompiled.NATIVE), frozenset(read))
+    return Linked(made, frozenset(read))
 
 
 def _write_manifest(job: Build, started: float, translated: Translated, compiled: Compiled, linked: Linked) -> None:

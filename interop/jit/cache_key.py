@@ -8,6 +8,7 @@ import platform
 import shlex
 import shutil
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +19,12 @@ import torch
 import interop
 from interop import paths
 from interop.cython import versions
+from interop.stable_abi import stable_abi
 
 __all__ = [
     "CPU",
     "CUDA",
+    "NATIVE",
     "Target",
     "cache_key",
     "file_digest",
@@ -30,6 +33,9 @@ __all__ = [
     "is_native",
     "machine_environment",
 ]
+
+NATIVE = "native.so"
+"""The file with the module itself. Python imports the file beside it, the bootstrap."""
 
 FORMAT = 4
 """Increment it when the layout of the cache changes."""
@@ -69,6 +75,14 @@ class Target:
             return None
         cython = [source for source in self.sources if source.endswith(".pyx")]
         return os.path.realpath((cython or self.sources)[0])  # with all links resolved
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The files that a build makes: the one to import and, unless it is for many releases, the module itself."""
+        abi = stable_abi(self.options.get("stable"), self.options.get("py_limited_api"))
+        if abi:
+            return (self.name + abi.suffix,)
+        return f"{self.name}{sysconfig.get_config_var('EXT_SUFFIX')}", NATIVE
 
     def key(self) -> str:
         """The hash of all inputs that are known before the build; the manifest lists the others."""

@@ -265,11 +265,11 @@ def _current(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
     """The file of a current build, which is made if there is none."""
     try:
         prepare(target.name)
-        path = None if force else _find(entry)
+        path = None if force else _find(entry, target.made)
         if path is None:
             return _build(target, entry, force, verbose)
         if import_state(path) is ImportState.SUPERSEDED:
-            return _copy(entry) or _build(target, entry, force, verbose)
+            return _copy(entry, target.made) or _build(target, entry, force, verbose)
         return path
     except NotPrivateError as error:
         raise CacheError(target.name, str(error)) from None
@@ -277,17 +277,20 @@ def _current(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
         raise BuildError(target.name, explain_os_error(error)) from error
 
 
-def _find(entry: Entry) -> Path | None:
-    """The file of a current build: one that this process has imported, or the newest."""
+def _find(entry: Entry, needed: Sequence[str]) -> Path | None:
+    """The file of a current build with the files `needed`: one that this process has imported, or the newest."""
     if entry.folder.is_symlink() or (entry.folder.exists() and not entry.folder.is_dir()):
         note(damaged(entry.folder))  # the next build removes it, under the lock
         return None
     try:
         folders = sorted(entry.folder.iterdir(), key=lambda folder: folder.lstat().st_mtime, reverse=True)
+    except PermissionError:
+        note(damaged(entry.folder))  # its mode was changed
+        return None
     except OSError:
         return None
     try:
-        builds = [(folder, made) for folder in folders if (made := manifest.read(folder))]
+        builds = [(folder, made) for folder in folders if (made := manifest.read(folder, needed))]
         for folder, made in sorted(builds, key=lambda build: import_state(build[0] / build[1].module), reverse=True):
             if made.is_current() and made.is_whole(folder):
                 return folder / made.module
@@ -296,13 +299,13 @@ def _find(entry: Entry) -> Path | None:
     return None
 
 
-def _copy(entry: Entry) -> Path | None:
+def _copy(entry: Entry, needed: Sequence[str]) -> Path | None:
     """Copy a module that must run again, because the loader does not load a file twice."""
     with entry.exclusive():
-        path = _find(entry)
+        path = _find(entry, needed)
         if path is None or import_state(path) is not ImportState.SUPERSEDED:
             return path  # changed by the previous holder of the lock
-        folder = _new_folder(entry)
+        folder = _new_folder(entry, needed)
         shutil.copytree(path.parent, folder, dirs_exist_ok=True)
         os.utime(folder)
         return folder / path.name
@@ -315,10 +318,10 @@ def _build(target: Target, entry: Entry, force: bool, verbose: bool) -> Path:
         entry.exclusive(lambda: report("another process is building it")),
         without_collections(),
     ):
-        path = None if force else _find(entry)
+        path = None if force else _find(entry, target.made)
         if path is not None:
             return path  # built by the previous holder of the lock
-        folder = _new_folder(entry)
+        folder = _new_folder(entry, target.made)
         try:
             from interop.jit.build import build  # imported here, because existing builds need no Cython
 
@@ -366,28 +369,30 @@ def _line_of_a_notebook(name: str) -> Iterator[Callable[[str], None]]:
         handle.update(line(ending), raw=True)
 
 
-def _new_folder(entry: Entry) -> Path:
+def _new_folder(entry: Entry, needed: Sequence[str]) -> Path:
     """Make a folder with a new name, because the loader identifies loaded files by their paths."""
-    _remove_old_builds(entry.folder)
+    _remove_old_builds(entry.folder, needed)
     folder = entry.folder / secrets.token_hex(4)
     make_folders(folder)
     with open_folder(folder):
         return folder  # no other user can replace it
 
 
-def _remove_old_builds(folder: Path) -> None:
+def _remove_old_builds(folder: Path, needed: Sequence[str]) -> None:
     """Remove the remains of killed builds, damaged builds, and the oldest builds beyond the maximum."""
     if folder.is_symlink():  # what it leads to is not ours to remove
         remove(folder)
         return
     try:
         with open_folder(folder):
-            pass
+            readable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
     except (WritableError, FileNotFoundError, NotADirectoryError):
+        readable = False
+    if not readable:
         remove(folder)
         return
     builds = sorted(folder.iterdir(), key=lambda build: build.lstat().st_mtime, reverse=True)
-    complete = [build for build in builds if manifest.find(build)]
+    complete = [build for build in builds if manifest.find(build, needed)]
     for build in builds:
         if build not in complete[: MAX_BUILDS - 1]:
             remove(build)

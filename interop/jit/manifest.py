@@ -5,6 +5,7 @@ the one that was found. The content of the cache is checked too, because a disk 
 """
 
 import dataclasses
+import errno
 import functools
 import json
 import os
@@ -32,10 +33,12 @@ __all__ = [
 ]
 
 NAME = "manifest.json"
-MAX_SIZE = 64 << 20
+MAX_SIZE = 16 << 20
 """Maximum number of bytes read from a manifest, many times its usual size."""
 T = TypeVar("T")
 CHANGED = "changed while it was built"
+_KERNEL = ("/proc", "/sys", "/sys/kernel/tracing", "/sys/kernel/debug")
+"""Where the kernel's own files are: some of them have no end, and some are read only when something happens."""
 _LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
 """Files for the linker, which may be large, so the check compares their sizes and dates."""
 
@@ -86,11 +89,12 @@ class Manifest:
         return found == self.made or _damaged(folder)
 
 
-def read(folder: Path) -> Manifest | None:
+def read(folder: Path, needed: Sequence[str] = ()) -> Manifest | None:
     """The manifest of the build in `folder`; None if there is none.
 
-    Raise `DamagedError` if the file is not a manifest, belongs to another entry of the cache, or the entry is ours and
-    others could write to it. Raise `NotPrivateError` if the entry belongs to another user, or others could have put
+    `needed` names the files that such a build makes, first the one to import. Raise `DamagedError` if the manifest does
+    not list them, the file is not a manifest, belongs to another entry of the cache, or the entry is ours and others
+    could write to it. Raise `NotPrivateError` if the entry belongs to another user, or others could have put
     the whole entry there.
     """
     try:
@@ -103,16 +107,18 @@ def read(folder: Path) -> Manifest | None:
         _damaged(folder)
     try:
         found = Manifest(**json.loads(text))
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError, MemoryError):
         _damaged(folder)
-    is_complete = found.is_well_formed() and (found.module or not _entry(folder).startswith("modules"))
+    is_complete = (
+        found.is_well_formed() and found.made.keys() >= {*needed} and found.module == (needed or [found.module])[0]
+    )
     return found if is_complete else _damaged(folder)
 
 
-def find(folder: Path) -> Manifest | None:
-    """The manifest of the build in `folder`, if the build is complete and unchanged."""
+def find(folder: Path, needed: Sequence[str] = ()) -> Manifest | None:
+    """The manifest of the build in `folder`, if the build is complete and unchanged; `needed` is that of `read`."""
     try:
-        found = read(folder)
+        found = read(folder, needed)
         return found if found and found.is_whole(folder) else None
     except DamagedError:
         return None
@@ -136,7 +142,7 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
         with private.open_folder((root() / _entry(folder)).parent):  # raises if more than the entry is writable
             _damaged(folder)
     except OSError as error:
-        if private.is_damage(error):
+        if private.is_damage(error) or error.errno == errno.EACCES:  # it is ours, so its mode was changed
             _damaged(folder)
         raise
     return found
@@ -273,7 +279,7 @@ def _is_path(path: object) -> bool:
 
 
 def _state(path: str) -> str | None:
-    if not os.path.isfile(path):
+    if not os.path.isfile(path) or _is_of_kernel(path):
         return None  # a pipe in the place of a file would be read for ever
     if not _LINKED.search(path):
         return file_digest(path)
@@ -281,6 +287,18 @@ def _state(path: str) -> str | None:
         return json.dumps(file_states([path]))
     except OSError:
         return None
+
+
+def _is_of_kernel(path: str) -> bool:
+    try:
+        return os.stat(path).st_dev in _devices_of_kernel()
+    except OSError:
+        return False
+
+
+@functools.cache
+def _devices_of_kernel() -> set[int]:
+    return {os.stat(folder).st_dev for folder in _KERNEL if os.path.ismount(folder)}
 
 
 def _changed_since(path: str, time: float) -> bool:

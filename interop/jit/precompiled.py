@@ -20,7 +20,7 @@ from interop.build.cuda import NvccError, compile_cuda, cuda, headers_of, is_cud
 from interop.build.extension import BOOTSTRAP
 from interop.jit import manifest
 from interop.jit.cache import Entry, root
-from interop.jit.cache_key import CUDA, cache_key, file_digest, flags_environment
+from interop.jit.cache_key import CUDA, NATIVE, cache_key, file_digest, flags_environment
 from interop.jit.compiler import Compiler, folders_in
 from interop.jit.diagnostics import BuildError, CommandFailedError
 from interop.paths import get_include
@@ -29,16 +29,12 @@ from interop.toolchain import CXX_FLAGS, is_gcc
 
 __all__ = [
     "BOOTSTRAP_NAME",
-    "NATIVE",
     "compile_cuda_sources",
     "compile_source",
     "header",
     "included_files",
     "link_support",
 ]
-
-NATIVE = "native.so"
-"""The file with the module itself. Python imports the file beside it, the bootstrap."""
 
 BOOTSTRAP_NAME = "interop_jit"
 """The module's name in the bootstrap, which is the same for all modules."""

@@ -402,6 +402,48 @@ class TestDamage:
         os.mkfifo(header)
         assert not manifest.find(folder).is_current()
 
+    @pytest.mark.skipif(not os.path.ismount("/proc"), reason="there is no /proc")
+    @pytest.mark.parametrize("path", ["/proc/kmsg", "/proc/self/status"])
+    def test_a_file_of_the_kernel(self, made, path):
+        """A read of /proc/kmsg waits until the kernel writes a message. No build reads such a file."""
+        folder, data = made
+        self.seal(folder, json.dumps(self.content(data) | {"files": {path: None}}))
+        assert manifest.find(folder).is_current()
+        self.seal(folder, json.dumps(self.content(data) | {"files": {path: "a hash"}}))
+        assert not manifest.find(folder).is_current()
+
+    @pytest.mark.parametrize("needed", [["other.o"], ["other.o", "object.o"], ["object.o", "native.so"]])
+    def test_another_file_than_the_build_makes(self, made, needed):
+        folder, _ = made
+        assert manifest.find(folder, ["object.o"])
+        private._notes.clear()
+        assert manifest.find(folder, needed) is None
+        with pytest.warns(UserWarning, match=f"has rebuilt {folder}"):
+            private.warn()
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("place", ["manifest.json", "native.so", "", ".."])
+    def test_a_mode_that_the_owner_cannot_read(self, tmp_path, place):
+        """The owner may rebuild what was made unreadable, so a load does, once, with one warning."""
+        without_powers = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        if os.geteuid() == 0 and not shutil.which("setpriv"):
+            pytest.skip("root reads files of any mode, and there is no setpriv, which could change that")
+        text = "import interop, sys; print(interop.load_inline('x = 1', name='unreadable').__file__)"
+        command = [*(without_powers if os.geteuid() == 0 else []), sys.executable, "-P", "-c", text]
+
+        def load():
+            variables = os.environ | {"INTEROP_CACHE_DIR": str(tmp_path / "cache")}
+            done = subprocess.run(command, capture_output=True, text=True, env=variables)
+            assert done.returncode == 0, done.stderr
+            return Path(done.stdout.strip()), done.stderr
+
+        path, _ = load()
+        (path.parent / place).chmod(0)
+        again, error = load()
+        assert again != path
+        assert error.count("was damaged") == 1
+        assert load() == (again, "")
+
     @pytest.mark.long
     @pytest.mark.usefixtures("place", "own_cache")
     @pytest.mark.parametrize("module", ["", "no_such.so"])
@@ -423,13 +465,13 @@ class TestDamage:
         outside = tmp_path_factory.mktemp("outside")
         (outside / "file").touch()
         module, header = Entry("modules", "m-key"), Entry("headers", "key")
-        assert loading._find(module) is None
+        assert loading._find(module, []) is None
         private.warn()  # without a warning: there is no entry
         put(kind, module.folder, outside)
-        assert loading._find(module) is None
+        assert loading._find(module, []) is None
         with pytest.warns(UserWarning, match=f"has rebuilt {module.folder}: its content"):
             private.warn()
-        build = loading._new_folder(module)
+        build = loading._new_folder(module, [])
         private.warn()
         assert [*module.folder.iterdir()] == [build]
         assert not module.folder.is_symlink()
