@@ -28,6 +28,7 @@ WITHOUT_CHECK = {"config", "cythonize", "doctor", "new"}
 def main(arguments: list[str]) -> int:
     """Run the command that `arguments` name first. Return its main()'s result as the exit status, with 0 for None."""
     try:
+        check_folder()
         if completed := completed_command():
             return importlib.import_module(COMMANDS[completed][0]).main([]) or 0
         command = parser()
@@ -58,12 +59,24 @@ def main(arguments: list[str]) -> int:
         return INTERRUPTED
 
 
+def check_folder() -> None:
+    """Raise `CommandError` if the current folder was removed, which some functions of Python do not explain."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise CommandError("the current folder was removed; change to another one") from error
+
+
 def completed_command() -> str | None:
     """Return the command whose arguments argcomplete must complete, or None. Tell argcomplete where they begin."""
     if "_ARGCOMPLETE" not in os.environ:
         return None
-    begin = int(os.environ["_ARGCOMPLETE"])
-    *words, _ = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")  # the last is still being typed
+    try:
+        begin = int(os.environ["_ARGCOMPLETE"])
+        *words, _ = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")  # the last is still being typed
+    except (KeyError, ValueError):  # not of a shell
+        del os.environ["_ARGCOMPLETE"]
+        return None
     word = next(iter([word for word in words if word][begin : begin + 1]), "")
     if word not in COMMANDS:
         return None

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import io
 import os
 import signal
 import sys
@@ -73,6 +74,8 @@ def run(command: Callable[[], int]) -> int:
     signal.signal(signal.SIGTERM, _end)
     if sys.stdout is None:  # the process was started without a stdout
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for as long as the process lives
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # for names that its encoding lacks
     try:
         try:
             return command()

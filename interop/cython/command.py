@@ -2,6 +2,7 @@
 
 import filecmp
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def main(arguments: list[str]) -> None:
     if source.suffix not in (".pyx", ".py"):
         raise CommandError(f"SOURCE.pyx must end in .pyx, or .py, got {str(source)!r}", USAGE)
     headers, output = Path(options.headers), Path(options.output)
+    if output.exists() and not output.is_file():  # Cython would remove it
+        raise CommandError(f"FILE.cpp must be a file or not exist, but {_instead(output)}", USAGE)
     module = options.module or source.stem
     try:
         check_name(module)
@@ -83,8 +86,8 @@ def main(arguments: list[str]) -> None:
         _update(headers / header.relative_to(selected), header)
     if options.depfile:
         # With BUILD_INFO, because another build of this package may translate differently.
-        words = [os.path.abspath(output) + ":", *sorted(translation.read), str(BUILD_INFO)]
-        text = " \\\n  ".join(word.replace(" ", "\\ ").replace("$", "$$") for word in words)
+        words = [_for_make(path) for path in (*sorted(translation.read), str(BUILD_INFO))]
+        text = " \\\n  ".join([f"{_for_make(os.path.abspath(output))}:", *words])
         Path(options.depfile).write_text(text + "\n")
 
 
@@ -94,6 +97,13 @@ def _instead(source: Path) -> str:
         return f"there is no {str(source)!r}"
     kind = "a folder" if source.is_dir() else "not a file" if source.exists() else "a link that leads to no file"
     return f"{str(source)!r} is {kind}"
+
+
+def _for_make(path: str) -> str:
+    """A path as make and ninja read it in a depfile."""
+    # Both halve backslashes before a space, which also ends the path. Before # only make does.
+    path = re.sub(r"(\\*)( |$)", lambda found: found[1] * 2 + found[2].replace(" ", "\\ "), path)
+    return path.replace("#", "\\#").replace("$", "$$")
 
 
 def _update(target: Path, path: Path) -> None:

@@ -282,6 +282,33 @@ def test_files_that_the_system_does_not_accept(command, tmp_path, monkeypatch, a
     assert (status, error.count("\n")) == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["", *command_line.COMMANDS])
+def test_in_a_folder_that_was_removed(tmp_path, name):
+    line = f"mkdir gone; cd gone; rmdir ../gone; exec {shlex.join(COMMAND)} {name}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+    message = "error: the current folder was removed; change to another one\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+def test_names_that_the_output_cannot_encode(tmp_path, encoding):
+    folder = os.fsencode(tmp_path) + (b"/\xc3\xa9" if encoding == "ascii" else b"/\xff")
+    variables = {**os.environb, b"INTEROP_CACHE_DIR": folder, b"PYTHONIOENCODING": encoding.encode()}
+    done = subprocess.run([*COMMAND, "cache"], capture_output=True, text=True, env=variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{tmp_path}/" + (r"\xe9: " if encoding == "ascii" else r"\udcff: "))
+
+
+@pytest.mark.parametrize("digits", [19, 400, 5000])
+def test_a_limit_of_many_digits(command, monkeypatch, digits):
+    monkeypatch.setenv("INTEROP_CACHE_LIMIT", "9" * digits)
+    status, out, error = command("cache")
+    assert (status, out) == (1, "")
+    assert error.startswith(
+        "error: INTEROP_CACHE_LIMIT must be a number of bytes, such as 500M or 4G, of at most 18 digits"
+    )
+
+
 class TestCompletion:
     def complete(self, line, tmp_path, start=3, program=COMMAND):
         """The completions that argcomplete's hook gets for the shell."""
@@ -312,6 +339,17 @@ class TestCompletion:
         from experiments import names
 
         assert set(names()) <= self.complete("python -m interop experiments ", tmp_path)
+
+    @pytest.mark.parametrize(
+        "variables", [{"_ARGCOMPLETE": "x"}, {"COMP_LINE": None}, {"COMP_POINT": None}, {"COMP_POINT": "y"}], ids=str
+    )
+    def test_what_no_shell_sets(self, command, monkeypatch, variables):
+        usual = {"_ARGCOMPLETE": "3", "COMP_LINE": "python -m interop ", "COMP_POINT": "0"}
+        for name, value in (usual | variables).items():
+            monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+        status, out, error = command("nonsense")
+        assert (status, out) == (2, "")
+        assert error.startswith("error: there is no command 'nonsense'")
 
     def test_the_hook_finds_us(self):
         """It looks for a mark near the beginning of a file."""

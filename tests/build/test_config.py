@@ -201,6 +201,46 @@ class TestCythonize:
 
         return run_translate
 
+    @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+    @pytest.mark.parametrize("name", ["a b", "a#b", r"a\ b", r"a\\  b", "a$b", r"a\b", "a%b", "a # $(x)"])
+    def test_the_depfile_names_what_is_there(self, translate, tmp_path, name):
+        """make and ninja find each file, and begin again when one changes."""
+        helper = tmp_path / name / "helper.pxd"
+        helper.parent.mkdir()
+        helper.write_text("cdef inline int one() noexcept: return 1\n")
+        options = ["--include", helper.parent, "--depfile", tmp_path / "m.d"]
+        assert translate("m.pyx", "from helper cimport one\ndef f(): return one()\n", *options) == (0, "", "")
+        output = tmp_path / "out" / "m.cpp"
+        (tmp_path / "Makefile").write_text(f"{output}:\n\ttouch $@\ninclude m.d\n")
+        (tmp_path / "build.ninja").write_text(
+            f"rule touch\n  command = touch $out\n  depfile = m.d\nbuild {output}: touch m.pyx\n"
+        )
+        for tool in (["make"], [shutil.which("ninja", path=SCRIPTS) or "ninja"]):
+            run([*tool], cwd=tmp_path)
+            up_to_date = run([*tool], cwd=tmp_path)
+            assert "touch" not in up_to_date
+            later = output.stat().st_mtime + 10
+            os.utime(helper, (later, later))
+            assert "touch" in run([*tool, "-n", *(["-v"] if "ninja" in tool[0] else [])], cwd=tmp_path)
+            os.utime(helper, (0, 0))
+
+    @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+    def test_an_output_that_is_no_file(self, translate, tmp_path, command, kind):
+        """Cython would remove it, and root may remove even devices."""
+        output = tmp_path / "out" / "m.cpp"
+        output.parent.mkdir()
+        if kind == "pipe":
+            os.mkfifo(output)
+        elif kind == "folder":
+            output.mkdir()
+        else:
+            output.symlink_to("/dev/full")
+        before = output.lstat()
+        status, out, error = translate("m.pyx", "def f(): pass\n")
+        assert (status, out) == (2, "")
+        assert error.startswith("error: FILE.cpp must be a file or not exist, but ")
+        assert os.path.samestat(before, output.lstat())
+
     def test_what_is_written(self, translate, tmp_path):
         (tmp_path / "there").mkdir()
         (tmp_path / "there" / "helper.pxd").write_text("cdef inline int one() noexcept: return 1\n")
