@@ -66,9 +66,7 @@ def limit() -> int:
         return LIMIT
     found = re.fullmatch(r"([0-9]{1,18})([KMG]?)", text.strip().upper())
     if not found:
-        raise ValueError(
-            f"INTEROP_CACHE_LIMIT must be a number of bytes, such as 500M or 4G, got {text!r}"
-        )
+        raise ValueError(f"INTEROP_CACHE_LIMIT must be a number of bytes, such as 500M or 4G, got {text!r}")
     return int(found[1]) * _UNITS[found[2]]
 
 

@@ -304,9 +304,7 @@ def test_a_limit_of_many_digits(command, monkeypatch, digits):
     monkeypatch.setenv("INTEROP_CACHE_LIMIT", "9" * digits)
     status, out, error = command("cache")
     assert (status, out) == (1, "")
-    assert error.startswith(
-        "error: INTEROP_CACHE_LIMIT must be a number of bytes, such as 500M or 4G, of at most 18 digits"
-    )
+    assert error.startswith("error: INTEROP_CACHE_LIMIT must be a number of bytes, such as 500M or 4G, got ")
 
 
 class TestCompletion:
