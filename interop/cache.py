@@ -6,6 +6,7 @@ from pathlib import Path
 
 from interop.cli import CommandError, Parser
 from interop.paths import get_cache_dir
+from interop.private import NotPrivateError
 
 __all__ = ["main"]
 
@@ -60,8 +61,13 @@ def _show(bound: int, as_json: bool) -> None:
 
 
 def _clear(as_json: bool) -> None:
-    from interop.jit.cache import entries
+    from interop.jit.cache import close, entries, root
 
+    if root().is_dir():
+        try:
+            close()
+        except NotPrivateError as error:
+            raise CommandError(str(error)) from error
     freed, in_use = 0, 0
     for entry in list(entries()):
         size = entry.size()

@@ -75,7 +75,7 @@ def run(command: Callable[[], int]) -> int:
     if sys.stdout is None:  # the process was started without a stdout
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  for as long as the process lives
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # for names that its encoding lacks
+        sys.stdout.reconfigure(errors="surrogateescape")  # names of files have any bytes
     try:
         try:
             return command()
@@ -84,6 +84,9 @@ def run(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         _drop_output()
         return UNREAD
+    except UnicodeEncodeError as error:
+        print(f"error: cannot write the output in {error.encoding}: {error.reason}: {error.object!a}", file=sys.stderr)
+        return FAILED
     except OSError as error:
         if error.errno not in _NO_ROOM or error.filename is not None:
             raise

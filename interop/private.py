@@ -98,6 +98,16 @@ def open_file(folder: int, path: Path) -> BufferedReader:
     return os.fdopen(handle, "rb")
 
 
+def is_locked(path: str | os.PathLike[str]) -> bool:
+    """Whether the owner of what is at `path`, or of the folder that hides it, is this user, who could open it again."""
+    try:
+        return os.lstat(path).st_uid == os.geteuid()
+    except PermissionError:
+        return is_locked(os.path.dirname(path))
+    except OSError:
+        return False
+
+
 def is_damage(error: OSError) -> bool:
     """Whether a file of ours was replaced, perhaps by another user.
 
@@ -185,10 +195,24 @@ def remove(path: Path) -> None:
     """Remove a file, or a folder with its content, as far as possible."""
     with contextlib.suppress(OSError):
         path.unlink()
-    with contextlib.suppress(OSError):
-        if not path.is_symlink():
-            path.chmod(0o700)  # so that its content can be removed
     shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):
+        _open_to_us(str(path))
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _open_to_us(path: str) -> None:
+    """Let us read and change a folder of ours and those below, whatever modes they have. No link is followed."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if os.fstat(handle).st_uid == os.geteuid():
+                folder = f"/proc/self/fd/{handle}"  # such a descriptor cannot be used for it directly
+                os.chmod(folder, 0o700)
+                for name in os.listdir(folder):
+                    _open_to_us(os.path.join(folder, name))
+        finally:
+            os.close(handle)
 
 
 def note(text: str) -> None:

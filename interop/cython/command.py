@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> None:
         # With BUILD_INFO, because another build of this package may translate differently.
         words = [_for_make(path) for path in (*sorted(translation.read), str(BUILD_INFO))]
         text = " \\\n  ".join([f"{_for_make(os.path.abspath(output))}:", *words])
-        Path(options.depfile).write_text(text + "\n")
+        Path(options.depfile).write_bytes(os.fsencode(text + "\n"))
 
 
 def _instead(source: Path) -> str:
@@ -101,9 +101,9 @@ def _instead(source: Path) -> str:
 
 def _for_make(path: str) -> str:
     """A path as make and ninja read it in a depfile."""
-    # Both halve backslashes before a space, which also ends the path. Before # only make does.
+    # Backslashes are halved before a space, which also ends a path. Before # and : only make does so.
     path = re.sub(r"(\\*)( |$)", lambda found: found[1] * 2 + found[2].replace(" ", "\\ "), path)
-    return path.replace("#", "\\#").replace("$", "$$")
+    return re.sub("[#:]", r"\\\g<0>", path).replace("$", "$$")
 
 
 def _update(target: Path, path: Path) -> None:

@@ -50,13 +50,17 @@ def prepare(name: str) -> None:
     """Make the folder if there is none. Raise CacheError for module `name` if other users could put modules there."""
     try:
         make_cache_dir()
-        folder = root()
-        make_folders(folder)
-        keep_private(folder)
-        for kind in filter(Path.is_dir, map(folder.joinpath, (*KINDS, "locks"))):
-            keep_private(kind)
+        make_folders(root())
+        close()
     except NotPrivateError as error:
         raise CacheError(name, str(error)) from None
+
+
+def close() -> None:
+    """Close the folder to other users. Raise `NotPrivateError` if they could put modules there all the same."""
+    keep_private(root())
+    for kind in filter(Path.is_dir, map(root().joinpath, (*KINDS, "locks"))):
+        keep_private(kind)
 
 
 def limit() -> int:
@@ -64,10 +68,10 @@ def limit() -> int:
     text = os.environ.get("INTEROP_CACHE_LIMIT", "")
     if not text:
         return LIMIT
-    found = re.fullmatch(r"([0-9]{1,18})([KMG]?)", text.strip().upper())
+    found = re.fullmatch(r"0*([0-9]+)([KMG]?)", text.strip().upper())
     if not found:
         raise ValueError(f"INTEROP_CACHE_LIMIT must be a number of bytes, such as 500M or 4G, got {text!r}")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(found[1][:18]) * _UNITS[found[2]]  # of a longer number any part is more than a disk has
 
 
 @dataclass(frozen=True)

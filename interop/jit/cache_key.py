@@ -102,7 +102,7 @@ def _toolchain() -> list[object]:
     compiler = file_states(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
     return [
         (torch.__version__, torch.version.git_version, os.path.dirname(torch.__file__)),
-        (sys.version, sys.prefix, platform.machine()),
+        (sys.version, sys.prefix, sysconfig.get_config_var("EXT_SUFFIX"), platform.machine()),
         (interop.__version__, versions.version()),
         compiler,
         [os.environ.get(name) for name in VARIABLES],

@@ -21,7 +21,17 @@ from interop.jit.cache_key import Target, cache_key
 from interop.jit.diagnostics import BuildError, CacheError, explain_os_error
 from interop.jit.importing import ImportState, check_name, import_from, import_state
 from interop.jit.options import Options, check_text, checked
-from interop.private import NotPrivateError, WritableError, damaged, make_folders, note, open_folder, remove, warn
+from interop.private import (
+    NotPrivateError,
+    WritableError,
+    damaged,
+    is_locked,
+    make_folders,
+    note,
+    open_folder,
+    remove,
+    warn,
+)
 from interop.toolchain import SUFFIXES
 
 __all__ = ["load", "load_inline"]
@@ -284,10 +294,9 @@ def _find(entry: Entry, needed: Sequence[str]) -> Path | None:
         return None
     try:
         folders = sorted(entry.folder.iterdir(), key=lambda folder: folder.lstat().st_mtime, reverse=True)
-    except PermissionError:
-        note(damaged(entry.folder))  # its mode was changed
-        return None
-    except OSError:
+    except OSError as error:
+        if isinstance(error, PermissionError) and is_locked(entry.folder):
+            note(damaged(entry.folder))
         return None
     try:
         builds = [(folder, made) for folder in folders if (made := manifest.read(folder, needed))]
@@ -305,6 +314,7 @@ def _copy(entry: Entry, needed: Sequence[str]) -> Path | None:
         path = _find(entry, needed)
         if path is None or import_state(path) is not ImportState.SUPERSEDED:
             return path  # changed by the previous holder of the lock
+        os.utime(path.parent)  # so that it is not among the oldest builds, which are removed
         folder = _new_folder(entry, needed)
         shutil.copytree(path.parent, folder, dirs_exist_ok=True)
         os.utime(folder)
@@ -385,7 +395,7 @@ def _remove_old_builds(folder: Path, needed: Sequence[str]) -> None:
         return
     try:
         with open_folder(folder):
-            readable = os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+            readable = os.access(folder, os.R_OK | os.W_OK | os.X_OK, effective_ids=True)
     except (WritableError, FileNotFoundError, NotADirectoryError):
         readable = False
     if not readable:

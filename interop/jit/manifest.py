@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 NAME = "manifest.json"
-MAX_SIZE = 16 << 20
+MAX_SIZE = 64 << 20
 """Maximum number of bytes read from a manifest, many times its usual size."""
 T = TypeVar("T")
 CHANGED = "changed while it was built"
@@ -107,7 +107,7 @@ def read(folder: Path, needed: Sequence[str] = ()) -> Manifest | None:
         _damaged(folder)
     try:
         found = Manifest(**json.loads(text))
-    except (TypeError, ValueError, RecursionError, MemoryError):
+    except (TypeError, ValueError, RecursionError):
         _damaged(folder)
     is_complete = (
         found.is_well_formed() and found.made.keys() >= {*needed} and found.module == (needed or [found.module])[0]
@@ -142,7 +142,7 @@ def _read(folder: Path, names: Iterable[str], use: Callable[[BufferedReader], T]
         with private.open_folder((root() / _entry(folder)).parent):  # raises if more than the entry is writable
             _damaged(folder)
     except OSError as error:
-        if private.is_damage(error) or error.errno == errno.EACCES:  # it is ours, so its mode was changed
+        if private.is_damage(error) or (error.errno == errno.EACCES and private.is_locked(error.filename)):
             _damaged(folder)
         raise
     return found
@@ -178,7 +178,7 @@ def write(
     states = {}
     for path in sorted(files):
         # If a file has changed since the start, it is unknown which state the build read.
-        states[path] = CHANGED if _changed_since(path, started) else _state(path)
+        states[path] = CHANGED if _changed_since(path, started) or _is_of_kernel(path) else _state(path)
     result = Manifest(module, states, list(absent), _entries(on_sys_path), digests, machine_environment(environment))
     partial.touch(0o600)
     partial.write_bytes(private.seal(_entry(folder), json.dumps(dataclasses.asdict(result)).encode()))
@@ -298,7 +298,7 @@ def _is_of_kernel(path: str) -> bool:
 
 @functools.cache
 def _devices_of_kernel() -> set[int]:
-    return {os.stat(folder).st_dev for folder in _KERNEL if os.path.ismount(folder)}
+    return {os.stat(folder).st_dev for folder in _KERNEL if os.path.ismount(folder)} - {os.stat("/").st_dev}
 
 
 def _changed_since(path: str, time: float) -> bool:

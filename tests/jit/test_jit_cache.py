@@ -7,6 +7,7 @@ import os
 import pickle
 import pwd
 import re
+import shlex
 import shutil
 import stat
 import struct
@@ -422,14 +423,17 @@ class TestDamage:
             private.warn()
 
     @pytest.mark.long
-    @pytest.mark.parametrize("place", ["manifest.json", "native.so", "", ".."])
+    @pytest.mark.parametrize("place", ["manifest.json", "native.so", "", "..", "all"])
     def test_a_mode_that_the_owner_cannot_read(self, tmp_path, place):
         """The owner may rebuild what was made unreadable, so a load does, once, with one warning."""
-        without_powers = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-        if os.geteuid() == 0 and not shutil.which("setpriv"):
-            pytest.skip("root reads files of any mode, and there is no setpriv, which could change that")
+        powers = "-dac_override,-dac_read_search"  # root reads files of any mode with them
+        without = ["setpriv", f"--bounding-set={powers}", f"--inh-caps={powers}"] if os.geteuid() == 0 else []
+        (tmp_path / "probe").touch(0)
+        probe = f"{shlex.join([*without, 'true'])} && ! {shlex.join([*without, 'cat', str(tmp_path / 'probe')])}"
+        if subprocess.run(["bash", "-c", probe], capture_output=True).returncode:
+            pytest.skip("this user reads files of any mode, and cannot give that up")
         text = "import interop, sys; print(interop.load_inline('x = 1', name='unreadable').__file__)"
-        command = [*(without_powers if os.geteuid() == 0 else []), sys.executable, "-P", "-c", text]
+        command = [*without, sys.executable, "-P", "-c", text]
 
         def load():
             variables = os.environ | {"INTEROP_CACHE_DIR": str(tmp_path / "cache")}
@@ -438,11 +442,16 @@ class TestDamage:
             return Path(done.stdout.strip()), done.stderr
 
         path, _ = load()
-        (path.parent / place).chmod(0)
+        if place == "all":
+            for one in (path, path.parent, path.parents[1]):
+                one.chmod(0)
+        else:
+            (path.parent / place).chmod(0)
         again, error = load()
         assert again != path
         assert error.count("was damaged") == 1
         assert load() == (again, "")
+        assert [*again.parents[1].iterdir()] == [again.parent]
 
     @pytest.mark.long
     @pytest.mark.usefixtures("place", "own_cache")
