@@ -77,6 +77,7 @@ def test_a_tensor_that_leaves_its_storage_is_not_copied(size):
     assert interop.from_array(tensor) is tensor
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_tensors_without_memory_of_their_own_are_copied_by_torch():
     assert interop.from_array(torch.empty(3, device="meta"), copy=True).is_meta
     assert interop.from_array(torch.eye(2).to_sparse(), copy=True).is_sparse
