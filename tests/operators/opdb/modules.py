@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torch.utils import cpp_extension
 
+from interop.paths import get_stable_library
 from opdb import STABLE
 from opdb.shapes import Shape
 
@@ -196,7 +197,8 @@ class _Module:
         command = ["c++", "-std=c++20", "-O0", "-w", "-fPIC", "-shared", "-fmax-errors=200", "-fvisibility=hidden"]
         command += [*filter(None, self.flags), f"-I{sysconfig.get_path('include')}"]
         libraries = [f"-L{folder}" for folder in cpp_extension.library_paths()]
-        libraries += [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python") if not STABLE]
+        names = ("c10", "torch_cpu", "torch", "torch_python")
+        libraries += [get_stable_library()] if STABLE else [f"-l{name}" for name in names]
         done = self._run([*command, self.generated, "-o", self.library.name, *libraries])
         # If the error is in a template of ours, "required from here" names the line, and the error comes after it.
         errors = self._errors(done, r":(\d+):\d+:(?:   required from here[\s\S]*?error:| error:) (.*)")
