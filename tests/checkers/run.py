@@ -353,6 +353,7 @@ def build(variant: Variant) -> str:
     """Installs interop, the tests' projects and the faults, except those whose sources have not changed."""
     flags = dict.fromkeys(("CFLAGS", "CXXFLAGS", "LDFLAGS"), variant.flags)  # which ones count depends on distutils
     environment = os.environ | flags | {"PYTHONSAFEPATH": "1", "INTEROP_CHECKOUT": str(ROOT), "INTEROP_CUDA": "compile"}
+    environment["INTEROP_CHECKER"] = variant.name  # setup.py then keeps the flags for the static library too
     compiler = subprocess.run(["g++", "--version"], capture_output=True, check=True, text=True).stdout
     variant.folder.mkdir(parents=True, exist_ok=True)
     with locked(variant.folder / "lock"):
