@@ -119,14 +119,6 @@ class Compiled:
     read: frozenset[str]
 
 
-@dataclass(frozen=True)
-class Linked:
-    """The files of a module, the imported one first, and the files that the linker has read."""
-
-    files: tuple[str, ...]
-    read: frozenset[str]
-
-
 def build(
     target: Target, folder: Path, report: Callable[[str], None], verbose: bool = False, force: bool = False
 ) -> str:
@@ -154,7 +146,7 @@ def build(
         raise _labelled(target, folder, error) from None
     except setuptools.errors.BaseError as error:
         raise BuildError(target.name, str(error)) from None
-    return linked.files[0]
+    return target.made[0]
 
 
 def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Translated:
@@ -233,8 +225,8 @@ def _compile(job: Build, translated: Translated, pool: ThreadPoolExecutor) -> Co
     return Compiled(extension, tuple(jobs), frozenset(read))
 
 
-def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
-    """Link the two files of the module, or the single file of a stable module."""
+def _link(job: Build, translated: Translated, compiled: Compiled) -> frozenset[str]:
+    """Link the two files of the module, or the single file of a stable module; return what the linker has read."""
     job.report("linking")
     extension, name, made = compiled.extension, job.target.name, job.target.made
     compiler = job.compiler(extension)
@@ -248,7 +240,7 @@ def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
     libraries = [*(f"-l{library}" for library in extension.libraries), *extension.extra_link_args]
     if support is None:
         read = compiler.link(objects, job.folder / made[0], *folders, *libraries)
-        return Linked(made, frozenset(read))
+        return frozenset(read)
     module, native = made
     read = compiler.link(
         objects,
@@ -260,10 +252,12 @@ def _link(job: Build, translated: Translated, compiled: Compiled) -> Linked:
     )
     alias = f"-Wl,--defsym=PyInit_{name}=PyInit_{precompiled.BOOTSTRAP_NAME}"
     compiler.link([support / "bootstrap.o"], job.folder / module, alias)
-    return Linked(made, frozenset(read))
+    return frozenset(read)
 
 
-def _write_manifest(job: Build, started: float, translated: Translated, compiled: Compiled, linked: Linked) -> None:
+def _write_manifest(
+    job: Build, started: float, translated: Translated, compiled: Compiled, linked: frozenset[str]
+) -> None:
     extension = compiled.extension
     compiler = job.compiler(extension)
     files = [source for source in job.target.sources if source not in job.target.texts]
@@ -288,10 +282,10 @@ def _write_manifest(job: Build, started: float, translated: Translated, compiled
     environment += [CUDA] if wants_cuda(translated.extension) else []
     manifest.write(
         job.folder,
-        linked.files[0],
-        {path for path in read.union(linked.read, job.written, filter(os.path.exists, own)) if not is_fixed(path)},
+        job.target.made[0],
+        {path for path in read.union(linked, job.written, filter(os.path.exists, own)) if not is_fixed(path)},
         started,
-        made=[*linked.files, *(path.name for path in job.folder.glob("*.html"))],
+        made=[*job.target.made, *(path.name for path in job.folder.glob("*.html"))],
         absent=absent,
         on_sys_path=manifest.found_on_sys_path(declarations, folders),
         environment=environment,

@@ -109,10 +109,9 @@ def read(folder: Path, needed: Sequence[str] = ()) -> Manifest | None:
         found = Manifest(**json.loads(text))
     except (TypeError, ValueError, RecursionError):
         _damaged(folder)
-    is_complete = (
-        found.is_well_formed() and found.made.keys() >= {*needed} and found.module == (needed or [found.module])[0]
-    )
-    return found if is_complete else _damaged(folder)
+    if not found.is_well_formed() or (needed and not (found.module == needed[0] and found.made.keys() >= {*needed})):
+        _damaged(folder)
+    return found
 
 
 def find(folder: Path, needed: Sequence[str] = ()) -> Manifest | None:

@@ -21,7 +21,6 @@ import torch
 from conftest import with_precompiled_headers
 
 import interop
-from interop import private
 from interop.garbage_collection import without_collections
 from interop.jit import BuildError, build, cache, importing, loading
 
@@ -350,22 +349,6 @@ class TestTogether:
         forget()
         with pytest.warns(UserWarning, match="was damaged"):
             assert interop.load_inline(PLAIN, name=name).f() == 2
-        assert builds == [name] * 2
-
-    def test_a_manifest_that_does_not_list_the_module(self, builds, forget):
-        """Nothing would check the file that holds the module, and zeros in it would end the process."""
-        name = new()
-        module = Path(interop.load_inline(PLAIN, name=name).__file__)
-        data = (module.parent / "manifest.json").read_bytes()
-        content = json.loads(b"{" + data[len(private.seal("", b"")) :])
-        del content["made"]["native.so"]
-        entry = module.parents[1].relative_to(cache.root())
-        (module.parent / "manifest.json").write_bytes(private.seal(str(entry), json.dumps(content).encode()))
-        forget()
-        with pytest.warns(UserWarning, match="was damaged"):
-            assert interop.load_inline(PLAIN, name=name).f() == 2
-        forget()
-        assert interop.load_inline(PLAIN, name=name).f() == 2
         assert builds == [name] * 2
 
     def test_a_file_in_the_place_of_a_folder(self, builds, forget):

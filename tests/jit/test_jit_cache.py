@@ -455,12 +455,17 @@ class TestDamage:
 
     @pytest.mark.long
     @pytest.mark.usefixtures("place", "own_cache")
-    @pytest.mark.parametrize("module", ["", "no_such.so"])
+    @pytest.mark.parametrize("module", ["", "no_such.so", "unlisted"])
     def test_a_build_without_its_module(self, module):
-        """A load builds the module again, once, with one warning."""
+        """A load builds the module again, once, with one warning. Nothing would check a file that is not listed."""
         name = "without_" + (module.removesuffix(".so") or "any")
         folder = Path(interop.load_inline("x = 1\n", name=name).__file__).parent
-        self.seal(folder, json.dumps(self.content((folder / manifest.NAME).read_bytes()) | {"module": module}))
+        content = self.content((folder / manifest.NAME).read_bytes())
+        if module == "unlisted":
+            del content["made"]["native.so"]
+        else:
+            content["module"] = module
+        self.seal(folder, json.dumps(content))
         private._notes.clear()
         with pytest.warns(UserWarning, match=f"has rebuilt .*modules/{name}-") as warned:
             again = interop.load_inline("x = 1\n", name=name)
