@@ -531,7 +531,7 @@ int export_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 // A buffer over `tensor`, with its version or for one export.
 TensorBuffer* buffer_of(const at::Tensor& tensor, Access access, bool of_tensor) {
-  const Exported exported = check_export(tensor, "tensor", access);
+  const Exported exported = check_counted_export(tensor, "tensor", access);
   const Dtype* dtype = find_dtype(tensor.scalar_type());
   TORCH_CHECK_TYPE(
       dtype && dtype->format, "argument 'tensor' must have a dtype that the buffer protocol has a format for, got ",

@@ -6,6 +6,9 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "interop/check.h"
 #include "memory.h"
 
@@ -47,10 +50,27 @@ inline constexpr c10::DispatchKeySet ordinary_cuda_keys = ordinary_keys | c10::D
 
 // Checks a tensor that has other keys.
 inline void check_unusual(const at::Tensor& tensor, const char* argument, Devices devices) {
+  if (devices == Devices::cpu_or_cuda && tensor.defined() && !tensor.is_meta()) {
+    // Before the storage, which may be absent or without bytes on other devices.
+    TORCH_CHECK_TYPE(
+        tensor.is_cpu() || tensor.is_cuda(), ArgumentName{argument}, " must be on device cpu or cuda, got ",
+        tensor.device(), "; copy it with .cpu()");
+  }
   check_data(tensor, argument, devices == Devices::cpu ? Copes::with_nothing : Copes::with_any_device);
-  TORCH_CHECK_TYPE(
-      tensor.is_cpu() || tensor.is_cuda(), ArgumentName{argument}, " must be on device cpu or cuda, got ",
-      tensor.device(), "; copy it with .cpu()");
+}
+
+// Raises unless the bytes of all elements are countable, as in a Py_buffer and in a NumPy array, which count a size of
+// 0 as 1. Elements that share memory may exceed it.
+inline void check_countable(const at::Tensor& tensor, const char* argument) {
+  auto bytes = static_cast<int64_t>(tensor.itemsize());
+  bool overflows = false;
+  for (const int64_t size : tensor.sizes()) {
+    overflows |= __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
+  }
+  TORCH_CHECK_VALUE(
+      !overflows, ArgumentName{argument}, " must have at most 2**63 - 1 bytes in all elements, got ",
+      interop::detail::dtype_name(tensor.scalar_type()), " with sizes ", tensor.sizes(),
+      "; take a part of it, such as tensor[0]");
 }
 
 struct Extent {
@@ -122,6 +142,16 @@ struct Extent {
   }
   const bool writable = access != Access::read && !extent.overlaps && !detail::is_read_only(*storage);
   return {storage, data, writable, extent.contiguous};
+}
+
+// check_export() for consumers that count the bytes of all elements.
+[[gnu::always_inline]] inline Exported check_counted_export(
+    const at::Tensor& tensor, const char* argument, Access access) {
+  const Exported exported = check_export(tensor, argument, access);
+  if (!exported.contiguous || tensor.numel() == 0) {  // otherwise the storage has all these bytes
+    detail::check_countable(tensor, argument);
+  }
+  return exported;
 }
 
 }  // namespace interop::bridges

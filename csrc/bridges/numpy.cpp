@@ -295,11 +295,11 @@ PyObject* array_of_tensor(const at::Tensor& given, bool force, bool read_only) {
   need_numpy();
   const at::Tensor forced = force ? plain(given) : at::Tensor();
   const at::Tensor& tensor = force ? forced : given;
-  Exported exported = check_export(tensor, "tensor", access(read_only));
+  Exported exported = check_counted_export(tensor, "tensor", access(read_only));
   OwnedRef owned_descr = descr_of(tensor);
   auto* descr = reinterpret_cast<PyArray_Descr*>(owned_descr.get());
   if (descr->type_num >= NPY_USERDEF) {  // importing ml_dtypes may run Python code, which can resize the tensor
-    exported = check_export(tensor, "tensor", access(read_only));
+    exported = check_counted_export(tensor, "tensor", access(read_only));
   }
   const at::IntArrayRef sizes = tensor.sizes();
   TORCH_CHECK_VALUE(

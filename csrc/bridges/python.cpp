@@ -110,6 +110,16 @@ std::optional<bool> copy_of(PyObject* object) {
   return object == Py_True;
 }
 
+c10::Device device_named(const std::string& text) {
+  try {
+    return c10::Device(text);
+  } catch (const c10::Error& error) {
+    TORCH_CHECK_VALUE(
+        false, "argument 'device' must be a torch.device, its name or None, got '", text,
+        "': ", error.what_without_backtrace());
+  }
+}
+
 // The requested device.
 std::optional<c10::Device> target_of(PyObject* object) {
   if (object == Py_None) [[likely]] {
@@ -120,7 +130,7 @@ std::optional<c10::Device> target_of(PyObject* object) {
     PyErr_Clear();
     refuse_type(object, "device", "a torch.device, its name or None");
   }
-  const c10::Device device = text ? c10::Device(std::string(text)) : static_cast<c10::Device>(device_of(object));
+  const c10::Device device = text ? device_named(text) : static_cast<c10::Device>(device_of(object));
   if (device.is_cpu()) {
     return c10::kCPU;
   }

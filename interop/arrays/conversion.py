@@ -90,7 +90,7 @@ def from_array(
             "argument 'obj' must support DLPack, the CUDA array interface, the buffer protocol or NumPy's array "
             f"interface, got {kind.__name__}; torch.tensor(obj) copies lists and numbers"
         )
-    there = tensor.device if device is None else torch.empty(0, device=device).device
+    there = tensor.device if device is None else torch.empty(0, device=_device_of(device)).device
     if copy is False and tensor.device != there:
         raise ValueError(
             f"argument 'copy' is False, but a copy is necessary to move 'obj' from {tensor.device} to {there}"
@@ -100,12 +100,21 @@ def from_array(
     return tensor.to(there, copy=copy is True)
 
 
+def _device_of(device: Any) -> torch.device:
+    """The device that a caller named."""
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        message = str(error).partition("\n")[0]
+        raise ValueError(f"argument 'device' must be a torch.device or its name, got {device!r}: {message}") from None
+
+
 def _check_memory(tensor: Tensor) -> None:
     """Raise ValueError for a tensor whose storage was resized to fewer bytes: torch itself would copy what follows."""
     if (
         type(tensor) not in (Tensor, torch.nn.Parameter)
         or tensor.layout is not torch.strided
-        or tensor.is_meta
+        or tensor.device.type not in ("cpu", "cuda")  # storages of others may have no bytes
         or tensor.is_nested
     ):
         return

@@ -250,6 +250,11 @@ def resized():
     return tensor
 
 
+def uncountable():
+    """A tensor whose elements share memory, and have together more bytes than an int64 holds."""
+    return torch.zeros(7168, dtype=torch.float64).as_strided((1024,) * 6 + (2,), (1,) * 7)
+
+
 def meta():
     return torch.ones(2, device="meta")
 
@@ -271,5 +276,11 @@ TENSOR_REFUSALS = {
     "meta": (meta, TypeError, ["meta", "torch.empty_like"]),
     "nested": (lambda: torch.nested.nested_tensor([torch.ones(1)]), TypeError, ["unbind"]),
     "resized": (resized, ValueError, ["storage"]),
+    "uncountable bytes": (uncountable, ValueError, ["2**63", "torch.float64", "tensor[0]"]),
+    "uncountable bytes of no element": (
+        lambda: torch.zeros((), dtype=torch.int8).expand(0, 2**62, 2**62),
+        ValueError,
+        ["2**63", "[0, "],
+    ),
     "complex32": (lambda: torch.zeros(2, dtype=torch.complex32), TypeError, ["complex32", "view_as_real"]),
 }

@@ -21,7 +21,7 @@ from collections import abc
 import numpy as np
 import pytest
 import torch
-from bridge_checks import PLAIN, Owner, bytes_of, filled, refuses
+from bridge_checks import PLAIN, Owner, bytes_of, filled, refuses, uncountable
 from conftest import TESTS, not_in_debug_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -1485,3 +1485,17 @@ def test_a_typed_memoryview_that_is_kept(bridged):
     del tensor
     gc.collect()
     assert keeper.read() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("make", [uncountable, lambda: torch.ones(()).expand(2**31, 2**30)])
+def test_elements_whose_bytes_cannot_be_counted(make):
+    """A Py_buffer counts the bytes of elements that share memory, too. A wrong count would make wrong strides."""
+    tensor = make()
+    message = re.escape("must have at most 2**63 - 1 bytes in all elements, got torch.float")
+    with pytest.raises(ValueError, match=message):
+        interop.as_memoryview(tensor)
+    with interop.enable_buffer_protocol(), pytest.raises(BufferError, match=message):
+        memoryview(tensor)
+    most = torch.ones((), dtype=torch.int8).expand(2**31, 2**31)
+    assert interop.as_memoryview(most).nbytes == 2**62
+    assert interop.as_memoryview(most)[2**31 - 1, 2**31 - 1] == 1

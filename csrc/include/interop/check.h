@@ -123,7 +123,7 @@ inline void check_data(const at::TensorBase& tensor, const char* argument, Copes
       " must be a tensor with memory of its own, got one that a torch.func transform "
       "(vmap, grad) wraps; use ATen's operators there, or register an operator with a batching rule");
   TORCH_CHECK_TYPE(
-      !keys.has(c10::DispatchKey::Functionalize), name,
+      !keys.has(c10::DispatchKey::Functionalize) || tensor.is_lazy(), name,
       " must be a tensor with memory of its own, got a functional tensor; "
       "use ATen's operators under functionalization");
   TORCH_CHECK_TYPE(
