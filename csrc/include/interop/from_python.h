@@ -61,10 +61,28 @@ inline bool is_number(PyObject* obj) noexcept {
          is_numpy_number(obj) || (PyIndex_Check(obj) && !is_tensor(obj) && !PySequence_Check(obj));
 }
 
+[[noreturn]] inline void refuse_size(PyObject* value, Argument argument, const char* accepted) {
+  raise_error(
+      PyExc_OverflowError, "%s(): argument '%s' must be %s, got %.200R", argument.function, argument.name, accepted,
+      value);
+}
+
 inline int64_t to_integer(PyObject* obj, Argument argument) {
   require(PyIndex_Check(obj) && !PyBool_Check(obj), obj, argument, "an int");
-  const OwnedRef index(checked(PyNumber_Index(obj)));
-  return checked(PyLong_AsLongLong(index.get()));
+  const OwnedRef index(PyNumber_Index(obj));
+  if (!index) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError)) {  // a tensor of several elements claims to be an integer
+      PyErr_Clear();
+      refuse(obj, argument, "an int");
+    }
+    throw PythonError();
+  }
+  int overflow = 0;
+  const long long value = checked(PyLong_AsLongLongAndOverflow(index.get(), &overflow));
+  if (overflow != 0) {
+    refuse_size(index.get(), argument, "an int of at most 64 bits");
+  }
+  return value;
 }
 
 inline double to_double(PyObject* obj, Argument argument) {
@@ -104,11 +122,15 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
     const OwnedRef index(checked(PyNumber_Index(obj)));
     int overflow = 0;
     const long long value = checked(PyLong_AsLongLongAndOverflow(index.get(), &overflow));
-    if (overflow < 0) {
-      raise_error(PyExc_OverflowError, "%s(): argument '%s' is below int64", argument.function, argument.name);
+    if (overflow == 0) {
+      return at::Scalar(static_cast<int64_t>(value));
     }
-    return overflow > 0 ? at::Scalar(static_cast<uint64_t>(checked(PyLong_AsUnsignedLongLong(index.get()))))
-                        : at::Scalar(static_cast<int64_t>(value));
+    const unsigned long long as_unsigned = PyLong_AsUnsignedLongLong(index.get());
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      refuse_size(index.get(), argument, "a number of at most 64 bits");
+    }
+    return at::Scalar(static_cast<uint64_t>(as_unsigned));
   }
   require(is_numpy_number(obj), obj, argument, "a number");
   if (PyObject_HasAttrString(obj, "__complex__")) {  // float() of it would drop the imaginary part
