@@ -315,7 +315,8 @@ class Call:
         for group in sharing([one for one in {id(one): one for one in arrays}.values() if _is_numeric(one)]):
             bounds = [np.lib.array_utils.byte_bounds(one) for one in group]
             low, high = min(begin for begin, _ in bounds), max(end for _, end in bounds)
-            for whole in [*group, *(one.base for one in group)]:
+            # First the arguments' own arrays, which come back as the arguments.
+            for whole in sorted([*group, *(one.base for one in group)], key=lambda one: id(one) not in self.shared):
                 if not isinstance(whole, ndarray) or not whole.size or not _is_numeric(whole):
                     continue
                 begin, end = np.lib.array_utils.byte_bounds(whole)
@@ -471,7 +472,9 @@ def _callback(function: Callable[..., Any], options: Options, outer: "Callable[[
                         f"{name_of(function)}, a callback, must not resize its argument, whose array has strides or a "
                         f"byte order that torch lacks; got {new.shape} for {old.shape}"
                     )
-                changed = new != old  # only these: writes to other arrays over the same memory must stay
+                # Only these: writes to other arrays over the same memory must stay. As bytes, NaN equals itself, and
+                # 0.0 differs from -0.0.
+                changed = (_bytes_of(new) != _bytes_of(old)).any(-1)
                 array[changed] = new[changed]
         back = Call(function, options)
         back.trail = [RESULT]
@@ -485,6 +488,11 @@ def _callback(function: Callable[..., Any], options: Options, outer: "Callable[[
             raise
 
     return callback
+
+
+def _bytes_of(array: Any) -> Any:
+    """A copy of the elements as bytes, with one more axis."""
+    return np.array(array, order="C").reshape(-1).view(np.uint8).reshape(*array.shape, array.itemsize)
 
 
 def _is_ordinary(tensor: Tensor) -> bool:

@@ -1311,9 +1311,37 @@ class TestCallbacksOfAnArgument:
         with_arrays(lambda a, f: kept.append(f), callbacks=True)(torch.ones(2), lambda z: z + 1)
         assert kept[0](np.ones(2)).tolist() == [2, 2]
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.complex128, ">f8"])
+    def test_a_write_of_a_negative_zero(self, dtype):
+        def library(call):
+            a = np.zeros(3, dtype)[::-1]
+            call(a)
+            return np.signbit(a.real).tolist()
+
+        assert with_arrays(library, callbacks=True)(lambda x: x.fill_(-0.0)) == [True] * 3
+
+    def test_a_nan_does_not_undo_another_write(self):
+        memory = np.full(3, np.nan)
+
+        def library(call):
+            call(memory, memory[::-1])
+            return memory.copy()
+
+        written = with_arrays(library, callbacks=True)(lambda x, _: x.fill_(1))
+        assert written.tolist() == [1, 1, 1]
+
     def test_a_new_shape_is_rejected_where_memory_cannot_be_shared(self):
         with pytest.raises(ValueError, match="must not resize its argument"):
             with_arrays(lambda f: f(np.ones(3)[::-1]), callbacks=True)(lambda x: x.unsqueeze_(0))
+
+
+def test_an_argument_among_results_over_its_memory_is_the_argument():
+    """Also behind a larger element type, or a part."""
+    x = torch.arange(4.0)
+    as_complex, own, part = with_arrays(lambda a: (a.view(np.complex64), a, a[1:]))(x)
+    assert own is x
+    assert part._base is x
+    assert as_complex.data_ptr() == x.data_ptr()
 
 
 def test_a_result_is_named_in_errors():
