@@ -83,6 +83,7 @@ class BuildExtension(cpp_extension.BuildExtension):
                 native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
+            self.use_ninja = self.use_ninja and not self._must_not_use_ninja(extension)
         command: Any = self.get_finalized_command("build")
         with (
             errors_once(Path(command.build_base)) as held,
@@ -103,6 +104,10 @@ class BuildExtension(cpp_extension.BuildExtension):
             command = copy.copy(self)
             command.build_temp = os.path.join(self.build_temp, extension.name)
         super(BuildExtension, command).build_extension(extension)
+
+    def _must_not_use_ninja(self, extension: setuptools.Extension) -> bool:
+        """Whether ninja would read a path differently, perhaps as another one: torch escapes only spaces."""
+        return any(set("$|:\n\r").intersection(os.path.abspath(one)) for one in (self.build_temp, *extension.sources))
 
     def _jobs(self) -> dict[str, str]:
         """The number of files that ninja compiles in parallel, if several extensions share the processors."""

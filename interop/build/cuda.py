@@ -50,6 +50,9 @@ HOST_FLAGS = ("-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden")
 an inline function. Without hidden visibility, a module would share this state with other modules and with earlier
 builds of itself."""
 
+_FOR_SHELL = re.compile(r"[$`\r\n\0]")
+"""Characters that nvcc, which starts each step by a shell, and ninja do not pass on as they are."""
+
 _INCLUDE = re.compile(r'^\s*#include "interop/cuda/', re.MULTILINE)
 
 
@@ -234,9 +237,14 @@ def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[
             for source, output in zip(sources, objects, strict=True)
         ),
     ]
-    broken = next((line for line in lines if "\n" in line or "\0" in line), None)
-    if broken:
-        raise setuptools.errors.CompileError(f"paths and flags for nvcc must not contain a line break, got {broken!r}")
+    for word in [toolkit.nvcc, *flags, *map(os.path.abspath, sources), *map(str, objects)]:
+        if found := _FOR_SHELL.search(word):
+            raise setuptools.errors.CompileError(
+                f"paths and flags for nvcc must not contain {found[0]!r}, got {word!r}: its shell would interpret it"
+            )
+    for path in [*map(os.path.abspath, sources), *map(str, objects)]:
+        if "|" in path:
+            raise setuptools.errors.CompileError(f"paths for ninja must not contain '|', got {path!r}")
     return "\n".join(lines) + "\n"
 
 

@@ -358,12 +358,24 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.parametrize("name", ["$(touch here)", "`touch here`", "p$x", "a|b", "a\rb"])
+def test_a_path_that_a_shell_or_ninja_would_change(tmp_path, name):
+    """nvcc starts its steps by a shell, which would run a part of the path, or name another file."""
+    source = tmp_path / name / "kernel.cu"
+    source.parent.mkdir()
+    source.touch()
+    extension = Extension("m", [str(source)], extra_compile_args={"nvcc": ["-arch=sm_90"]})
+    with pytest.raises(setuptools.errors.CompileError, match=r"must not contain '.*', got '.*kernel\.cu'"):
+        compile_cuda(extension, Cuda("", Toolkit(Path("/nowhere"), (13, 0))), tmp_path / "build")
+    assert not (tmp_path / "build").exists()
+
+
 def test_a_path_with_a_line_break(tmp_path):
     """A line break in a path raises, because ninja would read the rest as a rule."""
     source = tmp_path / "a\nrule evil" / "kernel.cu"
     source.parent.mkdir()
     source.touch()
     extension = Extension("m", [str(source)], extra_compile_args={"nvcc": ["-arch=sm_90"]})
-    with pytest.raises(setuptools.errors.CompileError, match=r"must not contain a line break, got .*\\nrule\$ evil"):
+    with pytest.raises(setuptools.errors.CompileError, match=r"must not contain '\\n', got .*\\nrule evil"):
         compile_cuda(extension, Cuda("", Toolkit(Path("/nowhere"), (13, 0))), tmp_path)
     assert not (tmp_path / "build.ninja").exists()
