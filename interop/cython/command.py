@@ -4,6 +4,7 @@ import filecmp
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from interop.cli import USAGE, CommandError, Parser
@@ -64,13 +65,15 @@ def main(arguments: list[str]) -> None:
     if "*" in module:
         raise CommandError(f"--module must name one module, got {module!r}", USAGE)
     declarations = output.parent / f"{output.stem}.cythonize"
+    # FILE.cpp comes last, because a build system takes it for the result of a run that did not fail.
+    unfinished = declarations / "unfinished"
     try:
         check_written("FILE.cpp", os.path.abspath(output))
         # Always translate: the build system has checked the depfile.
         translation = translate(
             str(source),
             module,
-            output,
+            unfinished / output.name,
             declarations=declarations,
             include_path=[package_root(str(source)), *options.include, get_include()],
             stable=options.stable,
@@ -78,17 +81,27 @@ def main(arguments: list[str]) -> None:
             echo=True,
             emit_linenums=True,
         )
+        selected = Path(translation.include_dirs[0])
+        for header in selected.rglob("*.h"):
+            _update(headers / header.relative_to(selected), header)
+        if options.depfile:
+            _write_depfile(Path(options.depfile), output, translation.read)
+        for path in sorted(unfinished.iterdir(), key=lambda one: one.name == output.name):  # perhaps public headers
+            os.replace(path, output.parent / path.name)
     except TranslationError as error:
         where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # already the shortest path
         raise CommandError(f"{where}{error.msg}") from error
-    selected = Path(translation.include_dirs[0])
-    for header in selected.rglob("*.h"):
-        _update(headers / header.relative_to(selected), header)
-    if options.depfile:
-        # With BUILD_INFO, because another build of this package may translate differently.
-        words = [_for_make(path) for path in (*sorted(translation.read), str(BUILD_INFO))]
-        text = " \\\n  ".join([f"{_for_make(os.path.abspath(output))}:", *words])
-        Path(options.depfile).write_bytes(os.fsencode(text + "\n"))
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _write_depfile(depfile: Path, output: Path, read: Iterable[str]) -> None:
+    # The output's path as it was given, as compilers write it: make and ninja know the file by it.
+    # With BUILD_INFO, because another build of this package may translate differently. First, because make takes a path
+    # with = there for the value of a variable.
+    words = [_for_make(path) for path in (str(BUILD_INFO), *sorted(read))]
+    text = " \\\n  ".join([f"{_for_make(str(output))}:", *words])
+    depfile.write_bytes(os.fsencode(text + "\n"))
 
 
 def _instead(source: Path) -> str:
@@ -101,6 +114,8 @@ def _instead(source: Path) -> str:
 
 def _for_make(path: str) -> str:
     """A path as make and ninja read it in a depfile."""
+    if found := re.search(r"[;|\n]", path):  # a recipe, or a list of another kind; make has no escape for them
+        raise CommandError(f"--depfile: a path must not contain {found[0]!r}, got {path!r}; rename it")
     # Backslashes are halved before a space, which also ends a path. Before # and : only make does so.
     path = re.sub(r"(\\*)( |$)", lambda found: found[1] * 2 + found[2].replace(" ", "\\ "), path)
     return re.sub("[#:]", r"\\\g<0>", path).replace("$", "$$")

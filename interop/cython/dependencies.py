@@ -20,23 +20,40 @@ from interop.cython.patches import Patch, applied
 __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforeseen"]
 
 
+DISTUTILS_SETTINGS = frozenset(
+    {
+        *("name", "language", "sources", "depends", "define_macros", "undef_macros", "include_dirs", "np_pythran"),
+        *("libraries", "library_dirs", "runtime_library_dirs", "extra_objects", "export_symbols"),
+        *("extra_compile_args", "extra_link_args"),
+    }
+)
+"""What a ``# distutils:`` line may set."""
+
+
 class Dependencies(DependencyTree):
     """The files that Cython will read for a source. Our declarations need no others, so they are not searched."""
 
     def __init__(self, include_path: Iterable[str], ours: Iterable[Path]):
         options = CompilationOptions(default_options)
-        super().__init__(_Context([".", *include_path], get_directive_defaults(), options=options), quiet=True)
+        super().__init__(_Context(list(include_path), get_directive_defaults(), options=options), quiet=True)
         self._closed = [os.path.abspath(one) for one in (*ours, Path(Cython.__file__).parent)]
 
     def cimported_files(self, filename: str) -> Iterable[str]:
         return () if self.is_ours(filename) else super().cimported_files(filename)
 
     def parse_dependencies(self, source_filename: str) -> Any:
+        if os.path.exists(source_filename) and not os.path.isfile(source_filename):
+            # To read a pipe or a device could take for ever.
+            raise SyntaxError(f"{source_filename}, which the source includes or cimports, is not a file")
         _refuse_unknown_encoding(source_filename)
         try:
-            return super().parse_dependencies(source_filename)
+            found = super().parse_dependencies(source_filename)
         except KeyError as error:
             raise _wrong_quote(source_filename) or error from None
+        for key in found[-1].values.keys() - DISTUTILS_SETTINGS:
+            message = f"# distutils: has no setting {key!r}; it has {', '.join(sorted(DISTUTILS_SETTINGS))}"
+            raise _wrong_line(message, source_filename, rf"^#\s*distutils:\s*(?={re.escape(key)})")
+        return found
 
     def is_ours(self, path: str) -> bool:
         """Whether a file is one of our declarations, or of Cython's."""
@@ -45,7 +62,10 @@ class Dependencies(DependencyTree):
     def read_by(self, source: str) -> set[str]:
         """The source and the files that it includes and cimports, without those that our own declarations cimport."""
         # Absolute, because Cython caches files by name, even after a change of the working directory.
-        return self.all_dependencies(os.path.abspath(source))
+        try:
+            return self.all_dependencies(os.path.abspath(source))
+        except RecursionError:
+            raise _wrong_line("a file is included by itself, or through too many others", source, "^") from None
 
 
 class _Context(Context):
@@ -100,9 +120,12 @@ def _refuse_unknown_encoding(path: str) -> None:
     with open(path, "rb") as file:
         name = detect_opened_file_encoding(file)
     try:
-        "".encode(name)
-    except LookupError as error:
-        raise _wrong_line(str(error), path, rf"coding[:=]\s*(?={re.escape(name)})") from None
+        fits = b"a".decode(name, "ignore") == "a"  # as Cython decodes
+        message = f"a source in the encoding {name} must have ASCII's bytes for its characters; save it in UTF-8"
+    except (LookupError, UnicodeError) as error:
+        fits, message = False, str(error)
+    if not fits:
+        raise _wrong_line(message, path, rf"coding[:=]\s*(?={re.escape(name)})")
 
 
 def _wrong_quote(path: str) -> SyntaxError | None:

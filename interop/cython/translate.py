@@ -368,6 +368,10 @@ def collected() -> Iterator[_Output]:
         # Add Cython's earlier errors, except those about the same line.
         others = [one for one in causes(output.diagnostics) if one.line != ours.line]
         raise TranslationError([ours, *others], "\n".join(filter(None, [str(output), str(error)]))) from None
+    except UnicodeEncodeError as error:
+        part = error.object[error.start : error.end]
+        message = f"Cython cannot write {part!a} in {error.encoding}, from a string or a name in the source"
+        raise TranslationError([Diagnostic(message)], message) from error
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
             output.add(error)

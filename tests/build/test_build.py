@@ -377,13 +377,42 @@ class TestSelection:
         [
             ("include 'missing.pxi'\n", "there is no file 'missing.pxi' to include"),
             ("# coding: nonsense\nx = 1\n", "unknown encoding: nonsense"),
+            ("# coding: utf-16\nx = 1\n", "the encoding utf-16 .* save it in UTF-8"),
+            ("# coding: idna\nx = 1\n", "Unsupported error handling"),
+            ("# distutils: bogus = x\n", "# distutils: has no setting 'bogus'; it has define_macros, "),
+            ("include 'unread.pyx'\n", "a file is included by itself"),
+            ("include '/dev/zero'\n", "/dev/zero, which the source includes or cimports, is not a file"),
         ],
     )
     def test_a_source_that_cannot_be_read(self, project, code, message):
         (project / "unread.pyx").write_text(code)
         with pytest.raises(TranslationError, match=message) as raised:
             cythonize("unread.pyx")
-        assert (raised.value.filename, raised.value.lineno) == ("unread.pyx", 1)
+        if "/dev/zero" not in code:
+            assert (raised.value.filename, raised.value.lineno) == ("unread.pyx", 1)
+
+    def test_a_text_that_cython_cannot_write(self, project):
+        (project / "surrogate.pyx").write_text("def f():\n    '\\udfff'\n")
+        with pytest.raises(TranslationError, match=r"Cython cannot write '\\udfff' in utf-8"):
+            cythonize("surrogate.pyx")
+
+    @pytest.mark.parametrize("place", ["beside the source", "in the current folder"])
+    def test_a_pipe_of_another_user(self, project, monkeypatch, place):
+        """It is not read, which could take for ever; only the source's own folder and the path are searched."""
+        folder = project / "here"
+        folder.mkdir()
+        (project / "private").mkdir()
+        source = project / "private" / "piped.pyx"
+        source.write_text("cimport numbers_of_piped\nx = numbers_of_piped.ONE\n")
+        (source.parent / "numbers_of_piped.pxd").write_text("cdef enum: ONE = 1\n")
+        monkeypatch.chdir(folder)
+        if place == "in the current folder":
+            os.mkfifo("numbers_of_piped.pxd")
+            cythonize(str(source))
+        else:
+            os.mkfifo(source.with_suffix(".pxd"))
+            with pytest.raises(TranslationError, match=r"piped\.pxd, which the source includes or cimports, is not a"):
+                cythonize(str(source))
 
     @pytest.mark.parametrize("change", ["source", "included", "declarations", "directives", "cut short"])
     def test_what_changed_is_translated_again(self, project, monkeypatch, change):

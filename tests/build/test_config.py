@@ -225,6 +225,45 @@ class TestCythonize:
             assert "touch" in run([*tool, "-n", *(["-v"] if "ninja" in tool[0] else [])], cwd=tmp_path)
             os.utime(helper, (0, 0))
 
+    @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+    @pytest.mark.parametrize("name", ["a=b", "plain"])
+    def test_a_relative_output(self, tmp_path, monkeypatch, command, name):
+        """The depfile names it as the caller did, as compilers do. make takes a first path with = for a variable."""
+        monkeypatch.delenv("MAKEFLAGS", raising=False)
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        Path("m.pyx").write_text("from helper cimport one\ndef f(): return one()\n")
+        Path("helper.pxd").write_text("cdef inline int one() noexcept: return 1\n")
+        Path("Makefile").write_text("m.cpp:\n\ttouch $@\ninclude m.d\n")
+        options = ["--output", "m.cpp", "--headers", "headers", "--depfile", "m.d"]
+        assert command("cythonize", "m.pyx", *options) == (0, "", "")
+        assert "touch" not in run(["make"])
+        later = os.stat("m.cpp").st_mtime + 10
+        os.utime("helper.pxd", (later, later))
+        assert "touch" in run(["make"])
+
+    @pytest.mark.parametrize("name", ["a;touch here;b", "a|b"])
+    def test_a_path_that_make_cannot_read(self, translate, tmp_path, name):
+        """The rest would be a recipe, or prerequisites of another kind."""
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helper.pxd").write_text("cdef inline int one() noexcept: return 1\n")
+        options = ["--include", tmp_path / name, "--depfile", tmp_path / "m.d"]
+        status, _, error = translate("m.pyx", "from helper cimport one\ndef f(): return one()\n", *options)
+        assert status == 1
+        assert error.startswith(f"error: --depfile: a path must not contain {name[1]!r}, got ")
+        assert not (tmp_path / "out" / "m.cpp").exists()
+
+    def test_a_run_that_fails_at_its_end_leaves_no_output(self, translate, tmp_path):
+        """make would take it for complete."""
+        options = ["--depfile", tmp_path / "absent" / "m.d"]
+        assert translate("m.pyx", "def f(): pass\n", *options)[0] == 1
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["m.cythonize"]
+
+    def test_public_headers_lie_beside_the_output(self, translate, tmp_path):
+        text = "cdef public int twice(int x): return 2 * x\ncdef api int thrice(int x): return 3 * x\n"
+        assert translate("m.pyx", text) == (0, "", "")
+        assert {"m.cpp", "m.h", "m_api.h"} <= {path.name for path in (tmp_path / "out").iterdir()}
+
     @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
     def test_an_output_that_is_no_file(self, translate, tmp_path, command, kind):
         """Cython would remove it, and root may remove even devices."""
