@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType
 from typing import Any, TypedDict
 
 from interop.stable_abi import stable_abi
@@ -62,6 +63,9 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
                 for key in value or ():
                     if not isinstance(key, str):
                         raise TypeError(f"the keys of {name} must be strings, such as 'boundscheck', got {key!r}")
+                for key, one in (value or {}).items():
+                    if not isinstance(one, (bool, int, float, str, NoneType)):
+                        raise TypeError(f"{name}[{key!r}] must be True, False, None, a number or text, got {one!r}")
             found[name] = value
     stable_abi(found.get("stable"), found.get("py_limited_api"))  # raises if either is wrong
     return {name: value for name, value in found.items() if value}
@@ -82,7 +86,13 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
         raise TypeError(f"{name} must be a list of {example}, got {value!r}")
     items = list(value)
     if name == "define_macros":
-        fits = all(isinstance(item, (tuple, list)) and len(item) == 2 for item in items)
+        fits = all(
+            isinstance(item, (tuple, list))
+            and len(item) == 2
+            and isinstance(item[0], str)
+            and isinstance(item[1], (str, int, NoneType))
+            for item in items
+        )
     else:
         fits = all(isinstance(item, (str, os.PathLike) if name.endswith("_dirs") else str) for item in items)
     if not fits:

@@ -596,6 +596,12 @@ class TestArguments:
             ({"include_dirs": "include"}, r"include_dirs must be a list of folders, .* got 'include'"),
             ({"libraries": [3]}, r"libraries must be a list of names, .* got \[3\]"),
             ({"library_dirs": 3}, r"library_dirs must be a list of folders, .* got 3"),
+            ({"define_macros": [(1, None)]}, r"define_macros must be a list of pairs, .* got \[\(1, None\)\]"),
+            ({"define_macros": [("A", [])]}, r"define_macros must be a list of pairs, .* got \[\('A', \[\]\)\]"),
+            (
+                {"compiler_directives": {"language_level": []}},
+                r"compiler_directives\['language_level'\] must be True, .* got \[\]",
+            ),
             ({"define_macros": ["NAME"]}, r"define_macros must be a list of pairs, .* got \['NAME'\]"),
             ({"compiler_directives": ["boundscheck"]}, r"compiler_directives must be a dict, .* got \['boundscheck'\]"),
             ({"extra_cflags": ["-O3"]}, r"load_inline\(\) has no argument 'extra_cflags'; "),
