@@ -59,8 +59,8 @@ inline void check_unusual(const at::Tensor& tensor, const char* argument, Device
   check_data(tensor, argument, devices == Devices::cpu ? Copes::with_nothing : Copes::with_any_device);
 }
 
-// Raises unless the bytes of all elements are countable, as in a Py_buffer and in a NumPy array, which count a size of
-// 0 as 1. Elements that share memory may exceed it.
+// Raises unless the bytes of all elements are countable, with sizes of 0 as 1: NumPy counts them so, and the strides of
+// a contiguous buffer need it. Elements that share memory may exceed the memory.
 inline void check_countable(const at::Tensor& tensor, const char* argument) {
   auto bytes = static_cast<int64_t>(tensor.itemsize());
   bool overflows = false;
@@ -68,7 +68,8 @@ inline void check_countable(const at::Tensor& tensor, const char* argument) {
     overflows |= __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
   }
   TORCH_CHECK_VALUE(
-      !overflows, ArgumentName{argument}, " must have at most 2**63 - 1 bytes in all elements, got ",
+      !overflows, ArgumentName{argument},
+      " must have at most 2**63 - 1 bytes in all elements, with sizes of 0 as 1, got ",
       interop::detail::dtype_name(tensor.scalar_type()), " with sizes ", tensor.sizes(),
       "; take a part of it, such as tensor[0]");
 }
