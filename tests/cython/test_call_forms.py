@@ -132,7 +132,8 @@ class TestPythonObjects:
         [
             ("zeros", ("23",), TypeError, r"at.zeros\(\): argument 'size' must be a sequence of int, got str"),
             ("zeros", ((2, 1.5),), TypeError, r"at.zeros\(\): argument 'size' must be an int, got float"),
-            ("zeros", ((2**70,),), OverflowError, rf"at.zeros\(\): argument 'size' must be .* 64 bits, got {2**70}"),
+            ("zeros", ((2**70,),), OverflowError, rf"at.zeros\(\): argument 'size' must be an int .* got {2**70}"),
+            ("zeros", ((10**5000,),), OverflowError, r"at.zeros\(\): argument 'size' must be an int from .*, got"),
             ("zeros", ((torch.ones(2),),), TypeError, r"at.zeros\(\): argument 'size' must be an int, got Tensor"),
             ("zeros", ((-1,),), RuntimeError, "must be non-negative"),
             (
@@ -148,7 +149,7 @@ class TestPythonObjects:
             ("full", ((1,), torch.tensor(1.5, requires_grad=True), None), TypeError, "that does not require grad"),
             ("full", ((1,), torch.tensor([1.5]), None), TypeError, "a tensor without dimensions"),
             ("add", (torch.ones(2), "1"), TypeError, r"at.add\(\): got \(Tensor, str\), accepted are"),
-            ("add", (torch.ones(2), 2**64), OverflowError, rf"'other' must be a number of .* 64 bits, got {2**64}"),
+            ("add", (torch.ones(2), 2**64), OverflowError, rf"'other' must be a number from .* got {2**64}"),
             ("add", (torch.ones(2), -(2**80)), OverflowError, rf"at.add\(\): argument 'other' .* got {-(2**80)}"),
             ("cat", ([torch.ones(2), 3],), TypeError, "argument 'tensors' must be a torch.Tensor, got int"),
             ("cat", (torch.ones(2),), TypeError, "argument 'tensors' must be a sequence of torch.Tensor, got Tensor"),

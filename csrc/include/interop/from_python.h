@@ -62,9 +62,11 @@ inline bool is_number(PyObject* obj) noexcept {
 }
 
 [[noreturn]] inline void refuse_size(PyObject* value, Argument argument, const char* accepted) {
+  const OwnedRef text(PyObject_Repr(value));  // fails for thousands of digits
+  PyErr_Clear();
   raise_error(
-      PyExc_OverflowError, "%s(): argument '%s' must be %s, got %.200R", argument.function, argument.name, accepted,
-      value);
+      PyExc_OverflowError, "%s(): argument '%s' must be %s, got %.200S", argument.function, argument.name, accepted,
+      text ? text.get() : reinterpret_cast<PyObject*>(Py_TYPE(value)));
 }
 
 inline int64_t to_integer(PyObject* obj, Argument argument) {
@@ -80,7 +82,7 @@ inline int64_t to_integer(PyObject* obj, Argument argument) {
   int overflow = 0;
   const long long value = checked(PyLong_AsLongLongAndOverflow(index.get(), &overflow));
   if (overflow != 0) {
-    refuse_size(index.get(), argument, "an int of at most 64 bits");
+    refuse_size(index.get(), argument, "an int from -2**63 to 2**63 - 1");
   }
   return value;
 }
@@ -128,7 +130,7 @@ inline at::Scalar to_scalar(PyObject* obj, Argument argument) {
     const unsigned long long as_unsigned = PyLong_AsUnsignedLongLong(index.get());
     if (PyErr_Occurred()) {
       PyErr_Clear();
-      refuse_size(index.get(), argument, "a number of at most 64 bits");
+      refuse_size(index.get(), argument, "a number from -2**63 to 2**64 - 1");
     }
     return at::Scalar(static_cast<uint64_t>(as_unsigned));
   }
