@@ -472,6 +472,7 @@ def _callback(function: Callable[..., Any], options: Options, outer: "Callable[[
                         f"{name_of(function)}, a callback, must not resize its argument, whose array has strides or a "
                         f"byte order that torch lacks; got {new.shape} for {old.shape}"
                     )
+                new = new.astype(old.dtype, copy=False)  # after an assignment to its .data
                 # Only these: writes to other arrays over the same memory must stay. As bytes, NaN equals itself, and
                 # 0.0 differs from -0.0.
                 changed = (_bytes_of(new) != _bytes_of(old)).any(-1)

@@ -1320,6 +1320,17 @@ class TestCallbacksOfAnArgument:
 
         assert with_arrays(library, callbacks=True)(lambda x: x.fill_(-0.0)) == [True] * 3
 
+    def test_another_dtype_of_the_copy(self):
+        def library(call):
+            a = np.zeros(3, np.float32)[::-1]
+            call(a)
+            return a.copy()
+
+        def widen(x):
+            x.data = torch.arange(3.0, dtype=torch.float64)
+
+        assert with_arrays(library, callbacks=True)(widen).tolist() == [0, 1, 2]
+
     def test_a_nan_does_not_undo_another_write(self):
         memory = np.full(3, np.nan)
 
