@@ -106,8 +106,13 @@ class BuildExtension(cpp_extension.BuildExtension):
         super(BuildExtension, command).build_extension(extension)
 
     def _must_not_use_ninja(self, extension: setuptools.Extension) -> bool:
-        """Whether ninja would read a path differently, perhaps as another one: torch escapes only spaces."""
-        return any(set("$|:\n\r").intersection(os.path.abspath(one)) for one in (self.build_temp, *extension.sources))
+        """Whether ninja would read a path or flag differently, perhaps as another path: torch escapes only spaces."""
+        files = map(os.path.abspath, (self.build_temp, *extension.sources))
+        folders = (*extension.include_dirs, *self.compiler.include_dirs)
+        macros = (str(value) for _, value in extension.define_macros)
+        return any(set("$|:\n\r") & set(one) for one in files) or any(
+            set("$\n\r") & set(one) for one in (*folders, *macros)
+        )
 
     def _jobs(self) -> dict[str, str]:
         """The number of files that ninja compiles in parallel, if several extensions share the processors."""
@@ -195,7 +200,7 @@ def _check_maker(extension: setuptools.Extension) -> None:
     if get_include() in extension.include_dirs:
         return
     for source in filter(is_cython, extension.sources):
-        needed = sorted({*cimports(source)} & {*OURS}) if os.path.exists(source) else ()
+        needed = sorted({*cimports(source)} & {*OURS}) if os.path.isfile(source) else ()
         if needed:
             raise setuptools.errors.SetupError(
                 f"module {extension.name!r} cimports {', '.join(needed)}, but is a setuptools.Extension without the "

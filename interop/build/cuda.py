@@ -50,8 +50,8 @@ HOST_FLAGS = ("-Xcompiler=-fPIC", "-Xcompiler=-fvisibility=hidden")
 an inline function. Without hidden visibility, a module would share this state with other modules and with earlier
 builds of itself."""
 
-_FOR_SHELL = re.compile(r"[$`\r\n\0]")
-"""Characters that nvcc, which starts each step by a shell, and ninja do not pass on as they are."""
+_FOR_SHELL = r"""[$`\r\n\0]|\\(?=["\\]|$)"""
+"""What nvcc and ninja change. nvcc starts its steps by a shell, and writes a backslash before quotes alone."""
 
 _INCLUDE = re.compile(r'^\s*#include "interop/cuda/', re.MULTILINE)
 
@@ -237,14 +237,18 @@ def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[
             for source, output in zip(sources, objects, strict=True)
         ),
     ]
-    for word in [toolkit.nvcc, *flags, *map(os.path.abspath, sources), *map(str, objects)]:
-        if found := _FOR_SHELL.search(word):
-            raise setuptools.errors.CompileError(
-                f"paths and flags for nvcc must not contain {found[0]!r}, got {word!r}: its shell would interpret it"
-            )
-    for path in [*map(os.path.abspath, sources), *map(str, objects)]:
-        if "|" in path:
-            raise setuptools.errors.CompileError(f"paths for ninja must not contain '|', got {path!r}")
+    files = [*map(os.path.abspath, sources), *map(str, objects)]
+    folders = [toolkit.nvcc, *map(os.path.abspath, extension.include_dirs)]
+    for words, wrong, by in (
+        (files, r"\|", "ninja"),
+        ([*files, *folders], r"\\", "nvcc's shell"),
+        ([*files, *folders, *flags], _FOR_SHELL, "nvcc's shell"),
+    ):
+        for word in words:
+            if found := re.search(wrong, word):
+                raise setuptools.errors.CompileError(
+                    f"paths and flags for nvcc must not contain {found[0]!r}, got {word!r}: {by} would interpret it"
+                )
     return "\n".join(lines) + "\n"
 
 
