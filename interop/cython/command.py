@@ -4,6 +4,7 @@ import filecmp
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     installed()
     # Imported here, because Cython would slow --help down.
+    from Cython.Utils import is_cython_generated_file
+
     from interop.cython.dependencies import package_root
     from interop.cython.translate import TranslationError, check_name, check_written, translate
 
@@ -67,6 +70,7 @@ def main(arguments: list[str]) -> None:
     declarations = output.parent / f"{output.stem}.cythonize"
     # FILE.cpp comes last, because a build system takes it for the result of a run that did not fail.
     unfinished = declarations / "unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a run that was killed
     try:
         check_written("FILE.cpp", os.path.abspath(output))
         # Always translate: the build system has checked the depfile.
@@ -85,8 +89,14 @@ def main(arguments: list[str]) -> None:
         for header in selected.rglob("*.h"):
             _update(headers / header.relative_to(selected), header)
         if options.depfile:
-            _write_depfile(Path(options.depfile), output, translation.read)
-        for path in sorted(unfinished.iterdir(), key=lambda one: one.name == output.name):  # perhaps public headers
+            _write_depfile(Path(options.depfile), options.output, translation.read)
+        written = sorted(unfinished.iterdir(), key=lambda one: one.name == output.name)  # perhaps public headers
+        for path in written:
+            # As Cython asks before it writes there.
+            target = output.parent / path.name
+            if not is_cython_generated_file(str(target), allow_failed=target == output, if_not_found=True):
+                raise CommandError(f"{target} exists, and Cython did not write it: remove it, or change --output")
+        for path in written:
             os.replace(path, output.parent / path.name)
     except TranslationError as error:
         where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # already the shortest path
@@ -95,12 +105,15 @@ def main(arguments: list[str]) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _write_depfile(depfile: Path, output: Path, read: Iterable[str]) -> None:
+def _write_depfile(depfile: Path, output: str, read: Iterable[str]) -> None:
+    if found := re.search("[=%]", output):
+        message = f"make does not find the dependencies of a path with {found[0]!r}, {output!r}; ninja and CMake do"
+        print(f"warning: --depfile: {message}", file=sys.stderr)
+    # With BUILD_INFO, because another build of this package may translate differently. Paths with = do not come first,
+    # where make takes one for the value of a variable.
+    words = [_for_make(path) for path in sorted((str(BUILD_INFO), *read), key=lambda one: ("=" in one, one))]
     # The output's path as it was given, as compilers write it: make and ninja know the file by it.
-    # With BUILD_INFO, because another build of this package may translate differently. First, because make takes a path
-    # with = there for the value of a variable.
-    words = [_for_make(path) for path in (str(BUILD_INFO), *sorted(read))]
-    text = " \\\n  ".join([f"{_for_make(str(output))}:", *words])
+    text = " \\\n  ".join([f"{_for_make(output)}:", *words])
     depfile.write_bytes(os.fsencode(text + "\n"))
 
 

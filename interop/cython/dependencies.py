@@ -5,12 +5,13 @@ import os
 import re
 import threading
 import tokenize
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import Cython
-from Cython.Build.Dependencies import DependencyTree, DistutilsInfo, parse_dependencies
+from Cython.Build.Dependencies import DependencyTree, DistutilsInfo, distutils_settings, parse_dependencies
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 from Cython.Utils import find_root_package_dir
@@ -20,14 +21,8 @@ from interop.cython.patches import Patch, applied
 __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforeseen"]
 
 
-DISTUTILS_SETTINGS = frozenset(
-    {
-        *("name", "language", "sources", "depends", "define_macros", "undef_macros", "include_dirs", "np_pythran"),
-        *("libraries", "library_dirs", "runtime_library_dirs", "extra_objects", "export_symbols"),
-        *("extra_compile_args", "extra_link_args"),
-    }
-)
-"""What a ``# distutils:`` line may set."""
+MOST_INCLUDED = 100
+"""How often a source may include one file. Cython itself has no limit, and its recursion ends with a crash."""
 
 
 class Dependencies(DependencyTree):
@@ -47,13 +42,17 @@ class Dependencies(DependencyTree):
             raise SyntaxError(f"{source_filename}, which the source includes or cimports, is not a file")
         _refuse_unknown_encoding(source_filename)
         try:
-            found = super().parse_dependencies(source_filename)
+            return super().parse_dependencies(source_filename)
         except KeyError as error:
             raise _wrong_quote(source_filename) or error from None
-        for key in found[-1].values.keys() - DISTUTILS_SETTINGS:
-            message = f"# distutils: has no setting {key!r}; it has {', '.join(sorted(DISTUTILS_SETTINGS))}"
-            raise _wrong_line(message, source_filename, rf"^#\s*distutils:\s*(?={re.escape(key)})")
-        return found
+
+    def distutils_info0(self, filename: str) -> Any:
+        """The settings of its own ``# distutils:`` lines, all of which exist."""
+        *_, info = self.parse_dependencies(filename)
+        for key in info.values.keys() - distutils_settings.keys():
+            message = f"# distutils: has no setting {key!r}; it has {', '.join(sorted(distutils_settings))}"
+            raise _wrong_line(message, filename, rf"^\s*#\s*distutils:\s*(?={re.escape(key)})")
+        return super().distutils_info0(filename)
 
     def is_ours(self, path: str) -> bool:
         """Whether a file is one of our declarations, or of Cython's."""
@@ -92,6 +91,7 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
     after a semicolon.
     """
     found: list[str] = []
+    opened: Counter[str] = Counter()
     thread = threading.get_ident()  # other threads may use Cython directly
 
     def look(original: Callable[..., None]) -> Callable[..., None]:
@@ -103,6 +103,9 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
 
                 found.append(path)
                 raise AbortError(path)
+            opened[path] += 1
+            if opened[path] > MOST_INCLUDED:
+                raise SyntaxError("a file is included by itself, or too often", (path, 1, 1, ""))
 
         return initialise
 

@@ -45,12 +45,13 @@ def translate_extensions(
     """The extensions with C++ in place of their ``.pyx``: see `interop.build.cythonize`."""
     folders = [*include_path, *(folder for extension in extensions for folder in extension.include_dirs)]
     context = Context.from_options(
-        CompilationOptions(default_options, include_path=[".", get_pxd_dir(), *folders], **options)
+        CompilationOptions(default_options, include_path=[get_pxd_dir(), *folders], **options)
     )
     with collected():
         for pattern in [source for extension in extensions for source in extension.sources if is_cython(source)]:
             for path in glob.glob(pattern, recursive=True):
-                Source(path, folders)  # reports the line of a missing included file, unlike create_extension_list
+                # Reports the line of what cannot be read, unlike create_extension_list.
+                Source(path, folders).distutils()
         # With aliases=None, Cython adds an extension's settings to its record of the source, and so to the next
         # extension of that source, even in a later call. A module that must not link to torch would get torch's
         # libraries.

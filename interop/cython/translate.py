@@ -233,7 +233,12 @@ def translate(
                 applied(WHOLE_PATHS if whole_paths else ()),
                 unforeseen(source.foresees) as missed,
             ):
-                result = compile_single(path, compilation, full_module_name=module)
+                try:
+                    result = compile_single(path, compilation, full_module_name=module)
+                except UnicodeEncodeError as error:
+                    part = error.object[error.start : error.end]
+                    message = f"Cython cannot write {part!a} in {error.encoding}, from a string or a name in the source"
+                    raise TranslationError([Diagnostic(message, os.path.abspath(path))], message) from error
             if not missed:
                 break
             source.add(missed[0])
@@ -368,10 +373,6 @@ def collected() -> Iterator[_Output]:
         # Add Cython's earlier errors, except those about the same line.
         others = [one for one in causes(output.diagnostics) if one.line != ours.line]
         raise TranslationError([ours, *others], "\n".join(filter(None, [str(output), str(error)]))) from None
-    except UnicodeEncodeError as error:
-        part = error.object[error.start : error.end]
-        message = f"Cython cannot write {part!a} in {error.encoding}, from a string or a name in the source"
-        raise TranslationError([Diagnostic(message)], message) from error
     except Errors.PyrexError as error:
         if isinstance(error, Errors.CompileError) and not error.reported:
             output.add(error)

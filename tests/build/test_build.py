@@ -381,6 +381,7 @@ class TestSelection:
             ("# coding: idna\nx = 1\n", "Unsupported error handling"),
             ("# distutils: bogus = x\n", "# distutils: has no setting 'bogus'; it has define_macros, "),
             ("include 'unread.pyx'\n", "a file is included by itself"),
+            ("include u'unread.pyx'\n", "a file is included by itself"),
             ("include '/dev/zero'\n", "/dev/zero, which the source includes or cimports, is not a file"),
         ],
     )
@@ -404,12 +405,14 @@ class TestSelection:
         (project / "private").mkdir()
         source = project / "private" / "piped.pyx"
         source.write_text("cimport numbers_of_piped\nx = numbers_of_piped.ONE\n")
-        (source.parent / "numbers_of_piped.pxd").write_text("cdef enum: ONE = 1\n")
         monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "path", [one for one in sys.path if one and one != os.getcwd()])
         if place == "in the current folder":
             os.mkfifo("numbers_of_piped.pxd")
-            cythonize(str(source))
+            with pytest.raises(TranslationError, match=r"'numbers_of_piped\.pxd' not found"):
+                cythonize(str(source))
         else:
+            (source.parent / "numbers_of_piped.pxd").write_text("cdef enum: ONE = 1\n")
             os.mkfifo(source.with_suffix(".pxd"))
             with pytest.raises(TranslationError, match=r"piped\.pxd, which the source includes or cimports, is not a"):
                 cythonize(str(source))

@@ -259,6 +259,17 @@ class TestCythonize:
         assert translate("m.pyx", "def f(): pass\n", *options)[0] == 1
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["m.cythonize"]
 
+    @pytest.mark.parametrize("name", ["m.cpp", "m.h"])
+    def test_a_file_of_somebody_else_is_not_replaced(self, translate, tmp_path, name):
+        """Cython asks so, too."""
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / name).write_text("int mine;\n")
+        status, _, error = translate("m.pyx", "cdef public int twice(int x): return 2 * x\n")
+        assert status == 1
+        assert error.endswith(f"{name} exists, and Cython did not write it: remove it, or change --output\n")
+        assert [path.name for path in (tmp_path / "out").iterdir() if path.is_file()] == [name]
+        assert (tmp_path / "out" / name).read_text() == "int mine;\n"
+
     def test_public_headers_lie_beside_the_output(self, translate, tmp_path):
         text = "cdef public int twice(int x): return 2 * x\ncdef api int thrice(int x): return 3 * x\n"
         assert translate("m.pyx", text) == (0, "", "")
