@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from types import NoneType
 from typing import Any, TypedDict
 
@@ -30,7 +31,7 @@ class Options(TypedDict, total=False):
 COMPILERS = ("cxx", "nvcc")
 _EXAMPLES = {
     "include_dirs": "folders, such as ['include']",
-    "define_macros": "pairs, such as [('NAME', '1'), ('FLAG', None)]",
+    "define_macros": "pairs of a name and text, a number or None, such as [('NAME', '1'), ('FLAG', None)]",
     "libraries": "names, such as ['m']",
     "library_dirs": "folders, such as ['lib']",
     "extra_compile_args": "flags, such as ['-O3']",
@@ -90,7 +91,7 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
             isinstance(item, (tuple, list))
             and len(item) == 2
             and isinstance(item[0], str)
-            and isinstance(item[1], (str, int, NoneType))
+            and isinstance(item[1], (str, Real, os.PathLike, NoneType))
             for item in items
         )
     else:
