@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import Cython
-from Cython.Build.Dependencies import DependencyTree, DistutilsInfo, distutils_settings, parse_dependencies
+from Cython.Build.Dependencies import DependencyTree, DistutilsInfo, parse_dependencies
 from Cython.Compiler.Main import Context
 from Cython.Compiler.Options import CompilationOptions, default_options, get_directive_defaults
 from Cython.Utils import find_root_package_dir
@@ -48,6 +48,10 @@ class Dependencies(DependencyTree):
 
     def distutils_info0(self, filename: str) -> Any:
         """The settings of its own ``# distutils:`` lines, all of which exist."""
+        try:
+            from Cython.Build.Dependencies import distutils_settings
+        except ImportError:  # in another release of Cython, which may say less about a wrong setting
+            return super().distutils_info0(filename)
         *_, info = self.parse_dependencies(filename)
         for key in info.values.keys() - distutils_settings.keys():
             message = f"# distutils: has no setting {key!r}; it has {', '.join(sorted(distutils_settings))}"

@@ -69,6 +69,7 @@ def test_a_patch_whose_method_is_gone(tmp_path, monkeypatch, patch):
 @pytest.mark.parametrize(
     ("module", "name", "source"),
     [
+        ("Cython.Build.Dependencies", "distutils_settings", PLAIN),
         ("Cython.CodeWriter", "ExpressionWriter", LOST_GUARD),
         ("Cython.Compiler.Errors", "AbortError", PLAIN),
         ("Cython.Utils", "detect_opened_file_encoding", PLAIN),
