@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -69,8 +70,9 @@ def main(arguments: list[str]) -> None:
         raise CommandError(f"--module must name one module, got {module!r}", USAGE)
     declarations = output.parent / f"{output.stem}.cythonize"
     # FILE.cpp comes last, because a build system takes it for the result of a run that did not fail.
-    unfinished = declarations / "unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a run that was killed
+    # In a folder of this run's own, because `make -j` may run one command several times at once.
+    declarations.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=declarations))
     try:
         check_written("FILE.cpp", os.path.abspath(output))
         # Always translate: the build system has checked the depfile.
@@ -85,33 +87,36 @@ def main(arguments: list[str]) -> None:
             echo=True,
             emit_linenums=True,
         )
+        written = sorted(unfinished.iterdir(), key=lambda one: one.name == output.name)  # perhaps public headers
+        for target in (output.parent / path.name for path in written):
+            if target.exists() and not target.is_file():
+                raise CommandError(f"{str(target)!r} must be a file or not exist, but {_instead(target)}")
+            # As Cython asks before it writes there.
+            if not is_cython_generated_file(str(target), allow_failed=target == output, if_not_found=True):
+                raise CommandError(f"{target} exists, and Cython did not write it: remove it, or change --output")
         selected = Path(translation.include_dirs[0])
         for header in selected.rglob("*.h"):
             _update(headers / header.relative_to(selected), header)
         if options.depfile:
             _write_depfile(Path(options.depfile), options.output, translation.read)
-        written = sorted(unfinished.iterdir(), key=lambda one: one.name == output.name)  # perhaps public headers
-        for path in written:
-            # As Cython asks before it writes there.
-            target = output.parent / path.name
-            if not is_cython_generated_file(str(target), allow_failed=target == output, if_not_found=True):
-                raise CommandError(f"{target} exists, and Cython did not write it: remove it, or change --output")
         for path in written:
             os.replace(path, output.parent / path.name)
     except TranslationError as error:
-        where = f"{error.filename}:{error.lineno}: " if error.filename else ""  # already the shortest path
-        raise CommandError(f"{where}{error.msg}") from error
+        where = ":".join(str(part) for part in (error.filename, error.lineno) if part)  # already the shortest path
+        raise CommandError(f"{where}: {error.msg}" if where else error.msg) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write_depfile(depfile: Path, output: str, read: Iterable[str]) -> None:
-    if found := re.search("[=%]", output):
-        message = f"make does not find the dependencies of a path with {found[0]!r}, {output!r}; ninja and CMake do"
-        print(f"warning: --depfile: {message}", file=sys.stderr)
     # With BUILD_INFO, because another build of this package may translate differently. Paths with = do not come first,
     # where make takes one for the value of a variable.
-    words = [_for_make(path) for path in sorted((str(BUILD_INFO), *read), key=lambda one: ("=" in one, one))]
+    paths = sorted((str(BUILD_INFO), *read), key=lambda one: ("=" in one, one))
+    for path, misread in ((output, "[=%]"), (paths[0], "=")):
+        if found := re.search(misread, path):
+            message = f"make does not find the dependencies with {found[0]!r} in the path {path!r}; ninja and CMake do"
+            print(f"warning: --depfile: {message}", file=sys.stderr)
+    words = [_for_make(path) for path in paths]
     # The output's path as it was given, as compilers write it: make and ninja know the file by it.
     text = " \\\n  ".join([f"{_for_make(output)}:", *words])
     depfile.write_bytes(os.fsencode(text + "\n"))

@@ -19,6 +19,7 @@ import interop
 from interop.abi import NAME
 from interop.build import Extension
 from interop.config import config
+from interop.cython import command as cythonize_command
 from interop.paths import get_cmake_dir, get_source_dir
 from interop.stable_abi import stable_abi
 from interop.toolchain import compiler, openmp_flags
@@ -242,6 +243,14 @@ class TestCythonize:
         os.utime("helper.pxd", (later, later))
         assert "touch" in run(["make"])
 
+    def test_a_depfile_whose_paths_all_have_an_equals_sign(self, translate, tmp_path, monkeypatch):
+        """make takes the whole list for the value of a variable."""
+        monkeypatch.setattr(cythonize_command, "BUILD_INFO", tmp_path / "a=b" / "info.py")
+        (tmp_path / "a=b").mkdir()
+        status, _, error = translate("a=b/m.pyx", "def f(): pass\n", "--module", "m", "--depfile", tmp_path / "m.d")
+        assert status == 0
+        assert error.startswith("warning: --depfile: make does not find the dependencies with '=' in the path ")
+
     @pytest.mark.parametrize("name", ["a;touch here;b", "a|b"])
     def test_a_path_that_make_cannot_read(self, translate, tmp_path, name):
         """The rest would be a recipe, or prerequisites of another kind."""
@@ -258,14 +267,31 @@ class TestCythonize:
         options = ["--depfile", tmp_path / "absent" / "m.d"]
         assert translate("m.pyx", "def f(): pass\n", *options)[0] == 1
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["m.cythonize"]
+        assert not list((tmp_path / "out" / "m.cythonize").glob("unfinished*"))
+
+    def test_two_runs_at_once(self, tmp_path):
+        """`make -j` runs the recipe of `m.cpp m.d: m.pyx` once for each of them."""
+        (tmp_path / "m.pyx").write_text("cdef public int twice(int x): return 2 * x\n")
+        command = [sys.executable, "-P", "-m", "interop", "cythonize", "m.pyx", "--headers", "headers", "--output"]
+        runs = [
+            subprocess.Popen([*command, output], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+            for output in ("m.cpp", "m.cpp", "m.cc")
+        ]
+        assert [(one.communicate()[1], one.returncode) for one in runs] == [("", 0)] * len(runs)
+        texts = [(tmp_path / name).read_text() for name in ("m.cpp", "m.cc")]
+        assert [text.count("// translated from ") for text in texts] == [1, 1]
+        assert "unfinished" not in texts[0] + texts[1]
+        assert not list((tmp_path / "m.cythonize").glob("unfinished*"))
 
     @pytest.mark.parametrize("name", ["m.cpp", "m.h"])
     def test_a_file_of_somebody_else_is_not_replaced(self, translate, tmp_path, name):
         """Cython asks so, too."""
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / name).write_text("int mine;\n")
-        status, _, error = translate("m.pyx", "cdef public int twice(int x): return 2 * x\n")
+        depfile = tmp_path / "m.d"
+        status, _, error = translate("m.pyx", "cdef public int twice(int x): return 2 * x\n", "--depfile", depfile)
         assert status == 1
+        assert not depfile.exists()
         assert error.endswith(f"{name} exists, and Cython did not write it: remove it, or change --output\n")
         assert [path.name for path in (tmp_path / "out").iterdir() if path.is_file()] == [name]
         assert (tmp_path / "out" / name).read_text() == "int mine;\n"
@@ -274,6 +300,22 @@ class TestCythonize:
         text = "cdef public int twice(int x): return 2 * x\ncdef api int thrice(int x): return 3 * x\n"
         assert translate("m.pyx", text) == (0, "", "")
         assert {"m.cpp", "m.h", "m_api.h"} <= {path.name for path in (tmp_path / "out").iterdir()}
+
+    def test_a_header_that_is_a_folder(self, translate, tmp_path):
+        (tmp_path / "out" / "m.h").mkdir(parents=True)
+        status, _, error = translate("m.pyx", "cdef public int twice(int x): return 2 * x\n")
+        path = str(tmp_path / "out" / "m.h")
+        assert (status, error) == (1, f"error: {path!r} must be a file or not exist, but {path!r} is a folder\n")
+        assert not (tmp_path / "out" / "m.cpp").exists()
+
+    def test_settings_for_other_tools(self, translate):
+        """They are for setuptools, which this command does not use."""
+        assert translate("m.pyx", "# distutils: optional = True\ndef f(): pass\n") == (0, "", "")
+
+    def test_an_error_without_a_line(self, translate, tmp_path):
+        status, _, error = translate("m.pyx", "def f():\n    '\\udfff'\n")
+        assert status == 1
+        assert error.startswith(f"error: {tmp_path / 'm.pyx'}: Cython cannot write '\\udfff'")
 
     @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
     def test_an_output_that_is_no_file(self, translate, tmp_path, command, kind):
