@@ -21,8 +21,8 @@ from interop.cython.patches import Patch, applied
 __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforeseen"]
 
 
-MOST_INCLUDED = 100
-"""How often a source may include one file. Cython itself has no limit, and its recursion ends with a crash."""
+MOST_INCLUDED = 1000
+"""How often a source may include one file. Cython has no limit, and crashes at some 10,000 files within each other."""
 
 
 class Dependencies(DependencyTree):
@@ -102,14 +102,16 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
         def initialise(self: Any, filename: str, *rest: Any) -> None:
             original(self, filename, *rest)
             path = os.path.abspath(self.filename)
-            if thread == threading.get_ident() and not foresees(path):
+            if thread != threading.get_ident():
+                return
+            if not foresees(path):
                 from Cython.Compiler.Errors import AbortError
 
                 found.append(path)
                 raise AbortError(path)
             opened[path] += 1
             if opened[path] > MOST_INCLUDED:
-                raise SyntaxError("a file is included by itself, or too often", (path, 1, 1, ""))
+                raise SyntaxError(f"a file is included by itself, or more than {MOST_INCLUDED} times", (path, 1, 1, ""))
 
         return initialise
 

@@ -48,10 +48,12 @@ def translate_extensions(
         CompilationOptions(default_options, include_path=[get_pxd_dir(), *folders], **options)
     )
     with collected():
+        excluded = {os.path.abspath(path) for pattern in exclude or () for path in _matching(pattern)}
         for pattern in [source for extension in extensions for source in extension.sources if is_cython(source)]:
-            for path in glob.glob(pattern, recursive=True):
-                # Reports the line of what cannot be read, unlike create_extension_list.
-                Source(path, folders).distutils()
+            for path in _matching(pattern):
+                if os.path.abspath(path) not in excluded:
+                    # Reports the line of what cannot be read, unlike create_extension_list.
+                    Source(path, folders).distutils()
         # With aliases=None, Cython adds an extension's settings to its record of the source, and so to the next
         # extension of that source, even in a later call. A module that must not link to torch would get torch's
         # libraries.
@@ -93,6 +95,15 @@ def translate_extensions(
         beside = os.path.dirname(arguments["path"]) or "."
         extension.include_dirs = [*translation.include_dirs, *extension.include_dirs, *([beside] if build_dir else [])]
     return found
+
+
+def _matching(pattern: str) -> Iterable[str]:
+    """The paths that match a pattern, as create_extension_list finds them."""
+    try:
+        from Cython.Build.Dependencies import extended_iglob
+    except ImportError:  # in another release of Cython; this one reads no {a,b}
+        return glob.glob(pattern, recursive=True)
+    return extended_iglob(pattern)
 
 
 def _translated(arguments: dict[str, Any]) -> Translation:

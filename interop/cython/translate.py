@@ -154,7 +154,7 @@ def translate(
     echo: bool = False,
     whole_paths: bool = False,
     force: bool = True,
-    started: Callable[[DistutilsInfo], object] = lambda info: None,
+    started: Callable[[DistutilsInfo], object] | None = None,
     **options: Any,
 ) -> Translation:
     """Translate the ``.pyx`` at `path` to the file `cpp`, with our declarations on the path, checks and `DIRECTIVES`.
@@ -223,9 +223,9 @@ def translate(
                 # Something has changed, so Cython must find the added files again.
                 source, before = Source(path, include_path, declarations), ""
                 continue
-            if not is_started:
+            if started and not is_started:
                 started(source.distutils())
-                is_started = True
+            is_started = True
             compilation = CompilationOptions(default_options, output_file=str(cpp), errors_to_stderr=echo, **arguments)
             cpp.parent.mkdir(parents=True, exist_ok=True)
             with (

@@ -6,10 +6,13 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import setuptools
+from Cython.Build import Dependencies
 from Cython.Compiler import ExprNodes, Nodes, Pipeline
 
 import interop.cython
 from interop.cython import checks, hints, template_arithmetic
+from interop.cython.extensions import translate_extensions
 from interop.cython.patches import PATCHES, WHOLE_PATHS, Patch
 from interop.cython.template_arithmetic import _SET, ARITHMETIC
 from interop.cython.translate import translate
@@ -69,7 +72,6 @@ def test_a_patch_whose_method_is_gone(tmp_path, monkeypatch, patch):
 @pytest.mark.parametrize(
     ("module", "name", "source"),
     [
-        ("Cython.Build.Dependencies", "distutils_settings", PLAIN),
         ("Cython.CodeWriter", "ExpressionWriter", LOST_GUARD),
         ("Cython.Compiler.Errors", "AbortError", PLAIN),
         ("Cython.Utils", "detect_opened_file_encoding", PLAIN),
@@ -86,6 +88,19 @@ def test_a_name_for_messages_that_is_gone(tmp_path, monkeypatch, module, name, s
     else:
         with pytest.raises(SyntaxError, match=r"would end with its statement; write: cdef torch\.NoGradGuard guard = "):
             translated(tmp_path, source)
+
+
+@pytest.mark.parametrize("name", ["distutils_settings", "extended_iglob"])
+def test_a_name_for_the_sources_of_extensions_that_is_gone(tmp_path, monkeypatch, name):
+    """Cython itself uses these names."""
+    (tmp_path / "m.pyx").write_text("# distutils: libraries = m\n" + PLAIN)
+    monkeypatch.chdir(tmp_path)
+    rest = ModuleType("Cython.Build.Dependencies")
+    vars(rest).update({other: value for other, value in vars(Dependencies).items() if other != name})
+    monkeypatch.setitem(sys.modules, rest.__name__, rest)
+    (extension,) = translate_extensions([setuptools.Extension("m", ["*.pyx"])], build_dir="build")
+    assert extension.libraries == ["m"]
+    assert Path(*extension.sources).exists()
 
 
 def test_the_includes_of_a_module_are_gone():
