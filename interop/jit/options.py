@@ -3,7 +3,7 @@
 import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
+from numbers import Number
 from types import NoneType
 from typing import Any, TypedDict
 
@@ -65,8 +65,10 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
                     if not isinstance(key, str):
                         raise TypeError(f"the keys of {name} must be strings, such as 'boundscheck', got {key!r}")
                 for key, one in (value or {}).items():
-                    if not isinstance(one, (bool, int, float, str, NoneType)):
-                        raise TypeError(f"{name}[{key!r}] must be True, False, None, a number or text, got {one!r}")
+                    for part in one if isinstance(one, (list, tuple)) else [one]:
+                        if not isinstance(part, (Number, str, NoneType)):
+                            expected = "True, False, None, a number, text, or a list of these"
+                            raise TypeError(f"{name}[{key!r}] must be {expected}, got {one!r}")
             found[name] = value
     stable_abi(found.get("stable"), found.get("py_limited_api"))  # raises if either is wrong
     return {name: value for name, value in found.items() if value}
@@ -91,7 +93,7 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
             isinstance(item, (tuple, list))
             and len(item) == 2
             and isinstance(item[0], str)
-            and isinstance(item[1], (str, Real, os.PathLike, NoneType))
+            and isinstance(item[1], (str, Number, os.PathLike, NoneType))
             for item in items
         )
     else:

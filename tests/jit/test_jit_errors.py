@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from conftest import with_precompiled_headers
@@ -627,6 +629,16 @@ class TestArguments:
             ValueError, match=rf"{name}(\['cxx'\])? must (have no character NUL|be text that can be enc)"
         ):
             interop.load_inline("x = 1\n", **options)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"define_macros": [("A", Decimal("1.5")), ("B", 2), ("C", np.float32(3)), ("D", Path("d"))]},
+            {"compiler_directives": {"boundscheck": np.int64(0), "test_assert_path_exists": ["//DefNode"]}},
+        ],
+    )
+    def test_options_of_other_types(self, options):
+        assert checked("load", options) == options
 
     def test_a_text_that_no_file_can_have(self):
         with pytest.raises(ValueError, match=r"cython_source must be text .* got '.ud800' at position 5"):
