@@ -109,9 +109,11 @@ class BuildExtension(cpp_extension.BuildExtension):
         """Whether ninja would read a path or flag differently, perhaps as another path: torch escapes only spaces."""
         files = map(os.path.abspath, (self.build_temp, *extension.sources))
         folders = (*extension.include_dirs, *self.compiler.include_dirs)
-        macros = (str(value) for _, value in extension.define_macros)
+        macros = (str(part) for macro in extension.define_macros for part in macro)
+        extra: Any = extension.extra_compile_args
+        flags = [flag for listed in extra.values() for flag in listed] if isinstance(extra, dict) else extra
         return any(set("$|:\n\r") & set(one) for one in files) or any(
-            set("$\n\r") & set(one) for one in (*folders, *macros)
+            set("$\n\r") & set(one) for one in (*folders, *macros, *flags)
         )
 
     def _jobs(self) -> dict[str, str]:

@@ -239,15 +239,16 @@ def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[
     ]
     files = [*map(os.path.abspath, sources), *map(str, objects)]
     folders = [toolkit.nvcc, *map(os.path.abspath, extension.include_dirs)]
-    for words, wrong, by in (
-        (files, r"\|", "ninja"),
-        ([*files, *folders], r"\\", "nvcc's shell"),
-        ([*files, *folders, *flags], _FOR_SHELL, "nvcc's shell"),
+    for words, wrong, reason in (
+        (files, r"\|", "ninja would interpret it"),
+        ([*files, *folders, *flags], _FOR_SHELL, "nvcc's shell would interpret it"),
+        # A build would not notice a change of a header.
+        ([*files, *folders], r"\\", "nvcc writes / for it in its list of headers"),
     ):
         for word in words:
             if found := re.search(wrong, word):
                 raise setuptools.errors.CompileError(
-                    f"paths and flags for nvcc must not contain {found[0]!r}, got {word!r}: {by} would interpret it"
+                    f"paths and flags for nvcc must not contain {found[0]!r}, got {word!r}: {reason}"
                 )
     return "\n".join(lines) + "\n"
 

@@ -250,6 +250,29 @@ class TestNinja:
         assert command_module._path_to_ninja() == {}
         assert load_script(TESTS.parent / "tools" / "sbom.py").headers(tmp_path) == ["/read/by/this/ninja.h"]
 
+    @pytest.mark.parametrize("place", ["folder", "macro", "flag"])
+    def test_a_dollar_sign(self, project, place):
+        """torch does not escape it for ninja, which would read a variable there."""
+        source = project / ("a$b" if place == "folder" else "") / "m.c"
+        source.parent.mkdir(exist_ok=True)
+        source.write_text(
+            '#include <Python.h>\nstatic struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "m"};\n'
+            "PyMODINIT_FUNC PyInit_m(void) {\n  PyObject* found = PyModule_Create(&module);\n"
+            '  PyModule_AddStringConstant(found, "TEXT", TEXT);\n  return found;\n}\n'
+        )
+        text = '"x$y"'
+        extension = Extension("m", [str(source)], bootstrap=False, language="c")
+        if place == "flag":
+            extension.extra_compile_args.append(f"-DTEXT={text}")
+        else:
+            extension.define_macros.append(("TEXT", text))
+        command = BuildExtension(Distribution({"name": "project", "ext_modules": [extension]}))
+        command.inplace, command.build_temp = True, str(project / "objects")
+        command.ensure_finalized()
+        assert command.use_ninja
+        command.run()
+        assert run([sys.executable, "-c", "import torch, m; print(m.TEXT)"], cwd=project) == "x$y\n"
+
 
 class TestCythonize:
     def test_defaults(self, project):
@@ -391,6 +414,19 @@ class TestSelection:
             cythonize("unread.pyx")
         if "/dev/zero" not in code:
             assert (raised.value.filename, raised.value.lineno) == ("unread.pyx", 1)
+
+    @pytest.mark.parametrize("exclude", ["p/bad.pyx", "p/{bad,worse}.pyx", "**/bad.pyx"])
+    def test_an_excluded_source_is_not_read(self, project, exclude):
+        (project / "p").mkdir()
+        (project / "p" / "good.pyx").write_text("def f(): pass\n")
+        (project / "p" / "bad.pyx").write_text("# distutils: bogus = x\n")
+        (extension,) = cythonize([Extension("*", ["p/*.pyx"])], exclude=[exclude])
+        assert extension.name == "good"
+
+    def test_a_file_that_is_included_often(self, project):
+        (project / "part.pxi").write_text("x = 1\n")
+        (project / "often.pyx").write_text("include 'part.pxi'\n" * 150)
+        cythonize("often.pyx")
 
     def test_a_text_that_cython_cannot_write(self, project):
         (project / "surrogate.pyx").write_text("def f():\n    '\\udfff'\n")
