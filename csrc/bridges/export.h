@@ -50,7 +50,8 @@ inline constexpr c10::DispatchKeySet ordinary_cuda_keys = ordinary_keys | c10::D
 
 // Checks a tensor that has other keys.
 inline void check_unusual(const at::Tensor& tensor, const char* argument, Devices devices) {
-  if (devices == Devices::cpu_or_cuda && tensor.defined() && !tensor.is_meta()) {
+  if (devices == Devices::cpu_or_cuda && tensor.defined() && !tensor.is_meta() &&
+      !tensor.key_set().has(c10::DispatchKey::Python)) {
     // Before the storage, which may be absent or without bytes on other devices.
     TORCH_CHECK_TYPE(
         tensor.is_cpu() || tensor.is_cuda(), ArgumentName{argument}, " must be on device cpu or cuda, got ",

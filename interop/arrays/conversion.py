@@ -102,11 +102,14 @@ def from_array(
 
 def _device_of(device: Any) -> torch.device:
     """The device that a caller named."""
+    expected = "argument 'device' must be a torch.device, its name or its index"
     try:
         return torch.device(device)
+    except TypeError:
+        raise TypeError(f"{expected}, got {type(device).__name__}") from None
     except RuntimeError as error:
         message = str(error).partition("\n")[0]
-        raise ValueError(f"argument 'device' must be a torch.device or its name, got {device!r}: {message}") from None
+        raise ValueError(f"{expected}, got {device!r}: {message}") from None
 
 
 def _check_memory(tensor: Tensor) -> None:

@@ -448,6 +448,19 @@ def test_tensors_without_memory_of_their_own():
         torch.func.functionalize(lambda x: interop.to_dlpack(x))(torch.ones(3))
 
 
+def test_a_wrapper_of_a_tensor_on_another_device():
+    """Its device is that of what it wraps, so that .cpu() would be no advice."""
+
+    class Wrapper(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, arguments=(), keywords=None):
+            raise AssertionError(function)
+
+    wrapper = torch.Tensor._make_wrapper_subclass(Wrapper, (2,), device="xla")
+    with pytest.raises(BufferError, match="pass the tensor that it wraps"):
+        interop.to_dlpack(wrapper)
+
+
 def test_subclasses():
     class Plain(torch.Tensor):
         pass

@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+import re
 from types import SimpleNamespace
 
 import bridge_checks as checks
@@ -184,3 +185,10 @@ def test_dates_are_no_bytes(obj):
     for copy in (None, True):
         with pytest.raises((TypeError, BufferError), match="type"):
             interop.from_array(obj, copy=copy)
+
+
+@pytest.mark.parametrize(("device", "error"), [(3.5, TypeError), ("nowhere", ValueError), (["cpu"], TypeError)])
+def test_a_wrong_device(device, error):
+    message = r"argument 'device' must be a torch\.device, its name or its index, got "
+    with pytest.raises(error, match=rf"{message}({type(device).__name__}$|{re.escape(repr(device))}: )"):
+        interop.from_array(bytearray(8), device=device)

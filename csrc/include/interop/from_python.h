@@ -62,18 +62,24 @@ inline bool is_number(PyObject* obj) noexcept {
 }
 
 [[noreturn]] inline void refuse_size(PyObject* value, Argument argument, const char* accepted) {
-  const OwnedRef text(PyObject_Repr(value));  // fails for thousands of digits
-  PyErr_Clear();
+  const OwnedRef digits(PyObject_Repr(value));  // fails for thousands of digits
+  if (!digits) {
+    PyErr_Clear();
+    raise_error(
+        PyExc_OverflowError, "%s(): argument '%s' must be %s, got an int of thousands of digits", argument.function,
+        argument.name, accepted);
+  }
+  const char* rest = PyUnicode_GetLength(digits.get()) > 50 ? "..." : "";
   raise_error(
-      PyExc_OverflowError, "%s(): argument '%s' must be %s, got %.200S", argument.function, argument.name, accepted,
-      text ? text.get() : reinterpret_cast<PyObject*>(Py_TYPE(value)));
+      PyExc_OverflowError, "%s(): argument '%s' must be %s, got %.50S%s", argument.function, argument.name, accepted,
+      digits.get(), rest);
 }
 
 inline int64_t to_integer(PyObject* obj, Argument argument) {
   require(PyIndex_Check(obj) && !PyBool_Check(obj), obj, argument, "an int");
   const OwnedRef index(PyNumber_Index(obj));
   if (!index) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError)) {  // a tensor of several elements claims to be an integer
+    if (is_tensor(obj) && PyErr_ExceptionMatches(PyExc_TypeError)) {  // with several elements, for example
       PyErr_Clear();
       refuse(obj, argument, "an int");
     }
