@@ -65,7 +65,10 @@ LAYERED = {
     "an array of a buffer of an array": lambda tensor: interop.from_numpy(
         np.frombuffer(pickle.PickleBuffer(interop.to_numpy(tensor)), np.int64)
     ),
-    "numpy's array of numpy's capsule": lambda tensor: interop.from_dlpack(np.from_dlpack(interop.to_numpy(tensor))),
+    "numpy's array of numpy's capsule": lambda tensor: interop.from_dlpack(
+        np.from_dlpack(interop.to_numpy(tensor)),
+        on_readonly="share",  # read-only before NumPy 2.1
+    ),
     "torch's tensor of our capsule": lambda tensor: torch.from_dlpack(interop.to_dlpack(tensor)),
     "our tensor of torch's capsule": lambda tensor: interop.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)),
 }
