@@ -427,9 +427,9 @@ def _of_name(message: str, here: str, code: _Code) -> str | None:
     lacking = _NO_ATTRIBUTE.match(message)
     if lacking:
         return _attribute(lacking[1]) or _of_python_tensor(lacking[1])
-    if _NO_PXD.match(message):
-        return "the packages are called ATen and torch: cimport ATen as at"
     elsewhere = _NOT_IN_PACKAGE.match(message)
+    if _NO_PXD.match(message) or (elsewhere and elsewhere[3].lower() in ("at", "aten")):
+        return "the packages are called ATen and torch: cimport ATen as at"
     if elsewhere:
         path, package, name = elsewhere.groups()
         parent = path.rpartition("/")[0]

@@ -84,6 +84,13 @@ class TestTokens:
         lines = [f"cimport torch  # {text}{text}", "", "def f(torch.Tensor x):", "    g(x)", "    at.relu(x)", ""]
         assert re.match(PYTHON, hint("no suitable method found (candidates: 8)", lines, 5, 12))
 
+    @pytest.mark.parametrize(
+        "line",
+        ["cimport at", "cimport aten", "from torch cimport at", "from interop cimport at", "from torch cimport ATen"],
+    )
+    def test_aten_by_another_name(self, tmp_path, line):
+        assert first_hint(tmp_path, f"{line}\n") == "the packages are called ATen and torch: cimport ATen as at"
+
     def test_a_form_feed_in_a_file(self, tmp_path):
         source = "# a\fb\ncimport torch\ncimport ATen as at\ndef f(torch.Tensor x):\n    torch.wrap(at.relu(x))\n"
         assert re.match(PYTHON, first_hint(tmp_path, source))
