@@ -93,12 +93,14 @@ def test_a_name_for_messages_that_is_gone(tmp_path, monkeypatch, module, name, s
 @pytest.mark.parametrize("name", ["distutils_settings", "extended_iglob"])
 def test_a_name_for_the_sources_of_extensions_that_is_gone(tmp_path, monkeypatch, name):
     """Cython itself uses these names."""
-    (tmp_path / "m.pyx").write_text("# distutils: libraries = m\n" + PLAIN)
+    (tmp_path / f"without_{name}.pyx").write_text(
+        "# distutils: libraries = m\n" + PLAIN
+    )  # Cython caches it by this name
     monkeypatch.chdir(tmp_path)
     rest = ModuleType("Cython.Build.Dependencies")
     vars(rest).update({other: value for other, value in vars(Dependencies).items() if other != name})
     monkeypatch.setitem(sys.modules, rest.__name__, rest)
-    (extension,) = translate_extensions([setuptools.Extension("m", ["*.pyx"])], build_dir="build")
+    (extension,) = translate_extensions([setuptools.Extension("*", ["*.pyx"])], build_dir="build")
     assert extension.libraries == ["m"]
     assert Path(*extension.sources).exists()
 
