@@ -26,6 +26,17 @@ def draw(*shape):
     return torch.rand(shape, dtype=torch.float64) + 0.5
 
 
+@pytest.mark.parametrize("name", ["loop_cube", "reduced_cube", "iterated_cube"])
+def test_an_operator_whose_kernel_is_a_loop(name):
+    """The loop alone would lose a forward gradient; the operator's jvp has it."""
+    operator, x = getattr(OPS, name), draw(4).requires_grad_()
+    assert gradcheck(operator, x, check_forward_ad=True)
+    with forward_ad.dual_level():
+        tangent = forward_ad.unpack_dual(operator(forward_ad.make_dual(x.detach(), torch.ones_like(x)))).tangent
+    expected = 3 * x.detach() ** 2
+    assert torch.allclose(tangent, expected.sum() if name == "reduced_cube" else expected)
+
+
 class Cube(torch.autograd.Function):
     generate_vmap_rule = True
 

@@ -1,7 +1,7 @@
 # Functions and operators with a forward-mode derivative.
 cimport ATen as at
 cimport torch
-from interop cimport get0, get1, tuple2
+from interop cimport elementwise, get0, get1, kernel, reduce, tuple2
 from libc.stdint cimport int64_t
 from libcpp.optional cimport optional
 from libcpp.vector cimport vector
@@ -228,6 +228,53 @@ define("interop_forward::wave", "(Tensor a, Tensor b, float s) -> Tensor", Tag.p
 impl("interop_forward::wave", "CPU", wave)
 impl("interop_forward::wave", "Meta", wave_meta)
 register_autograd("interop_forward::wave", wave_backward, wave_setup, wave_jvp)
+
+
+# Kernels of loops, which raise if a gradient would be lost, in operators that have one.
+
+cdef double _cubed(double x) noexcept nogil:
+    return x * x * x
+
+
+cdef double _plus(double total, double x) noexcept nogil:
+    return total + x * x * x
+
+
+cdef at.Tensor loop_cube(const at.Tensor& x) except * nogil:
+    return elementwise(b"cube", kernel(_cubed), x)
+
+
+cdef at.Tensor reduced_cube(const at.Tensor& x) except * nogil:
+    return reduce(b"cube", kernel(_plus), x, 0)
+
+
+cdef at.Tensor iterated_cube(const at.Tensor& x) except * nogil:
+    cdef at.TensorIterator _it = at.TensorIterator.unary_op(at.Tensor(), x)
+    return at.mul(at.mul(x, x), x)
+
+
+cdef void cube_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.save_for_backward(x)
+
+
+cdef at.Tensor loop_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef at.Tensor x = ctx.saved_tensor(0)
+    return at.mul(at.mul(at.mul(x, x), 3), grad)
+
+
+cdef at.Tensor reduced_jvp(Context& ctx, const at.Tensor& tangent) except * nogil:
+    return at.sum(loop_backward(ctx, tangent))
+
+
+define("interop_forward::loop_cube", "(Tensor x) -> Tensor")
+impl("interop_forward::loop_cube", "CPU", loop_cube)
+register_autograd("interop_forward::loop_cube", loop_backward, cube_setup, loop_backward)
+define("interop_forward::reduced_cube", "(Tensor x) -> Tensor")
+impl("interop_forward::reduced_cube", "CPU", reduced_cube)
+register_autograd("interop_forward::reduced_cube", loop_backward, cube_setup, reduced_jvp)
+define("interop_forward::iterated_cube", "(Tensor x) -> Tensor")
+impl("interop_forward::iterated_cube", "CPU", iterated_cube)
+register_autograd("interop_forward::iterated_cube", loop_backward, cube_setup, loop_backward)
 
 
 # A rule for vmap, which is Python's: of a product with a batch, which is one product.
