@@ -164,13 +164,7 @@ inline PyThreadState* running_thread() noexcept {
 
 // On a thread whose thread state has released the GIL, as in torch's tensor destructor: the cheap way back.
 inline void drop_on(PyThreadState* thread, void* object) noexcept {
-  try {
-    PyEval_RestoreThread(thread);
-  } catch (...) {  // the interpreter has ended: see Gil
-    for (;;) {
-      pause();
-    }
-  }
+  restore_thread(thread);
   drop(object);
   PyEval_SaveThread();
 }

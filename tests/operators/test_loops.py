@@ -243,3 +243,21 @@ class TestOneRuntime:
         assert bare(f"{load}import torch, loops\n{ask}", site) == "1 2\n"
         # torch loads its own library globally, so the symbols of a module loaded later resolve to that one.
         assert bare(f"import torch, loops\n{load}{ask}", site) == "1 1\n"
+
+
+@pytest.mark.parametrize("call", ["double_(x)", "into_list(1000)", "split(0, 1000, 10)"])
+def test_daemon_threads_in_functions_that_take_the_gil_again(forked, site, call):
+    """CPython up to 3.13 would unwind their stacks at the end, through C++ that cannot be unwound."""
+    code = f"""
+import threading, time, torch, loops
+x = torch.ones(100_000)
+def forever():
+    while True:
+        loops.{call}
+for _ in range(4):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.2)
+print("done")
+"""
+    done = forked(code, site, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -218,7 +218,7 @@ class Callback {
 
   void finish() noexcept {
     if (attached_) {
-      PyEval_RestoreThread(thread_);
+      restore_thread(thread_);
     }
     caught_.reset();
     if (earlier_) {
@@ -251,6 +251,9 @@ class Callback {
 // caller gets a meaningless result. If C++ called the function through a Callback, the error is raised instead.
 #define PyErr_WriteUnraisable(where) ::interop::Callback::write_unraisable(where)
 #define PyErr_PrintEx(set_sys_last_vars) ::interop::Callback::print(set_sys_last_vars)
+
+// `with gil` begins with this call.
+#define PyGILState_Ensure() ::interop::ensure_gil()
 
 // `with gil` ends with this call.
 #define PyGILState_Release(state) ::interop::Callback::release(state)

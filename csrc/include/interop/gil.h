@@ -10,14 +10,34 @@
 
 namespace interop {
 
-// Costs a few nanoseconds if the thread already holds the GIL.
+// Calls `take`, which requests the GIL.
 //
 // After the interpreter has ended, Python up to 3.13 ends a thread that requests the GIL, by unwinding its stack.
 // Code that is noexcept, or that catches everything as Cython's does, turns that into an abort of the process. Here
 // such a thread waits for the end of the process instead, as it does in Python 3.14.
+template <class F>
+auto or_wait_for_the_end(F&& take) noexcept {
+  try {
+    return take();
+  } catch (...) {
+    for (;;) {
+      pause();
+    }
+  }
+}
+
+inline PyGILState_STATE ensure_gil() noexcept {
+  return or_wait_for_the_end([] { return (PyGILState_Ensure)(); });
+}
+
+inline void restore_thread(PyThreadState* state) noexcept {
+  or_wait_for_the_end([state] { PyEval_RestoreThread(state); });
+}
+
+// Costs a few nanoseconds if the thread already holds the GIL.
 class Gil {
  public:
-  Gil() noexcept : state_(ensure()) {}
+  Gil() noexcept : state_(ensure_gil()) {}
   ~Gil() {
     PyGILState_Release(state_);
   }
@@ -25,16 +45,6 @@ class Gil {
   Gil& operator=(const Gil&) = delete;
 
  private:
-  static PyGILState_STATE ensure() noexcept {
-    try {
-      return PyGILState_Ensure();
-    } catch (...) {
-      for (;;) {
-        pause();
-      }
-    }
-  }
-
   PyGILState_STATE state_;
 };
 
@@ -54,7 +64,7 @@ class NoGil {
   NoGil() noexcept : state_(gil_is_held() ? PyEval_SaveThread() : nullptr) {}
   ~NoGil() {
     if (state_) {
-      PyEval_RestoreThread(state_);
+      restore_thread(state_);
     }
   }
   NoGil(const NoGil&) = delete;
