@@ -4,11 +4,12 @@
 // process that has not imported torch, the loader cannot find torch. After an upgrade of torch, the error is an
 // undefined symbol and names no version. This file is linked against Python alone, so it can import torch, compare
 // the ABIs, and raise a readable ImportError. interop.build compiles it with
-//   INTEROP_MODULE  the last part of the module's name
+//   INTEROP_INIT    PyInit_ and the last part of the module's name
+//   INTEROP_MODULE  that part as a string: the name itself may be a macro, such as errno or linux
 //   INTEROP_ABI     the ABI that the module was compiled for, such as "torch_2_13"
 //   INTEROP_NATIVE  the file name of the real module, which is in the same folder
 // or, if there is no real module, with
-//   INTEROP_MODULE  as above
+//   INTEROP_INIT    as above
 //   INTEROP_ABSENT  the message of the ImportError
 #include <Python.h>
 
@@ -18,15 +19,12 @@
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define INIT JOIN(PyInit_, INTEROP_MODULE)
 
-PyMODINIT_FUNC INIT();
+PyMODINIT_FUNC INTEROP_INIT();
 
 #ifdef INTEROP_ABSENT
 
-PyMODINIT_FUNC INIT() {
+PyMODINIT_FUNC INTEROP_INIT() {
   PyErr_SetString(PyExc_ImportError, INTEROP_ABSENT);
   return nullptr;
 }
@@ -37,9 +35,10 @@ namespace {
 
 // The path of INTEROP_NATIVE in the folder of this library.
 std::string native_path() {
+  static const char of_ours = 0;  // the address of PyInit_time would be that of Python's own module
   Dl_info self;
   std::string path;
-  if (dladdr(reinterpret_cast<void*>(&INIT), &self) != 0 && self.dli_fname != nullptr) {
+  if (dladdr(&of_ours, &self) != 0 && self.dli_fname != nullptr) {
     path = self.dli_fname;
   }
   const auto slash = path.rfind('/');
@@ -54,7 +53,7 @@ PyObject* fail(const std::string& path, const std::string& reason) {
   const bool of_torch = symbol.find("c10") != std::string::npos || symbol.find("2at") != std::string::npos ||
                         symbol.find("torch") != std::string::npos;
   PyErr_Format(
-      PyExc_ImportError, "module '" STRING(INTEROP_MODULE) "' cannot load its compiled half %s (%s). %s", path.c_str(),
+      PyExc_ImportError, "module '" INTEROP_MODULE "' cannot load its compiled half %s (%s). %s", path.c_str(),
       reason.c_str(),
       !symbol.empty() && !of_torch
           ? "No source of the module defines that function: is its file among the sources of the Extension, and is it "
@@ -85,7 +84,7 @@ bool torch_fits() {
   if (abi == nullptr) {
     return false;
   }
-  PyObject* checked = PyObject_CallMethod(abi, "require", "ss", INTEROP_ABI, STRING(INTEROP_MODULE));
+  PyObject* checked = PyObject_CallMethod(abi, "require", "ss", INTEROP_ABI, INTEROP_MODULE);
   Py_DECREF(abi);
   Py_XDECREF(checked);
   return checked != nullptr;
@@ -114,13 +113,13 @@ PyObject* init_in_another() {
 #endif
       {0, nullptr},
   };
-  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, STRING(INTEROP_MODULE), nullptr, 0, nullptr, slots};
+  static PyModuleDef definition = {PyModuleDef_HEAD_INIT, INTEROP_MODULE, nullptr, 0, nullptr, slots};
   return PyModuleDef_Init(&definition);
 }
 
 }  // namespace
 
-PyMODINIT_FUNC INIT() {
+PyMODINIT_FUNC INTEROP_INIT() {
   if (!in_main_interpreter()) {
     return init_in_another();
   }
@@ -132,9 +131,9 @@ PyMODINIT_FUNC INIT() {
   if (library == nullptr) {
     return fail(path, dlerror());
   }
-  void* init = dlsym(library, STRING(INIT));
+  void* init = dlsym(library, STRING(INTEROP_INIT));
   if (init == nullptr) {
-    return fail(path, "it has no " STRING(INIT));
+    return fail(path, "it has no " STRING(INTEROP_INIT));
   }
   if (const std::string other = other_cxx_library(library); !other.empty()) {
     PyErr_Format(

@@ -211,10 +211,11 @@ def placeholder(extension: setuptools.Extension, reason: str) -> Iterable[setupt
 
 
 def _bootstrap(name: str, *macros: tuple[str, str]) -> setuptools.Extension:
+    last = name.rpartition(".")[2]
     return setuptools.Extension(
         name,
         [BOOTSTRAP],
-        define_macros=[("INTEROP_MODULE", name.rpartition(".")[2]), *macros],
+        define_macros=[("INTEROP_INIT", f"PyInit_{last}"), ("INTEROP_MODULE", f'"{last}"'), *macros],
         extra_compile_args=with_default_flags(()),
         language="c++",
     )

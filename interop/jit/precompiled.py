@@ -85,7 +85,11 @@ def link_support(compiler: Compiler) -> Iterator[Path]:
     plain = replace(compiler, flags=("-fPIC", "-O2", *CXX_FLAGS), macros=(), folders=())
 
     def make() -> None:
-        macros = [f"-DINTEROP_MODULE={BOOTSTRAP_NAME}", f'-DINTEROP_ABI="{ABI}"', f'-DINTEROP_NATIVE="{NATIVE}"']
+        texts = {"MODULE": BOOTSTRAP_NAME, "ABI": ABI, "NATIVE": NATIVE}
+        macros = [
+            f"-DINTEROP_INIT=PyInit_{BOOTSTRAP_NAME}",
+            *(f'-DINTEROP_{key}="{text}"' for key, text in texts.items()),
+        ]
         bootstrap = str(entry.folder / "bootstrap.o")
         plain.run(*plain.flags, *macros, f"-I{sysconfig.get_path('include')}", "-c", BOOTSTRAP, "-o", bootstrap)
         for name in STUBS:

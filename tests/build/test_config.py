@@ -480,9 +480,18 @@ class TestCmake:
         )
         assert bare(code, cmake_project.folder.parent / "installed") == "4 package.cells\n"
 
+    def test_modules_of_one_name_in_two_packages(self, bare, cmake_project):
+        """`errno` is also a macro of C."""
+        code = (
+            "import package.errno, other.errno\n"
+            "print(package.errno.NAME, other.errno.NAME, package.errno.PLACE, other.errno.PLACE)"
+        )
+        said = bare(code, cmake_project.folder.parent / "installed")
+        assert said == "package.errno other.errno here there\n"
+
     def test_its_two_files(self, cmake_project):
         names = {path.name.partition(".")[0] for path in (cmake_project.folder.parent / "installed").rglob("*.so")}
-        assert names == {"cells", f"_cells_{NAME}"}
+        assert names == {"cells", f"_cells_{NAME}", "errno", f"_errno_{NAME}"}
 
     def test_a_program(self, cmake_project):
         has_openmp = int("-fopenmp" in openmp_flags())
@@ -549,7 +558,11 @@ class TestCmake:
                 "a module has one .pyx, got a.pyx;b.pyx; add a module for each",
             ),
             ("interop_add_cython_module(a-b a.pyx)", "MODULE must be a module's dotted name, got a-b"),
+            ("interop_add_cython_module(cells a.pyx MODULE a..b)", "MODULE must be a module's dotted name, got a..b"),
+            ("interop_add_cython_module(cells a.pyx STABLE ${UNSET})", "there is no value after STABLE"),
+            ("interop_add_cython_module(cells a.pyx MODULE)", "there is no value after MODULE"),
             ("interop_install_module(cells)", "DESTINATION is missing"),
+            ("interop_install_module(cells DESTINATION a COMPONENT b)", "it takes only DESTINATION, got COMPONENT;b"),
             ("interop_add_cython_module(cells a.pyx STABLE 2.9)", "STABLE and LIMITED_API: error: stable must"),
             (
                 "interop_add_cython_module(cells a.pyx LIMITED_API cp311)",

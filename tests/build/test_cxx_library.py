@@ -74,7 +74,12 @@ def test_a_module(way, tmp_path):
     other = way.replace(" ", "_")  # a name of its own, because the loader takes a library with a known name for loaded
     link(tmp_path, f"lib{other}.so", "other.cpp", *of_library)
     link(tmp_path, "native.so", python, "native.cpp", "own.cpp", "-L.", f"-l{other}", "-Wl,-rpath,$ORIGIN", *of_module)
-    macros = ["-DINTEROP_MODULE=m", f'-DINTEROP_ABI="{abi.NAME}"', '-DINTEROP_NATIVE="native.so"']
+    macros = [
+        "-DINTEROP_INIT=PyInit_m",
+        '-DINTEROP_MODULE="m"',
+        f'-DINTEROP_ABI="{abi.NAME}"',
+        '-DINTEROP_NATIVE="native.so"',
+    ]
     link(tmp_path, "m.so", python, *macros, Path(get_source_dir(), "bootstrap.cpp"), *of_bootstrap)
     loader = importlib.machinery.ExtensionFileLoader("m", str(tmp_path / "m.so"))
     spec = importlib.util.spec_from_file_location("m", loader.path, loader=loader)

@@ -254,7 +254,12 @@ def test_package():
 
 
 def test_half_a_module(tmp_path):
-    macros = ["-DINTEROP_MODULE=doubled", f'-DINTEROP_ABI="{abi.NAME}"', '-DINTEROP_NATIVE="_doubled.so"']
+    macros = [
+        "-DINTEROP_INIT=PyInit_doubled",
+        '-DINTEROP_MODULE="doubled"',
+        f'-DINTEROP_ABI="{abi.NAME}"',
+        '-DINTEROP_NATIVE="_doubled.so"',
+    ]
     sources = [f"-I{sysconfig.get_path('include')}", Path(get_source_dir(), "bootstrap.cpp")]
     run(["c++", "-std=c++20", "-shared", "-fPIC", *macros, *sources, "-o", "doubled.abi3.so"], cwd=tmp_path)
     compare("half", last_line("import doubled", tmp_path))

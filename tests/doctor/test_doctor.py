@@ -78,7 +78,12 @@ def bootstrapped(compile_module, tmp_path):
     def make(name, abi, *flags):
         native = compile_module(name, file=f"_{name}_{abi}{SUFFIX}")
         entry = tmp_path / f"{name}{SUFFIX}"
-        macros = [f"-DINTEROP_MODULE={name}", f'-DINTEROP_ABI="{abi}"', f'-DINTEROP_NATIVE="{native.name}"']
+        macros = [
+            f"-DINTEROP_INIT=PyInit_{name}",
+            f'-DINTEROP_MODULE="{name}"',
+            f'-DINTEROP_ABI="{abi}"',
+            f'-DINTEROP_NATIVE="{native.name}"',
+        ]
         bootstrap = Path(get_source_dir(), "bootstrap.cpp")
         include = f"-I{sysconfig.get_path('include')}"
         run(["c++", "-std=c++20", "-shared", "-fPIC", include, *macros, *flags, bootstrap, "-o", entry])

@@ -81,15 +81,28 @@ endif()
 # later ones; with LIMITED_API, as in LIMITED_API cp312, also with that CPython and later ones.
 function(interop_add_cython_module target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE;STABLE;LIMITED_API" "")
+  if(arg_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "interop_add_cython_module(${target}): there is no value after ${arg_KEYWORDS_MISSING_VALUES}")
+  endif()
   if(NOT arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "interop_add_cython_module(${target}): the sources are missing, such as ${target}.pyx")
   endif()
   if(NOT arg_MODULE)
     set(arg_MODULE "${target}")
   endif()
-  string(REGEX REPLACE ".*\\." "" name "${arg_MODULE}")
-  if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+  if(NOT arg_MODULE MATCHES "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$")
     message(FATAL_ERROR "interop_add_cython_module(${target}): MODULE must be a module's dotted name, got ${arg_MODULE}")
+  endif()
+  string(REGEX REPLACE ".*\\." "" name "${arg_MODULE}")
+  # The files of a module are in a folder for its package, because another package may have a module of the same name.
+  string(REPLACE "." "/" path "${arg_MODULE}")
+  get_filename_component(package "${path}" DIRECTORY)
+  set(files "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+  if(NOT files)
+    set(files "${CMAKE_CURRENT_BINARY_DIR}")
+  endif()
+  if(package)
+    string(APPEND files "/${package}")
   endif()
 
   set(cython "${arg_UNPARSED_ARGUMENTS}")
@@ -137,7 +150,8 @@ function(interop_add_cython_module target)
     _interop_list("${stable}" libraries libraries)
     # By its path, so that a module is linked again when it changes.
     target_link_libraries(${target} PRIVATE "${library_dirs}/lib${libraries}.a")
-    set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${suffix}")
+    set_target_properties(
+      ${target} PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${suffix}" LIBRARY_OUTPUT_DIRECTORY "${files}")
     return()
   endif()
   target_link_libraries(${target} PRIVATE interop::interop)
@@ -146,6 +160,7 @@ function(interop_add_cython_module target)
     ${target}
     PROPERTIES PREFIX ""
                OUTPUT_NAME "${native}"
+               LIBRARY_OUTPUT_DIRECTORY "${files}"
                SUFFIX "${interop_suffix}"
                CXX_VISIBILITY_PRESET hidden
                # The bootstrap imports torch, and so its libraries are there; a path would be this machine's.
@@ -155,15 +170,20 @@ function(interop_add_cython_module target)
   target_link_libraries(${target}_bootstrap PRIVATE Python::Module)
   target_compile_features(${target}_bootstrap PRIVATE cxx_std_20)
   target_compile_definitions(
-    ${target}_bootstrap PRIVATE "INTEROP_MODULE=${name}" "INTEROP_ABI=\"${interop_abi}\""
+    ${target}_bootstrap PRIVATE "INTEROP_INIT=PyInit_${name}" "INTEROP_MODULE=\"${name}\"" "INTEROP_ABI=\"${interop_abi}\""
                                 "INTEROP_NATIVE=\"${native}${interop_suffix}\"")
-  set_target_properties(${target}_bootstrap PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${interop_suffix}")
+  set_target_properties(
+    ${target}_bootstrap PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${interop_suffix}"
+                                   LIBRARY_OUTPUT_DIRECTORY "${files}")
   add_dependencies(${target} ${target}_bootstrap)
 endfunction()
 
 # interop_install_module(<target> DESTINATION <folder>): both files of a module, or the one of a stable module.
 function(interop_install_module target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESTINATION" "")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "interop_install_module(${target}): it takes only DESTINATION, got ${arg_UNPARSED_ARGUMENTS}")
+  endif()
   if(NOT arg_DESTINATION)
     message(FATAL_ERROR "interop_install_module(${target}): DESTINATION is missing: the package's folder, or \".\"")
   endif()

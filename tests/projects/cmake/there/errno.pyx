@@ -1,0 +1,1 @@
+NAME, PLACE = __name__, "there"
