@@ -81,7 +81,9 @@ def from_array(
         else:
             tensor = from_buffer(obj, on_readonly=readonly)
     elif _has_numpys_interface(obj):
-        array = np.asarray(obj, copy=False if copy is False else None)
+        array = np.array(obj, copy=False if copy is False else None, subok=True)
+        if not isinstance(array, np.ma.MaskedArray):  # of which from_numpy checks the mask
+            array = np.asarray(array)
         if copy is not False and torch_lacks(array):
             array, copy, readonly = copied(array), None, "raise"
         tensor = _of_numpy(array, readonly)
@@ -139,7 +141,9 @@ def torch_lacks(array: ndarray[Any, Any]) -> bool:
     flags, itemsize = array.flags, array.itemsize or 1  # from_dlpack raises for elements of no bytes
     strides = (stride for size, stride in zip(array.shape, array.strides, strict=True) if size > 1)
     fits = flags.aligned and array.dtype.isnative and all(one >= 0 and one % itemsize == 0 for one in strides)
-    return not (fits or isinstance(array, np.ma.MaskedArray))  # a copy would drop the mask
+    if isinstance(array, np.ma.MaskedArray) and (array.dtype.names or np.ma.is_masked(array)):
+        return False  # a copy would drop the mask
+    return not fits
 
 
 def copied(array: ndarray[Any, Any]) -> ndarray[Any, Any]:

@@ -187,6 +187,24 @@ def test_dates_are_no_bytes(obj):
             interop.from_array(obj, copy=copy)
 
 
+@pytest.mark.parametrize("mask", [False, True])
+def test_a_masked_array_behind_an_interface(mask):
+    """The values below a mask are not the array's."""
+
+    class Variable:
+        def __array__(self, dtype=None, copy=None):
+            return np.ma.masked_array([1.0, 2.0], mask=[False, mask])
+
+    if mask:
+        with pytest.raises(ValueError, match=r"argument 'obj' must .*mask"):
+            interop.from_array(Variable())
+    else:
+        assert interop.from_array(Variable()).tolist() == [1, 2]
+        assert interop.from_array(np.ma.masked_array([1.0, 2.0])[::-1]).tolist() == [2, 1]
+    with pytest.raises(ValueError, match="mask"):
+        interop.from_array(np.ma.masked_array([1.0, 2.0], mask=[True, False])[::-1])
+
+
 @pytest.mark.parametrize(("device", "error"), [(3.5, TypeError), ("nowhere", ValueError), (["cpu"], TypeError)])
 def test_a_wrong_device(device, error):
     message = r"argument 'device' must be a torch\.device, its name or its index, got "
