@@ -1,7 +1,9 @@
 """The options for compiling a module: the keyword arguments that `load` and `load_inline` share."""
 
 import difflib
+import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Number
 from types import NoneType
@@ -65,7 +67,7 @@ def checked(function: str, options: Mapping[str, Any]) -> dict[str, object]:
                     if not isinstance(key, str):
                         raise TypeError(f"the keys of {name} must be strings, such as 'boundscheck', got {key!r}")
                 for key, one in (value or {}).items():
-                    for part in one if isinstance(one, (list, tuple)) else [one]:
+                    for part in one if isinstance(one, (list, tuple)) and one else [one]:
                         if not isinstance(part, (Number, str, NoneType)):
                             expected = "True, False, None, a number, text, or a list of these"
                             raise TypeError(f"{name}[{key!r}] must be {expected}, got {one!r}")
@@ -82,6 +84,18 @@ def check_text(name: str, text: str | bytes) -> None:
         raise ValueError(f"{name} must be text that can be encoded, got {text!r}") from None
     if b"\0" in encoded:
         raise ValueError(f"{name} must have no character NUL, got {text!r}")
+
+
+def _macro(name: str, value: Any) -> tuple[str, Any]:
+    if not re.fullmatch(r"[A-Za-z_]\w*(\(.*\))?", name, re.ASCII):
+        raise ValueError(f"define_macros must have names of C macros, got {name!r}")
+    if isinstance(value, bool):
+        value = int(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"define_macros must have finite numbers, got {value!r} for {name}")
+    if set("\r\n") & {*str(value)}:  # the compiler ends the macro there
+        raise ValueError(f"define_macros must have no line breaks, got {value!r} for {name}")
+    return name, value
 
 
 def _listed(name: str, value: Any, example: str) -> list[Any]:
@@ -105,6 +119,12 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
             if isinstance(part, (str, os.PathLike)):
                 check_text(name, os.fspath(part))
     if name == "define_macros":
-        return [tuple(item) for item in items]
+        return [_macro(*item) for item in items]
+    for item in items:
+        if not os.fspath(item):
+            raise ValueError(f"{name} must have no empty text, got {items!r}")
+        if name.startswith("extra_") and item.startswith("@"):  # a later change of the file would build nothing
+            read = f"shlex.split(Path({item[1:]!r}).read_text())"
+            raise ValueError(f"{name} must have no file of flags, got {item!r}; give its flags: {read}")
     # Make folders absolute, because the program may change the current folder later.
     return [os.path.abspath(item) for item in items] if name.endswith("_dirs") else items

@@ -631,6 +631,26 @@ class TestArguments:
             interop.load_inline("x = 1\n", **options)
 
     @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"define_macros": [("A", "1\n+2")]}, "no line breaks, got '1.n.2' for A"),
+            ({"define_macros": [("A", float("inf"))]}, "finite numbers, got inf for A"),
+            ({"define_macros": [("A=5", None)]}, "names of C macros, got 'A=5'"),
+            ({"extra_compile_args": [""]}, "no empty text"),
+            ({"extra_compile_args": {"cxx": ["@flags.txt"]}}, r"no file of flags, .* shlex.split\(Path\('flags.txt'\)"),
+            ({"extra_link_args": ["@flags.txt"]}, "no file of flags, got '@flags.txt'"),
+        ],
+    )
+    def test_options_that_a_compiler_would_take_otherwise(self, options, message):
+        (name,) = options
+        with pytest.raises(ValueError, match=rf"{name}.* must have {message}"):
+            interop.load_inline("x = 1\n", **options)
+
+    def test_a_truth_value_of_a_macro(self):
+        macros = [("A", True), ("TWICE(x)", "((x) * 2)")]
+        assert checked("load", {"define_macros": macros})["define_macros"] == [("A", 1), ("TWICE(x)", "((x) * 2)")]
+
+    @pytest.mark.parametrize(
         "options",
         [
             {"define_macros": [("A", Decimal("1.5")), ("B", 2), ("C", np.float32(3)), ("D", Path("d"))]},
