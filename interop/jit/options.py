@@ -121,7 +121,7 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
     if name == "define_macros":
         return [_macro(*item) for item in items]
     for item in items:
-        if not os.fspath(item):
+        if not item and not name.endswith("_dirs"):  # an empty folder is the current one, as of os.path.dirname()
             raise ValueError(f"{name} must have no empty text, got {items!r}")
         if name.startswith("extra_") and item.startswith("@"):  # a later change of the file would build nothing
             read = f"shlex.split(Path({item[1:]!r}).read_text())"

@@ -646,6 +646,9 @@ class TestArguments:
         with pytest.raises(ValueError, match=rf"{name}.* must have {message}"):
             interop.load_inline("x = 1\n", **options)
 
+    def test_the_folder_of_a_file_beside(self):
+        assert checked("load", {"include_dirs": [os.path.dirname("m.pyx")]}) == {"include_dirs": [os.getcwd()]}
+
     def test_a_truth_value_of_a_macro(self):
         macros = [("A", True), ("TWICE(x)", "((x) * 2)")]
         assert checked("load", {"define_macros": macros})["define_macros"] == [("A", 1), ("TWICE(x)", "((x) * 2)")]
