@@ -118,14 +118,12 @@ class WithGradient final : public c10::OperatorKernel {
     autograd::record(
         definition_, inputs, wanted,
         [&](autograd::Context& context) {
-          {
-            // The jvp has the tangents, as in `apply`. In a transform, the modes are those of the outer levels.
-            std::optional<c10::AutoFwGradMode> tangents;
-            if (wanted.tangents && !autograd::has_transforms()) {
-              tangents.emplace(false);
-            }
-            below();
+          // The jvp has the tangents, as in `apply`. In a transform, the modes are those of the outer levels.
+          std::optional<c10::AutoFwGradMode> tangents;
+          if (wanted.tangents && !autograd::has_transforms()) {
+            tangents.emplace(false);
           }
+          below();
           const c10::ArrayRef<c10::IValue> results = last(*stack, returns.size());
           made.emplace(results, returns);
           outputs.append(made->tensors.begin(), made->tensors.end());

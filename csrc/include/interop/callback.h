@@ -252,8 +252,9 @@ class Callback {
 #define PyErr_WriteUnraisable(where) ::interop::Callback::write_unraisable(where)
 #define PyErr_PrintEx(set_sys_last_vars) ::interop::Callback::print(set_sys_last_vars)
 
-// `with gil` begins with this call.
+// `with gil` begins with the first of these calls, and `with nogil` ends with the second.
 #define PyGILState_Ensure() ::interop::ensure_gil()
+#define PyEval_RestoreThread(state) ::interop::restore_thread(state)
 
 // `with gil` ends with this call.
 #define PyGILState_Release(state) ::interop::Callback::release(state)

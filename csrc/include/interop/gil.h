@@ -31,7 +31,7 @@ inline PyGILState_STATE ensure_gil() noexcept {
 }
 
 inline void restore_thread(PyThreadState* state) noexcept {
-  or_wait_for_the_end([state] { PyEval_RestoreThread(state); });
+  or_wait_for_the_end([state] { (PyEval_RestoreThread)(state); });
 }
 
 // Costs a few nanoseconds if the thread already holds the GIL.
