@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from interop.paths import get_include
 
 __all__ = ["main"]
 
+DAY = 24 * 60 * 60  # seconds
 BUILD_INFO = Path(__file__).parents[1] / "_build_info.py"
 
 
@@ -71,10 +73,14 @@ def main(arguments: list[str]) -> None:
     declarations = output.parent / f"{output.stem}.cythonize"
     # FILE.cpp comes last, because a build system takes it for the result of a run that did not fail.
     # In a folder of this run's own, because `make -j` may run one command several times at once.
-    declarations.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=declarations))
+    unfinished: Path | None = None
     try:
         check_written("FILE.cpp", os.path.abspath(output))
+        declarations.mkdir(parents=True, exist_ok=True)
+        for left in declarations.glob("unfinished-*"):
+            if time.time() - left.stat().st_mtime > DAY:
+                shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
+        unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=declarations))
         # Always translate: the build system has checked the depfile.
         translation = translate(
             str(source),
@@ -105,7 +111,8 @@ def main(arguments: list[str]) -> None:
         where = ":".join(str(part) for part in (error.filename, error.lineno) if part)  # already the shortest path
         raise CommandError(f"{where}: {error.msg}" if where else error.msg) from error
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if unfinished is not None:
+            shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _write_depfile(depfile: Path, output: str, read: Iterable[str]) -> None:
@@ -119,7 +126,7 @@ def _write_depfile(depfile: Path, output: str, read: Iterable[str]) -> None:
     words = [_for_make(path) for path in paths]
     # The output's path as it was given, as compilers write it: make and ninja know the file by it.
     text = " \\\n  ".join([f"{_for_make(output)}:", *words])
-    depfile.write_bytes(os.fsencode(text + "\n"))
+    _write_whole(depfile, os.fsencode(text + "\n"))
 
 
 def _instead(source: Path) -> str:
@@ -143,4 +150,15 @@ def _update(target: Path, path: Path) -> None:
     """Copy a file unless the target is identical, so that sources that include it are not compiled again."""
     if not (target.is_file() and filecmp.cmp(path, target, shallow=False)):
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        _write_whole(target, path.read_bytes())
+
+
+def _write_whole(target: Path, content: bytes) -> None:
+    """Write a file that another run may write or read at the same time."""
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(target)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise

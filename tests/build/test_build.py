@@ -428,6 +428,13 @@ class TestSelection:
         (project / "often.pyx").write_text("include 'part.pxi'\n" * 150)
         cythonize("often.pyx")
 
+    def test_a_file_that_includes_itself_in_blocks(self, project):
+        """Cython's recursion takes more of the stack there."""
+        blocks = "".join(f"{'    ' * depth}IF True:\n" for depth in range(20))
+        (project / "nested.pyx").write_text(f"{blocks}{'    ' * 20}include u'nested.pyx'\n")
+        with pytest.raises(TranslationError, match="a file is included by itself, or more than 100 times"):
+            cythonize("nested.pyx")
+
     def test_a_text_that_cython_cannot_write(self, project):
         (project / "surrogate.pyx").write_text("def f():\n    '\\udfff'\n")
         with pytest.raises(TranslationError, match=r"Cython cannot write '\\udfff' in utf-8"):

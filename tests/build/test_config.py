@@ -283,6 +283,14 @@ class TestCythonize:
         assert "unfinished" not in texts[0] + texts[1]
         assert not list((tmp_path / "m.cythonize").glob("unfinished*"))
 
+    def test_what_a_killed_run_left_is_removed_after_a_day(self, translate, tmp_path):
+        old, new = (tmp_path / "out" / "m.cythonize" / f"unfinished-{name}" for name in ("old", "new"))
+        for folder in (old, new):
+            folder.mkdir(parents=True)
+        os.utime(old, (0, 0))
+        assert translate("m.pyx", "def f(): pass\n") == (0, "", "")
+        assert (old.exists(), new.exists()) == (False, True)
+
     @pytest.mark.parametrize("name", ["m.cpp", "m.h"])
     def test_a_file_of_somebody_else_is_not_replaced(self, translate, tmp_path, name):
         """Cython asks so, too."""
