@@ -5,7 +5,8 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Number
+from decimal import Decimal
+from numbers import Integral, Number, Real
 from types import NoneType
 from typing import Any, TypedDict
 
@@ -87,11 +88,11 @@ def check_text(name: str, text: str | bytes) -> None:
 
 
 def _macro(name: str, value: Any) -> tuple[str, Any]:
-    if not re.fullmatch(r"[A-Za-z_]\w*(\(.*\))?", name, re.ASCII):
+    if not re.fullmatch(r"(?!\d)[\w$]+(\(.*\))?", name):
         raise ValueError(f"define_macros must have names of C macros, got {name!r}")
     if isinstance(value, bool):
         value = int(value)
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, (Real, Decimal)) and not isinstance(value, Integral) and not math.isfinite(float(value)):
         raise ValueError(f"define_macros must have finite numbers, got {value!r} for {name}")
     if set("\r\n") & {*str(value)}:  # the compiler ends the macro there
         raise ValueError(f"define_macros must have no line breaks, got {value!r} for {name}")
@@ -107,7 +108,7 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
             isinstance(item, (tuple, list))
             and len(item) == 2
             and isinstance(item[0], str)
-            and isinstance(item[1], (str, Number, os.PathLike, NoneType))
+            and isinstance(item[1], (str, Real, Decimal, os.PathLike, NoneType))
             for item in items
         )
     else:

@@ -635,6 +635,7 @@ class TestArguments:
         [
             ({"define_macros": [("A", "1\n+2")]}, "no line breaks, got '1.n.2' for A"),
             ({"define_macros": [("A", float("inf"))]}, "finite numbers, got inf for A"),
+            ({"define_macros": [("A", Decimal("NaN"))]}, "finite numbers, got Decimal"),
             ({"define_macros": [("A=5", None)]}, "names of C macros, got 'A=5'"),
             ({"extra_compile_args": [""]}, "no empty text"),
             ({"extra_compile_args": {"cxx": ["@flags.txt"]}}, r"no file of flags, .* shlex.split\(Path\('flags.txt'\)"),
@@ -650,8 +651,8 @@ class TestArguments:
         assert checked("load", {"include_dirs": [os.path.dirname("m.pyx")]}) == {"include_dirs": [os.getcwd()]}
 
     def test_a_truth_value_of_a_macro(self):
-        macros = [("A", True), ("TWICE(x)", "((x) * 2)")]
-        assert checked("load", {"define_macros": macros})["define_macros"] == [("A", 1), ("TWICE(x)", "((x) * 2)")]
+        macros = [("A", True), ("TWICE(x)", "((x) * 2)"), ("é$", None)]
+        assert checked("load", {"define_macros": macros})["define_macros"] == [("A", 1), *macros[1:]]
 
     @pytest.mark.parametrize(
         "options",
