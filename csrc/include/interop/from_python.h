@@ -62,8 +62,11 @@ inline bool is_number(PyObject* obj) noexcept {
 }
 
 [[noreturn]] inline void refuse_size(PyObject* value, Argument argument, const char* accepted) {
-  const OwnedRef digits(PyObject_Repr(value));  // fails for thousands of digits
+  const OwnedRef digits(PyNumber_ToBase(value, 10));
   if (!digits) {
+    if (!PyErr_ExceptionMatches(PyExc_ValueError)) {  // of the limit for digits
+      throw PythonError();
+    }
     PyErr_Clear();
     raise_error(
         PyExc_OverflowError, "%s(): argument '%s' must be %s, got an int of thousands of digits", argument.function,
