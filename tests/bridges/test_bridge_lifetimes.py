@@ -65,10 +65,7 @@ LAYERED = {
     "an array of a buffer of an array": lambda tensor: interop.from_numpy(
         np.frombuffer(pickle.PickleBuffer(interop.to_numpy(tensor)), np.int64)
     ),
-    "numpy's array of numpy's capsule": lambda tensor: interop.from_dlpack(
-        np.from_dlpack(interop.to_numpy(tensor)),
-        on_readonly="share",  # read-only before NumPy 2.1
-    ),
+    "numpy's array of numpy's capsule": lambda tensor: interop.from_dlpack(np.from_dlpack(interop.to_numpy(tensor))),
     "torch's tensor of our capsule": lambda tensor: torch.from_dlpack(interop.to_dlpack(tensor)),
     "our tensor of torch's capsule": lambda tensor: interop.from_dlpack(torch.utils.dlpack.to_dlpack(tensor)),
 }
@@ -151,6 +148,8 @@ def test_threads_leave_no_memory_behind():
 @pytest.mark.parametrize("name", LAYERED)
 def test_a_long_chain_of_owners_is_freed(name):
     """A thread with a small stack frees 200,000 owners, each of which owns the next."""
+    if name == "numpy's array of numpy's capsule" and not np.from_dlpack(np.zeros(1)).flags.writeable:
+        pytest.skip("NumPy before 2.1 makes a read-only array of a capsule, and makes no capsule of such an array")
     owner = np.arange(8).view(Owner)
     follow = weakref.ref(owner)
     tensors = [go_round(LAYERED[name], interop.from_numpy(owner), 200_000)]
