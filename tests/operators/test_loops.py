@@ -245,7 +245,7 @@ class TestOneRuntime:
         assert bare(f"import torch, loops\n{load}{ask}", site) == "1 1\n"
 
 
-@pytest.mark.parametrize("call", ["double_(x)", "into_list(1000)", "split(0, 1000, 10)", "releases_within(100)"])
+@pytest.mark.parametrize("call", ["double_(x)", "into_list(1000)", "releases_within(100)"])
 def test_daemon_threads_in_functions_that_take_the_gil_again(forked, site, call):
     """CPython up to 3.13 would unwind their stacks at the end, through C++ that cannot be unwound."""
     code = f"""
