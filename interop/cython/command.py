@@ -1,6 +1,5 @@
 """``python -m interop cythonize``: translate a source to C++ as `interop.build` does, for other build systems."""
 
-import filecmp
 import os
 import re
 import shutil
@@ -52,6 +51,7 @@ def main(arguments: list[str]) -> None:
     # Imported here, because Cython would slow --help down.
     from Cython.Utils import is_cython_generated_file
 
+    from interop.cython.declarations import write_whole
     from interop.cython.dependencies import package_root
     from interop.cython.translate import TranslationError, check_name, check_written, translate
 
@@ -102,7 +102,8 @@ def main(arguments: list[str]) -> None:
                 raise CommandError(f"{target} exists, and Cython did not write it: remove it, or change --output")
         selected = Path(translation.include_dirs[0])
         for header in selected.rglob("*.h"):
-            _update(headers / header.relative_to(selected), header)
+            # Unchanged ones stay as they are, so that sources that include them are not compiled again.
+            write_whole(headers / header.relative_to(selected), header.read_text())
         if options.depfile:
             _write_depfile(Path(options.depfile), options.output, translation.read)
         for path in written:
@@ -126,7 +127,7 @@ def _write_depfile(depfile: Path, output: str, read: Iterable[str]) -> None:
     words = [_for_make(path) for path in paths]
     # The output's path as it was given, as compilers write it: make and ninja know the file by it.
     text = " \\\n  ".join([f"{_for_make(output)}:", *words])
-    _write_whole(depfile, os.fsencode(text + "\n"))
+    depfile.write_bytes(os.fsencode(text + "\n"))
 
 
 def _instead(source: Path) -> str:
@@ -144,21 +145,3 @@ def _for_make(path: str) -> str:
     # Backslashes are halved before a space, which also ends a path. Before # and : only make does so.
     path = re.sub(r"(\\*)( |$)", lambda found: found[1] * 2 + found[2].replace(" ", "\\ "), path)
     return re.sub("[#:]", r"\\\g<0>", path).replace("$", "$$")
-
-
-def _update(target: Path, path: Path) -> None:
-    """Copy a file unless the target is identical, so that sources that include it are not compiled again."""
-    if not (target.is_file() and filecmp.cmp(path, target, shallow=False)):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(target, path.read_bytes())
-
-
-def _write_whole(target: Path, content: bytes) -> None:
-    """Write a file that another run may write or read at the same time."""
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(target)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise

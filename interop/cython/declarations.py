@@ -15,7 +15,7 @@ from pathlib import Path
 
 from interop.cython.dependencies import read_source
 
-__all__ = ["OPERATORS", "Selection", "cut", "select"]
+__all__ = ["OPERATORS", "Selection", "cut", "select", "write_whole"]
 
 GENERATED = ("interop/functions.pxd", "ATen/core/TensorBody.pxd")
 SCALAR = "c10/core/Scalar.pxd"
@@ -88,7 +88,7 @@ def select(
         chosen[Path("include", ENUMERATORS)] = "\n// [".join([prelude, *kept]) + ("" if kept else "\n")
     digest = hashlib.sha256(repr(whole | chosen).encode()).hexdigest()[:16]
     for path, text in chosen.items():
-        _write_whole(folder / digest / path, text)
+        write_whole(folder / digest / path, text)
     return Selection(folder / digest / "pxd", folder / digest / "include", digest)
 
 
@@ -148,7 +148,7 @@ def _names(pxd: str) -> set[str]:
     return set(_NAME.findall(_NO_CODE.sub("", pxd)))
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write a file unless it has this text already. A concurrent build never sees half of it."""
     with contextlib.suppress(OSError, ValueError):
         if path.read_text() == text:
