@@ -228,7 +228,8 @@ class WithNewVersions final : public c10::OperatorKernel {
   // The graph would contain neither the change nor its inputs, and gradients would be wrong. An Autograd kernel that
   // handles the change calls the operator with the key excluded.
   static void refuse_gradient(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
-    if (!at::GradMode::is_enabled() || c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU)) {
+    if (!at::GradMode::is_enabled() ||
+        c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality)) {
       return;
     }
     const std::vector<c10::Argument>& arguments = op.schema().arguments();

@@ -36,7 +36,7 @@ class BelowAutograd {
 // Whether autograd would record an ATen operation on tensors that require grad.
 inline bool records_graph() {
   return c10::GradMode::is_enabled() && !BelowAutograd::here() &&
-         !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU);
+         !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality);
 }
 
 // Raises if autograd would have to track this tensor.
