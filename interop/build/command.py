@@ -109,11 +109,12 @@ class BuildExtension(cpp_extension.BuildExtension):
         """Whether ninja would read a path or flag differently, perhaps as another path: torch escapes only spaces."""
         files = map(os.path.abspath, (self.build_temp, *extension.sources))
         folders = (*extension.include_dirs, *self.compiler.include_dirs)
-        macros = (str(part) for macro in extension.define_macros for part in macro)
+        defined = (*self.compiler.macros, *extension.define_macros, *((name,) for name in extension.undef_macros))
+        macros = (str(part) for macro in defined for part in macro)
         extra: Any = extension.extra_compile_args
         flags = [flag for listed in extra.values() for flag in listed] if isinstance(extra, dict) else extra
         return any(set("$|:\n\r") & set(one) for one in files) or any(
-            set("$\n\r") & set(one) for one in (*folders, *macros, *flags)
+            set("$\n\r") & set(one) for one in (*folders, *macros, *flags, *self.compiler.compiler_so[1:])
         )
 
     def _jobs(self) -> dict[str, str]:

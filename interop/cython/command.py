@@ -1,5 +1,6 @@
 """``python -m interop cythonize``: translate a source to C++ as `interop.build` does, for other build systems."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -78,8 +79,9 @@ def main(arguments: list[str]) -> None:
         check_written("FILE.cpp", os.path.abspath(output))
         declarations.mkdir(parents=True, exist_ok=True)
         for left in declarations.glob("unfinished-*"):
-            if time.time() - left.stat().st_mtime > DAY:
-                shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
+            with contextlib.suppress(FileNotFoundError):  # of a run that ends just now
+                if time.time() - left.stat().st_mtime > DAY:
+                    shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
         unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=declarations))
         # Always translate: the build system has checked the depfile.
         translation = translate(

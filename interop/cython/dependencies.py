@@ -24,6 +24,9 @@ __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforesee
 MOST_INCLUDED = 100
 """How often a source may include a file that itself includes others. Cython has no limit, and its recursion crashes."""
 
+INCLUDE = r"(?m)(?:^|[;:])[ \t]*include\b"
+"""Where an include statement may begin."""
+
 
 class Dependencies(DependencyTree):
     """The files that Cython will read for a source. Our declarations need no others, so they are not searched."""
@@ -110,7 +113,7 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
                 found.append(path)
                 raise AbortError(path)
             opened[path] += 1
-            if opened[path] > MOST_INCLUDED and re.search(r"\binclude\b", read_source(path)):
+            if opened[path] > MOST_INCLUDED and re.search(INCLUDE, read_source(path)):
                 raise SyntaxError(f"a file is included by itself, or more than {MOST_INCLUDED} times", (path, 1, 1, ""))
 
         return initialise

@@ -38,17 +38,18 @@ def translate_extensions(
     nthreads: int = 0,
     force: bool = False,
     quiet: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: Iterable[str] | None = None,
     aliases: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> list[setuptools.Extension]:
     """The extensions with C++ in place of their ``.pyx``: see `interop.build.cythonize`."""
+    left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
     folders = [*include_path, *(folder for extension in extensions for folder in extension.include_dirs)]
     context = Context.from_options(
         CompilationOptions(default_options, include_path=[get_pxd_dir(), *folders], **options)
     )
     with collected():
-        excluded = {os.path.abspath(path) for pattern in exclude or () for path in _matching(pattern)}
+        excluded = {os.path.abspath(path) for pattern in left_out for path in _matching(pattern)}
         for pattern in [source for extension in extensions for source in extension.sources if is_cython(source)]:
             for path in _matching(pattern):
                 if os.path.abspath(path) not in excluded:
@@ -58,7 +59,7 @@ def translate_extensions(
         # extension of that source, even in a later call. A module that must not link to torch would get torch's
         # libraries.
         found, _ = create_extension_list(
-            list(extensions), exclude=list(exclude or ()), ctx=context, aliases=aliases or {}, quiet=quiet
+            list(extensions), exclude=left_out, ctx=context, aliases=aliases or {}, quiet=quiet
         )
     tasks = []
     for extension in found:

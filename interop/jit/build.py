@@ -35,6 +35,7 @@ from interop.jit.diagnostics import (
     parse_output,
 )
 from interop.jit.manifest import is_fixed
+from interop.jit.options import refuse_file_of_flags
 from interop.processes import Commands, threads
 from interop.stable_abi import StableABI, stable_abi
 
@@ -170,6 +171,10 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
     source = cython[0]
 
     def start(distutils_info: Any) -> None:
+        for key in ("extra_compile_args", "extra_link_args"):
+            for flag in distutils_info.values.get(key, ()):
+                if flag.startswith("@"):
+                    refuse_file_of_flags(f"{source}: # distutils: {key}", flag)
         apply_distutils_lines(distutils_info, source, extension)
         prepare()
 

@@ -57,11 +57,8 @@ class TorchCythonMagics(Magics):
             print(self.torch_cython.parser.format_help())
             return
         flags = [flag for words in given.compile_args for flag in shlex.split(words.strip("'\""))]
-        options: dict[str, object] = {"extra_compile_args": flags} if flags else {}
-        if given.annotate:
-            options["annotate"] = True
-        if given.stable:
-            options |= checked("%%torch_cython", {"stable": given.stable})
+        options = {"extra_compile_args": flags, "annotate": given.annotate, "stable": given.stable}
+        options = checked("%%torch_cython", {name: value for name, value in options.items() if value})
         text = "\n" + cell  # counts the magic's own line, as the line numbers of a notebook do
         try:
             module = module_of_text(

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from numbers import Integral, Number, Real
+from numbers import Number, Real
 from types import NoneType
-from typing import Any, TypedDict
+from typing import Any, NoReturn, TypedDict
 
 from interop.stable_abi import stable_abi
 
@@ -87,12 +87,18 @@ def check_text(name: str, text: str | bytes) -> None:
         raise ValueError(f"{name} must have no character NUL, got {text!r}")
 
 
+def refuse_file_of_flags(name: str, flag: str, how: str = "") -> NoReturn:
+    """Raise ValueError for ``@FILE``, because a later change of the file would build nothing."""
+    raise ValueError(f"{name} must have no file of flags, got {flag!r}; give its flags{how}")
+
+
 def _macro(name: str, value: Any) -> tuple[str, Any]:
     if not re.fullmatch(r"(?!\d)[\w$]+(\(.*\))?", name):
         raise ValueError(f"define_macros must have names of C macros, got {name!r}")
     if isinstance(value, bool):
         value = int(value)
-    if isinstance(value, (Real, Decimal)) and not isinstance(value, Integral) and not math.isfinite(float(value)):
+    finite = value.is_finite() if isinstance(value, Decimal) else value not in (math.inf, -math.inf)
+    if not finite or value != value:
         raise ValueError(f"define_macros must have finite numbers, got {value!r} for {name}")
     if set("\r\n") & {*str(value)}:  # the compiler ends the macro there
         raise ValueError(f"define_macros must have no line breaks, got {value!r} for {name}")
@@ -124,8 +130,7 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
     for item in items:
         if not item and not name.endswith("_dirs"):  # an empty folder is the current one, as of os.path.dirname()
             raise ValueError(f"{name} must have no empty text, got {items!r}")
-        if name.startswith("extra_") and item.startswith("@"):  # a later change of the file would build nothing
-            read = f"shlex.split(Path({item[1:]!r}).read_text())"
-            raise ValueError(f"{name} must have no file of flags, got {item!r}; give its flags: {read}")
+        if name.startswith("extra_") and item.startswith("@"):
+            refuse_file_of_flags(name, item, f": shlex.split(Path({item[1:]!r}).read_text())")
     # Make folders absolute, because the program may change the current folder later.
     return [os.path.abspath(item) for item in items] if name.endswith("_dirs") else items

@@ -581,6 +581,27 @@ class TestCmake:
     def test_wrong_calls(self, tmp_path, call, message):
         assert message in configure_text(tmp_path, f"find_package(interop REQUIRED)\n{call}")
 
+    @pytest.mark.parametrize("config", ["", "_RELEASE"])
+    def test_folders_of_modules_that_would_write_the_same_file(self, tmp_path, config):
+        """An ordinary and a stable module, whose suffixes differ, may be in one folder."""
+        error = configure_text(
+            tmp_path,
+            "set(CMAKE_BUILD_TYPE Release)\n"
+            f'set(CMAKE_LIBRARY_OUTPUT_DIRECTORY{config} "${{CMAKE_BINARY_DIR}}/all")\n'
+            "find_package(interop REQUIRED)\n"
+            "interop_add_cython_module(one a.cpp MODULE p.ops)\n"
+            "interop_add_cython_module(two a.cpp MODULE p.ops STABLE 2.11 LIMITED_API cp311)\n"
+            "interop_add_cython_module(three a.cpp MODULE q.ops)\n"
+            "interop_add_cython_module(four a.cpp MODULE q.ops STABLE 2.11 LIMITED_API cp311)\n"
+            "foreach(target one two three three_bootstrap four)\n"
+            f"  get_target_property(folder ${{target}} LIBRARY_OUTPUT_DIRECTORY{config})\n"
+            '  file(RELATIVE_PATH folder "${CMAKE_BINARY_DIR}" "${folder}")\n'
+            "  list(APPEND folders ${target} ${folder})\nendforeach()\n"
+            'message(FATAL_ERROR "${folders}")\n',
+        )
+        own = "three.interop/module"
+        assert f"one;all;two;all;three;{own};three_bootstrap;{own};four;four.interop/module" in error
+
     PRINT = (
         "cmake_minimum_required(VERSION 3.20)\nproject(p LANGUAGES CXX)\nfind_package(interop REQUIRED)\n"
         "get_target_property(link interop::interop INTERFACE_LINK_LIBRARIES)\n"

@@ -136,6 +136,7 @@ class TestPythonObjects:
             ("zeros", ((10**5000,),), OverflowError, "from .* 2.*, got an int of thousands of digits"),
             ("zeros", ((10**300,),), OverflowError, rf"must be an int from .*, got 1{'0' * 49}\.\.\.$"),
             ("zeros", ((torch.ones(2),),), TypeError, r"at.zeros\(\): argument 'size' must be an int, got Tensor"),
+            ("zeros", ((np.ones(2),),), TypeError, r"at.zeros\(\): argument 'size' must be an int, got numpy.ndarray"),
             ("zeros", ((-1,),), RuntimeError, "must be non-negative"),
             (
                 "view",

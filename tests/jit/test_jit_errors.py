@@ -9,6 +9,7 @@ import sys
 import tempfile
 import traceback
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -636,6 +637,8 @@ class TestArguments:
             ({"define_macros": [("A", "1\n+2")]}, "no line breaks, got '1.n.2' for A"),
             ({"define_macros": [("A", float("inf"))]}, "finite numbers, got inf for A"),
             ({"define_macros": [("A", Decimal("NaN"))]}, "finite numbers, got Decimal"),
+            ({"define_macros": [("A", Decimal("sNaN"))]}, "finite numbers, got Decimal"),
+            ({"define_macros": [("A", np.float32("nan"))]}, "finite numbers, got .*nan"),
             ({"define_macros": [("A=5", None)]}, "names of C macros, got 'A=5'"),
             ({"extra_compile_args": [""]}, "no empty text"),
             ({"extra_compile_args": {"cxx": ["@flags.txt"]}}, r"no file of flags, .* shlex.split\(Path\('flags.txt'\)"),
@@ -647,12 +650,20 @@ class TestArguments:
         with pytest.raises(ValueError, match=rf"{name}.* must have {message}"):
             interop.load_inline("x = 1\n", **options)
 
+    def test_a_file_of_flags_in_the_source(self):
+        with pytest.raises(ValueError, match="# distutils: extra_link_args must have no file of flags, got '@f"):
+            interop.load_inline("# distutils: extra_link_args = @f.txt\nx = 1\n")
+
+    def test_numbers_beyond_a_double(self):
+        macros = [("A", Decimal("1e400")), ("B", Fraction(10**400, 3)), ("C", 10**400)]
+        assert checked("load", {"define_macros": macros}) == {"define_macros": macros}
+
     def test_the_folder_of_a_file_beside(self):
         assert checked("load", {"include_dirs": [os.path.dirname("m.pyx")]}) == {"include_dirs": [os.getcwd()]}
 
     def test_a_truth_value_of_a_macro(self):
         macros = [("A", True), ("TWICE(x)", "((x) * 2)"), ("é$", None)]
-        assert checked("load", {"define_macros": macros})["define_macros"] == [("A", 1), *macros[1:]]
+        assert repr(checked("load", {"define_macros": macros})["define_macros"]) == repr([("A", 1), *macros[1:]])
 
     @pytest.mark.parametrize(
         "options",

@@ -107,6 +107,11 @@ def test_an_argument_that_there_is_not(notebook):
     assert "unrecognized arguments: --nonsense" in notebook.run("%%torch_cython --nonsense\nx = 1\n", fails=True)
 
 
+def test_a_file_of_flags(notebook):
+    said = notebook.run("%%torch_cython -c @flags.txt\nx = 1\n", fails=True)
+    assert "extra_compile_args must have no file of flags, got '@flags.txt'" in said
+
+
 def test_help(notebook):
     said = notebook.run("%%torch_cython -h\n1 / 0\n")
     assert "--annotate" in said

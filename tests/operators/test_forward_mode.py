@@ -31,10 +31,20 @@ def test_an_operator_whose_kernel_is_a_loop(name):
     """The loop alone would lose a forward gradient; the operator's jvp has it."""
     operator, x = getattr(OPS, name), draw(4).requires_grad_()
     assert gradcheck(operator, x, check_forward_ad=True)
+    assert gradgradcheck(operator, x)
     with forward_ad.dual_level():
         tangent = forward_ad.unpack_dual(operator(forward_ad.make_dual(x.detach(), torch.ones_like(x)))).tangent
     expected = 3 * x.detach() ** 2
     assert torch.allclose(tangent, expected.sum() if name == "reduced_cube" else expected)
+
+
+def test_a_loop_in_setup_context_is_rejected():
+    """What it computes would be a constant in the second derivative."""
+    x = draw(4).requires_grad_()
+    with pytest.raises(RuntimeError, match="cube: input 0 requires grad, and what is computed here belongs to no gra"):
+        OPS.cube_of_looping_setup(x)
+    with torch.no_grad():
+        assert torch.allclose(OPS.cube_of_looping_setup(x), x**3)
 
 
 class Cube(torch.autograd.Function):

@@ -418,6 +418,19 @@ def test_a_tensor_that_has_escaped():
         OPS.noise(kept[0])
 
 
+def test_a_gradient_that_a_loop_in_a_rule_would_lose():
+    x = torch.rand(3, 4, requires_grad=True)
+    vmap = torch.vmap
+    for call in (lambda: vmap(OPS.cube_of_looping_rule)(x), lambda: vmap(vmap(OPS.cube_of_looping_rule))(x)):
+        with pytest.raises(RuntimeError, match="cube: input 0 requires grad, and what is computed here belongs to no"):
+            call()
+        with torch.no_grad():
+            assert torch.equal(call(), x**3)
+    expected = torch.autograd.grad((x**3).sum(), x)[0]
+    assert torch.allclose(torch.autograd.grad(vmap(OPS.cube_of_calling_rule)(x).sum(), x)[0], expected)
+    assert torch.allclose(vmap(torch.func.grad(OPS.cube_of_calling_rule))(x.detach().reshape(-1)), expected.reshape(-1))
+
+
 @pytest.mark.parametrize(
     ("what", "error", "message"),
     [

@@ -82,7 +82,8 @@ inline int64_t to_integer(PyObject* obj, Argument argument) {
   require(PyIndex_Check(obj) && !PyBool_Check(obj), obj, argument, "an int");
   const OwnedRef index(PyNumber_Index(obj));
   if (!index) {
-    if (is_tensor(obj) && PyErr_ExceptionMatches(PyExc_TypeError)) {  // with several elements, for example
+    // With several elements, for example. The errors of other classes are their own.
+    if ((is_tensor(obj) || type_name(obj) == "numpy.ndarray") && PyErr_ExceptionMatches(PyExc_TypeError)) {
       PyErr_Clear();
       refuse(obj, argument, "an int");
     }

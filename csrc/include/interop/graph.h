@@ -33,10 +33,17 @@ class BelowAutograd {
   static inline thread_local bool here_ = false;
 };
 
-// Whether autograd would record an ATen operation on tensors that require grad.
+// Whether a gradient would be lost here: autograd would record an ATen operation, or a setup_context would save a
+// constant, which has no second derivative.
 inline bool records_graph() {
-  return c10::GradMode::is_enabled() && !BelowAutograd::here() &&
-         !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality);
+  if (!c10::GradMode::is_enabled() || BelowAutograd::here()) {
+    return false;
+  }
+  const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  // AutoDispatchBelowAutograd, under which setup_context runs, excludes the key without a backend, and is not meant.
+  // A rule for vmap has the key of each backend excluded, and torch includes it again for the operators that it calls.
+  return !keys.excluded_.has(c10::DispatchKey::AutogradCPU) ||
+         keys.included_.has(c10::DispatchKey::FuncTorchDynamicLayerBackMode);
 }
 
 // Raises if autograd would have to track this tensor.

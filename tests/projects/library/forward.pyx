@@ -230,7 +230,7 @@ impl("interop_forward::wave", "Meta", wave_meta)
 register_autograd("interop_forward::wave", wave_backward, wave_setup, wave_jvp)
 
 
-# Kernels of loops, which raise if a gradient would be lost, in operators that have one. setup_context is a loop, too.
+# Kernels of loops, which raise if a gradient would be lost, in operators that have one.
 
 cdef double _cubed(double x) noexcept nogil:
     return x * x * x
@@ -253,16 +253,17 @@ cdef at.Tensor iterated_cube(const at.Tensor& x) except * nogil:
     return at.mul(at.mul(x, x), x)
 
 
-cdef double _slope(double x) noexcept nogil:
-    return 3 * x * x
-
-
 cdef void cube_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
-    ctx.save_for_backward(elementwise(b"slope", kernel(_slope), x))
+    ctx.save_for_backward(x)
+
+
+cdef void looping_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.save_for_backward(elementwise(b"cube", kernel(_cubed), x))
 
 
 cdef at.Tensor loop_backward(Context& ctx, const at.Tensor& grad) except * nogil:
-    return at.mul(ctx.saved_tensor(0), grad)
+    cdef at.Tensor x = ctx.saved_tensor(0)
+    return at.mul(at.mul(at.mul(x, x), 3), grad)
 
 
 cdef at.Tensor reduced_jvp(Context& ctx, const at.Tensor& tangent) except * nogil:
@@ -278,6 +279,9 @@ register_autograd("interop_forward::reduced_cube", loop_backward, cube_setup, re
 define("interop_forward::iterated_cube", "(Tensor x) -> Tensor")
 impl("interop_forward::iterated_cube", "CPU", iterated_cube)
 register_autograd("interop_forward::iterated_cube", loop_backward, cube_setup, loop_backward)
+define("interop_forward::cube_of_looping_setup", "(Tensor x) -> Tensor")
+impl("interop_forward::cube_of_looping_setup", "CPU", loop_cube)
+register_autograd("interop_forward::cube_of_looping_setup", loop_backward, looping_setup)
 
 
 # A rule for vmap, which is Python's: of a product with a batch, which is one product.

@@ -1,13 +1,13 @@
 # Operators with rules for vmap. For each one there is the same operator without a rule, to which the test gives the
 # same rule in Python.
 cimport ATen as at
-from interop cimport check, make_tuple, tuple2, tuple3
+from interop cimport check, elementwise, kernel, make_tuple, tuple2, tuple3
 from libc.stdint cimport int64_t
 from libcpp cimport bool
 from libcpp.optional cimport optional
 from libcpp.vector cimport vector
 from torch.autograd cimport Context
-from torch.library cimport Randomness, Tag, VmapInfo, define, impl, register_autograd, register_vmap
+from torch.library cimport Operator, Randomness, Tag, VmapInfo, define, impl, register_autograd, register_vmap
 
 
 # s * a @ b. The kernel reads memory, so it cannot be called with the tensors of vmap.
@@ -62,6 +62,46 @@ for name in (b"interop_vmap::product", b"interop_vmap::product_traced", b"intero
     register_autograd(name, product_backward, product_setup, product_jvp)
 register_vmap("interop_vmap::product", noting_rule)
 register_vmap("interop_vmap::product_traced", product_rule)
+
+
+# The same loop as a kernel, which has a gradient, and as a rule, which would have none.
+
+cdef double _cubed(double x) noexcept nogil:
+    return x * x * x
+
+
+cdef at.Tensor cube(const at.Tensor& x) except * nogil:
+    return elementwise(b"cube", kernel(_cubed), x)
+
+
+cdef at.Tensor cube_meta(const at.Tensor& x) except * nogil:
+    return at.empty_like(x)
+
+
+cdef void cube_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
+    ctx.save_for_backward(x)
+
+
+cdef at.Tensor cube_backward(Context& ctx, const at.Tensor& grad) except * nogil:
+    cdef at.Tensor x = ctx.saved_tensor(0)
+    return at.mul(at.mul(at.mul(x, x), 3), grad)
+
+
+cdef at.Tensor looping_rule(VmapInfo& info, const at.Tensor& x) except * nogil:
+    return elementwise(b"cube", kernel(_cubed), at_front(x, info.in_dim(0)))
+
+
+cdef at.Tensor calling_rule(VmapInfo& info, const at.Tensor& x) except * nogil:
+    return Operator[at.Tensor](b"interop_vmap::cube").call(at_front(x, info.in_dim(0)))
+
+
+for name in (b"interop_vmap::cube", b"interop_vmap::cube_of_looping_rule", b"interop_vmap::cube_of_calling_rule"):
+    define(name, "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
+    impl(name, "CPU", cube)
+    impl(name, "Meta", cube_meta)
+    register_autograd(name, cube_backward, cube_setup)
+register_vmap("interop_vmap::cube_of_looping_rule", looping_rule)
+register_vmap("interop_vmap::cube_of_calling_rule", calling_rule)
 
 
 # Lists and optional tensors: the products of x with each tensor of `others` and with `last`. All of them have the shape

@@ -107,19 +107,13 @@ function(interop_add_cython_module target)
   if(arg_STABLE OR arg_LIMITED_API)
     set(is_stable TRUE)
     _interop_stable("${target}" "${arg_STABLE}" "${arg_LIMITED_API}" stable)
+    string(JSON suffix GET "${stable}" suffix)
+  else()
+    set(suffix "${interop_suffix}")
   endif()
 
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.interop")
-  # Modules of one name, in different packages, would write the same files.
-  set(files "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
-  if(NOT files)
-    set(files "${CMAKE_CURRENT_BINARY_DIR}")
-  endif()
-  get_property(taken GLOBAL PROPERTY interop_modules)
-  if("${files}/${name}" IN_LIST taken)
-    set(files "${folder}/module")
-  endif()
-  set_property(GLOBAL APPEND PROPERTY interop_modules "${files}/${name}")
+  _interop_choose_folders("${name}${suffix}" "${folder}/module" folders)
   set(sources)
   foreach(source ${arg_UNPARSED_ARGUMENTS})
     if(source MATCHES "\\.pyx$")
@@ -139,7 +133,6 @@ function(interop_add_cython_module target)
   if(is_stable)
     _interop_list("${stable}" include_dirs include_dirs)
     _interop_list("${stable}" cflags flags)
-    string(JSON suffix GET "${stable}" suffix)
     list(FILTER flags EXCLUDE REGEX "^-std=") # cxx_std_20 says it, and lets a target ask for more
     target_include_directories(${target} PRIVATE ${include_dirs})
     target_compile_features(${target} PRIVATE cxx_std_20)
@@ -150,8 +143,7 @@ function(interop_add_cython_module target)
     _interop_list("${stable}" libraries libraries)
     # By its path, so that a module is linked again when it changes.
     target_link_libraries(${target} PRIVATE "${library_dirs}/lib${libraries}.a")
-    set_target_properties(
-      ${target} PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${suffix}" LIBRARY_OUTPUT_DIRECTORY "${files}")
+    set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${suffix}" ${folders})
     return()
   endif()
   target_link_libraries(${target} PRIVATE interop::interop)
@@ -160,8 +152,8 @@ function(interop_add_cython_module target)
     ${target}
     PROPERTIES PREFIX ""
                OUTPUT_NAME "${native}"
-               LIBRARY_OUTPUT_DIRECTORY "${files}"
-               SUFFIX "${interop_suffix}"
+               SUFFIX "${suffix}"
+               ${folders}
                CXX_VISIBILITY_PRESET hidden
                # The bootstrap imports torch, and so its libraries are there; a path would be this machine's.
                SKIP_BUILD_RPATH TRUE)
@@ -171,11 +163,45 @@ function(interop_add_cython_module target)
   target_compile_features(${target}_bootstrap PRIVATE cxx_std_20)
   target_compile_definitions(
     ${target}_bootstrap PRIVATE "INTEROP_INIT=PyInit_${name}" "INTEROP_MODULE=\"${name}\"" "INTEROP_ABI=\"${interop_abi}\""
-                                "INTEROP_NATIVE=\"${native}${interop_suffix}\"")
-  set_target_properties(
-    ${target}_bootstrap PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${interop_suffix}"
-                                   LIBRARY_OUTPUT_DIRECTORY "${files}")
+                                "INTEROP_NATIVE=\"${native}${suffix}\"")
+  set_target_properties(${target}_bootstrap PROPERTIES PREFIX "" OUTPUT_NAME "${name}" SUFFIX "${suffix}" ${folders})
   add_dependencies(${target} ${target}_bootstrap)
+endfunction()
+
+# _interop_choose_folders(<file> <own> <result>): the properties of a target with its output folders, which are CMake's
+# choice, or <own> if another module, of a different package, writes <file> there.
+function(_interop_choose_folders file own result)
+  set(folder "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+  if(NOT folder)
+    set(folder "${CMAKE_CURRENT_BINARY_DIR}")
+  endif()
+  set(properties LIBRARY_OUTPUT_DIRECTORY "${folder}")
+  set(moved LIBRARY_OUTPUT_DIRECTORY "${own}")
+  set(configs "${CMAKE_CONFIGURATION_TYPES}")
+  if(NOT configs)
+    set(configs "${CMAKE_BUILD_TYPE}")
+  endif()
+  set(outputs)
+  foreach(config ${configs})
+    string(TOUPPER "${config}" config)
+    if(CMAKE_LIBRARY_OUTPUT_DIRECTORY_${config})
+      list(APPEND outputs "${CMAKE_LIBRARY_OUTPUT_DIRECTORY_${config}}/${file}")
+      list(APPEND moved LIBRARY_OUTPUT_DIRECTORY_${config} "${own}")
+    else()
+      list(APPEND outputs "${folder}/${file}")
+    endif()
+  endforeach()
+  if(NOT outputs)
+    set(outputs "${folder}/${file}")
+  endif()
+  get_property(taken GLOBAL PROPERTY interop_modules)
+  foreach(output ${outputs})
+    if("${output}" IN_LIST taken)
+      set(properties ${moved})
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY interop_modules ${outputs})
+  set(${result} "${properties}" PARENT_SCOPE)
 endfunction()
 
 # interop_install_module(<target> DESTINATION <folder>): both files of a module, or the one of a stable module.
