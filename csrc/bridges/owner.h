@@ -126,14 +126,10 @@ PyTypeObject Owner<T>::type = {
 };
 // clang-format on
 
-// Whether objects can still be returned to the interpreter. Once it finalises, other threads cannot take the GIL any
-// more. They leak what they own, and the system reclaims it at the end of the process.
+// Whether objects can still be returned to the interpreter. At its end, threads leak what they own, and the system
+// reclaims it at the end of the process.
 inline bool interpreter_is_alive() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsInitialized() && !Py_IsFinalizing();
-#else
-  return Py_IsInitialized() && !_Py_IsFinalizing();
-#endif
+  return Py_IsInitialized() && !is_finalizing();
 }
 
 namespace detail {

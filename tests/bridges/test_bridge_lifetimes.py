@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from bridge_checks import Owner
+from conftest import owns_to_the_end
 
 import interop
 
@@ -331,6 +332,7 @@ def test_a_cycle_through_the_memory_is_not_collected():
         assert follow() is None
 
 
+@owns_to_the_end
 @pytest.mark.parametrize(
     "dropped",
     ["interop.as_memoryview(tensor)", "memoryview(tensor)", "interop.TensorBuffer(tensor)", "interop.to_numpy(tensor)"],
@@ -353,6 +355,7 @@ print("done")
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
+@owns_to_the_end
 def test_what_daemon_threads_own_at_the_end_of_the_interpreter(forked):
     """They own tensors, arrays and views on the stacks of threads that never run again."""
     code = """

@@ -16,7 +16,7 @@ import pytest
 import torch
 from bridge_checks import laid_out, shapes
 from broken_dlpack import FROM, TO
-from conftest import FREE_THREADED
+from conftest import FREE_THREADED, owns_to_the_end
 from dlpack_structs import Capsule, Legacy, Producer, Versioned
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -619,6 +619,7 @@ def test_memory_of_torch_ends_on_a_thread_that_python_does_not_know(version):
 
 @pytest.mark.skipif(FREE_THREADED, reason="a free-threaded Python itself keeps 5 KB of each thread that C started")
 @pytest.mark.unchecked(by="asan", reason="the checker keeps memory of each thread, and freed memory")
+@pytest.mark.unchecked(by="leaks", reason="the checker keeps memory of each thread")
 def test_memory_ends_after_the_thread_local_objects_of_its_thread(forked):
     """The destructor of a key of pthreads runs after all destructors of C++; it drops the last tensor here.
 
@@ -681,7 +682,15 @@ def test_writes_and_the_version():
         assert array.tolist() == y.tolist()
 
 
-@pytest.mark.parametrize("how", ["globals", "a daemon thread", "an exit function", "a leaked storage"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "globals",
+        pytest.param("a daemon thread", marks=owns_to_the_end),
+        "an exit function",
+        pytest.param("a leaked storage", marks=owns_to_the_end),
+    ],
+)
 def test_the_end_of_the_interpreter(forked, how):
     code = """
 import sys, threading, time, atexit, numpy as np, torch, interop

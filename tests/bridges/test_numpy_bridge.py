@@ -17,7 +17,7 @@ import pytest
 import torch
 from bridge_checks import laid_out, shapes
 from broken_converters import FROM, TO
-from conftest import FREE_THREADED
+from conftest import FREE_THREADED, owns_to_the_end
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -550,7 +550,15 @@ def test_an_exception_in_flight_survives_the_owner():
         fail()
 
 
-@pytest.mark.parametrize("how", ["a global", "a daemon thread", "an exit function", "a leaked storage"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "a global",
+        pytest.param("a daemon thread", marks=owns_to_the_end),
+        "an exit function",
+        pytest.param("a leaked storage", marks=owns_to_the_end),
+    ],
+)
 def test_the_end_of_the_interpreter(forked, how):
     """No thread drops tensors at that moment: torch's destructor would ask for the GIL again, and abort."""
     code = """

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from conftest import not_in_debug_python
+from conftest import not_in_debug_python, owns_to_the_end
 from hypothesis import given
 from hypothesis import strategies as st
 from projects.call_forms.table import CALL_FORMS
@@ -113,6 +113,7 @@ class TestPythonObjects:
         assert (z.shape, z.dtype) == ((2, 3), torch.int16)
         assert a.equal(x + 3)
 
+    @owns_to_the_end
     @not_in_debug_python(reason="CPython itself reads the freed state of such a thread")
     def test_a_thread_that_is_left_behind(self, call_forms):
         """A thread that requests the GIL after the interpreter has ended must not unwind through our frames."""

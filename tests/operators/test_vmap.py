@@ -419,7 +419,7 @@ def test_a_tensor_that_has_escaped():
 
 
 def test_a_gradient_that_a_loop_in_a_rule_would_lose():
-    x = torch.rand(3, 4, requires_grad=True)
+    x = torch.rand(3, 4, dtype=torch.float64, requires_grad=True)
     vmap = torch.vmap
     for call in (lambda: vmap(OPS.cube_of_looping_rule)(x), lambda: vmap(vmap(OPS.cube_of_looping_rule))(x)):
         with pytest.raises(RuntimeError, match="cube: input 0 requires grad, and what is computed here belongs to no"):

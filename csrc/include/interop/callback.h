@@ -68,8 +68,13 @@ decltype(auto) in_python(F f) {
 }
 
 #ifndef Py_LIMITED_API  // which hides the fields of a thread state
-// Whether the state of this thread has an error. No other thread sets one there, so this needs no GIL.
+// Whether `thread`, the state of this thread or null, has an error. No other thread sets one there, so this needs no
+// GIL, unless the state may be freed.
 inline bool has_error(const PyThreadState* thread) noexcept {
+  if (thread && is_finalizing()) [[unlikely]] {
+    const Gil gil;
+    return PyErr_Occurred();
+  }
 #if PY_VERSION_HEX >= 0x030C0000
   return thread && thread->current_exception;
 #else

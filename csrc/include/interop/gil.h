@@ -48,6 +48,17 @@ class Gil {
   PyGILState_STATE state_;
 };
 
+#ifndef Py_LIMITED_API  // which has no name for this before CPython 3.13
+// Whether the interpreter ends. Then other threads cannot take the GIL, and the states of threads are freed.
+inline bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing();
+#else
+  return _Py_IsFinalizing();
+#endif
+}
+#endif
+
 // Does not wait for the GIL. The Limited API omits PyGILState_Check(), but every CPython has it.
 inline bool gil_is_held() noexcept {
 #ifdef Py_LIMITED_API

@@ -387,10 +387,6 @@ class Registrations {
   static void keep(const std::string& entry, PyObject* object) {
     checked(PyDict_SetItemString(all(), entry.c_str(), object));
   }
-  // torch keeps the pointer to the text, so the copy is never freed.
-  static const char* kept(const std::string& text) {
-    return (new std::string(text))->c_str();
-  }
 
  private:
   // Stored in the interpreter state, so that a rebuilt module finds it.
@@ -414,7 +410,7 @@ inline void define(const std::string& module, const std::string& name, const std
       checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", (space + "::" + text).c_str())));
   Registrations::end(entry, name);
   TorchLibraryHandle handle = nullptr;
-  INTEROP_CALL(aoti_torch_library_init_fragment, Registrations::kept(space), "torch-interop", 0, &handle);
+  INTEROP_CALL(aoti_torch_library_init_fragment, space.c_str(), "torch-interop", 0, &handle);
   Registrations::keep(entry, handle);
   INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
 }
@@ -461,9 +457,7 @@ void impl(const std::string& module, const std::string& name, const std::string&
   const std::string dispatched = dispatch_key(key), entry = module + " implements " + name + " for " + dispatched;
   Registrations::end(entry);
   TorchLibraryHandle handle = nullptr;
-  INTEROP_CALL(
-      aoti_torch_library_init_impl, Registrations::kept(space), Registrations::kept(dispatched), "torch-interop", 0,
-      &handle);
+  INTEROP_CALL(aoti_torch_library_init_impl, space.c_str(), dispatched.c_str(), "torch-interop", 0, &handle);
   Registrations::keep(entry, handle);
   INTEROP_CALL(torch_library_impl, handle, operator_name.c_str(), &Kernel<function>::call, target_version);
 }
