@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "interop/graph.h"
 #include "node.h"
 #include "transforms.h"
 
@@ -69,6 +70,7 @@ void apply(
     if (transformed) {
       // One transform level calls this. Outer levels record graphs of their own, so the grad mode stays unchanged.
       const at::AutoDispatchBelowAutograd below;
+      const BelowAutograd mode(true);
       forward(context, nullptr);
     } else {
       const at::AutoGradMode mode(false);

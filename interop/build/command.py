@@ -83,7 +83,12 @@ class BuildExtension(cpp_extension.BuildExtension):
                 native = os.path.basename(name)
                 extension.define_macros.append(("INTEROP_NATIVE", f'"{native}"'))
                 self._remove_other_abis(extension, native)
-            self.use_ninja = self.use_ninja and not self._must_not_use_ninja(extension)
+            if self.use_ninja and self._must_not_use_ninja(extension):
+                self.use_ninja = False
+                # torch gives CFLAGS to C++ as well. Without ninja, setuptools compiles, which does not.
+                compiler: Any = self.compiler
+                if hasattr(compiler, "compiler_so_cxx"):
+                    compiler.compiler_so_cxx = [compiler.compiler_so_cxx[0], *compiler.compiler_so[1:]]
         command: Any = self.get_finalized_command("build")
         with (
             errors_once(Path(command.build_base)) as held,

@@ -24,7 +24,7 @@ __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforesee
 MOST_INCLUDED = 100
 """How often a source may include a file that itself includes others. Cython has no limit, and its recursion crashes."""
 
-INCLUDE = r"(?m)(?:^|[;:])[ \t]*include\b"
+INCLUDE = r"(?m)(?:^|[;:])[ \t\f]*include\b"
 """Where an include statement may begin."""
 
 

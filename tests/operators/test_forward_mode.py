@@ -26,7 +26,7 @@ def draw(*shape):
     return torch.rand(shape, dtype=torch.float64) + 0.5
 
 
-@pytest.mark.parametrize("name", ["loop_cube", "reduced_cube", "iterated_cube"])
+@pytest.mark.parametrize("name", ["loop_cube", "reduced_cube", "iterated_cube", "cube_of_composite"])
 def test_an_operator_whose_kernel_is_a_loop(name):
     """The loop alone would lose a forward gradient; the operator's jvp has it."""
     operator, x = getattr(OPS, name), draw(4).requires_grad_()

@@ -25,6 +25,7 @@ import time
 import traceback
 import warnings
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,8 @@ def plus(torch.Tensor x not None):
 def arrays(random: random.Random) -> None:
     """Any array, through each importer, which shares its memory or rejects it."""
     array = ARRAYS[random.choice(list(ARRAYS))]()
-    for convert in (interop.from_numpy, interop.from_buffer, interop.from_dlpack, interop.from_array):
+    sharing = partial(interop.from_array, copy=False)
+    for convert in (interop.from_numpy, interop.from_buffer, interop.from_dlpack, sharing):
         try:
             tensor = convert(array)
         except REFUSALS:
@@ -100,7 +102,7 @@ def chains(random: random.Random) -> None:
     """Memory that makes round trips through converters of ours or of other libraries."""
     ways = {**ROUNDS, **LAYERED}
     name = random.choice(list(ways))
-    first = torch.arange(random.randrange(1, 100), dtype=torch.float64)
+    first = torch.arange(random.randrange(1, 100))  # of int64, as one of the ways expects
     tensor, expected = first, first.clone()
     for _ in range(random.randrange(1, 30)):
         tensor = ways[name](tensor)

@@ -321,7 +321,7 @@ class KernelFunctor<R(P...), Whole> final : public c10::OperatorKernel {
   bool below_autograd = false;
 
   Dispatched operator()(typename Parameter<P, Whole>::Dispatched... arguments) {
-    const BelowAutograd mode(below_autograd);
+    const BelowAutograd mode(below_autograd || BelowAutograd::here());
     Callback call;
     if constexpr (std::is_void_v<R>) {
       function_(Parameter<P, Whole>(std::forward<decltype(arguments)>(arguments)).get()...);

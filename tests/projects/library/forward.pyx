@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libcpp.optional cimport optional
 from libcpp.vector cimport vector
 from torch.autograd cimport Context, Function
-from torch.library cimport Tag, define, impl, register_autograd
+from torch.library cimport Operator, Tag, define, impl, register_autograd
 
 seen = []  # what jvp functions below were given
 
@@ -253,6 +253,10 @@ cdef at.Tensor iterated_cube(const at.Tensor& x) except * nogil:
     return at.mul(at.mul(x, x), x)
 
 
+cdef at.Tensor cube_of_composite(const at.Tensor& x) except * nogil:
+    return Operator[at.Tensor](b"interop_forward::composite_cube").call(x)
+
+
 cdef void cube_setup(Context& ctx, const at.Tensor& x, const at.Tensor& result) except * nogil:
     ctx.save_for_backward(x)
 
@@ -279,6 +283,11 @@ register_autograd("interop_forward::reduced_cube", loop_backward, cube_setup, re
 define("interop_forward::iterated_cube", "(Tensor x) -> Tensor")
 impl("interop_forward::iterated_cube", "CPU", iterated_cube)
 register_autograd("interop_forward::iterated_cube", loop_backward, cube_setup, loop_backward)
+define("interop_forward::composite_cube", "(Tensor x) -> Tensor")
+impl("interop_forward::composite_cube", "CompositeImplicitAutograd", loop_cube)
+define("interop_forward::cube_of_composite", "(Tensor x) -> Tensor")
+impl("interop_forward::cube_of_composite", "CPU", cube_of_composite)
+register_autograd("interop_forward::cube_of_composite", loop_backward, cube_setup, loop_backward)
 define("interop_forward::cube_of_looping_setup", "(Tensor x) -> Tensor")
 impl("interop_forward::cube_of_looping_setup", "CPU", loop_cube)
 register_autograd("interop_forward::cube_of_looping_setup", loop_backward, looping_setup)

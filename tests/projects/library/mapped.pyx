@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libcpp cimport bool
 from libcpp.optional cimport optional
 from libcpp.vector cimport vector
-from torch.autograd cimport Context
+from torch.autograd cimport Context, Function
 from torch.library cimport Operator, Randomness, Tag, VmapInfo, define, impl, register_autograd, register_vmap
 
 
@@ -95,13 +95,29 @@ cdef at.Tensor calling_rule(VmapInfo& info, const at.Tensor& x) except * nogil:
     return Operator[at.Tensor](b"interop_vmap::cube").call(at_front(x, info.in_dim(0)))
 
 
-for name in (b"interop_vmap::cube", b"interop_vmap::cube_of_looping_rule", b"interop_vmap::cube_of_calling_rule"):
+cdef at.Tensor cube_forward(Context& ctx, const at.Tensor& x) except * nogil:
+    ctx.save_for_backward(x)
+    return cube(x)
+
+
+cdef Function[at.Tensor] cube_function
+cube_function.define("Cube", cube_forward, cube_backward)
+
+
+cdef at.Tensor applying_rule(VmapInfo& info, const at.Tensor& x) except * nogil:
+    return cube_function.apply(at_front(x, info.in_dim(0)))
+
+
+for name in (
+        b"interop_vmap::cube", b"interop_vmap::cube_of_looping_rule", b"interop_vmap::cube_of_calling_rule",
+        b"interop_vmap::cube_of_applying_rule"):
     define(name, "(Tensor x) -> Tensor", Tag.pt2_compliant_tag)
     impl(name, "CPU", cube)
     impl(name, "Meta", cube_meta)
     register_autograd(name, cube_backward, cube_setup)
 register_vmap("interop_vmap::cube_of_looping_rule", looping_rule)
 register_vmap("interop_vmap::cube_of_calling_rule", calling_rule)
+register_vmap("interop_vmap::cube_of_applying_rule", applying_rule)
 
 
 # Lists and optional tensors: the products of x with each tensor of `others` and with `last`. All of them have the shape
