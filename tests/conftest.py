@@ -43,8 +43,8 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 """Whether this CPython was built to run without a GIL."""
 not_in_debug_python = partial(pytest.mark.skipif, hasattr(sys, "gettotalrefcount"))
 """Skips a test under a CPython that was built with --with-pydebug, for the keyword `reason`."""
-owns_to_the_end = pytest.mark.unchecked(by="leaks", reason="threads own objects at the end of its process")
-"""Of a test in which threads never run again, or memory is leaked on purpose."""
+owns_to_the_end = pytest.mark.unchecked(by="leaks", reason="it leaves objects alive at the end of its process")
+"""Of a test in which a thread, a cycle or a leak on purpose keeps them."""
 
 
 def compiles(*checkers):

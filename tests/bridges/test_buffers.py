@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import torch
 from bridge_checks import PLAIN, Owner, bytes_of, filled, refuses, uncountable
-from conftest import TESTS, not_in_debug_python
+from conftest import TESTS, not_in_debug_python, owns_to_the_end
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -1306,6 +1306,7 @@ class TestBufferInPython:
             assert sys.getallocatedblocks() - blocks < 100
 
 
+@owns_to_the_end
 def test_exports_at_the_end_of_the_interpreter(forked):
     code = """
 import atexit, torch, interop
