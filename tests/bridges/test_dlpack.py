@@ -620,6 +620,7 @@ def test_memory_of_torch_ends_on_a_thread_that_python_does_not_know(version):
 @pytest.mark.skipif(FREE_THREADED, reason="a free-threaded Python itself keeps 5 KB of each thread that C started")
 @pytest.mark.unchecked(by="asan", reason="the checker keeps memory of each thread, and freed memory")
 @pytest.mark.unchecked(by="leaks", reason="the checker keeps memory of each thread")
+@pytest.mark.unchecked(by="tsan", reason="it starts 12,000 threads, which takes minutes there")
 def test_memory_ends_after_the_thread_local_objects_of_its_thread(forked):
     """The destructor of a key of pthreads runs after all destructors of C++; it drops the last tensor here.
 

@@ -102,6 +102,7 @@ def code_of(module, part):
 
 @pytest.mark.unchecked(by="asan", reason="the checker's flags put more into a loop")
 @pytest.mark.unchecked(by="leaks", reason="the checker's flags put more into a loop")
+@pytest.mark.unchecked(by="tsan", reason="the checker's flags put more into a loop")
 @pytest.mark.unchecked(by="ubsan", reason="the checker's flags put more into a loop")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="it is about instructions of x86")
 def test_the_loop_is_in_the_function_with_the_instructions(vectors):

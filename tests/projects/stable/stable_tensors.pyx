@@ -228,7 +228,7 @@ def undefined_requires_grad():
 
 
 cdef void clamp_of_nothing(int64_t begin, int64_t end, void* data) except * nogil:
-    if begin > 0:
+    if end == 100000:  # the last part, which another thread has if there are two
         at.clamp((<at.Tensor*>data)[0], None, None)
 
 
