@@ -45,6 +45,13 @@ not_in_debug_python = partial(pytest.mark.skipif, hasattr(sys, "gettotalrefcount
 """Skips a test under a CPython that was built with --with-pydebug, for the keyword `reason`."""
 owns_to_the_end = pytest.mark.unchecked(by="leaks", reason="it leaves objects alive at the end of its process")
 """Of a test in which a thread, a cycle or a leak on purpose keeps them."""
+ENDS = [
+    "globals",
+    pytest.param("a daemon thread", marks=owns_to_the_end),
+    "an exit function",
+    pytest.param("a leaked storage", marks=owns_to_the_end),
+]
+"""What owns memory of the bridges when the interpreter ends."""
 
 
 def compiles(*checkers):

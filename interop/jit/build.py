@@ -35,7 +35,7 @@ from interop.jit.diagnostics import (
     parse_output,
 )
 from interop.jit.manifest import is_fixed
-from interop.jit.options import refuse_file_of_flags
+from interop.jit.options import check_flag
 from interop.processes import Commands, threads
 from interop.stable_abi import StableABI, stable_abi
 
@@ -173,8 +173,7 @@ def _translate(job: Build, stack: ExitStack, pool: ThreadPoolExecutor) -> Transl
     def start(distutils_info: Any) -> None:
         for key in ("extra_compile_args", "extra_link_args"):
             for flag in distutils_info.values.get(key, ()):
-                if flag.startswith("@"):
-                    refuse_file_of_flags(f"{source}: # distutils: {key}", flag)
+                check_flag(f"{source}: # distutils: {key}", flag)
         apply_distutils_lines(distutils_info, source, extension)
         prepare()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Number, Real
 from types import NoneType
-from typing import Any, NoReturn, TypedDict
+from typing import Any, TypedDict
 
 from interop.stable_abi import stable_abi
 
@@ -87,9 +87,10 @@ def check_text(name: str, text: str | bytes) -> None:
         raise ValueError(f"{name} must have no character NUL, got {text!r}")
 
 
-def refuse_file_of_flags(name: str, flag: str, how: str = "") -> NoReturn:
+def check_flag(name: str, flag: str, how: str = "") -> None:
     """Raise ValueError for ``@FILE``, because a later change of the file would build nothing."""
-    raise ValueError(f"{name} must have no file of flags, got {flag!r}; give its flags{how}")
+    if flag.startswith("@"):
+        raise ValueError(f"{name} must have no file of flags, got {flag!r}; give its flags{how}")
 
 
 def _macro(name: str, value: Any) -> tuple[str, Any]:
@@ -130,7 +131,7 @@ def _listed(name: str, value: Any, example: str) -> list[Any]:
     for item in items:
         if not item and not name.endswith("_dirs"):  # an empty folder is the current one, as of os.path.dirname()
             raise ValueError(f"{name} must have no empty text, got {items!r}")
-        if name.startswith("extra_") and item.startswith("@"):
-            refuse_file_of_flags(name, item, f": shlex.split(Path({item[1:]!r}).read_text())")
+        if name.startswith("extra_"):
+            check_flag(name, item, f": shlex.split(Path({item[1:]!r}).read_text())")
     # Make folders absolute, because the program may change the current folder later.
     return [os.path.abspath(item) for item in items] if name.endswith("_dirs") else items

@@ -16,7 +16,7 @@ import pytest
 import torch
 from bridge_checks import laid_out, shapes
 from broken_dlpack import FROM, TO
-from conftest import FREE_THREADED, owns_to_the_end
+from conftest import ENDS, FREE_THREADED
 from dlpack_structs import Capsule, Legacy, Producer, Versioned
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -683,15 +683,7 @@ def test_writes_and_the_version():
         assert array.tolist() == y.tolist()
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "globals",
-        pytest.param("a daemon thread", marks=owns_to_the_end),
-        "an exit function",
-        pytest.param("a leaked storage", marks=owns_to_the_end),
-    ],
-)
+@pytest.mark.parametrize("how", ENDS)
 def test_the_end_of_the_interpreter(forked, how):
     code = """
 import sys, threading, time, atexit, numpy as np, torch, interop

@@ -17,7 +17,7 @@ import pytest
 import torch
 from bridge_checks import laid_out, shapes
 from broken_converters import FROM, TO
-from conftest import FREE_THREADED, owns_to_the_end
+from conftest import ENDS, FREE_THREADED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -550,15 +550,7 @@ def test_an_exception_in_flight_survives_the_owner():
         fail()
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "a global",
-        pytest.param("a daemon thread", marks=owns_to_the_end),
-        "an exit function",
-        pytest.param("a leaked storage", marks=owns_to_the_end),
-    ],
-)
+@pytest.mark.parametrize("how", ENDS)
 def test_the_end_of_the_interpreter(forked, how):
     """No thread drops tensors at that moment: torch's destructor would ask for the GIL again, and abort."""
     code = """
@@ -572,7 +564,7 @@ HOW
 print("done")
 """
     lines = {
-        "a global": "",
+        "globals": "",
         "a daemon thread": "threading.Thread(target=forever, daemon=True).start(); time.sleep(0.2)",
         "an exit function": "atexit.register(lambda: interop.from_numpy(array))",
         "a leaked storage": "import ctypes; ctypes.pythonapi.Py_IncRef(ctypes.py_object(tensor.untyped_storage()))",
