@@ -92,7 +92,7 @@ class BuildPy(build_py):
         import torch
 
         from interop.abi.names import abi_name
-        from interop.codegen.write import generate
+        from interop.codegen.pxd import generate
 
         generate(pxd, include, stable, torch.__version__)
         (package / "_build_info.py").write_text(

@@ -92,7 +92,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
     from surface.calls import every_call
 
     from interop.codegen.overloads import overloads
-    from interop.codegen.write import generate
+    from interop.codegen.pxd import generate
 
     headers = unpacked / "torch" / "include"
     version = ".".join(

@@ -21,8 +21,8 @@
 #include <string>
 #include <utility>
 
+#include "check_export.h"
 #include "converters.h"
-#include "export.h"
 #include "import.h"
 #include "interop/bridges/dtypes.h"
 #include "interop/bridges/format.h"

@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "check_export.h"
 #include "converters.h"
 #include "cuda.h"
-#include "export.h"
 #include "import.h"
 #include "interop/bridges/dtypes.h"
 #include "interop/device_guard.h"

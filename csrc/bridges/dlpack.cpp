@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "check_export.h"
 #include "converters.h"
 #include "cuda.h"
-#include "export.h"
 #include "import.h"
 #include "interop/bridges/dtypes.h"
 #include "interop/device_guard.h"

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "check_export.h"
 #include "converters.h"
-#include "export.h"
 #include "import.h"
 #include "interop/check.h"
 #include "interop/free_threading.h"

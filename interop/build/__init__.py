@@ -14,7 +14,7 @@ this package.
 from interop.garbage_collection import without_collections
 
 with without_collections():  # they import Cython's compiler and setuptools; pip does so three times in an install
-    from interop.build.command import BuildExtension
+    from interop.build.build_ext import BuildExtension
     from interop.build.extension import Extension, cythonize
     from interop.build.flags import CXX_FLAGS, openmp_flags
     from interop.cython.translate import DIRECTIVES, TranslationError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from interop.codegen.write import generate
+from interop.codegen.pxd import generate
 
 if __name__ == "__main__":
     if len(sys.argv) != 4:

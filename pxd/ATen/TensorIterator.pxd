@@ -1,4 +1,4 @@
-# Facade over interop/iterator.h: at::TensorIterator has no copy and no default constructor, and takes C++ lambdas.
+# Facade over interop/tensor_iterator.h: at::TensorIterator has neither copy nor default constructor, and takes lambdas.
 #
 # at::TensorIterator: an elementwise operation or a reduction, with the loop over elements written in Cython.
 #
@@ -27,9 +27,9 @@ from ATen.core.TensorBody cimport CTensor, Tensor
 from c10.core.ScalarType cimport ScalarType
 from c10.util.ArrayRef cimport IntArrayRef
 from interop.exceptions cimport translate_exception
-from interop.iterator cimport Loop, Loop2d
+from interop.tensor_iterator cimport Loop, Loop2d
 
-cdef extern from "interop/iterator.h" namespace "interop" nogil:
+cdef extern from "interop/tensor_iterator.h" namespace "interop" nogil:
     cppclass TensorIterator:
         TensorIterator() noexcept  # using it before assignment raises ValueError
 

@@ -30,7 +30,7 @@ from interop.indexing cimport add_index, indices
 from interop.instantiate cimport (
     instantiate, instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with,
 )
-from interop.iterator cimport Loop, Loop2d
+from interop.tensor_iterator cimport Loop, Loop2d
 from interop.lists cimport Dims, dims, tensors
 from interop.parallel cimport Part
 from interop.reduction cimport reduce

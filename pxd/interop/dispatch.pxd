@@ -13,7 +13,7 @@
 from c10.core.ScalarType cimport ScalarType
 from interop.element_types cimport all_types, complex_, floating, floating_and_reduced, integral
 from interop.exceptions cimport translate_exception
-from interop.iterator cimport Loop, Loop2d
+from interop.tensor_iterator cimport Loop, Loop2d
 from interop.parallel cimport Part
 
 cdef extern from "interop/dispatch.h" nogil:

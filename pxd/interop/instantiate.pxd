@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t
 
 from c10.core.ScalarType cimport ScalarType
 from interop.exceptions cimport translate_exception
-from interop.iterator cimport Loop, Loop2d
+from interop.tensor_iterator cimport Loop, Loop2d
 from interop.parallel cimport Part
 
 cdef extern from "interop/instantiate.h" nogil:

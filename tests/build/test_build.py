@@ -19,7 +19,7 @@ from setuptools.command.build_ext import build_ext
 import interop
 from interop import _core
 from interop.build import DIRECTIVES, BuildExtension, Extension, TranslationError, cythonize, openmp_flags
-from interop.build import command as command_module
+from interop.build import build_ext as build_ext_module
 
 USES_NUMBER = """
 cimport torch
@@ -247,7 +247,7 @@ class TestNinja:
         (tmp_path / "ninja").write_text("#!/bin/sh\necho 'a.o: #deps 1'\necho '    /read/by/this/ninja.h'\n")
         (tmp_path / "ninja").chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        assert command_module._path_to_ninja() == {}
+        assert build_ext_module._path_to_ninja() == {}
         assert load_script(TESTS.parent / "tools" / "sbom.py").headers(tmp_path) == ["/read/by/this/ninja.h"]
 
     @pytest.mark.parametrize("place", ["folder", "macro", "flag", "environment"])

@@ -1,4 +1,4 @@
-"""The public interface matches tests/build/surface.txt, so that every change to it shows in a diff."""
+"""The public interface matches tests/build/public_surface.txt, so that every change to it shows in a diff."""
 
 import pytest
 from conftest import TESTS, load_script
@@ -6,8 +6,8 @@ from conftest import TESTS, load_script
 
 @pytest.fixture(scope="module")
 def tool():
-    """tools/surface.py as a module."""
-    return load_script(TESTS.parent / "tools" / "surface.py")
+    """tools/public_surface.py as a module."""
+    return load_script(TESTS.parent / "tools" / "public_surface.py")
 
 
 def test_it_is_as_recorded(tool):
@@ -29,7 +29,7 @@ def test_what_is_lost_is_shown(tool, tmp_path, monkeypatch, line):
     recorded = tool.SURFACE.read_text(encoding="utf-8")
     assert f"\n{line}\n" in recorded
     monkeypatch.setattr(tool, "ROOT", tmp_path)
-    monkeypatch.setattr(tool, "SURFACE", tmp_path / "surface.txt")
+    monkeypatch.setattr(tool, "SURFACE", tmp_path / "public_surface.txt")
     monkeypatch.setattr(tool, "surface", lambda: recorded.replace(f"\n{line}\n", "\n"))
     tool.SURFACE.write_text(recorded, encoding="utf-8")
     assert f"\n-{line}" in tool.difference()

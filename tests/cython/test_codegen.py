@@ -12,8 +12,8 @@ import interop
 from interop import doctor
 from interop.codegen import types
 from interop.codegen.overloads import OPEN, overloads
+from interop.codegen.pxd import COMMAND, generate
 from interop.codegen.surface import Declaration, Parameter, read
-from interop.codegen.write import COMMAND, generate
 from interop.cython.declarations import OPERATORS, cut
 
 PXD, INCLUDE = Path(interop.get_pxd_dir()), Path(interop.get_include())

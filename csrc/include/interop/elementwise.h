@@ -20,8 +20,8 @@
 
 #include "interop/dispatch.h"
 #include "interop/graph.h"
-#include "interop/iterator.h"
 #include "interop/promotion.h"
+#include "interop/tensor_iterator.h"
 #include "interop/unwrap_reference.h"
 #include "interop/vectorised.h"
 

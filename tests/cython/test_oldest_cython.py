@@ -1,4 +1,4 @@
-"""The oldest supported release of Cython translates all sources; test_corner.py runs tests with it."""
+"""The oldest supported release of Cython translates all sources; test_other_stack.py runs tests with it."""
 
 import os
 import subprocess

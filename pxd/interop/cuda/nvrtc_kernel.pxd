@@ -21,7 +21,7 @@ from libc.stdint cimport int64_t
 
 from interop.exceptions cimport translate_exception
 
-cdef extern from "interop/cuda/kernel.h" namespace "interop::cuda":
+cdef extern from "interop/cuda/nvrtc_kernel.h" namespace "interop::cuda":
     # The number of blocks or threads. A number or a tuple of C numbers, such as (32, 8), also works.
     cppclass Dim3:
         int64_t x

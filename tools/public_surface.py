@@ -1,4 +1,4 @@
-"""``python tools/surface.py``: compare what users call with tests/build/surface.txt; ``--write`` updates that file.
+"""Compares what users call with tests/build/public_surface.txt: ``python tools/public_surface.py [--write]``.
 
 The file's diff shows every change of a name, an argument or an option. The file is the same for each release of torch:
 it leaves out the declarations that are generated for one release. docs/torch-releases.md has their differences.
@@ -23,8 +23,8 @@ from unittest.mock import patch
 from interop.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parent.parent
-SURFACE = ROOT / "tests" / "build" / "surface.txt"
-COMMAND = "python tools/surface.py --write"
+SURFACE = ROOT / "tests" / "build" / "public_surface.txt"
+COMMAND = "python tools/public_surface.py --write"
 # Without `interop.numba`, which cannot be imported without Numba.
 MODULES = ("interop", "interop.abi", "interop.build", "interop.cuda", "interop.jit", "interop.testing")
 # The declarations, and those that a module for many releases of torch has in their place.
