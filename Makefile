@@ -21,13 +21,13 @@ PYTEST = $(PY) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscop
 	--timeout=1800
 
 check: $(READY)
-	$(PYTEST) -m "not slow and not long"
+	$(PYTEST) -m "not slow and not extended and not long"
 
 test: $(READY)
-	$(PYTEST) --durations=20 -m "not slow"
+	$(PYTEST) --durations=20 -m "not slow and not extended"
 
 test-slow: $(READY)
-	$(PYTEST) --durations=20 -m slow
+	$(PYTEST) --durations=20 -m "slow or extended"
 
 test-all: test test-slow
 

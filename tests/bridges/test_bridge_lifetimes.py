@@ -190,6 +190,7 @@ print("done")
 
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("layers", [40, 60, 5000])
+@pytest.mark.extended
 def test_a_chain_whose_first_owner_is_dropped_without_the_gil(forked, layers, backward):
     assert forked(CHAINS_WITHOUT_THE_GIL.format(layers=layers, backward=backward)) == "done\n"
 
@@ -337,6 +338,7 @@ def test_a_cycle_through_the_memory_is_not_collected():
     "dropped",
     ["interop.as_memoryview(tensor)", "memoryview(tensor)", "interop.TensorBuffer(tensor)", "interop.to_numpy(tensor)"],
 )
+@pytest.mark.extended
 def test_daemon_threads_at_the_end_of_the_interpreter(forked, dropped):
     """They make and drop views until finalisation, and during it."""
     code = f"""

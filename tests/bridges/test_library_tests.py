@@ -42,6 +42,7 @@ def tool():
 
 
 @pytest.mark.long
+@pytest.mark.extended
 def test_what_differs_is_found(tool, tmp_path):
     (tmp_path / "test_made.py").write_text(FILE)
     given = ["-c", os.devnull, f"--rootdir={tmp_path}", str(tmp_path / "test_made.py")]

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import BUILD, FREE_THREADED
 
+pytestmark = pytest.mark.extended
+
 HAMMER = Path(__file__).with_name("hammer.py")
 SECONDS = 1 if FREE_THREADED else 0.1
 """Per job. After a change of state that threads share, run `python tests/bridges/hammer.py --seconds 60`."""

@@ -6,6 +6,8 @@ import sys
 import pytest
 from conftest import TESTS
 
+pytestmark = pytest.mark.extended
+
 FILE = """
 import numpy as np
 import torch

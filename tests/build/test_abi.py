@@ -205,6 +205,7 @@ class TestNames:
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestLayout:
     """csrc/layout.cpp asserts the layout at compile time; here it fails to compile with a different layout."""
 

@@ -42,6 +42,7 @@ def examples(name):
     return made[0].examples
 
 
+@pytest.mark.extended
 class TestNext:
     def steps(self, command):
         status, out, error = command()
@@ -225,6 +226,7 @@ def on_a_terminal(arguments, **variables):
 
 
 @pytest.mark.long
+@pytest.mark.extended
 def test_colours_are_for_terminals():
     assert "\x1b[32m" in on_a_terminal(["doctor"])
     assert "\x1b[32m" not in on_a_terminal(["doctor"], NO_COLOR="1")
@@ -291,6 +293,7 @@ def test_in_a_folder_that_was_removed(tmp_path, name):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+@pytest.mark.extended
 def test_names_that_the_output_cannot_encode(tmp_path, encoding):
     folder = os.fsencode(tmp_path) + (b"/\xc3\xa9" if encoding == "ascii" else b"/\xff")
     variables = {

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.extended
+
 SOURCE = """\
 cimport ATen as at
 cimport torch

@@ -95,6 +95,7 @@ def test_a_module(way, tmp_path):
 
 @needs_archive
 @pytest.mark.parametrize("name", ["_bridges", "_core"])
+@pytest.mark.extended
 def test_this_package(name, tmp_path, bare):
     """Its objects are linked again, if they have stayed since it was installed.
 

@@ -34,6 +34,7 @@ def test_a_stack_says_what_differs(matrix):
 
 
 @pytest.mark.parametrize("wrong", ["2.15.0", "torch=", "tocrh=2.15.0", "torch=2.15.0,", "torch=2.15.0,torch=2.14.1"])
+@pytest.mark.extended
 def test_what_is_no_stack(wrong):
     done = subprocess.run([sys.executable, TOOLS / "matrix.py", wrong], capture_output=True, text=True)
     assert done.returncode == 2
@@ -132,6 +133,7 @@ def test_results_have_no_paths_of_this_machine(matrix, monkeypatch, tmp_path, in
     assert line["error"] == "stacks/torch_2.10.0/venv/bin/python failed in tests/conftest.py"
 
 
+@pytest.mark.extended
 def test_a_run_that_was_stopped_is_no_result(matrix, environment):
     stack = environment()
     (stack.checkout / "test_all.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")

@@ -191,6 +191,7 @@ class TestLltm:
 
 
 @pytest.mark.long
+@pytest.mark.extended
 def test_a_module_without_a_launcher_of_its_own(tmp_path):
     """interop/cuda/launch.h alone needs neither headers nor libraries of CUDA."""
     (tmp_path / "stream_of.pyx").write_text(

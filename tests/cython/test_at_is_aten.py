@@ -89,6 +89,7 @@ def missing_in_cpp(names, namespaces, headers):
 
 
 @pytest.mark.long
+@pytest.mark.extended
 def test_every_name_of_at_is_one_of_aten():
     """C++ looks each name up. A name of our own fails here; it belongs in interop."""
     names = entries("ATen").keys()
@@ -116,6 +117,7 @@ def test_a_name_that_cpp_does_not_have_is_found_out():
     assert missing_in_cpp(names, ["at"], ["ATen/core/Tensor.h"]) == {"elementwise", "None_", "Slice"}
 
 
+@pytest.mark.extended
 def test_every_name_of_a_mirror_is_in_torch():
     files = [file for file in MIRRORS if file not in (*GENERATED, *READ)]
     names = set().union(*map(declared, files))

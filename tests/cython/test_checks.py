@@ -245,6 +245,7 @@ class TestGuards:
         assert re.search(IDLE, refused(text))
 
 
+@pytest.mark.extended
 class TestFunctions:
     @pytest.mark.parametrize("declared", ["except *", "except +", "noexcept"])
     def test_a_kernel_that_needs_the_gil(self, declared, capsys):
@@ -656,6 +657,7 @@ class TestCython:
             translate("cimport ATen as at\ndef f(): return at.nothing\n")
 
 
+@pytest.mark.extended
 class TestPaths:
     """Cython writes paths into comments and #line directives without escaping them."""
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from interop.build import cythonize
 
+pytestmark = pytest.mark.extended
+
 # All words of all sources, so that the declarations are selected only once.
 HEAD = "# torch NoGradGuard interop guards DeviceGuard sqare square ATen wrap\ncimport ATen as at\n"
 CIMPORTS = (  # cimports, and the guard's name after each

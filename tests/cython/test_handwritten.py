@@ -427,6 +427,7 @@ MISUSES = {
 
 @pytest.mark.usefixtures("jit_cache")
 @pytest.mark.unchecked(by="leaks", reason="Cython keeps what it has read")
+@pytest.mark.extended
 class TestMisuseDoesNotCompile:
     @pytest.mark.parametrize(("statement", "message"), MISUSES.values(), ids=MISUSES)
     def test_misuse(self, monkeypatch, statement, message):

@@ -141,6 +141,7 @@ class TestWithoutGil:
         assert expected in found.hint
 
 
+@pytest.mark.extended
 class TestSymbols:
     @pytest.mark.parametrize(
         ("statement", "expected"),
@@ -189,6 +190,7 @@ class TestSymbols:
         assert hints == ["to compare an at.SymInt with a float, write 1.0 * n, which is an at.SymFloat"]
 
 
+@pytest.mark.extended
 class TestDeclarations:
     """If no overload accepts the arguments, the hint has those that there are, as the .pxd has them."""
 

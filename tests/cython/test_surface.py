@@ -91,5 +91,6 @@ def refusals():
 
 @pytest.mark.parametrize(("call", "unit"), [(call, i) for i, unit in enumerate(WRONG) for call in unit])
 @pytest.mark.long
+@pytest.mark.extended
 def test_a_wrong_call_is_refused(call, unit, refusals):
     assert WRONG[unit][call] in refusals[unit]

@@ -376,6 +376,7 @@ def site():
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestSite:
     def test_nothing_is_loaded_from_the_network(self, site):
         pages = list(site.rglob("*.html"))

@@ -20,6 +20,7 @@ def of(language):
 
 
 @pytest.mark.usefixtures("jit_cache")
+@pytest.mark.extended
 def test_blocks_of_python(tmp_path, monkeypatch, capsys):
     """The blocks of Python run in order, with the files that the page shows."""
     monkeypatch.chdir(tmp_path)
@@ -37,6 +38,7 @@ def test_blocks_of_python(tmp_path, monkeypatch, capsys):
     assert names["place"] == 2
 
 
+@pytest.mark.extended
 def test_blocks_of_a_notebook(notebook):
     *before, last = of("ipython")
     assert len(before) == 2

@@ -59,6 +59,7 @@ def test_the_command_is_that_of_this_python(command):
     assert command[0] == [sys.executable, "-m", "codespell_lib"]
 
 
+@pytest.mark.extended
 class TestWords:
     """The words of docs/style.md that tools/words.py finds."""
 

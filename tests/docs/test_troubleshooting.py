@@ -20,6 +20,8 @@ from interop.build import cuda
 from interop.jit import BuildError
 from interop.paths import get_pxd_dir, get_source_dir
 
+pytestmark = pytest.mark.extended
+
 PAGE = "docs/troubleshooting.md"
 QUOTED = {
     block.note.removeprefix("raises: "): block.code for block in blocks(PAGE) if block.note.startswith("raises: ")

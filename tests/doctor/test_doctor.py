@@ -181,6 +181,7 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestNamespacePackages:
     """Modules with relative imports, in folders without __init__.py."""
 
@@ -223,6 +224,7 @@ class TestNamespacePackages:
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestBrokenModules:
     def test_built_for_another_torch(self, bootstrapped):
         for path in bootstrapped("m", "torch_2_99"):
@@ -574,6 +576,7 @@ class TestBrokenModules:
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestCodeOfOthers:
     """The doctor runs a module and its libraries only to import the module, and not for longer than its patience."""
 
@@ -1130,6 +1133,7 @@ def summary(problems, warnings):
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestCommand:
     def test_all_is_well(self, bootstrapped):
         path, _ = bootstrapped("m", NAME)

@@ -404,6 +404,7 @@ class TestCustomOps:
         )
 
 
+@pytest.mark.extended
 class TestMemoryviewTranspose:
     def test_the_check_finds_a_wrong_way(self, monkeypatch):
         building.build("memoryview-transpose")

@@ -194,6 +194,7 @@ class TestRunner:
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestRender:
     def test_the_plots_come_from_the_json_alone(self, monkeypatch, tmp_path, capsys):
         """Works even if nothing is compiled."""

@@ -228,6 +228,7 @@ class TestFile:
         assert "was compiled for torch" in bare(code, path.parent)
 
 
+@pytest.mark.extended
 class TestTogether:
     def test_threads_wait_for_one_build(self, builds):
         name, modules = new(), []
@@ -461,6 +462,7 @@ class TestInline:
         assert "failing_import" not in sys.modules
 
 
+@pytest.mark.extended
 def test_progress_on_a_terminal():
     """A build shows its steps on a terminal. If the module is already built, nothing is shown."""
     name = new()

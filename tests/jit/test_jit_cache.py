@@ -36,6 +36,8 @@ from interop.jit.cache import Entry
 from interop.jit.diagnostics import CacheError, explain_os_error
 from interop.paths import get_cache_dir
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):

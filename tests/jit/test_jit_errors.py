@@ -75,6 +75,7 @@ def hide_ninja(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "ninja", None)
 
 
+@pytest.mark.extended
 class TestInSources:
     """The message has the place, the line and a caret, but nothing from the compiler's command."""
 
@@ -328,6 +329,7 @@ def f(torch.Tensor x not None, torch.Tensor y not None):
 """
 
 
+@pytest.mark.extended
 class TestHints:
     """Hints for users who are new to the tensors of two languages."""
 
@@ -730,6 +732,7 @@ class TestArguments:
             interop.load(path)
 
 
+@pytest.mark.extended
 class TestMachine:
     def test_no_compiler(self, monkeypatch):
         monkeypatch.setenv("CXX", "/no/such/compiler")
@@ -814,6 +817,7 @@ class TestMachine:
         assert "no space to" not in str(error)
 
 
+@pytest.mark.extended
 class TestCuda:
     @pytest.fixture
     def sources(self, tmp_path, toolkit, monkeypatch):

@@ -9,7 +9,7 @@ import torch
 
 import interop
 
-pytestmark = pytest.mark.usefixtures("jit_cache")
+pytestmark = [pytest.mark.usefixtures("jit_cache"), pytest.mark.extended]
 
 # A package whose body loads the module `inner`, and a module whose body imports that package. Each waits for the other.
 PACKAGE = """

@@ -11,7 +11,7 @@ import interop
 from interop.jit import BuildError, build, cache_key, importing, precompiled
 from interop.jit.compiler import folders_in
 
-pytestmark = pytest.mark.usefixtures("jit_cache")
+pytestmark = [pytest.mark.usefixtures("jit_cache"), pytest.mark.extended]
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import re
 import uuid
 
+import pytest
+
 CELL = """%%torch_cython {arguments}
 cimport torch
 cimport ATen as at
@@ -46,6 +48,7 @@ def test_progress_is_one_line_that_is_replaced(notebook):
     assert notebook.line[-1] == ("update_display_data", "cell: not built")
 
 
+@pytest.mark.extended
 def test_progress_is_no_output_of_a_program(notebook):
     load = "interop.load_inline('def f(): return {}')"
     quiet = (
@@ -88,6 +91,7 @@ def test_the_report(notebook):
     assert notebook.run("reported(1)") == "2"
 
 
+@pytest.mark.extended
 def test_arguments(notebook):
     cell = (
         '%%torch_cython {}\ncdef extern from *:\n    int VALUE "__OPTIMIZE__ * NUMBER"\n'

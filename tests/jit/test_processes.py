@@ -24,6 +24,8 @@ from interop.jit.cache import locked
 from interop.processes import MARK, ended_with_us, threads
 from interop.toolchain import is_gcc
 
+pytestmark = pytest.mark.extended
+
 SLOW = """
 constexpr long count() { long n = 0; for (long i = 0; i < 1000000000; ++i) n += i; return n; }
 static_assert(count() != 1);

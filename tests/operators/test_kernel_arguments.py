@@ -8,6 +8,8 @@ from conftest import needs_stable
 
 import interop
 
+pytestmark = pytest.mark.extended
+
 SIGNED = {"signed char": 8, "short": 16, "int": 32, "long": 64, "long long": 64}
 UNSIGNED = {"unsigned char": 8, "unsigned short": 16, "unsigned int": 32, "size_t": 64}
 LIMITS = {kind: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for kind, bits in SIGNED.items()}

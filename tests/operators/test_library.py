@@ -409,6 +409,7 @@ class TestOperator:
 @compiles("asan", "ubsan", "tsan", "leaks", "perturb")
 @pytest.mark.long
 @pytest.mark.usefixtures("jit_cache")
+@pytest.mark.extended
 def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
     """As in a notebook, a module is loaded again from a changed source, with another schema and one operator less."""
     source = textwrap.dedent("""\
@@ -453,6 +454,7 @@ def test_a_module_that_is_loaded_anew_replaces_what_it_registered():
 @compiles("asan", "ubsan", "tsan", "leaks", "perturb")
 @pytest.mark.long
 @pytest.mark.usefixtures("jit_cache")
+@pytest.mark.extended
 def test_what_was_taken_from_a_module_that_was_loaded_anew_twice():
     """An overload that is first looked up after the second load, in the packet of the first one."""
     source = "cimport ATen as at\nfrom torch.library cimport define, impl\n"
@@ -498,6 +500,7 @@ def test_what_was_taken_from_a_module_that_was_loaded_anew_twice():
         ),
     ],
 )
+@pytest.mark.extended
 def test_an_operator_that_is_defined_anew_with_another_schema(what, function):
     """What another module registered for the old schema would read arguments that do not exist, so torch raises."""
     name = f"interop_anew::{what}"

@@ -216,6 +216,7 @@ def libraries_of_openmp():
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestOneRuntime:
     def test_no_module_asks_for_a_library_of_openmp(self, site):
         for native in Path(site).glob("_loops*.so"):

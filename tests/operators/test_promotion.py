@@ -94,6 +94,7 @@ DTYPES = sorted({value for value in vars(torch).values() if isinstance(value, to
 
 
 @pytest.mark.parametrize("default", [torch.float32, torch.float64], ids=str)
+@pytest.mark.extended
 def test_as_torch(jit_cache, default):
     """Tensors with dimensions, tensors without, and numbers, of every dtype."""
     module = interop.load_inline(SOURCE, COMPARED, name="promotion")

@@ -98,6 +98,7 @@ def test_a_rule_for_vmap(i, value):
 @torch_keeps_what_it_compiled
 @pytest.mark.long
 @pytest.mark.parametrize("name", table.MODULES)
+@pytest.mark.extended
 def test_one_compilation_for_all_sizes(name):
     """All operators of a module that torch can trace, in one graph; the sizes are those of x."""
     own = [

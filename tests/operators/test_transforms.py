@@ -51,6 +51,7 @@ def test_opcheck(name):
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestCompile:
     @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
     @pytest.mark.parametrize("dynamic", [False, True])

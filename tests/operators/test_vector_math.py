@@ -123,6 +123,7 @@ print(torch.backends.cpu.get_cpu_capability())
 
 
 @pytest.mark.long
+@pytest.mark.extended
 def test_each_instruction_set(site, tmp_path, vectors):
     x = torch.arange(-5000, 5001) / 512
     results, chosen = {}, {}

@@ -173,6 +173,7 @@ def test_gradients_without_a_transform(mapped, requires):
 @reference_grows
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", ["both", "vmap of grad", "nested"])
+@pytest.mark.extended
 def test_compile(name, dynamic):
     """torch.compile traces the rule."""
     torch._dynamo.reset()

@@ -92,6 +92,7 @@ def test_nothing_is_borrowed_where_the_handle_is_another_one(bare, site, modules
 
 @pytest.mark.unchecked(by="asan", reason="freed memory is kept back to catch its use, so the process grows")
 @pytest.mark.long
+@pytest.mark.extended
 def test_many_calls(site, modules):
     """5000 calls of each function of the files leak nothing; `make one-binary` makes a million."""
     done = run(site, "5000")

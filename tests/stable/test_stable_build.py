@@ -245,6 +245,7 @@ class TestDistribution:
 
 @needs_limited_api
 @pytest.mark.long
+@pytest.mark.extended
 class TestWheel:
     def test_tag_and_metadata(self, wheel):
         assert re.fullmatch(r"stable_build-0\.1\.0-cp311-abi3-linux_\w+\.whl", wheel.name)
@@ -466,6 +467,7 @@ class TestTranslation:
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestDeclarations:
     def test_all_that_there_are_in_any_order(self, in_folder):
         """Each brings its own header, and none brings torch's C++."""
