@@ -10,7 +10,7 @@ from interop.errors import Error
 from interop.paths import get_include, get_pxd_dir
 
 if not is_command():
-    from interop._check import __version__
+    from interop._compiled_half import __version__
 
 # Where to import the other names from at their first use. Type checkers and editors read the block below instead.
 _WHERE = dict.fromkeys(
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from interop._bridges import to_cuda_array_interface as to_cuda_array_interface
     from interop._bridges import to_dlpack as to_dlpack
     from interop._bridges import to_numpy as to_numpy
-    from interop._check import __version__ as __version__
+    from interop._compiled_half import __version__ as __version__
     from interop.arrays import from_array as from_array
     from interop.arrays import with_arrays as with_arrays
     from interop.buffer_protocol import disable_buffer_protocol as disable_buffer_protocol
@@ -58,7 +58,7 @@ else:  # hidden from type checkers, which would accept every name
         if name in _PACKAGES:
             return importlib.import_module(f"interop.{name}")
         if name == "__version__" or name in _WHERE:
-            check = importlib.import_module("interop._check")
+            check = importlib.import_module("interop._compiled_half")
             found = check.__version__ if name == "__version__" else getattr(importlib.import_module(_WHERE[name]), name)
             globals()[name] = found
             return found

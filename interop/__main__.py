@@ -87,7 +87,7 @@ def completed_command() -> str | None:
 def check() -> None:
     """Import torch and check that this package was built for it. interop/__init__.py leaves this to commands."""
     try:
-        importlib.import_module("interop._check")
+        importlib.import_module("interop._compiled_half")
     except ImportError as error:
         raise CommandError(f"{error} See also: python -m interop doctor") from error
 

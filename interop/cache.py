@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     group.add_argument("--clear", action="store_true", help="remove everything that is not in use")
     command.add_argument("--json", action="store_true", help="print JSON, with sizes in bytes")
     options = command.parse_args(arguments)
-    from interop.jit.cache import limit  # here, because it imports torch
+    from interop.jit.cache_folder import limit  # here, because it imports torch
 
     try:
         bound = limit()
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _show(bound: int, as_json: bool) -> None:
-    from interop.jit.cache import KINDS, entries
+    from interop.jit.cache_folder import KINDS, entries
 
     sizes: dict[str, list[int]] = {kind: [] for kind in KINDS}
     for entry in entries():
@@ -61,7 +61,7 @@ def _show(bound: int, as_json: bool) -> None:
 
 
 def _clear(as_json: bool) -> None:
-    from interop.jit.cache import close, entries, root
+    from interop.jit.cache_folder import close, entries, root
 
     if root().is_dir():
         try:

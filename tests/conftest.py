@@ -24,7 +24,7 @@ import interop
 from experiments import FOLDER, load
 from interop import __main__ as command_line
 from interop.build.cuda import find_toolkit
-from interop.jit.cache import locked
+from interop.jit.cache_folder import locked
 from interop.paths import get_source_dir, get_stable_dir
 from interop.private import make_folders
 from interop.stable_abi import release_of

@@ -149,7 +149,7 @@ def build() -> list[Finding]:
     if running.abi != made.ABI:
         return [problem("torch-interop", f"{text}, but torch {running.version} is running", REBUILD)]
     try:
-        importlib.import_module("interop._check")
+        importlib.import_module("interop._compiled_half")
         compiled = importlib.import_module("interop._core").build_info()
         importlib.import_module("interop._bridges")
         folders = f"declarations in {get_pxd_dir()}, headers in {get_include()}"

@@ -23,7 +23,7 @@ from interop.cython.dependencies import package_root
 from interop.cython.extensions import is_cython
 from interop.cython.translate import TranslationError, translate
 from interop.jit import manifest, precompiled
-from interop.jit.cache import root
+from interop.jit.cache_folder import root
 from interop.jit.cache_key import CPU, CUDA, Target, is_native
 from interop.jit.compiler import Compiler
 from interop.jit.diagnostics import (

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 from interop.garbage_collection import without_collections
 from interop.jit import manifest
-from interop.jit.cache import Entry, evict, limit, prepare
+from interop.jit.cache_folder import Entry, evict, limit, prepare
 from interop.jit.cache_key import Target, cache_key
 from interop.jit.diagnostics import BuildError, CacheError, explain_os_error
 from interop.jit.importing import ImportState, check_name, import_from, import_state

@@ -23,7 +23,7 @@ import torch
 from interop import private
 from interop.cython import versions
 from interop.errors import Error
-from interop.jit.cache import root
+from interop.jit.cache_folder import root
 from interop.jit.cache_key import CPU, CUDA, file_digest, file_states, machine_environment
 from interop.paths import get_include, get_pxd_dir, get_stable_dir
 

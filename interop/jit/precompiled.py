@@ -19,7 +19,7 @@ from interop.abi import NAME as ABI
 from interop.build.cuda import NvccError, compile_cuda, cuda, headers_of, is_cuda, wants_cuda
 from interop.build.extension import BOOTSTRAP
 from interop.jit import manifest
-from interop.jit.cache import Entry, root
+from interop.jit.cache_folder import Entry, root
 from interop.jit.cache_key import CUDA, NATIVE, cache_key, file_digest, flags_environment
 from interop.jit.compiler import Compiler, folders_in
 from interop.jit.diagnostics import BuildError, CommandFailedError

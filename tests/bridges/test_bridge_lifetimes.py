@@ -129,6 +129,7 @@ def test_memory_of_ours_gets_no_further_owner(name, make):
 
 
 @measures_the_process
+@pytest.mark.long
 def test_threads_leave_no_memory_behind():
     """A thread keeps the memory of its last tensor for the next one, until it ends."""
     array = np.ones(3)
@@ -358,6 +359,7 @@ print("done")
 
 
 @owns_to_the_end
+@pytest.mark.long
 def test_what_daemon_threads_own_at_the_end_of_the_interpreter(forked):
     """They own tensors, arrays and views on the stacks of threads that never run again."""
     code = """
@@ -398,6 +400,7 @@ print("done")
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
+@pytest.mark.long
 def test_a_forked_child_uses_and_drops_what_was_shared(forked):
     """The memory is then the child's own. It uses one thread, because libgomp's threads do not survive a fork."""
     code = """

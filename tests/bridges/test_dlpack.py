@@ -684,6 +684,7 @@ def test_writes_and_the_version():
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.long
 def test_the_end_of_the_interpreter(forked, how):
     code = """
 import sys, threading, time, atexit, numpy as np, torch, interop

@@ -220,6 +220,7 @@ REFUSED = {  # by Cython, before anything is compiled
 
 @pytest.mark.unchecked(by="leaks", reason="it runs Cython's compiler, which keeps caches")
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.long
 def test_what_does_not_fit_is_not_translated(tmp_path, monkeypatch, capfd, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.pyx").write_text(

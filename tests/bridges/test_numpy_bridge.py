@@ -551,6 +551,7 @@ def test_an_exception_in_flight_survives_the_owner():
 
 
 @pytest.mark.parametrize("how", ENDS)
+@pytest.mark.long
 def test_the_end_of_the_interpreter(forked, how):
     """No thread drops tensors at that moment: torch's destructor would ask for the GIL again, and abort."""
     code = """

@@ -251,6 +251,7 @@ class TestNinja:
         assert load_script(TESTS.parent / "tools" / "sbom.py").headers(tmp_path) == ["/read/by/this/ninja.h"]
 
     @pytest.mark.parametrize("place", ["folder", "macro", "flag", "environment"])
+    @pytest.mark.long
     def test_a_dollar_sign(self, project, monkeypatch, place):
         """torch does not escape it for ninja, which would read a variable there."""
         in_environment = place == "environment"
@@ -468,6 +469,7 @@ class TestSelection:
                 cythonize(str(source))
 
     @pytest.mark.parametrize("change", ["source", "included", "declarations", "directives", "cut short"])
+    @pytest.mark.long
     def test_what_changed_is_translated_again(self, project, monkeypatch, change):
         """Regardless of the files' modification times."""
         (project / "again.pyx").write_text("cimport ATen as at\ninclude 'more.pxi'\ndef f(): at.zeros((2,)).exp()\n")

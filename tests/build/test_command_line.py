@@ -234,6 +234,7 @@ def test_colours_are_for_terminals():
     assert "\x1b" not in run([*COMMAND, "doctor"])
 
 
+@pytest.mark.long
 class TestStatuses:
     def test_the_help_has_them(self, command, capsys):
         with pytest.raises(SystemExit):

@@ -151,6 +151,7 @@ class TestConfig:
         assert f"built for torch {torch.__version__}, but torch 2.99.0 is installed" in done.stderr
 
 
+@pytest.mark.long
 class TestOutput:
     """The behaviour of commands whose output cannot be written."""
 
@@ -578,6 +579,7 @@ class TestCmake:
             ),
         ],
     )
+    @pytest.mark.long
     def test_wrong_calls(self, tmp_path, call, message):
         assert message in configure_text(tmp_path, f"find_package(interop REQUIRED)\n{call}")
 

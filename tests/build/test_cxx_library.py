@@ -14,6 +14,8 @@ from interop.doctor.module import examine_module
 from interop.paths import get_source_dir
 from interop.toolchain import CXX_FLAGS, compiler, find_torch
 
+pytestmark = pytest.mark.long
+
 FORMATTED = """
 #include <sstream>
 #include <string>

@@ -549,6 +549,7 @@ def test_the_caching_allocator(fake):
     ],
 )
 @pytest.mark.skipif(torch.version.cuda is not None, reason="is compiled for a torch with CUDA")
+@pytest.mark.long
 def test_a_module_that_was_compiled_without_cuda(fake, name):
     fake(f"""
         with raises(NotImplementedError, match="compiled for a torch without CUDA; compile it again with the torch"):

@@ -115,6 +115,7 @@ class TestPythonObjects:
 
     @owns_to_the_end
     @not_in_debug_python(reason="CPython itself reads the freed state of such a thread")
+    @pytest.mark.long
     def test_a_thread_that_is_left_behind(self, call_forms):
         """A thread that requests the GIL after the interpreter has ended must not unwind through our frames."""
         code = (

@@ -19,6 +19,8 @@ from interop.cython import unknown_names
 from interop.cython.checks import checked
 from interop.cython.guards import GUARDS, Guards
 
+pytestmark = pytest.mark.long
+
 IDLE = r"is declared but never assigned here, so this guard would do nothing; write: cdef "
 LOST = r"would end with its statement; write: cdef [\w.]+ guard = "
 GENERATOR = r"cannot be used in a generator or coroutine: its mode would leak out"

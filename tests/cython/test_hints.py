@@ -7,6 +7,8 @@ import pytest
 from interop.cython.hints import hint
 from interop.cython.translate import TranslationError, translate
 
+pytestmark = pytest.mark.long
+
 PYTHON = r"x is a torch\.Tensor, a Python object: .* x\.cdata"
 
 

@@ -92,6 +92,7 @@ def test_with_all_patches(tmp_path):
 
 
 @pytest.mark.parametrize("patch", [one for one in PATCHES if one.is_needed()], ids=lambda patch: patch.target)
+@pytest.mark.long
 def test_the_patch_may_not_go_yet(tmp_path, patch):
     """Without this patch alone, its probe does not compile. If this test fails, Cython no longer needs the patch."""
     others = [one for one in PATCHES if one is not patch]

@@ -192,7 +192,7 @@ FIGURE = re.compile(rf"(?<![\w.,-])\d[\d.,]*(?: to \d[\d.,]*)?\s?(?:{UNIT})(?!\w
 
 # Figures in prose that were chosen, not measured.
 CHOSEN = {
-    "docs/jit-guide.md": {"2 GiB"},  # the limit of the cache, as in interop/jit/cache.py
+    "docs/jit-guide.md": {"2 GiB"},  # the limit of the cache, as in interop/jit/cache_folder.py
     "docs/experiments/gil/README.md": {"5 ms"},  # CPython's default of sys.setswitchinterval()
 }
 BY_HAND = {"CONTRIBUTING.md": re.compile(r"^On 2 cores, .*?\n\n", re.DOTALL | re.MULTILINE)}

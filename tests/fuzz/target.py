@@ -93,9 +93,9 @@ def manifests(folder: Path) -> Callable[[bytes], None]:
     """The reader of a cache's manifest. It accepts only sealed text, and can use all that it accepts."""
     os.environ["INTEROP_CACHE_DIR"] = str(folder / "cache")
     from interop import private
-    from interop.jit import cache, manifest
+    from interop.jit import cache_folder, manifest
 
-    build = cache.root() / "modules" / "entry" / "build"
+    build = cache_folder.root() / "modules" / "entry" / "build"
     private.make_folders(build)
     (build / "module.so").touch()
     manifest.write(build, "module.so", [__file__], time.time())

@@ -22,7 +22,7 @@ from conftest import with_precompiled_headers
 
 import interop
 from interop.garbage_collection import without_collections
-from interop.jit import BuildError, build, cache, importing, loading
+from interop.jit import BuildError, build, cache_folder, importing, loading
 
 pytestmark = pytest.mark.usefixtures("jit_cache")
 
@@ -248,7 +248,7 @@ class TestTogether:
         command = [sys.executable, "-c", f"import interop; interop.load_inline({PLAIN!r}, name={name!r})"]
         started = [subprocess.Popen(command) for _ in range(3)]
         assert [process.wait(300) for process in started] == [0, 0, 0]
-        assert len(list((cache.root() / "modules").glob(f"{name}-*/*"))) == 1
+        assert len(list((cache_folder.root() / "modules").glob(f"{name}-*/*"))) == 1
 
     def test_a_build_that_was_killed_is_not_taken(self, builds):
         """Neither the files nor the lock of a killed build prevents the next one."""
@@ -260,7 +260,7 @@ class TestTogether:
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == -9, done.stderr
-        (left,) = (cache.root() / "modules").glob(f"{name}-*/*")
+        (left,) = (cache_folder.root() / "modules").glob(f"{name}-*/*")
         assert list(left.glob(f"{name}.*.so"))
         assert interop.load_inline(PLAIN, name=name).f() == 2
         assert builds == [name]
@@ -279,7 +279,7 @@ class TestTogether:
     @pytest.mark.usefixtures("own_cache")  # other tests link with the shared part
     def test_a_shared_part_that_is_gone(self, builds):
         interop.load_inline(PLAIN, name=new())
-        for part in (cache.root() / "support").glob("*/bootstrap.o"):
+        for part in (cache_folder.root() / "support").glob("*/bootstrap.o"):
             part.unlink()
         assert interop.load_inline(PLAIN, name=new()).f() == 2
 
@@ -305,12 +305,12 @@ class TestTogether:
 
     def test_a_lock_is_free_although_a_child_was_forked_with_it(self, tmp_path):
         path = tmp_path / "lock"
-        with cache.locked(path):
+        with cache_folder.locked(path):
             child = os.fork()
             if child == 0:
                 signal.pause()
         try:
-            with cache.try_lock(path) as free:
+            with cache_folder.try_lock(path) as free:
                 assert free
         finally:
             os.kill(child, signal.SIGKILL)
@@ -376,7 +376,7 @@ class TestTogether:
 
         load(0)
         names = {"objects": "object.o", "headers": "precompiled.h.gch", "support": "bootstrap.o"}
-        paths = (cache.root() / kind).glob(f"*/{names[kind]}")
+        paths = (cache_folder.root() / kind).glob(f"*/{names[kind]}")
         path = max(paths, key=lambda one: one.parent.stat().st_mtime)  # the part used last
         size = path.stat().st_size
         path.unlink()  # it may be a link to a file that others use
@@ -408,7 +408,7 @@ class TestTogether:
     def test_a_lock_whose_file_was_removed(self, tmp_path):
         """A thread that waited for a removed lock file locks the new one."""
         path, held = tmp_path / "lock", []
-        with cache.locked(path):
+        with cache_folder.locked(path):
             waiting = threading.Event()
             thread = threading.Thread(target=lambda: held.append(self.hold(path, waiting)))
             thread.start()
@@ -419,7 +419,7 @@ class TestTogether:
 
     @staticmethod
     def hold(path, waiting):
-        with cache.locked(path, wait=waiting.set), cache.try_lock(path) as free:
+        with cache_folder.locked(path, wait=waiting.set), cache_folder.try_lock(path) as free:
             return path.exists() and not free
 
 

@@ -31,8 +31,8 @@ from interop import Error, private
 from interop import __main__ as command_line
 from interop.cuda import cache as nvrtc
 from interop.cuda.nvrtc import Image
-from interop.jit import BuildError, cache, loading, manifest, precompiled
-from interop.jit.cache import Entry
+from interop.jit import BuildError, cache_folder, loading, manifest, precompiled
+from interop.jit.cache_folder import Entry
 from interop.jit.diagnostics import CacheError, explain_os_error
 from interop.paths import get_cache_dir
 
@@ -62,28 +62,28 @@ def entry(kind, key, kilobytes, age):
 class TestEviction:
     def test_what_was_used_longest_ago_goes_first(self):
         old, older, new = entry("modules", "a", 100, 20), entry("headers", "b", 100, 30), entry("modules", "c", 100, 10)
-        cache.evict(500 << 10)
-        assert {*cache.entries()} == {old, older, new}
-        cache.evict(250 << 10)
-        assert {*cache.entries()} == {old, new}
+        cache_folder.evict(500 << 10)
+        assert {*cache_folder.entries()} == {old, older, new}
+        cache_folder.evict(250 << 10)
+        assert {*cache_folder.entries()} == {old, new}
         old.use()
-        cache.evict(150 << 10)
-        assert {*cache.entries()} == {old}
+        cache_folder.evict(150 << 10)
+        assert {*cache_folder.entries()} == {old}
 
     def test_what_is_in_use_stays(self):
         used, free = entry("headers", "a", 100, 20), entry("headers", "b", 100, 10)
         with used.shared():
-            cache.evict(0)
-            assert {*cache.entries()} == {used}
+            cache_folder.evict(0)
+            assert {*cache_folder.entries()} == {used}
         assert not free.folder.exists()
-        cache.evict(0)
-        assert not list(cache.entries())
+        cache_folder.evict(0)
+        assert not list(cache_folder.entries())
 
     def test_the_limit(self, monkeypatch):
-        assert cache.limit() == 2 << 30
+        assert cache_folder.limit() == 2 << 30
         for text, size in (("500M", 500 << 20), ("4g", 4 << 30), ("7", 7), ("1K", 1024)):
             monkeypatch.setenv("INTEROP_CACHE_LIMIT", text)
-            assert cache.limit() == size
+            assert cache_folder.limit() == size
         monkeypatch.setenv("INTEROP_CACHE_LIMIT", "much")
         with pytest.raises(ValueError, match="must be a number of bytes, such as 500M or 4G, got 'much'"):
             interop.load_inline("x = 1\n")
@@ -121,18 +121,18 @@ class TestLocks:
         """A lock replaces it, with one warning."""
         path = place / "locks" / "modules-key"
         put(kind, path, outside)
-        with cache.locked(path):
+        with cache_folder.locked(path):
             assert stat.S_ISREG(path.lstat().st_mode)
-            with cache.try_lock(path) as free:
+            with cache_folder.try_lock(path) as free:
                 assert not free
         with pytest.warns(UserWarning, match=f"has removed {path}: it was in the place of a lock") as warned:
             private.warn()
         assert len(warned) == 1
         put(kind, path, outside)
-        with cache.try_lock(path) as free:
+        with cache_folder.try_lock(path) as free:
             assert free
             assert stat.S_ISREG(path.lstat().st_mode)
-        assert {one.name for one in path.parent.iterdir()} <= {path.name, cache.GUARD}
+        assert {one.name for one in path.parent.iterdir()} <= {path.name, cache_folder.GUARD}
         private.warn()  # it warns only once
 
     @pytest.mark.parametrize("kind", ["full", "link"])
@@ -142,7 +142,7 @@ class TestLocks:
 
         def hold(barrier):
             barrier.wait(60)
-            with cache.locked(path):
+            with cache_folder.locked(path):
                 holders.append(1)
                 most.append(len(holders))
                 time.sleep(0.001)
@@ -159,20 +159,20 @@ class TestLocks:
         """The error names it, and what to do."""
         path = place / "locks" / "modules-key"
         put("link", path, outside)
-        put("folder", path.with_name(cache.GUARD), outside)
-        message = rf"this is not .* remove it: '{path.parent}/{cache.GUARD}'"
-        with pytest.raises(OSError, match=message), cache.locked(path):
+        put("folder", path.with_name(cache_folder.GUARD), outside)
+        message = rf"this is not .* remove it: '{path.parent}/{cache_folder.GUARD}'"
+        with pytest.raises(OSError, match=message), cache_folder.locked(path):
             raise AssertionError("there is no lock")
         assert path.is_symlink()
 
     def test_a_link_to_the_lock_itself(self, place):
         """A thread that waits for a lock does not hold it if others lock a new file."""
         path = place / "locks" / "modules-key"
-        handle = cache._open_lock(path)
+        handle = cache_folder._open_lock(path)
         moved = path.rename(path.with_name("moved"))
         path.symlink_to(moved)
-        assert not cache._is_at(path, handle)
-        cache._close_lock(handle)
+        assert not cache_folder._is_at(path, handle)
+        cache_folder._close_lock(handle)
 
     @pytest.mark.parametrize("kind", FOREIGN[1:])
     def test_clear(self, place, outside, capsys, kind):
@@ -182,7 +182,7 @@ class TestLocks:
         put(kind, place / "jit" / "locks" / "modules-b", outside)
         assert command_line.main(["cache", "--clear"]) == 0
         assert "removed 0.0 MiB" in capsys.readouterr().out
-        assert not list(cache.entries())
+        assert not list(cache_folder.entries())
 
     @pytest.mark.parametrize("kind", FOREIGN)
     def test_clear_entries(self, place, outside, kind):
@@ -219,7 +219,7 @@ class TestCommand:
         with used.shared():
             assert self.run(capsys, "--clear")[:2] == (0, "removed 1.0 MiB; 1 entries are in use and stay\n")
         assert self.run(capsys, "--clear")[:2] == (0, "removed 1.0 MiB\n")
-        assert not list(cache.entries())
+        assert not list(cache_folder.entries())
         assert not (place / "nvrtc").exists()
 
     def test_a_cache_that_there_is_not(self, capsys):
@@ -237,7 +237,7 @@ def test_what_is_built_already_needs_no_room_to_write(jit_cache, monkeypatch):
     """A built module also loads without a working compiler."""
     module = interop.load_inline("x = 1\n", name="kept")
     assert interop.load_inline("x = 1\n", name="kept") is module
-    monkeypatch.setattr(cache.Entry, "exclusive", lambda *_: pytest.fail("it was locked"))
+    monkeypatch.setattr(cache_folder.Entry, "exclusive", lambda *_: pytest.fail("it was locked"))
     assert interop.load_inline("x = 1\n", name="kept") is module
 
 
@@ -269,7 +269,7 @@ def test_a_module_that_is_always_gone(monkeypatch, tmp_path):
 def test_what_was_just_built_is_not_removed(monkeypatch):
     """A new module stays, however small the limit is."""
     monkeypatch.setattr(
-        loading, "evict", lambda _: [one.remove() for one in cache.entries() if one.key.startswith("just_built")]
+        loading, "evict", lambda _: [one.remove() for one in cache_folder.entries() if one.key.startswith("just_built")]
     )
     module = interop.load_inline("x = 1\n", name="just_built", force=True)
     assert os.path.exists(module.__file__)
@@ -649,7 +649,7 @@ class TestPrivacy:
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(place / "parent" / "new"))
         before = os.umask(umask)
         try:
-            cache.prepare("private")
+            cache_folder.prepare("private")
         finally:
             os.umask(before)
         for folder in (place / "parent", place / "parent" / "new", place / "parent" / "new" / "jit"):
@@ -661,13 +661,13 @@ class TestPrivacy:
         """The cache becomes private. An earlier version made such folders under the umask 002."""
         (place / "jit").mkdir(mode=0o700)
         (place / below).chmod(mode)
-        cache.prepare("private")
+        cache_folder.prepare("private")
         assert (place / below).stat().st_mode & 0o777 == 0o700
 
     def test_one_with_a_folder_that_others_can_write(self, place):
         (place / "jit" / "modules").mkdir(parents=True)
         (place / "jit" / "modules").chmod(0o775)
-        cache.prepare("private")
+        cache_folder.prepare("private")
         assert (place / "jit" / "modules").stat().st_mode & 0o777 == 0o700
 
     @pytest.mark.long
@@ -723,9 +723,9 @@ class TestPrivacy:
         planted = [folder / "private.so", folder, folder.parents[1]][depth]
         os.chown(planted, 65534, -1)
         (place / "jit").chmod(0o777)
-        cache.prepare("private") if depth < 2 else None
+        cache_folder.prepare("private") if depth < 2 else None
         with pytest.raises(Error, match=rf"{planted} belongs to .*65534\), who .*you are root; .*INTEROP_CACHE_DIR"):
-            cache.prepare("private") if depth == 2 else manifest.find(folder)
+            cache_folder.prepare("private") if depth == 2 else manifest.find(folder)
         assert (place / "jit").stat().st_mode & 0o777 == 0o700
 
     @needs_root
@@ -760,7 +760,7 @@ class TestPrivacy:
         else:
             above.mkdir()
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(above / "cache"))
-        cache.prepare("private")
+        cache_folder.prepare("private")
         if how == "mode":
             above.chmod(0o777)
         else:
@@ -770,15 +770,15 @@ class TestPrivacy:
         assert nvrtc.read("kernel") is None
         if how == "mode":
             above.chmod(0o1777)  # as /tmp
-            cache.prepare("private")
+            cache_folder.prepare("private")
 
     def test_links_of_ones_own(self, place, monkeypatch):
         """Own links are followed, as for a home on another disk."""
         (place / "real").mkdir()
         (place / "link").symlink_to("real/../real")
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(place / "link"))
-        cache.prepare("private")
-        with private.open_folder(cache.root()) as handle:
+        cache_folder.prepare("private")
+        with private.open_folder(cache_folder.root()) as handle:
             assert os.readlink(f"/proc/self/fd/{handle}") == str(place / "real" / "jit")
         (place / "circle").symlink_to("circle")
         with pytest.raises(OSError, match=r"Not a directory: .*circle"), private.open_folder(place / "circle"):
@@ -859,7 +859,7 @@ class TestPrivacy:
         home.mkdir()
         os.chown(home, 65534, -1) if how == "owner" else home.chmod(0o777)
         private._notes.clear()
-        cache.prepare("private")
+        cache_folder.prepare("private")
         with pytest.warns(UserWarning, match=rf"in {temporary}/torch-interop-\d+, not in {home}/.cache: {home} "):
             private.warn()
         private.warn()
@@ -868,7 +868,7 @@ class TestPrivacy:
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(home / "cache"))  # chosen by the user
         advice = {"owner": "name a folder", "mode": f"run chmod go-w {home}, or name a folder"}[how]
         with pytest.raises(CacheError, match=rf"; {advice} of your own elsewhere in .* INTEROP_CACHE_DIR$"):
-            cache.prepare("private")
+            cache_folder.prepare("private")
 
     def test_a_home_that_is_empty(self, tmp_path, monkeypatch):
         for name in ("INTEROP_CACHE_DIR", "XDG_CACHE_HOME"):

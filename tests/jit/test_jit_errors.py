@@ -24,7 +24,7 @@ from interop.cython import hints
 from interop.cython.hints import hint
 from interop.cython.versions import running
 from interop.jit import BuildError, build
-from interop.jit.cache import root
+from interop.jit.cache_folder import root
 from interop.jit.diagnostics import CommandFailedError
 from interop.jit.options import Options, checked
 from interop.toolchain import compiler, is_gcc

@@ -137,7 +137,7 @@ class TestFork:
     def test_a_lock_that_another_thread_had(self, tmp_path, limited):
         """A child does not hold the lock of its parent's thread after the parent is killed."""
         said = limited(
-            THREADS + "import os, signal, time\nfrom pathlib import Path\nfrom interop.jit.cache import locked\n"
+            THREADS + "import os, signal, time\nfrom pathlib import Path\nfrom interop.jit.cache_folder import locked\n"
             "parent, path = os.getpid(), Path('lock')\nheld = threading.Event()\n"
             "def hold():\n    with locked(path):\n        held.set()\n        time.sleep(1000)\n"
             "if os.fork() == 0:\n    os.setsid()\n"

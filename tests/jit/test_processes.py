@@ -20,7 +20,7 @@ from torch.utils import cpp_extension
 
 from interop import toolchain
 from interop.build import BuildExtension
-from interop.jit.cache import locked
+from interop.jit.cache_folder import locked
 from interop.processes import MARK, ended_with_us, threads
 from interop.toolchain import is_gcc
 

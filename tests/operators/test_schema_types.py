@@ -122,6 +122,7 @@ def failed_checks(operator, arguments):
 
 @torch_keeps_what_it_compiled
 @pytest.mark.parametrize("i", sorted({param.values[0] for param in TAKEN}))
+@pytest.mark.long
 def test_opcheck(i):
     one = table.CASES[i][0]
     for value in one.values:

@@ -24,7 +24,7 @@ from interop.cython.declarations import OF_ONE_RELEASE
 from interop.doctor.finding import Level
 from interop.doctor.module import examine_module
 from interop.jit import BuildError
-from interop.jit.cache import root
+from interop.jit.cache_folder import root
 from interop.jit.cache_key import Target
 from interop.paths import STABLE_LIBRARY, get_stable_dir
 from interop.stable_abi import StableABI, of_macros, stable_abi

@@ -17,7 +17,7 @@ import psutil
 from experiments import FOLDER
 from experiments.harness.calls import summary
 from interop.cli import CommandError
-from interop.jit.cache import Entry
+from interop.jit.cache_folder import Entry
 
 NAME = "build-time"
 FLAGS = ["-std=c++20", "-O2", "-g0"]

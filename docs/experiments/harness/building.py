@@ -20,7 +20,7 @@ from experiments.harness.display import waiting
 from interop import paths
 from interop.build import CXX_FLAGS
 from interop.cli import CommandError
-from interop.jit.cache import locked
+from interop.jit.cache_folder import locked
 from interop.processes import ended_with_us
 
 __all__ = [
