@@ -14,7 +14,7 @@ from interop.overview import overview
 # Each command is a module with a function main(arguments). The module is imported when the command runs.
 COMMANDS = {
     "config": ("interop.config", "print compiler and linker flags for other build systems"),
-    "cythonize": ("interop.cython.cythonize", "translate one source to C++, for other build systems"),
+    "cythonize": ("interop.cython.cythonize_command", "translate one source to C++, for other build systems"),
     "cache": ("interop.cache", "show what is cached on disk, or remove it"),
     "doctor": ("interop.doctor", "check what is installed, whether it fits together, and what is wrong with a module"),
     "new": ("interop.new", "write a small project that is ready to build, test and install"),

@@ -1,4 +1,5 @@
-// Decides whether a tensor's memory may be exported, and how.
+// Decides whether a tensor's memory may be exported, and how. What holds for any access to it is in
+// interop/check_memory.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "interop/check.h"
+#include "interop/check_memory.h"
 #include "memory.h"
 
 namespace interop::bridges {

@@ -21,7 +21,7 @@
 
 #include "interop/bridges.h"
 #include "interop/bridges/dtypes.h"
-#include "interop/check.h"
+#include "interop/check_memory.h"
 #include "interop/gil.h"
 #include "reused.h"
 

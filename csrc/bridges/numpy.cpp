@@ -13,7 +13,7 @@
 #include "check_export.h"
 #include "converters.h"
 #include "import.h"
-#include "interop/check.h"
+#include "interop/check_memory.h"
 #include "interop/free_threading.h"
 #include "interop/owned_ref.h"
 #include "interop/tensor.h"

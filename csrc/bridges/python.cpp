@@ -13,7 +13,7 @@
 
 #include "converters.h"
 #include "cuda.h"
-#include "interop/check.h"
+#include "interop/check_memory.h"
 #include "interop/device_guard.h"
 #include "interop/owned_ref.h"
 #include "interop/python_types.h"

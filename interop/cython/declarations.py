@@ -29,7 +29,7 @@ OF_ONE_RELEASE = (
     "c10/cuda",
     *("interop/accessor", "interop/bridges", "interop/caching_allocator", "interop/context", "interop/cuda"),
     *("interop/dlpack", "interop/elementwise", "interop/generator", "interop/indexing", "interop/instruction_sets"),
-    *("interop/iterator", "interop/manual", "interop/reduction", "interop/symint", "interop/vector_math"),
+    *("interop/manual", "interop/reduction", "interop/symint", "interop/tensor_iterator", "interop/vector_math"),
     *("interop/warnings",),
     *("torch/_types", "torch/autograd", "torch/csrc"),
 )

@@ -4,6 +4,9 @@ Cython has no hooks for these decisions. A patch lasts for one translation. If a
 that name, the patch is left out: only its purpose is lost. tests/cython/test_patches.py shows what breaks without each
 patch, and fails when a patch is no longer needed. docs/upstream has the changes to Cython that would make the patches
 unnecessary.
+
+The arithmetic of template types is in template_arithmetic.py. By patches of their own, checks.py, hints.py and
+dependencies.py see what Cython reads and says.
 """
 
 import contextlib

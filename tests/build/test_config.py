@@ -19,7 +19,7 @@ import interop
 from interop.abi import NAME
 from interop.build import Extension
 from interop.config import config
-from interop.cython import cythonize as cythonize_command
+from interop.cython import cythonize_command
 from interop.paths import get_cmake_dir, get_source_dir
 from interop.stable_abi import stable_abi
 from interop.toolchain import compiler, openmp_flags

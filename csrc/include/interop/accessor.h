@@ -1,7 +1,7 @@
 // Element access to a CPU tensor by indices: accessor[i][j].
 //
-// Like at::TensorAccessor, with three differences. The constructor checks the tensor (check.h). An accessor has its
-// own copy of the sizes and strides, so resizing the tensor does not invalidate them. Modules compiled with
+// Like at::TensorAccessor, with three differences. The constructor checks the tensor (check_memory.h). An accessor has
+// its own copy of the sizes and strides, so resizing the tensor does not invalidate them. Modules compiled with
 // INTEROP_BOUNDSCHECK check every index.
 //
 // An accessor holds a reference to the tensor's storage, so the memory lives as long as the accessor, even if the
@@ -14,7 +14,7 @@
 #include <array>
 #include <cstddef>
 
-#include "interop/check.h"
+#include "interop/check_memory.h"
 
 // Modules with and without the macro may share a process, so their classes must have different names.
 #ifdef INTEROP_BOUNDSCHECK

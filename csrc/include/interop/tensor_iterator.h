@@ -2,7 +2,7 @@
 //
 // torch's own iterator trusts its caller: it may borrow tensors that no longer exist, accepts any device, and hands
 // out data pointers of any kind of tensor. This iterator owns its tensors, and build() raises for a tensor without
-// values in CPU memory (check.h) before any pointer is read.
+// values in CPU memory (check_memory.h) before any pointer is read.
 #pragma once
 
 #include <ATen/TensorIterator.h>
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "interop/check.h"
+#include "interop/check_memory.h"
 #include "interop/graph.h"
 #include "interop/parallel.h"
 

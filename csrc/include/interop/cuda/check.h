@@ -11,7 +11,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "interop/check.h"
+#include "interop/check_memory.h"
 
 namespace interop::cuda {
 

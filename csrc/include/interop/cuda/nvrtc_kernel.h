@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "interop/check.h"
+#include "interop/check_memory.h"
 #include "interop/convert.h"
 #include "interop/cuda/check.h"
 #include "interop/cuda/driver.h"

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "interop/check.h"
+#include "interop/check_memory.h"
 #include "interop/convert.h"
 
 namespace interop::cuda {
