@@ -153,6 +153,7 @@ def fake(fake_gpus):
     return lambda code: fake_gpus(textwrap.dedent(before) + textwrap.dedent(code))
 
 
+@pytest.mark.long
 def test_a_finalizer_that_transposes_the_tensor(fake):
     """The interface describes one moment, although each new tuple may start a garbage collection."""
     fake("""

@@ -479,6 +479,7 @@ def configure_text(tmp_path, text, **options):
     return " ".join(done.stderr.split())
 
 
+@pytest.mark.long
 class TestCmake:
     def test_a_module(self, bare, cmake_project):
         """A module of Cython and C++, in a package, works in a process that has not imported torch."""
@@ -514,7 +515,6 @@ class TestCmake:
             assert flag in flags.split()
         assert "++20" in flags
 
-    @pytest.mark.long
     def test_what_is_built_again(self, cmake_project):
         """A second build does nothing. After a change in a cimported file, it builds the module alone."""
         assert "no work to do" in cmake_project.build()
@@ -536,7 +536,6 @@ class TestCmake:
 
     @needs_stable
     @needs_limited_api
-    @pytest.mark.long
     def test_a_stable_module(self, bare, stable_cmake_project):
         """A stable module is one file, compiled as setuptools compiles it, and linked to no library of torch."""
         installed = stable_cmake_project.folder.parent / "installed"
@@ -579,7 +578,6 @@ class TestCmake:
             ),
         ],
     )
-    @pytest.mark.long
     def test_wrong_calls(self, tmp_path, call, message):
         assert message in configure_text(tmp_path, f"find_package(interop REQUIRED)\n{call}")
 

@@ -534,7 +534,6 @@ class TestNames:
         text = "include 'included.pxi'\n" if name.endswith("i") else "from cimported cimport f\nf()\n"
         assert "ATen has no 'sqare'" in refused(text)
 
-    @pytest.mark.long
     def test_a_name_that_python_has(self):
         with pytest.raises(TranslationError, match=r"torch has no 'tensor'; for Python's module, write: import torch"):
             translate("cimport torch\ndef f(): return torch.tensor([1.0])\n")

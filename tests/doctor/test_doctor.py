@@ -751,6 +751,7 @@ def to_damage(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 class TestDamagedFiles:
     """The doctor describes any file, however damaged, in a line of text."""
 
@@ -912,7 +913,6 @@ class TestDamagedFiles:
         for finding in self.look(folder / to_damage.name, bytes(whole)):
             assert isinstance(finding.text, str)
 
-    @pytest.mark.long
     def test_a_name_that_stands_for_gigabytes(self, compile_module):
         """A name is shown mangled if each of its parts is twice as long as the one before."""
         letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -26,6 +26,7 @@ DEMO, DATA, MODEL, REPORT = (experiments.load("lltm", name) for name in ("demo",
 PYTHON = experiments.load("lltm", "cell_python").PythonCell
 
 
+@pytest.mark.long
 class TestSetUp:
     def run(self, tmp_path, code, **options):
         command = [sys.executable, "-P", "-c", RUN + code, str(tmp_path / "log")]
@@ -138,6 +139,7 @@ class TestRace:
         assert re.search(r"quick +━+ 100/100 0:00:00 loss 99", plain)
 
 
+@pytest.mark.long
 class TestTraining:
     @pytest.fixture
     def batches(self):

@@ -173,6 +173,7 @@ class TestCommandLine:
         assert list(result["times"]) == list(result["agreement"]["largest"]) == ["16, 32, 128"]
 
 
+@pytest.mark.long
 class TestBuilding:
     def test_nothing_is_compiled_twice(self, lltm, monkeypatch):
         monkeypatch.setattr(building.subprocess, "run", lambda *_, **__: pytest.fail("it compiled again"))
@@ -722,6 +723,7 @@ class TestRecordedResults:
         return drawn
 
     @pytest.mark.parametrize("name", experiments.names())
+    @pytest.mark.long
     def test_a_plot_is_legible_on_a_phone(self, drawn, name):
         """No letter is small where the plot is as wide as a phone, and none is outside."""
         figure = drawn(name)

@@ -434,6 +434,7 @@ class TestGraphs:
             self.loss(product, *arguments).backward()
 
 
+@pytest.mark.long
 class TestTranslation:
     def test_a_module_for_one_release(self, in_folder):
         (in_folder / "one.pyx").write_text("x = 1\ncimport torch.stable as st\n")
@@ -565,6 +566,7 @@ class TestDeclarations:
         run([sys.executable, TESTS / "cython" / "surface" / "compile.py", "m.pyx", "2.11"])
 
 
+@pytest.mark.long
 class TestLoad:
     SOURCE = """
     cimport ATen as at
