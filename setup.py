@@ -82,8 +82,7 @@ class BuildPy(build_py):
             pxd, include, stable = ROOT / "pxd", ROOT / "csrc" / "include", ROOT / "stable"
         else:
             pxd, include, stable = package / "pxd", package / "include", package / "stable"
-            for folder in (pxd, stable):  # else declarations that are gone would be packed again
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(package, ignore_errors=True)  # else files that are gone would be packed again
         super().run()
         self._generate(pxd, include, stable, package, self.distribution.get_version())
 

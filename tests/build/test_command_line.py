@@ -42,7 +42,6 @@ def examples(name):
     return made[0].examples
 
 
-@pytest.mark.extended
 class TestNext:
     def steps(self, command):
         status, out, error = command()
@@ -57,6 +56,7 @@ class TestNext:
         assert self.steps(command)[0] == "python -m interop new cells"
 
     @pytest.mark.long
+    @pytest.mark.extended
     def test_beside_a_source(self, command, tmp_path, monkeypatch, shell):
         monkeypatch.chdir(tmp_path)
         Path("it is.pyx").touch()

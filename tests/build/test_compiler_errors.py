@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.extended
-
 SOURCE = """\
 cimport ATen as at
 cimport torch
@@ -62,6 +60,7 @@ def in_build(end, command=A_COMPILERS, **options):
     return subprocess.run([sys.executable, "-c", program], text=True, timeout=100, **options)
 
 
+@pytest.mark.extended
 def test_another_error_stays(tmp_path):
     done = in_build("raise KeyError('the cause')", cwd=tmp_path, capture_output=True)
     assert done.returncode == 1
@@ -86,6 +85,7 @@ def in_ninjas(folder, text, end, **variables):
     return done.stdout, done.stderr
 
 
+@pytest.mark.extended
 class TestOutput:
     """The output of a command that fails is held back, and only that."""
 
@@ -130,6 +130,7 @@ class TestOutput:
 
 
 @pytest.mark.parametrize("closed", ["1>&-", "2>&-", "1>&- 2>&-", "<&-"])
+@pytest.mark.extended
 def test_closed_descriptors(tmp_path, closed):
     program = PROGRAM.format(command=A_COMPILERS, end="open('made', 'w').close()")
     (tmp_path / "program.py").write_text(program)
@@ -138,6 +139,7 @@ def test_closed_descriptors(tmp_path, closed):
     assert (tmp_path / "made").exists()
 
 
+@pytest.mark.extended
 def test_a_full_pipe_fails_no_command(tmp_path):
     """The parent has made the pipe non-blocking, and does not read."""
     read, write = os.pipe()

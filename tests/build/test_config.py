@@ -515,6 +515,7 @@ class TestCmake:
             assert flag in flags.split()
         assert "++20" in flags
 
+    @pytest.mark.extended
     def test_what_is_built_again(self, cmake_project):
         """A second build does nothing. After a change in a cimported file, it builds the module alone."""
         assert "no work to do" in cmake_project.build()
@@ -536,6 +537,7 @@ class TestCmake:
 
     @needs_stable
     @needs_limited_api
+    @pytest.mark.extended
     def test_a_stable_module(self, bare, stable_cmake_project):
         """A stable module is one file, compiled as setuptools compiles it, and linked to no library of torch."""
         installed = stable_cmake_project.folder.parent / "installed"
@@ -578,6 +580,7 @@ class TestCmake:
             ),
         ],
     )
+    @pytest.mark.extended
     def test_wrong_calls(self, tmp_path, call, message):
         assert message in configure_text(tmp_path, f"find_package(interop REQUIRED)\n{call}")
 

@@ -42,7 +42,7 @@ def another_python():
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-def test_the_corner():
+def test_on_another_stack():
     stack = f"torch={TORCH},python={another_python()},cython={FLOOR[0]}.{FLOOR[1]}.0,numpy=2.1.*"
     arguments = ["-m", "not slow", *(f"tests/{path}" for path in TESTED)]
     command = [sys.executable, TESTS.parent / "tools" / "matrix.py", "--no-record", stack, "--", *arguments]

@@ -107,6 +107,7 @@ def test_every_name_of_at_is_one_of_aten():
 
 @pytest.mark.long
 @pytest.mark.parametrize("module", ["ATen", "interop", "torch"])
+@pytest.mark.extended
 def test_what_a_hint_may_suggest_are_the_names_that_cython_finds(module):
     found = entries(module).keys() - vars(builtins).keys() - {"_aten"}
     assert names_in(str(PXD), module) - vars(builtins).keys() == found

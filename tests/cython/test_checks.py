@@ -247,7 +247,6 @@ class TestGuards:
         assert re.search(IDLE, refused(text))
 
 
-@pytest.mark.extended
 class TestFunctions:
     @pytest.mark.parametrize("declared", ["except *", "except +", "noexcept"])
     def test_a_kernel_that_needs_the_gil(self, declared, capsys):
@@ -658,7 +657,6 @@ class TestCython:
             translate("cimport ATen as at\ndef f(): return at.nothing\n")
 
 
-@pytest.mark.extended
 class TestPaths:
     """Cython writes paths into comments and #line directives without escaping them."""
 
@@ -712,6 +710,7 @@ class TestPaths:
     """Sources that read a file that Cython's search of the text does not find."""
 
     @pytest.mark.parametrize("text", unforeseen, ids=repr)
+    @pytest.mark.extended
     def test_a_file_that_is_read_where_nobody_looked(self, tmp_path, capsys, text):
         """Its path is checked, the names in it are declared, and a change of it causes a new translation."""
         source, output, used = tmp_path / "m.pyx", tmp_path / "m.cpp", tmp_path / "used.pxd"

@@ -105,7 +105,6 @@ def test_there_are_blocks():
 
 
 @pytest.mark.parametrize("index", range(len(statements("cimport-guide"))))
-@pytest.mark.extended
 def test_statements(guide, index):
     emits = ".emit()" in statements("cimport-guide")[index]
     warns = pytest.warns(UserWarning, match="was resized") if emits else contextlib.nullcontext()

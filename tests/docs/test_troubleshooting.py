@@ -20,8 +20,6 @@ from interop.build import cuda
 from interop.jit import BuildError
 from interop.paths import get_pxd_dir, get_source_dir
 
-pytestmark = pytest.mark.extended
-
 PAGE = "docs/troubleshooting.md"
 QUOTED = {
     block.note.removeprefix("raises: "): block.code for block in blocks(PAGE) if block.note.startswith("raises: ")
@@ -202,6 +200,7 @@ def test_signatures(name, tensor, of_array, module):
 
 @pytest.mark.usefixtures("jit_cache")
 @pytest.mark.parametrize("key", SOURCES)
+@pytest.mark.extended
 def test_sources(key):
     with pytest.raises(BuildError) as raised:
         interop.load_inline(SOURCES[key], name="wrong")
@@ -225,6 +224,7 @@ def test_plain_cython(key, source, tmp_path):
     compare(key, re.search(r"^m\.pyx:\d+:\d+: (.*)$", done.stderr, re.MULTILINE)[1])
 
 
+@pytest.mark.extended
 def test_plain_cython_with_the_folder(tmp_path):
     (tmp_path / "m.pyx").write_text(HEAD)
     command = [sys.executable, "-m", "cython", "--cplus", "-I", get_pxd_dir(), "m.pyx"]
@@ -275,6 +275,7 @@ def test_half_a_module(tmp_path):
         ("symbol", 'namespace c10 { void gone(); } extern "C" void* PyInit_m() { c10::gone(); return 0; }', "torch, "),
     ],
 )
+@pytest.mark.extended
 def test_libraries(key, source, first, tmp_path):
     (tmp_path / "m.cpp").write_text(source)
     library = f"-L{Path(torch.__file__).parent / 'lib'}"
@@ -283,6 +284,7 @@ def test_libraries(key, source, first, tmp_path):
 
 
 @pytest.mark.usefixtures("jit_cache")
+@pytest.mark.extended
 def test_an_operator_registered_twice():
     interop.load_inline(REGISTERED.format('define("twice::k", "(Tensor x) -> Tensor")'), name="first")
     with pytest.raises(RuntimeError) as raised:
@@ -297,6 +299,7 @@ def without(part, prefix, monkeypatch):
 
 
 @pytest.mark.usefixtures("jit_cache")
+@pytest.mark.extended
 def test_operators_of_another_interop(monkeypatch):
     without(_core, "_runtime_", monkeypatch)
     with pytest.raises(ImportError) as raised:

@@ -316,6 +316,16 @@ class TestAge:
         commit(file, line)
         assert self.note(first) == ""
 
+    def test_a_file_that_was_moved(self, commit):
+        first = commit("docs/experiments/empty/measure.cpp", '#include "old.h"\n' + "one more\n" * 9)
+        old = age.CHECKOUT / "docs/experiments/empty/measure.cpp"
+        old.write_text(old.read_text().replace("old.h", "new.h"))
+        old.rename(old.with_stem("again"))
+        commit("docs/experiments/empty/again.cpp", "// Why.\n")
+        assert self.note(first) == ""
+        commit("docs/experiments/empty/again.cpp")
+        assert self.note(first).endswith(" changed in `again.cpp`.")
+
     def test_a_file_that_is_gone(self, commit):
         first = commit("interop/fast.h")
         (age.CHECKOUT / "interop" / "fast.h").unlink()

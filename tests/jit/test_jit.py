@@ -200,6 +200,7 @@ class TestLoad:
             module.f()
         assert "    raise ValueError('here')\n" in "".join(traceback.format_exception(raised.value))
 
+    @pytest.mark.extended
     def test_operators_of_an_edited_module_take_the_place_of_the_earlier_ones(self):
         source = (
             "cimport ATen as at\nfrom torch.library cimport define, impl\n"
@@ -228,7 +229,6 @@ class TestFile:
         assert "was compiled for torch" in bare(code, path.parent)
 
 
-@pytest.mark.extended
 class TestTogether:
     def test_threads_wait_for_one_build(self, builds):
         name, modules = new(), []
@@ -250,6 +250,7 @@ class TestTogether:
         assert [process.wait(300) for process in started] == [0, 0, 0]
         assert len(list((cache_folder.root() / "modules").glob(f"{name}-*/*"))) == 1
 
+    @pytest.mark.extended
     def test_a_build_that_was_killed_is_not_taken(self, builds):
         """Neither the files nor the lock of a killed build prevents the next one."""
         name = new()
@@ -267,6 +268,7 @@ class TestTogether:
         assert not left.exists()
 
     @pytest.mark.parametrize("gone", ["module", "native.so"])
+    @pytest.mark.extended
     def test_a_build_of_which_a_part_is_gone(self, builds, forget, gone):
         """A build is repeated if a file of it is gone, for example removed by a cleaner of old files."""
         name = new()
@@ -277,12 +279,14 @@ class TestTogether:
         assert builds == [name] * 2
 
     @pytest.mark.usefixtures("own_cache")  # other tests link with the shared part
+    @pytest.mark.extended
     def test_a_shared_part_that_is_gone(self, builds):
         interop.load_inline(PLAIN, name=new())
         for part in (cache_folder.root() / "support").glob("*/bootstrap.o"):
             part.unlink()
         assert interop.load_inline(PLAIN, name=new()).f() == 2
 
+    @pytest.mark.extended
     def test_a_source_replaced_by_an_older_file_while_it_is_built(self, tmp_path, monkeypatch, builds, forget):
         name = new()
         path, older = tmp_path / f"{name}.pyx", tmp_path / "older"
@@ -316,6 +320,7 @@ class TestTogether:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
 
+    @pytest.mark.extended
     def test_a_manifest_that_is_not_whole(self, builds, forget):
         name = new()
         record = Path(interop.load_inline(PLAIN, name=name).__file__).with_name("manifest.json")
@@ -326,6 +331,7 @@ class TestTogether:
         assert builds == [name] * 2
 
     @pytest.mark.parametrize("part", ["module", "native.so"])
+    @pytest.mark.extended
     def test_a_module_of_zeros(self, builds, forget, part):
         """A file of zeros of the same size, as a disk may leave it, is rebuilt: its import would end the process."""
         name = new()
@@ -342,6 +348,7 @@ class TestTogether:
         assert builds == [name] * 2
         assert not damaged.exists()
 
+    @pytest.mark.extended
     def test_a_manifest_that_was_edited(self, builds, forget):
         """A manifest that names a missing file counts as damaged."""
         name = new()
@@ -352,6 +359,7 @@ class TestTogether:
             assert interop.load_inline(PLAIN, name=name).f() == 2
         assert builds == [name] * 2
 
+    @pytest.mark.extended
     def test_a_file_in_the_place_of_a_folder(self, builds, forget):
         name = new()
         entry = Path(interop.load_inline(PLAIN, name=name).__file__).parents[1]
@@ -364,6 +372,7 @@ class TestTogether:
         assert builds == [name] * 2
 
     @pytest.mark.parametrize("kind", ["objects", pytest.param("headers", marks=with_precompiled_headers), "support"])
+    @pytest.mark.extended
     def test_a_shared_part_that_is_damaged(self, tmp_path, own_cache, kind):
         (tmp_path / "part.cpp").write_text("int part() { return 3; }\n")
         source = "cdef extern from *:\n    'int part();'\n    int part()\ndef f(): return part()\n"
@@ -387,6 +396,7 @@ class TestTogether:
         assert len(warned) == 1
         assert load(2).f() == 3
 
+    @pytest.mark.extended
     def test_a_source_that_changes_while_it_is_built(self, tmp_path, monkeypatch, builds, forget):
         name = new()
         path = tmp_path / f"{name}.pyx"

@@ -36,8 +36,6 @@ from interop.jit.cache_folder import Entry
 from interop.jit.diagnostics import CacheError, explain_os_error
 from interop.paths import get_cache_dir
 
-pytestmark = pytest.mark.extended
-
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
@@ -286,6 +284,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.extended
 class TestDamage:
     """Entries that differ from what was written count as missing, with a warning."""
 
@@ -671,6 +670,7 @@ class TestPrivacy:
         assert (place / "jit" / "modules").stat().st_mode & 0o777 == 0o700
 
     @pytest.mark.long
+    @pytest.mark.extended
     def test_all_of_it_was_opened_to_others(self, place):
         """As in recipes for container images. The entries are rebuilt, because others may have changed them."""
         name = "opened"

@@ -9,7 +9,7 @@ import torch
 
 import interop
 
-pytestmark = [pytest.mark.usefixtures("jit_cache"), pytest.mark.extended]
+pytestmark = pytest.mark.usefixtures("jit_cache")
 
 # A package whose body loads the module `inner`, and a module whose body imports that package. Each waits for the other.
 PACKAGE = """
@@ -55,6 +55,7 @@ def limited(tmp_path, forked, monkeypatch):
     return run
 
 
+@pytest.mark.extended
 class TestThreads:
     def test_a_package_that_loads_and_a_module_that_imports_it(self, tmp_path, limited):
         """A load in the body of a package does not wait for the import of another module."""
@@ -92,6 +93,7 @@ class TestThreads:
         assert said == "True [3]\n"
 
 
+@pytest.mark.extended
 class TestFork:
     """A child process has one thread and inherits the locks in their current state."""
 
@@ -174,6 +176,7 @@ def registered_factor():
     return torch.ops.jit_undone.f(torch.ones(1)).item()
 
 
+@pytest.mark.extended
 class TestUndoneEdits:
     def test_operators_are_those_of_the_source(self):
         first = load_registering(2.0)

@@ -24,8 +24,6 @@ from interop.jit.cache_folder import locked
 from interop.processes import MARK, ended_with_us, threads
 from interop.toolchain import is_gcc
 
-pytestmark = pytest.mark.extended
-
 SLOW = """
 constexpr long count() { long n = 0; for (long i = 0; i < 1000000000; ++i) n += i; return n; }
 static_assert(count() != 1);
@@ -112,6 +110,7 @@ def started(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.extended
 class TestBuilds:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
     def test_load(self, jit_cache, started, number):

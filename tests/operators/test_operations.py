@@ -48,7 +48,6 @@ torch.save([operations.binary(a, b) for a, b in inputs], file)
 
 @pytest.mark.long
 @each_instruction_set
-@pytest.mark.extended
 def test_each_instruction_set(site, tmp_path, capability):
     inputs = [(values((n,), dtype), values((n,), dtype)) for dtype in DTYPES for n in LENGTHS]
     torch.save(inputs, tmp_path / "inputs")

@@ -468,8 +468,8 @@ class TestTranslation:
 
 
 @pytest.mark.long
-@pytest.mark.extended
 class TestDeclarations:
+    @pytest.mark.extended
     def test_all_that_there_are_in_any_order(self, in_folder):
         """Each brings its own header, and none brings torch's C++."""
         files = [path.relative_to(PXD).with_suffix("") for path in sorted(PXD.rglob("*.pxd"))]
@@ -503,6 +503,7 @@ class TestDeclarations:
         with pytest.raises(BuildError, match=rf"hint: modules for many releases of torch have no {name}: "):
             interop.load_inline(f"{line}\n", stable="2.11")
 
+    @pytest.mark.extended
     def test_an_operator_that_is_not_there(self, jit_cache):
         source = "cimport ATen as at\n\n\ndef f():\n    return at.{}()\n"
         name = "_scaled_dot_product_flash_attention"  # torch returns a SymInt from it
@@ -552,6 +553,7 @@ class TestDeclarations:
                     call(x, what)
                 assert (raised.type, str(raised.value)) == (kind, message)
 
+    @pytest.mark.extended
     def test_a_function_of_a_name_of_ours(self, in_folder):
         Path("m.pyx").write_text(
             "cimport interop\ncimport ATen as at\ncimport torch\n"
@@ -559,6 +561,7 @@ class TestDeclarations:
         )
         run([sys.executable, TESTS / "cython" / "surface" / "compile.py", "m.pyx", "2.11"])
 
+    @pytest.mark.extended
     def test_a_method_of_the_name_of_a_function_that_is_not_there(self, in_folder):
         Path("m.pyx").write_text(
             "cimport ATen as at\ncimport interop\ncdef at.Tensor t\ndef f(): return t.indices().dim()\n"

@@ -24,7 +24,7 @@ def note(name: str, machine: str, result: dict, measured: Sequence[str]) -> str:
     """The files whose code changed since a result of the experiment `name` was recorded, in a sentence.
 
     Its own sources count, and the paths `measured`, relative to the checkout. A change of comments or docstrings is no
-    change. Returns "" if no code changed, or if the clone lacks the history.
+    change, nor is another name of a file. Returns "" if no code changed, or if the clone lacks the history.
     """
     folder = f"docs/experiments/{name}"
     git = result.get("git") or {}
@@ -38,8 +38,9 @@ def note(name: str, machine: str, result: dict, measured: Sequence[str]) -> str:
     if not since:
         return ""
     not_measured = [f":(exclude){folder}/{other}" for other in ("README.md", "demo.py", "report.py", "results")]
-    touched = _git("diff", "--name-only", "--no-renames", since, "HEAD", "--", folder, *measured, *not_measured)
-    changed = (file for file in touched.splitlines() if _code(since, file) != _code("HEAD", file))
+    touched = _git("diff", "--name-status", "--find-renames", since, "HEAD", "--", folder, *measured, *not_measured)
+    files = (line.split("\t")[1:] for line in touched.splitlines())  # the path, or both paths of a file that was moved
+    changed = (file[-1] for file in files if _code(since, file[0]) != _code("HEAD", file[-1]))
     first = [f"`{PurePath(file).name}`" for file in islice(changed, SHOWN + 1)]  # no more are compared
     if not first:
         return ""
@@ -48,8 +49,9 @@ def note(name: str, machine: str, result: dict, measured: Sequence[str]) -> str:
 
 
 def _code(commit: str, file: str) -> list[str]:
-    """The lines of code of a file; none if the commit does not have it."""
-    return sources.code(_git("show", f"{commit}:{file}"), PurePath(file).suffix)
+    """The lines of code of a file, without the names of the headers that it includes; none if there is no such file."""
+    lines = sources.code(_git("show", f"{commit}:{file}"), PurePath(file).suffix)
+    return [line for line in lines if not line.startswith('#include "')]
 
 
 def _git(*arguments: str) -> str:
