@@ -30,12 +30,12 @@ from interop.indexing cimport add_index, indices
 from interop.instantiate cimport (
     instantiate, instantiate2d, instantiate2d_with, instantiate_part, instantiate_part_with, instantiate_with,
 )
-from interop.tensor_iterator cimport Loop, Loop2d
 from interop.lists cimport Dims, dims, tensors
 from interop.parallel cimport Part
 from interop.reduction cimport reduce
 from interop.scalar cimport equal_scalars, scalar
 from interop.symint cimport floordiv, mod
+from interop.tensor_iterator cimport Loop, Loop2d
 from interop.tuple cimport (
     get0, get1, get2, get3, get4, get5, get6, get7, get8, make_tuple, tuple2, tuple3, tuple4, tuple5, tuple6, tuple7,
     tuple9,

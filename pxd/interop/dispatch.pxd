@@ -13,8 +13,8 @@
 from c10.core.ScalarType cimport ScalarType
 from interop.element_types cimport all_types, complex_, floating, floating_and_reduced, integral
 from interop.exceptions cimport translate_exception
-from interop.tensor_iterator cimport Loop, Loop2d
 from interop.parallel cimport Part
+from interop.tensor_iterator cimport Loop, Loop2d
 
 cdef extern from "interop/dispatch.h" nogil:
     Loop dispatch "INTEROP_DISPATCH"(ScalarType dtype, const char* name, ...) except +translate_exception

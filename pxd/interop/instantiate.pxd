@@ -20,8 +20,8 @@ from libc.stdint cimport int64_t
 
 from c10.core.ScalarType cimport ScalarType
 from interop.exceptions cimport translate_exception
-from interop.tensor_iterator cimport Loop, Loop2d
 from interop.parallel cimport Part
+from interop.tensor_iterator cimport Loop, Loop2d
 
 cdef extern from "interop/instantiate.h" nogil:
     Loop instantiate "INTEROP_INSTANTIATE_LOOP"(
