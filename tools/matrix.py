@@ -4,9 +4,9 @@ A STACK names the versions that differ, such as ``torch=2.15.0,python=3.13`` or
 ``cython=3.1.*,numpy=2.0.*,cxx=clang++-19``. All other versions are those of requirements/. `python` is a path, or a
 version that is searched on PATH; `cxx` is a compiler's command. Each stack gets its own environment and the package
 from a clean clone of HEAD. There pytest runs all tests that are not marked `slow`, or gets the arguments after ``--``.
-The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table with the newest complete run of each
-stack. A free-threaded CPython gets the versions of requirements/free-threaded.txt, and runs without the GIL, whatever a
-module declares.
+The result is a line of docs/stacks.jsonl. docs/torch-releases.md has a table with the newest run of each stack. A
+free-threaded CPython gets the versions of requirements/free-threaded.txt, and runs without the GIL, whatever a module
+declares. Only a checkout without changes is recorded, as a line names its commit.
 
 The STACK ``here`` is the environment that runs this program, as it is, with this checkout, which must be clean and
 installed there. It is for machines without a network, such as many with a GPU.
@@ -15,10 +15,12 @@ After the tests come the checks of modules for many releases. Each stack with to
 wheel, which this program's environment builds once. A free-threaded CPython cannot load it.
 
 uv keeps its downloads in the store, unpacked once, and hard-links them into the environments. The first release of
-torch with CUDA takes some 5 GB, each further release for the same CUDA 1 GB. Such a torch runs without a GPU.
+torch with CUDA takes some 5 GB, each further release for the same CUDA 1 GB. Such a torch runs without a GPU. uv does
+not read pip's configuration: for another index, set its own UV_DEFAULT_INDEX or UV_INDEX.
 """
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -66,6 +68,9 @@ CALLS = 100_000
 
 HERE = "here"
 """The stack that is already there."""
+
+A_NEWER_CYTHON = "ignore:torch-interop supports Cython"
+"""For processes that tests start; pytest has it in pyproject.toml. The Cython is newer than the package knows."""
 
 LIMIT = 1200
 """Seconds for each command that makes a stack. A slow network may need most of it, to fetch torch with CUDA."""
@@ -180,6 +185,7 @@ class Environment:
             "UV_CACHE_DIR": str(self.store / "cache"),
             "UV_LINK_MODE": "hardlink",
             "UV_SYSTEM_CERTS": "1",  # as pip; uv's own list lacks certificates that a machine adds
+            "PYTHONWARNINGS": A_NEWER_CYTHON,
         }
 
     def without_gil(self) -> dict[str, str]:
@@ -199,7 +205,7 @@ class Environment:
         return done.stdout
 
     def make(self) -> None:
-        """Make the folder from scratch."""
+        """Make the folder and the environment from scratch, without this package."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         without = self.folder / "without.txt"
@@ -208,6 +214,7 @@ class Environment:
         python = self.stack.python or sys.executable
         venv = self.folder / "venv"
         try:
+            self.run(*self.cxx, "--version")  # before gigabytes are fetched
             self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
             self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
             overrides = [without, *([WITHOUT_GIL] if self.free_threaded else [])]
@@ -215,6 +222,9 @@ class Environment:
             self.run(*uv, "pip", "install", "--quiet", *options, *self.stack.requirements(pinned()))
         except FailedError as error:
             raise UnavailableError(*error.args) from error
+
+    def install(self) -> None:
+        """Install this package from a clean clone."""
         self.run("git", "clone", "--quiet", ROOT, self.checkout)
         pip = (self.python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable")
         self.run(*pip, self.checkout)
@@ -228,7 +238,7 @@ class Environment:
         """Run the tests. tests.log has pytest's output."""
         report, log = self.folder / "tests.xml", self.folder / "tests.log"
         options = [f"--numprocesses={min(os.cpu_count() or 1, 8) + 1}", "--dist=loadfile", "--no-loadscope-reorder"]
-        options += ["--max-worker-restart=0", "--timeout=900", "--verbose", f"--junit-xml={report}", *arguments]
+        options += ["--max-worker-restart=0", "--timeout=1800", "--verbose", f"--junit-xml={report}", *arguments]
         with log.open("w") as file:
             status = subprocess.run(
                 [self.python, "-m", "pytest", *options],
@@ -264,13 +274,21 @@ class Here(Environment):
         """Make an empty folder for the output, and check what is there."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        changed = subprocess.check_output(["git", "status", "--porcelain"], cwd=ROOT, text=True)
-        if changed:
+        if changed := changes():
             raise UnavailableError(f"the checkout is not clean:\n{changed}")
         origin = self.run(self.python, "-P", "-c", "import interop; print(interop.__file__)").strip()
         if not Path(origin).is_relative_to(ROOT):
             raise UnavailableError(f"the package is not installed from this checkout, but from {origin}")
         self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
+
+    def install(self) -> None:
+        """It is installed."""
+
+
+def changes() -> str:
+    """What git says has changed in the checkout, but for what this program writes."""
+    ours = [f":!docs/{path.name}" for path in (RESULTS, PAGE)]
+    return subprocess.check_output(["git", "status", "--porcelain", "--", ".", *ours], cwd=ROOT, text=True)
 
 
 def counts(report: str) -> Line:
@@ -287,7 +305,7 @@ def counts(report: str) -> Line:
         elif note.get("type") == "pytest.xfail":
             xfailed += 1
         else:
-            skipped[note.get("message", "")] += 1
+            skipped[reason_of(note)] += 1
     failed = list(dict.fromkeys(failed))  # a failed test has a second entry if its fixture fails too
     return {
         "passed": passed,
@@ -298,6 +316,14 @@ def counts(report: str) -> Line:
         "failures": failed,
         "reasons": dict(sorted(skipped.items())),
     }
+
+
+def reason_of(skipped: ElementTree.Element) -> str:
+    """Why a test was skipped. For a whole file, only the text has it: of a tuple of file, line and reason."""
+    message = skipped.get("message", "")
+    if message != "collection skipped":
+        return message
+    return str(ast.literal_eval(skipped.text or "")[2]).removeprefix("Skipped: ") + " (a whole file)"
 
 
 def run(environment: Environment, arguments: list[str]) -> Line:
@@ -311,6 +337,7 @@ def run(environment: Environment, arguments: list[str]) -> Line:
     try:
         environment.make()
         line |= environment.versions()
+        environment.install()
         line |= environment.test(arguments)
         if release_of(line["torch"]) >= MINIMUM_STABLE and not environment.free_threaded:
             line["one binary"] = environment.run_one_binary()
@@ -328,9 +355,9 @@ def without_paths(text: str, store: Path) -> str:
 
 
 def section(lines: list[Line]) -> str:
-    """The table of the page: the newest line of each stack, newest stacks first. Below it are the failed tests."""
+    """The table of the page: the newest line of each stack, newest stacks first. Below it is what failed."""
     columns = ("torch", "python", "numpy", "cython", "compiler", "gpu")
-    whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "error" not in line]
+    whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "unavailable" not in line]
     newest = {tuple(line.get(key, "") for key in columns): line for line in whole}
 
     def order(versions: tuple[str, ...]) -> list[list[int]]:
@@ -342,12 +369,15 @@ def section(lines: list[Line]) -> str:
     failed = []
     for versions in sorted(newest, key=order, reverse=True):
         line = newest[versions]
-        cells = [line[key] for key in ("passed", "failed", "skipped", "xfailed")]
+        cells = [line.get(key, "?") for key in ("passed", "failed", "skipped", "xfailed")]
         cells += [line["one binary"]["sha256"][:8] if "one binary" in line else "", line["date"], line["commit"]]
         rows.append(f"| {' | '.join(map(str, [*versions, *cells]))} |")
-        if line["failures"]:
+        found = [f"- `{name}`" for name in line.get("failures", ())]
+        if "error" in line:
+            found.append(f"- {'the tests did not end' if 'passed' not in line else 'the checks of one binary failed'}")
+        if found:
             stack = f"torch {line['torch']}, CPython {line['python']}, NumPy {line['numpy']}, commit {line['commit']}"
-            failed += [f"Failed with {stack}:", "\n".join(f"- `{name}`" for name in line["failures"])]
+            failed += [f"Failed with {stack}:", "\n".join(found)]
     return "\n\n".join(["\n".join(rows), *failed])
 
 
@@ -374,9 +404,14 @@ def main() -> int:
         stacks = [Here(store) if text == HERE else Environment(Stack.parse(text), store) for text in options.stacks]
     except ValueError as error:
         parser.error(str(error))
+    if options.record and stacks and (changed := changes()):
+        parser.error(f"the checkout is not clean; commit, or pass --no-record:\n{changed}")
     clean = True
     if stacks:
-        one_binary.build()
+        try:
+            one_binary.build()
+        except one_binary.FailedError as error:
+            parser.exit(1, f"the wheel for all stacks cannot be built in this environment: {error}\n")
     for stack in stacks:
         line = run(stack, words[split + 1 :] or [*NOT_SLOW])
         print(json.dumps(line, indent=1), flush=True)

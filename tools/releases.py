@@ -2,7 +2,8 @@
 
 The program uses the torchgen and the headers of each wheel (or of a folder with an unpacked wheel), not the libraries.
 It generates the declarations, and compiles a random twentieth of all calls (with --all, every call), csrc/*.cpp and all
-headers. The result goes to docs/torch-releases.json, from which the program writes docs/torch-releases.md.
+headers. The result goes to docs/torch-releases.json, from which the program writes docs/torch-releases.md. A patch
+release replaces the others of its minor release.
 """
 
 import argparse
@@ -17,11 +18,14 @@ import sysconfig
 import tempfile
 import types
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy
 from marked import with_section
 from matrix import BEGIN, END, recorded, section
+
+from interop.stable_abi import release_of
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "torch-releases.json"
@@ -45,8 +49,8 @@ torchgen and the headers in their wheels. "Compiled" are calls of declared signa
 translated by Cython and accepted by g++ with the headers of that release; `csrc/layout.cpp` asserts that our mirrors
 agree with them; "our C++" are the compiled half of the package and all headers. Nothing of this was linked or run.
 
-| torch | schemas | declared | left out | calls | compiled | errors | layout.cpp | our C++ |
-|---|---|---|---|---|---|---|---|---|
+| torch | schemas | declared | left out | calls | compiled | errors | layout.cpp | our C++ | date | commit |
+|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -68,6 +72,8 @@ def main() -> None:
             command = [sys.executable, __file__, "--one", str(unpacked), *options]
             result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             known = results.get(result["torch"], {}) if arguments.own else {}
+            minor = release_of(result["torch"])
+            results = {version: other for version, other in results.items() if release_of(version) != minor}
             results[result["torch"]] = known | result
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(with_section(page(results), BEGIN, END, section(recorded())))
@@ -94,6 +100,8 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
     from interop.codegen.overloads import overloads
     from interop.codegen.pxd import generate
 
+    commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
+    when = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit}
     headers = unpacked / "torch" / "include"
     version = ".".join(
         re.search(rf"define TORCH_VERSION_{part} (\d+)", (headers / "torch/headeronly/version.h").read_text())[1]
@@ -104,7 +112,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
         shutil.copytree(ROOT / "pxd", work / "pxd")
         surface = generate(work / "pxd", work / "include", work / "stable", version)
         if own_only:
-            return {"torch": version, "own": compile_own(work, headers)}
+            return {"torch": version, "own": compile_own(work, headers)} | when
         listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]
         declared = {candidate.declaration.schema for overload in listed for candidate in overload.candidates}
         here = installed()
@@ -130,6 +138,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
         "errors": errors,
         "layout.cpp": layout,
         "own": own,
+        **when,
     }
 
 
@@ -211,7 +220,7 @@ def page(results: dict) -> str:
         parts.append(
             f"| {r['torch']} | {r['schemas']} | {r['declared']} | {r['left out']} | {r['calls']} | {r['compiled']} | "
             f"{len(r['errors'])} | {'differs' if r['layout.cpp'] else 'agrees'} | "
-            f"{_own(r)} |\n"
+            f"{_own(r)} | {r.get('date', '')} | {r.get('commit', '')} |\n"
         )
     (base,) = (r["torch"] for r in ordered if not r["gone"] and not r["new"])
     for r in ordered:

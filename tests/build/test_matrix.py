@@ -83,11 +83,11 @@ CALLERS = {
 def test_a_stack_has_nothing_of_its_caller(environment, monkeypatch):
     for name, value in CALLERS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.invalid")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://mirror.invalid")
     stacks = environment(torch="2.13.0"), environment(cxx="ccache clang++-19")
     default, chosen = (stack.variables() for stack in stacks)
     assert not default.keys() & CALLERS.keys()
-    assert default["PIP_INDEX_URL"] == "https://mirror.invalid"  # kept, because it gives network access
+    assert default["UV_DEFAULT_INDEX"] == "https://mirror.invalid"  # kept, because it gives network access
     assert (chosen["CXX"], chosen["CC"]) == ("ccache clang++-19", "ccache clang-19")
 
 
@@ -151,6 +151,7 @@ def test_a_run_that_was_stopped_is_no_result(matrix, environment):
 
 
 def test_a_line_has_what_pytest_says(matrix, tmp_path):
+    (tmp_path / "test_file.py").write_text("import pytest; pytest.importorskip('no_such_module', reason='not here')")
     (tmp_path / "test_all.py").write_text("""if 1:
         import pytest
         def test_good(): pass
@@ -175,10 +176,10 @@ def test_a_line_has_what_pytest_says(matrix, tmp_path):
     assert line == {
         "passed": 1,
         "failed": 4,
-        "skipped": 1,
+        "skipped": 2,
         "xfailed": 1,
         "failures": failures,
-        "reasons": {"for a reason": 1},
+        "reasons": {"for a reason": 1, "not here (a whole file)": 1},
     }
 
 
@@ -194,18 +195,33 @@ def test_the_table_has_the_newest_of_each_stack(matrix):
         line("2.9.0", "ccc") | {"one binary": {"sha256": "0123abcdef"}},
         line("2.9.0", "ddd", tests=["tests/build"]),
         line("2.9.0", "fff", gpu="NVIDIA H200"),
-        {"asked": {"torch": "2.10.0"}, "commit": "eee", "tests": [*matrix.NOT_SLOW], "error": "no such compiler"},
+        line("2.8.0", "ggg", error="the wheel fails"),
+        line("2.7.0", "hhh"),
+        line("2.7.0", "iii", error="it is not compiled"),
+        {"asked": {"torch": "2.10.0"}, "tests": [*matrix.NOT_SLOW], "error": "no such compiler", "unavailable": True},
     ]
+    for key in ("passed", "failed", "skipped", "xfailed", "failures"):
+        del lines[-2][key]
     rows = matrix.section(lines).splitlines()
     assert rows[2:] == [
         "| 2.10.0+cpu | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 |  | 5 | 2 | 2 | 1 |  | 2026-01-01 | bbb |",
         "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 | NVIDIA H200 | 5 | 0 | 2 | 1 |  | 2026-01-01 | fff |",
         "| 2.9.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 |  | 5 | 0 | 2 | 1 | 0123abcd | 2026-01-01 | ccc |",
+        "| 2.8.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 |  | 5 | 0 | 2 | 1 |  | 2026-01-01 | ggg |",
+        "| 2.7.0 | 3.13.0 | 2.4.6 | 3.3.1 | g++ 12 |  | ? | ? | ? | ? |  | 2026-01-01 | iii |",
         "",
         "Failed with torch 2.10.0+cpu, CPython 3.13.0, NumPy 2.4.6, commit bbb:",
         "",
         "- `tests.one::test_a`",
         "- `tests.two::test_b[x]`",
+        "",
+        "Failed with torch 2.8.0, CPython 3.13.0, NumPy 2.4.6, commit ggg:",
+        "",
+        "- the checks of one binary failed",
+        "",
+        "Failed with torch 2.7.0, CPython 3.13.0, NumPy 2.4.6, commit iii:",
+        "",
+        "- the tests did not end",
     ]
 
 
