@@ -4,7 +4,6 @@ import functools
 import importlib.util
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -82,7 +81,14 @@ class Torch:
 
 def _names() -> dict[str, Any]:
     """The contents of interop/abi/names.py, whose package imports torch."""
-    return runpy.run_path(str(Path(__file__).parent / "abi" / "names.py"))
+    return _contents(Path(__file__).parent / "abi" / "names.py")
+
+
+def _contents(path: Path) -> dict[str, Any]:
+    """The names that a Python file defines. runpy.run_path changes sys.modules and sys.argv, which threads share."""
+    names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    exec(compile(path.read_bytes(), path, "exec"), names)
+    return names
 
 
 @functools.cache
@@ -93,7 +99,7 @@ def find_torch() -> Torch | None:
         return None
     folder = Path(spec.origin).absolute().parent  # links are not resolved, because torch's own imports follow them too
     try:
-        version = runpy.run_path(str(folder / "version.py"))
+        version = _contents(folder / "version.py")
     except OSError:
         return None
     return Torch(folder, str(version["__version__"]), version.get("cuda"))
