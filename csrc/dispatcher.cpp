@@ -9,6 +9,7 @@
 
 #include "autograd_kernels.h"
 #include "interop/dispatcher_kernel.h"
+#include "interop/free_threading.h"
 #include "registry.h"
 #include "signature.h"
 #include "vmap.h"
@@ -188,6 +189,7 @@ void RuntimeImpl::define(
   const c10::OperatorName parsed = parse_name(where, name);
   auto& dispatcher = c10::Dispatcher::singleton();
   registry::begin(module);
+  const CriticalSection section(registry::section());
   if (const auto existing = dispatcher.findSchema(parsed)) {
     const std::string* by = registry::owner(name, "");
     TORCH_CHECK(
@@ -217,6 +219,7 @@ void RuntimeImpl::impl(
   const std::string where = "impl(\"" + name + "\", \"" + key + "\")";
   const c10::DispatchKey parsed = parse_key(where, key);
   registry::begin(module);
+  const CriticalSection section(registry::section());
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(parsed));
   TORCH_CHECK(
@@ -244,6 +247,7 @@ void RuntimeImpl::register_autograd(
     std::vector<autograd::SetupContext> ways) {
   const std::string where = "register_autograd(\"" + name + "\")";
   registry::begin(module);
+  const CriticalSection section(registry::section());
   const c10::OperatorHandle op = find(where, name);
   const c10::FunctionSchema& schema = op.schema();
   refuse_second(where, name, "Autograd");
@@ -302,6 +306,7 @@ void RuntimeImpl::register_vmap(const Module& module, const std::string& name, s
   const std::string where = "register_vmap(\"" + name + "\")";
   constexpr auto key = c10::DispatchKey::FuncTorchBatched;
   registry::begin(module);
+  const CriticalSection section(registry::section());
   const c10::OperatorHandle op = find(where, name);
   const std::string* by = registry::owner(name, c10::toString(key));
   TORCH_CHECK(
@@ -326,6 +331,7 @@ void RuntimeImpl::register_autocast(
   const c10::DispatchKey backend = parse_key(where, device);
   const c10::DispatchKey key = parse_key(where, std::string("Autocast") + c10::toString(backend));
   registry::begin(module);
+  const CriticalSection section(registry::section());
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(key));
   c10::KernelFunction kernel = boxed::with_cast(key, c10::dispatchKeyToDeviceType(backend), dtype);

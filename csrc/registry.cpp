@@ -33,16 +33,27 @@ Mutex mutex;
 // shared library.
 constexpr const char* MARK = "__interop_registers__";
 
+// Marks it, too, so that one of the threads that ask gets false.
 bool is_marked(PyObject* module) {
   PyObject* dict = PyModule_GetDict(module);
+#ifdef Py_GIL_DISABLED
+  const OwnedRef name(checked(PyUnicode_FromString(MARK)));
+  return checked(PyDict_SetDefaultRef(dict, name.get(), Py_True, nullptr)) == 1;
+#else
   if (PyDict_GetItemString(dict, MARK)) {
     return true;
   }
   checked(PyDict_SetItemString(dict, MARK, Py_True));
   return false;
+#endif
 }
 
 }  // namespace
+
+PyObject* section() {
+  static PyObject* object = checked(PyDict_New());
+  return object;
+}
 
 void begin(const Module& module) {
   if (is_marked(module.object)) {

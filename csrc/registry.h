@@ -10,6 +10,9 @@
 
 namespace interop::registry {
 
+// An object whose critical section keeps others from registering between a check and the registration.
+PyObject* section();
+
 // Call before a module registers anything: removes what an earlier execution of a module of this name registered.
 void begin(const Module& module);
 

@@ -1,5 +1,6 @@
 """Checks for the tests of operators, beside torch's own `torch.library.opcheck` and `torch.autograd.gradcheck`."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from torch.utils._pytree import tree_leaves
 
 __all__ = ["check_dynamic_shapes"]
 
+_one_at_a_time = threading.RLock()  # torch's compiler has one state for all threads
+
 
 def check_dynamic_shapes(
     function: Callable[..., Any],
@@ -24,7 +27,7 @@ def check_dynamic_shapes(
 
     The check compiles `function` with ``torch.compile(fullgraph=True, dynamic=True)`` and calls it for each size. If
     the results require a gradient, the check compares the gradients of the arguments too. It resets the state of
-    torch's compiler.
+    torch's compiler, so a call on another thread waits.
 
     Parameters
     ----------
@@ -46,6 +49,11 @@ def check_dynamic_shapes(
     sizes = tuple(sizes)
     if len(set(sizes)) < 2:
         raise ValueError(f"argument 'sizes' must have at least two different sizes, got {sizes}")
+    with _one_at_a_time:
+        _check(function, make_arguments, sizes)
+
+
+def _check(function: Callable[..., Any], make_arguments: Callable[[int], Sequence[Any]], sizes: Sequence[int]) -> None:
     compiled: Counter[str] = Counter()
 
     def counting(direction: str) -> Callable[..., Any]:

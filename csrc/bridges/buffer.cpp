@@ -49,7 +49,12 @@ struct Buffer {
   Py_buffer view;
 
   ~Buffer() {
-    PyBuffer_Release(&view);  // once for each PyObject_GetBuffer(); has no effect if `obj` is null
+    if (!view.obj) {
+      return;
+    }
+    const SharedRef counted = shared_ref(view.obj);  // for the section, which ends after the release
+    const CriticalSection section(counted.get());
+    PyBuffer_Release(&view);  // once for each PyObject_GetBuffer()
   }
 };
 
@@ -237,7 +242,12 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
   }
   OwnedRef owner = Owner<Buffer>::make();
   Py_buffer& view = Owner<Buffer>::of(owner).view;
-  if (PyObject_GetBuffer(exporter, &view, PyBUF_FULL_RO) < 0) {
+  const int failed = [&] {
+    // CPython's own exporters count their exports without a lock.
+    const CriticalSection section(exporter);
+    return PyObject_GetBuffer(exporter, &view, PyBUF_FULL_RO);
+  }();
+  if (failed < 0) {
     view.obj = nullptr;  // exporters must do this, and some forget
     if (!PyErr_Occurred()) {
       raise_error(

@@ -423,11 +423,9 @@ at::Tensor take_or_delete(DLManagedTensorVersioned* managed, const DlpackImport&
   });
 }
 
-// The contents of a capsule, which is now marked as used; null if it has another name. If several threads claim the
-// same capsule, one of them succeeds.
+// The contents of a capsule, which is now marked as used; null if it has another name. Call it in a critical section.
 template <class Managed>
 Managed* claim(PyObject* capsule) {
-  const CriticalSection section(capsule);
   if (!PyCapsule_IsValid(capsule, Traits<Managed>::name)) {
     return nullptr;
   }
@@ -444,6 +442,7 @@ at::Tensor consume(PyObject* capsule, Managed* managed, const DlpackImport& want
     return take_over(managed, wanted, [&] { taken = true; });
   } catch (...) {
     if (!taken) {
+      const CriticalSection section(capsule);
       PyCapsule_SetName(capsule, Traits<Managed>::name);
     }
     throw;
@@ -461,16 +460,26 @@ std::string printable(std::string text) {
 }
 
 at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
-  if (auto* managed = claim<DLManagedTensorVersioned>(capsule)) {
-    return consume(capsule, managed, wanted);
+  DLManagedTensorVersioned* versioned = nullptr;
+  DLManagedTensor* unversioned = nullptr;
+  const char* name = nullptr;
+  bool used = false;
+  {
+    // One of the threads that claim the same capsule succeeds, and the others see that it is used.
+    const CriticalSection section(capsule);
+    versioned = claim<DLManagedTensorVersioned>(capsule);
+    unversioned = versioned ? nullptr : claim<DLManagedTensor>(capsule);
+    name = PyCapsule_GetName(capsule);
+    used = PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::used) ||
+           PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::used);
   }
-  if (auto* managed = claim<DLManagedTensor>(capsule)) {
-    return consume(capsule, managed, wanted);
+  if (versioned) {
+    return consume(capsule, versioned, wanted);
   }
-  const char* name = PyCapsule_GetName(capsule);
+  if (unversioned) {
+    return consume(capsule, unversioned, wanted);
+  }
   PyErr_Clear();
-  const bool used = PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::used) ||
-                    PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::used);
   TORCH_CHECK_VALUE(!used, "argument 'obj' must be an unused capsule; make another one");
   TORCH_CHECK_TYPE(
       false, "argument 'obj' must be a capsule with the name dltensor or dltensor_versioned, got one with ",

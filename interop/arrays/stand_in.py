@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import operator
+import threading
 import types
 import weakref
 from collections.abc import Callable, ItemsView, Iterator, ValuesView
@@ -18,6 +19,9 @@ from interop.arrays.conversion import is_exactly
 from interop.arrays.options import Options
 
 __all__ = ["StandIn"]
+
+_looking_up = threading.RLock()
+"""Held between looking for a tensor of an array and remembering another one, so that threads get the same."""
 
 
 class StandIn(Wrapping):
@@ -73,12 +77,13 @@ class StandIn(Wrapping):
         made = Call(getattr, self._interop_options).result(array)
         if not is_exactly(made, array):  # a copy, for example
             return made
-        before = self._interop_tensors.get(name)
-        known = None if before is None else before()
-        if known is not None and known.is_inference() == made.is_inference() and is_exactly(known, array):
-            return known
-        self._interop_tensors[name] = weakref.ref(made)
-        return made
+        with _looking_up:
+            before = self._interop_tensors.get(name)
+            known = None if before is None else before()
+            if known is not None and known.is_inference() == made.is_inference() and is_exactly(known, array):
+                return known
+            self._interop_tensors[name] = weakref.ref(made)
+            return made
 
     def _interop_made(self, value: Any) -> Any:
         if isinstance(value, type) and issubclass(value, BaseException):

@@ -6,7 +6,10 @@ starts, so that both are known after a crash. The exit status is 1 if a thread r
 """
 
 import argparse
+import array
 import faulthandler
+import itertools
+import mmap
 import random
 import sys
 import threading
@@ -20,6 +23,8 @@ import pytest
 import torch
 
 import interop
+from interop.stable_abi import release_of
+from interop.toolchain import MINIMUM_STABLE
 
 THREADS = 8
 OBJECTS = 50
@@ -86,6 +91,34 @@ cdef at.Tensor square_backward(Context& ctx, const at.Tensor& grad) except * nog
 define("hammer::square", "(Tensor x) -> Tensor")
 impl("hammer::square", "CPU", square)
 register_autograd("hammer::square", square_backward, square_setup)
+"""
+
+OPERATORS = """
+cimport ATen as at
+from torch.library cimport VmapInfo, define, impl, register_vmap
+
+cdef at.Tensor twice(const at.Tensor& x) except * nogil:
+    return at.add(x, x)
+
+cdef at.Tensor rule(VmapInfo& info, const at.Tensor& x) except * nogil:
+    info.set_out_dim(0, info.in_dim(0))
+    return at.add(x, x)
+
+def register(bytes name):
+    define(name, "(Tensor x) -> Tensor")
+    impl(name, "CPU", twice)
+    register_vmap(name, rule)
+"""
+
+STABLE = """
+cimport ATen as at
+from torch.library cimport define, impl
+
+cdef at.Tensor twice(const at.Tensor& x) except * nogil:
+    return at.add(x, x)
+
+define("hammer_stable_{number}::twice", "(Tensor x) -> Tensor")
+impl("hammer_stable_{number}::twice", "CPU", twice)
 """
 
 
@@ -183,6 +216,43 @@ def read_only(array: np.ndarray, own: random.Random) -> None:
         interop.from_numpy(array)
 
 
+def cast(tensor: torch.Tensor, own: random.Random) -> None:
+    """The options of the converters, of which those that copy may share nothing."""
+    for copied in (
+        interop.from_dlpack(tensor, copy=True),
+        interop.from_dlpack(interop.to_dlpack(tensor, copy=True)),
+        interop.from_numpy(interop.to_numpy(tensor.clone().requires_grad_(), force=True)),
+        interop.from_buffer(interop.as_memoryview(tensor).tobytes(), dtype=torch.float32, on_readonly="copy"),
+    ):
+        assert copied.data_ptr() != tensor.data_ptr()
+        same(copied, copied.data_ptr())
+    values = interop.from_buffer(interop.as_memoryview(tensor), dtype=torch.float32, shape=(2, -1), offset=48)
+    same(values, tensor.data_ptr() + 48)
+
+
+exported: list[bytearray] = []
+"""The exporters of the last round that can be resized when nothing has their memory."""
+
+
+def exporters() -> list[object]:
+    """CPython's own, which count their exports. Checks that those of the last round have none."""
+    for one in exported:
+        one.append(0)
+    data = np.arange(24, dtype=np.float32).tobytes()
+    mapped = mmap.mmap(-1, len(data))
+    mapped[:] = data
+    exported[:] = [bytearray(data), array.array("f", np.arange(24))]
+    return [*exported, mapped, memoryview(bytearray(data)), memoryview(np.arange(24, dtype=np.float32))] * OBJECTS
+
+
+def one_exporter(exporter: object, own: random.Random) -> None:
+    tensor = interop.from_buffer(exporter, dtype=torch.float32)
+    assert tensor[23].item() == 23
+    if isinstance(exporter, (bytearray, array.array)):
+        with pytest.raises(BufferError):
+            exporter.append(0)
+
+
 taken: list[int] = []
 """The ids of the capsules that this round consumed."""
 
@@ -250,6 +320,36 @@ def leaves() -> list[torch.Tensor]:
     return [tensor.requires_grad_() for tensor in tensors()]
 
 
+names = itertools.count()
+
+
+def new_names() -> list[str]:
+    """Names of operators that are not defined yet."""
+    return [f"hammer::operator_{next(names)}" for _ in range(OBJECTS)]
+
+
+def register(name: str, own: random.Random) -> None:
+    """One of the threads that register the same operator succeeds, and the others are told whose it is."""
+    module = interop.load_inline(OPERATORS, free_threaded=True)
+    try:
+        module.register(name.encode())
+    except RuntimeError as error:
+        if "this operator is defined already" not in str(error):
+            raise
+        return
+    x = torch.arange(6.0).view(2, 3)
+    operator = getattr(torch.ops.hammer, name.partition("::")[2])
+    assert torch.equal(operator(x), 2 * x)
+    assert torch.equal(torch.vmap(operator)(x), 2 * x)
+
+
+def stable(number: int, own: random.Random) -> None:
+    """Modules for many releases of torch register in a dictionary of the interpreter."""
+    interop.load_inline(STABLE.format(number=number), name=f"hammer_{number}", stable="2.11", free_threaded=True)
+    x = torch.arange(6.0)
+    assert torch.equal(getattr(torch.ops, f"hammer_stable_{number}").twice(x), 2 * x)
+
+
 def loops() -> list[int]:
     """Iteration counts of a loop on torch's threads. Its parts take the GIL, or attach a thread state without a GIL."""
     return [3, 8, 20]
@@ -269,14 +369,18 @@ JOBS = {
     "TensorBuffer": (tensors, buffer),
     "dlpack": (tensors, dlpack),
     "dropped": (tensors, dropped),
+    "options": (tensors, cast),
     "one tensor": (one_tensor, anything),
     "buffer protocol": (tensors, protocol),
     "with_arrays": (tensors, with_arrays),
     "gradients": (leaves, gradients),
     "from_numpy": (arrays, from_numpy),
     "read-only": (arrays, read_only),
+    "one exporter": (exporters, one_exporter),
     "one capsule": (capsules, one_capsule),
     "load": (modules, load),
+    "registration": (new_names, register),
+    "stable": (modules, stable),
     "changing list": (lists, changing_list),
     "through Cython": (tensors, through_cython),
     "loop": (loops, loop),
@@ -336,6 +440,9 @@ def main() -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(2)
     assert ml_dtypes.bfloat16
+    if release_of(torch.__version__) < MINIMUM_STABLE:
+        print(f"stable: torch {torch.__version__} has no stable interface for it")
+        del JOBS["stable"]
     for name in options.jobs or JOBS:
         print(f"{name}, seed {options.seed}", flush=True)
         errors = hammer(name, options.seconds, options.seed)

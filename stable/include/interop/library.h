@@ -18,6 +18,8 @@
 #include "interop/callback.h"
 #include "interop/convert.h"
 #include "interop/device.h"
+#include "interop/free_threading.h"
+#include "interop/owned_ref.h"
 #include "interop/stable/ivalue.h"
 #include "interop/stable/python_call.h"
 #include "interop/torch_ops.h"
@@ -323,9 +325,16 @@ struct Kernel<function, R (*)(P...)> {
       found.push_back(type.find("bool") != type.npos);  // or a list of bool, or an optional one
     }
     // The kernel does not know for which of its operators it is called.
-    if (is_bool.empty()) {
-      is_bool = std::move(found);
-    } else if (is_bool != found) {
+    bool differs = false;
+    {
+      const Lock lock(registering);
+      if (is_bool.empty()) {
+        is_bool = std::move(found);
+      } else {
+        differs = is_bool != found;
+      }
+    }
+    if (differs) {
       raise(
           Kind::type, name,
           ": the kernel returns a C int, and it is already registered for an operator whose schema has ",
@@ -334,7 +343,8 @@ struct Kernel<function, R (*)(P...)> {
   }
 
  private:
-  inline static std::vector<bool> is_bool;  // for each result, from the schema
+  inline static std::vector<bool> is_bool;  // for each result, from the schema; does not change once it is registered
+  inline static Mutex registering;          // guards is_bool until then
 
   template <class T>
   static void check_one(const std::string& name, size_t i, const std::string& type) {
@@ -365,7 +375,8 @@ class Registrations {
 
   // Removes the entry that this module registered when it was executed before; with it, `defined` is gone from torch.
   static void end(const std::string& entry, const std::string& defined = "") {
-    if (!PyDict_GetItemString(all(), entry.c_str())) {
+    const OwnedRef entries = all();
+    if (!PyDict_GetItemString(entries.get(), entry.c_str())) {
       return;
     }
     const auto forget = [&] {
@@ -374,30 +385,38 @@ class Registrations {
       }
     };
     forget();
-    checked(PyDict_DelItemString(all(), entry.c_str()));
+    checked(PyDict_DelItemString(entries.get(), entry.c_str()));
     forget();  // what other threads have taken from torch.ops in the meantime
   }
   static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
     const OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {
       shim.aoti_torch_delete_library_object(static_cast<TorchLibraryHandle>(PyCapsule_GetPointer(one, nullptr)));
     })));
-    checked(PyDict_SetItemString(all(), entry.c_str(), capsule.get()));
+    checked(PyDict_SetItemString(all().get(), entry.c_str(), capsule.get()));
     return handle;
   }
   static void keep(const std::string& entry, PyObject* object) {
-    checked(PyDict_SetItemString(all(), entry.c_str(), object));
+    checked(PyDict_SetItemString(all().get(), entry.c_str(), object));
   }
 
  private:
   // Stored in the interpreter state, so that a rebuilt module finds it.
-  static PyObject* all() {
+  static OwnedRef all() {
     PyObject* state = checked(PyInterpreterState_GetDict(PyInterpreterState_Get()));
     constexpr const char* key = "torch-interop 0.1: operators of stable modules";
+#ifdef Py_GIL_DISABLED
+    // Of the modules that threads import at the same time, the first makes the dictionary that all of them use.
+    const OwnedRef name(checked(PyUnicode_FromString(key))), dict(checked(PyDict_New()));
+    PyObject* found = nullptr;
+    checked(PyDict_SetDefaultRef(state, name.get(), dict.get(), &found));
+    return OwnedRef(found);
+#else
     if (!PyDict_GetItemString(state, key)) {
       const OwnedRef dict(checked(PyDict_New()));
       checked(PyDict_SetItemString(state, key, dict.get()));
     }
-    return PyDict_GetItemString(state, key);
+    return OwnedRef(Py_NewRef(PyDict_GetItemString(state, key)));
+#endif
   }
 };
 
