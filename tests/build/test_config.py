@@ -584,6 +584,8 @@ class TestCmake:
     def test_wrong_calls(self, tmp_path, call, message):
         assert message in configure_text(tmp_path, f"find_package(interop REQUIRED)\n{call}")
 
+    @needs_stable
+    @needs_limited_api
     @pytest.mark.parametrize("config", ["", "_RELEASE"])
     def test_folders_of_modules_that_would_write_the_same_file(self, tmp_path, config):
         """An ordinary and a stable module, whose suffixes differ, may be in one folder."""

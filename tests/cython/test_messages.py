@@ -4,6 +4,7 @@ import subprocess
 import sysconfig
 
 import pytest
+from conftest import needs_limited_api, needs_stable
 
 from interop.build import Extension, cythonize
 from interop.cython.translate import TranslationError, translate
@@ -77,10 +78,10 @@ def replaces_check(folder, source, **options):
     ("source", "options"),
     [
         (OURS, {}),
-        (OURS, {"stable": True}),
+        pytest.param(OURS, {"stable": True}, marks=needs_stable),
         (OTHER, {}),
         *((f"from interop.{cimport}\n{OTHER}", {}) for cimport in CIMPORTS),
-        (f"from interop.parallel cimport Part\n{OTHER}", {"stable": True}),
+        pytest.param(f"from interop.parallel cimport Part\n{OTHER}", {"stable": True}, marks=needs_stable),
     ],
 )
 def test_the_gil_of_a_check_that_takes_none_is_not_mentioned(tmp_path, capfd, source, options):
@@ -89,7 +90,8 @@ def test_the_gil_of_a_check_that_takes_none_is_not_mentioned(tmp_path, capfd, so
     assert ("will always require the GIL" in capfd.readouterr().err) is not is_replaced
 
 
-@pytest.mark.parametrize("limited", [None, "cp311"])
+@needs_stable
+@pytest.mark.parametrize("limited", [None, pytest.param("cp311", marks=needs_limited_api)])
 def test_the_gil_of_a_check_under_the_limited_api_is_mentioned(tmp_path, monkeypatch, capfd, limited):
     """There our headers leave Cython's own check, because the thread state has no fields."""
     monkeypatch.chdir(tmp_path)
