@@ -188,8 +188,8 @@ void RuntimeImpl::define(
   const std::string where = "define(\"" + name + "\")";
   const c10::OperatorName parsed = parse_name(where, name);
   auto& dispatcher = c10::Dispatcher::singleton();
-  registry::begin(module);
   const CriticalSection section(registry::section());
+  registry::begin(module);
   if (const auto existing = dispatcher.findSchema(parsed)) {
     const std::string* by = registry::owner(name, "");
     TORCH_CHECK(
@@ -218,8 +218,8 @@ void RuntimeImpl::impl(
     const Module& module, const std::string& name, const std::string& key, std::vector<dispatcher::Candidate> ways) {
   const std::string where = "impl(\"" + name + "\", \"" + key + "\")";
   const c10::DispatchKey parsed = parse_key(where, key);
-  registry::begin(module);
   const CriticalSection section(registry::section());
+  registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(parsed));
   TORCH_CHECK(
@@ -246,8 +246,8 @@ void RuntimeImpl::register_autograd(
     const autograd::Backward& jvp,
     std::vector<autograd::SetupContext> ways) {
   const std::string where = "register_autograd(\"" + name + "\")";
-  registry::begin(module);
   const CriticalSection section(registry::section());
+  registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   const c10::FunctionSchema& schema = op.schema();
   refuse_second(where, name, "Autograd");
@@ -305,8 +305,8 @@ void RuntimeImpl::register_autograd(
 void RuntimeImpl::register_vmap(const Module& module, const std::string& name, std::vector<vmap::Rule> ways) {
   const std::string where = "register_vmap(\"" + name + "\")";
   constexpr auto key = c10::DispatchKey::FuncTorchBatched;
-  registry::begin(module);
   const CriticalSection section(registry::section());
+  registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   const std::string* by = registry::owner(name, c10::toString(key));
   TORCH_CHECK(
@@ -330,8 +330,8 @@ void RuntimeImpl::register_autocast(
       ": autocast casts to a floating-point dtype, got ", c10::toString(dtype));
   const c10::DispatchKey backend = parse_key(where, device);
   const c10::DispatchKey key = parse_key(where, std::string("Autocast") + c10::toString(backend));
-  registry::begin(module);
   const CriticalSection section(registry::section());
+  registry::begin(module);
   const c10::OperatorHandle op = find(where, name);
   refuse_second(where, name, c10::toString(key));
   c10::KernelFunction kernel = boxed::with_cast(key, c10::dispatchKeyToDeviceType(backend), dtype);

@@ -51,8 +51,12 @@ bool is_marked(PyObject* module) {
 }  // namespace
 
 PyObject* section() {
+#ifdef Py_GIL_DISABLED
   static PyObject* object = checked(PyDict_New());
   return object;
+#else
+  return nullptr;  // a dictionary that is made there can run anything, and so come here again
+#endif
 }
 
 void begin(const Module& module) {

@@ -10,7 +10,7 @@
 
 namespace interop::registry {
 
-// An object whose critical section keeps others from registering between a check and the registration.
+// An object whose critical section keeps others from registering between begin() and the registration.
 PyObject* section();
 
 // Call before a module registers anything: removes what an earlier execution of a module of this name registered.

@@ -469,9 +469,11 @@ at::Tensor tensor_of_capsule(PyObject* capsule, const DlpackImport& wanted) {
     const CriticalSection section(capsule);
     versioned = claim<DLManagedTensorVersioned>(capsule);
     unversioned = versioned ? nullptr : claim<DLManagedTensor>(capsule);
-    name = PyCapsule_GetName(capsule);
-    used = PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::used) ||
-           PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::used);
+    if (!versioned && !unversioned) {
+      name = PyCapsule_GetName(capsule);
+      used = PyCapsule_IsValid(capsule, Traits<DLManagedTensorVersioned>::used) ||
+             PyCapsule_IsValid(capsule, Traits<DLManagedTensor>::used);
+    }
   }
   if (versioned) {
     return consume(capsule, versioned, wanted);
