@@ -1,5 +1,6 @@
 """Checks for the tests of operators, beside torch's own `torch.library.opcheck` and `torch.autograd.gradcheck`."""
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +17,14 @@ from torch.utils._pytree import tree_leaves
 __all__ = ["check_dynamic_shapes"]
 
 _one_at_a_time = threading.RLock()  # torch's compiler has one state for all threads
+
+
+def _forget_others() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_others)  # the threads that held it are not there
 
 
 def check_dynamic_shapes(

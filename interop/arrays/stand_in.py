@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import operator
+import os
 import threading
 import types
 import weakref
@@ -22,6 +23,7 @@ __all__ = ["StandIn"]
 
 _looking_up = threading.RLock()
 """Held between looking for a tensor of an array and remembering another one, so that threads get the same."""
+os.register_at_fork(before=_looking_up.acquire, after_in_parent=_looking_up.release, after_in_child=_looking_up.release)
 
 
 class StandIn(Wrapping):
