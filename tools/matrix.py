@@ -223,9 +223,10 @@ class Environment:
         except FailedError as error:
             raise UnavailableError(*error.args) from error
 
-    def install(self) -> None:
-        """Install this package from a clean clone."""
+    def install(self, commit: str) -> None:
+        """Install this package from a clean clone of the commit."""
         self.run("git", "clone", "--quiet", ROOT, self.checkout)
+        self.run("git", "-C", self.checkout, "checkout", "--quiet", "--detach", commit)
         pip = (self.python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--editable")
         self.run(*pip, self.checkout)
 
@@ -281,13 +282,13 @@ class Here(Environment):
             raise UnavailableError(f"the package is not installed from this checkout, but from {origin}")
         self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
 
-    def install(self) -> None:
+    def install(self, commit: str) -> None:
         """It is installed."""
 
 
-def changes() -> str:
-    """What git says has changed in the checkout, but for what this program writes."""
-    ours = [f":!docs/{path.name}" for path in (RESULTS, PAGE)]
+def changes(*results: Path) -> str:
+    """What git says has changed in the checkout, but for what this program writes, and for these results."""
+    ours = [f":!docs/{path.name}" for path in (RESULTS, PAGE, *results)]
     return subprocess.check_output(["git", "status", "--porcelain", "--", ".", *ours], cwd=ROOT, text=True)
 
 
@@ -323,7 +324,11 @@ def reason_of(skipped: ElementTree.Element) -> str:
     message = skipped.get("message", "")
     if message != "collection skipped":
         return message
-    return str(ast.literal_eval(skipped.text or "")[2]).removeprefix("Skipped: ") + " (a whole file)"
+    try:
+        reason = str(ast.literal_eval(skipped.text or "")[2])
+    except (SyntaxError, ValueError, IndexError, TypeError):  # not pytest's own
+        return skipped.text or message
+    return reason.removeprefix("Skipped: ") + " (a whole file)"
 
 
 def run(environment: Environment, arguments: list[str]) -> Line:
@@ -337,7 +342,7 @@ def run(environment: Environment, arguments: list[str]) -> Line:
     try:
         environment.make()
         line |= environment.versions()
-        environment.install()
+        environment.install(commit)
         line |= environment.test(arguments)
         if release_of(line["torch"]) >= MINIMUM_STABLE and not environment.free_threaded:
             line["one binary"] = environment.run_one_binary()
@@ -357,7 +362,7 @@ def without_paths(text: str, store: Path) -> str:
 def section(lines: list[Line]) -> str:
     """The table of the page: the newest line of each stack, newest stacks first. Below it is what failed."""
     columns = ("torch", "python", "numpy", "cython", "compiler", "gpu")
-    whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "unavailable" not in line]
+    whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "torch" in line]  # else no test could run
     newest = {tuple(line.get(key, "") for key in columns): line for line in whole}
 
     def order(versions: tuple[str, ...]) -> list[list[int]]:
@@ -374,7 +379,8 @@ def section(lines: list[Line]) -> str:
         rows.append(f"| {' | '.join(map(str, [*versions, *cells]))} |")
         found = [f"- `{name}`" for name in line.get("failures", ())]
         if "error" in line:
-            found.append(f"- {'the tests did not end' if 'passed' not in line else 'the checks of one binary failed'}")
+            what = "the checks of one binary failed" if "passed" in line else "the tests did not begin, or did not end"
+            found.append(f"- {what}")
         if found:
             stack = f"torch {line['torch']}, CPython {line['python']}, NumPy {line['numpy']}, commit {line['commit']}"
             failed += [f"Failed with {stack}:", "\n".join(found)]

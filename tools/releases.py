@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy
 from marked import with_section
-from matrix import BEGIN, END, recorded, section
+from matrix import BEGIN, END, changes, recorded, section
 
 from interop.stable_abi import release_of
 
@@ -65,18 +65,23 @@ def main() -> None:
         json.dump(examine(arguments.one, arguments.all, arguments.own), sys.stdout)
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if arguments.wheels and (changed := changes(RESULTS)):
+        parser.error(f"the checkout is not clean, and a result names its commit:\n{changed}")
     for wheel in arguments.wheels:
         with tempfile.TemporaryDirectory() as folder:
             unpacked = wheel if wheel.is_dir() else unpack(wheel, Path(folder))
             options = [f"--{name}" for name in ("all", "own") if getattr(arguments, name)]
             command = [sys.executable, __file__, "--one", str(unpacked), *options]
             result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-            known = results.get(result["torch"], {}) if arguments.own else {}
             minor = release_of(result["torch"])
+            if arguments.own:
+                results[result["torch"]]["own"] = result["own"]
+                continue
             results = {version: other for version, other in results.items() if release_of(version) != minor}
-            results[result["torch"]] = known | result
+            results[result["torch"]] = result
+    text = with_section(page(results), BEGIN, END, section(recorded()))
     RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-    PAGE.write_text(with_section(page(results), BEGIN, END, section(recorded())))
+    PAGE.write_text(text)
 
 
 def unpack(wheel: Path, folder: Path) -> Path:
@@ -100,7 +105,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
     from interop.codegen.overloads import overloads
     from interop.codegen.pxd import generate
 
-    commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
     when = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit}
     headers = unpacked / "torch" / "include"
     version = ".".join(
@@ -112,7 +117,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
         shutil.copytree(ROOT / "pxd", work / "pxd")
         surface = generate(work / "pxd", work / "include", work / "stable", version)
         if own_only:
-            return {"torch": version, "own": compile_own(work, headers)} | when
+            return {"torch": version, "own": compile_own(work, headers)}
         listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]
         declared = {candidate.declaration.schema for overload in listed for candidate in overload.candidates}
         here = installed()

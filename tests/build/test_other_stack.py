@@ -37,7 +37,7 @@ def another_python():
             command = [path, "-c", "import sys; print(sys.executable)"]
             if path.exists() and (found := subprocess.run(command, capture_output=True, text=True)).returncode == 0:
                 return found.stdout.strip()
-    assert "CI" not in os.environ, f"there is no CPython {' or '.join(PYTHONS)} on PATH"
+    assert "INTEROP_CI" not in os.environ, f"there is no CPython {' or '.join(PYTHONS)} on PATH"
     pytest.skip(f"there is no CPython {' or '.join(PYTHONS)} on PATH")
 
 
@@ -51,7 +51,7 @@ def test_on_another_stack():
     assert done.stdout, done.stderr
     line = json.loads(done.stdout)
     if line.get("unavailable"):
-        assert "CI" not in os.environ, line["error"]
+        assert "INTEROP_CI" not in os.environ, line["error"]
         pytest.skip(f"the environment of {stack} cannot be made: {line['error'].strip().splitlines()[-1]}")
     assert not line.get("error"), line["error"]
     assert not line["failed"], line["failures"]

@@ -32,7 +32,7 @@ def floor():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder]
         done = subprocess.run([*pip, f"Cython=={version}"], capture_output=True, text=True)
         if done.returncode:
-            assert "CI" not in os.environ, done.stderr
+            assert "INTEROP_CI" not in os.environ, done.stderr
             pytest.skip(f"pip cannot fetch Cython {version}: {done.stderr.strip().splitlines()[-1]}")
     return os.environ | {"PYTHONPATH": str(folder)}
 
