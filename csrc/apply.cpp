@@ -6,7 +6,6 @@
 
 #include <optional>
 
-#include "interop/graph.h"
 #include "node.h"
 #include "transforms.h"
 
@@ -70,7 +69,6 @@ void apply(
     if (transformed) {
       // One transform level calls this. Outer levels record graphs of their own, so the grad mode stays unchanged.
       const at::AutoDispatchBelowAutograd below;
-      const BelowAutograd mode(true);
       forward(context, nullptr);
     } else {
       const at::AutoGradMode mode(false);

@@ -89,6 +89,9 @@ class BuildExtension(cpp_extension.BuildExtension):
                 compiler: Any = self.compiler
                 if hasattr(compiler, "compiler_so_cxx"):
                     compiler.compiler_so_cxx = [compiler.compiler_so_cxx[0], *compiler.compiler_so[1:]]
+        if not self.use_ninja:
+            for extension in self.extensions:
+                _choose_c_standard(extension)
         command: Any = self.get_finalized_command("build")
         with (
             errors_once(Path(command.build_base)) as held,
@@ -183,6 +186,19 @@ def _path_to_ninja() -> dict[str, str]:
     if found is None or shutil.which("ninja"):
         return {}
     return {"PATH": os.pathsep.join([os.environ.get("PATH") or os.defpath, os.path.dirname(found)])}
+
+
+def _choose_c_standard(extension: setuptools.Extension) -> None:
+    """Replace a standard of C++, which clang rejects for C: without ninja, setuptools compiles C as C.
+
+    Without any standard, torch would add that of C++ again.
+    """
+    flags: Any = extension.extra_compile_args
+    flags = flags.setdefault("cxx", []) if isinstance(flags, dict) else flags
+    if all(source.endswith(".c") for source in extension.sources):
+        flags[:] = [flag for flag in flags if not flag.startswith(("-std=c++", "-std=gnu++"))]
+        if not any(flag.startswith("-std=") for flag in flags):
+            flags.append("-std=gnu17")
 
 
 def _translate(extension: setuptools.Extension) -> None:

@@ -1,6 +1,7 @@
 // torch.autograd for functions written in Cython: a Function has a forward and a backward, which share a Context.
 #pragma once
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/FunctionRef.h>
 #include <c10/util/SmallVector.h>
 
@@ -13,6 +14,7 @@
 
 #include "interop/convert.h"
 #include "interop/gradient.h"
+#include "interop/graph.h"
 #include "interop/runtime.h"
 #include "interop/unwrap_reference.h"
 #include "interop/value.h"
@@ -81,6 +83,10 @@ class Function {
     const Input inputs[sizeof...(A) + 1] = {input(unwrap_reference(arguments))..., Input()};
     Tensors outputs;
     const auto call = [&](Context& context, const auto&... given) {
+      // One transform's level calls this, below autograd: see csrc/apply.cpp. The note is made here because each module
+      // has its own, but for what g++ compiles.
+      constexpr auto transforms = c10::DispatchKey::FuncTorchDynamicLayerFrontMode;
+      const BelowAutograd mode(BelowAutograd::here() || c10::impl::tls_is_dispatch_key_excluded(transforms));
       const Value values[sizeof...(A) + 1] = {Value(given)..., Value()};
       call_(forward_, context, values, name, outputs);
     };

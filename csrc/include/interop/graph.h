@@ -14,7 +14,9 @@ namespace interop {
 
 // Notes for its lifetime whether this thread runs the kernel of an operator below autograd, or a part of a loop that
 // began in one. torch's own modes do not show this if the operator has no gradient: torch then passes the call
-// through unchanged, and warns in backward.
+// through unchanged, and warns in backward. Modules that g++ compiles share the note. With clang, each module has its
+// own, so a composite operator of another module, called in a kernel, raises for its loops on tensors that require
+// grad.
 class BelowAutograd {
  public:
   explicit BelowAutograd(bool below) noexcept : before_(std::exchange(here_, below)) {}
