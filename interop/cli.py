@@ -5,8 +5,10 @@ import errno
 import io
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from interop.errors import Error
@@ -29,6 +31,16 @@ STATUSES = {
 """The exit statuses of all commands, and what they mean."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def is_file(path: Path) -> bool:
+    """As `Path.is_file`. From CPython 3.14 on, that one hides why the system does not accept a name."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return False
+        raise
 
 
 class CommandError(Error):

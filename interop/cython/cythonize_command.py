@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from interop.cli import USAGE, CommandError, Parser
+from interop.cli import USAGE, CommandError, Parser, is_file
 from interop.config import installed
 from interop.paths import get_include
 
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
     from interop.cython.translate import TranslationError, check_name, check_written, translate
 
     source = Path(options.source)
-    if not source.is_file():
+    if not is_file(source):
         raise CommandError(f"SOURCE.pyx must be a file, but {_instead(source)}", USAGE)
     if source.suffix not in (".pyx", ".py"):
         raise CommandError(f"SOURCE.pyx must end in .pyx, or .py, got {str(source)!r}", USAGE)

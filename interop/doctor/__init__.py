@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from interop.cli import USAGE, CommandError, Parser
+from interop.cli import USAGE, CommandError, Parser, is_file
 from interop.doctor.finding import Finding, Level
 
 __all__ = ["main"]
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         return _print_coverage()
     files = [Path(module) for module in options.modules]
     for file in files:
-        if not file.is_file():
+        if not is_file(file):
             kind = "a folder" if file.is_dir() else "not a file"
             raise CommandError(f"MODULE.so must be a compiled extension module, but {str(file)!r} is {kind}", USAGE)
 
