@@ -154,7 +154,7 @@ def test_runs_on_a_thread_that_has_not_used_cuda(make_saxpy):
     torch.testing.assert_close(y, wanted)
 
 
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are not two CUDA devices")
 def test_runs_on_the_device_of_the_tensors(make_saxpy):
     saxpy = make_saxpy()
     for device in ("cuda:1", "cuda:0"):

@@ -548,7 +548,7 @@ def test_the_caching_allocator(fake):
         "assertNotCapturing",
     ],
 )
-@pytest.mark.skipif(torch.version.cuda is not None, reason="is compiled for a torch with CUDA")
+@pytest.mark.skipif(torch.version.cuda is not None, reason="modules for this torch are compiled with CUDA")
 @pytest.mark.long
 def test_a_module_that_was_compiled_without_cuda(fake, name):
     fake(f"""

@@ -19,6 +19,7 @@
 #include "interop/callback.h"
 #include "interop/gil.h"
 #include "interop/graph.h"
+#include "interop/thread_sanitizer.h"
 
 namespace interop {
 
@@ -61,20 +62,24 @@ void for_parts(int64_t begin, int64_t end, int64_t grain, const F& f) {
 
     static void run(int64_t b, int64_t e, void* context) noexcept {  // nothing may be thrown into torch's C interface
       auto* loop = static_cast<Loop*>(context);
+      tsan_acquire(loop);
       try {
         const BelowAutograd mode(loop->below);
         loop->f(b, e);
       } catch (...) {
         std::call_once(loop->failed, [&] { loop->error = std::current_exception(); });
       }
+      tsan_release(&loop->error);
     }
   };
   Loop loop{.f = f, .below = !records_graph(), .failed = {}, .error = {}};
   {
     const NoGil no_gil;
+    tsan_release(&loop);
     TORCH_CHECK(
         torch_parallel_for(begin, end, grain, &Loop::run, &loop) == 0,
         "torch could not start its threads, and has written the reason to stderr");
+    tsan_acquire(&loop.error);  // not the same object: a part is not ordered after those that ended before it
   }
   if (loop.error) {
     std::rethrow_exception(loop.error);
