@@ -136,7 +136,7 @@ CHECKERS = {
         # GIL, do order ours.
         MEMORY_MAY_END | {"exitcode": str(FOUND), "ignore_noninstrumented_modules": "1"},
         ("libtsan.so",),
-        {"race_of_cpp_threads": "data race", "race_in_tensor": "data race"},
+        {"race_of_cpp_threads": "data race", "race_in_tensor": "data race", "race_in_loop": "data race"},
     ),
     # One run detects leaks in two ways. LeakSanitizer reports unreachable memory when a process exits. Python and torch
     # leak some as well, so only allocations with a frame of ours on the stack count. LeakSanitizer misses an object

@@ -14,9 +14,6 @@ from torch.testing._internal.two_tensor import TwoTensor
 pytestmark = [
     pytest.mark.native,
     pytest.mark.usefixtures("two_threads"),
-    pytest.mark.unchecked(
-        by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
-    ),
 ]
 
 DTYPES = (

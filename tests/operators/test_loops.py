@@ -17,9 +17,6 @@ from interop.toolchain import openmp_flags
 pytestmark = [
     pytest.mark.native,
     pytest.mark.usefixtures("two_threads"),
-    pytest.mark.unchecked(
-        by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
-    ),
 ]
 
 

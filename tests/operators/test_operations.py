@@ -18,9 +18,6 @@ from interop.testing import check_dynamic_shapes
 pytestmark = [
     pytest.mark.native,
     pytest.mark.usefixtures("two_threads"),
-    pytest.mark.unchecked(
-        by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
-    ),
 ]
 
 OPS = torch.ops.interop_kernels

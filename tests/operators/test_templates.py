@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 pytestmark = [
     pytest.mark.native,
     pytest.mark.usefixtures("two_threads"),
-    pytest.mark.unchecked(
-        by="tsan", reason="it does not see how libgomp orders its threads, and finds races everywhere"
-    ),
 ]
 
 INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)

@@ -21,8 +21,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# With one there is no other thread to fail on. ThreadSanitizer does not see how libgomp orders its threads.
-THREADS = 1 if os.environ.get("INTEROP_CHECKER") == "tsan" else 2
+THREADS = 2
+"""With one there is no other thread to fail on."""
 
 
 @contextmanager

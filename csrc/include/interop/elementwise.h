@@ -200,8 +200,9 @@ template <auto function, class Storage>
 void run(at::TensorIterator& iterator) {
   const auto loop = vectorised<function, Storage>();
   const NoGil no_gil;
-  iterator.for_each(
+  const LoopBody body(
       [loop](char** data, const int64_t* strides, int64_t n, int64_t m) { call_cython(loop, data, strides, n, m); });
+  iterator.for_each(body);
 }
 
 // Runs the function if it is for this dtype. Half and BFloat16 use the one for float.

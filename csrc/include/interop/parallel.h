@@ -19,7 +19,7 @@
 #include "interop/callback.h"
 #include "interop/gil.h"
 #include "interop/graph.h"
-#include "interop/thread_sanitizer.h"
+#include "interop/loop_order.h"
 
 namespace interop {
 
@@ -54,35 +54,26 @@ auto call_cython(F* function, Arguments... arguments) {
 // would wait for the caller, which waits for the part. After all parts have ended, throws the first error.
 template <class F>
 void for_parts(int64_t begin, int64_t end, int64_t grain, const F& f) {
-  struct Loop {
-    const F& f;
-    bool below;
-    std::once_flag failed;
-    std::exception_ptr error;
-
-    static void run(int64_t b, int64_t e, void* context) noexcept {  // nothing may be thrown into torch's C interface
-      auto* loop = static_cast<Loop*>(context);
-      tsan_acquire(loop);
-      try {
-        const BelowAutograd mode(loop->below);
-        loop->f(b, e);
-      } catch (...) {
-        std::call_once(loop->failed, [&] { loop->error = std::current_exception(); });
-      }
-      tsan_release(&loop->error);
-    }
-  };
-  Loop loop{.f = f, .below = !records_graph(), .failed = {}, .error = {}};
+  const bool below = !records_graph();
+  std::once_flag failed;
+  std::exception_ptr error;
   {
     const NoGil no_gil;
-    tsan_release(&loop);
+    LoopBody body([&](int64_t b, int64_t e) noexcept {  // nothing may be thrown into torch's C interface
+      try {
+        const BelowAutograd mode(below);
+        f(b, e);
+      } catch (...) {
+        std::call_once(failed, [&] { error = std::current_exception(); });
+      }
+    });
+    const auto run = [](int64_t b, int64_t e, void* context) { (*static_cast<decltype(body)*>(context))(b, e); };
     TORCH_CHECK(
-        torch_parallel_for(begin, end, grain, &Loop::run, &loop) == 0,
+        torch_parallel_for(begin, end, grain, run, &body) == 0,
         "torch could not start its threads, and has written the reason to stderr");
-    tsan_acquire(&loop.error);  // not the same object: a part is not ordered after those that ended before it
   }
-  if (loop.error) {
-    std::rethrow_exception(loop.error);
+  if (error) {
+    std::rethrow_exception(error);
   }
 }
 

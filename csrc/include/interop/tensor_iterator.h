@@ -34,7 +34,7 @@ namespace detail {
 
 // Wraps a loop as the two-dimensional loop that ATen needs. An error ends it early.
 inline auto two_dimensional(Loop loop, void* context, int tensors) {
-  return [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+  return LoopBody([=](char** data, const int64_t* strides, int64_t n, int64_t m) {
     Callback call;
     c10::SmallVector<char*, 4> row(data, data + tensors);
     for (int64_t j = 0; j < m && !call.failed(); ++j) {
@@ -48,13 +48,13 @@ inline auto two_dimensional(Loop loop, void* context, int tensors) {
       loop(given.data(), strides, n, context);
     }
     call.check();
-  };
+  });
 }
 
 inline auto two_dimensional(Loop2d loop, void* context, int) {
-  return [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+  return LoopBody([=](char** data, const int64_t* strides, int64_t n, int64_t m) {
     call_cython(loop, data, strides, n, m, context);
-  };
+  });
 }
 
 }  // namespace detail
@@ -277,11 +277,12 @@ class TensorIterator {
   // Calls function(part, context) on several threads, with an iterator for each element of the output.
   void foreach_reduced_elt(void (*function)(TensorIterator&, void*), void* context) {
     run(function, [&](at::TensorIteratorBase& it) {
-      it.foreach_reduced_elt([=, below = !records_graph()](at::TensorIteratorBase& part) {
+      const detail::LoopBody body([=, below = !records_graph()](at::TensorIteratorBase& part) {
         const BelowAutograd mode(below);
         TensorIterator owned(at::TensorIterator(part), true);
         detail::call_cython(function, std::ref(owned), context);
       });
+      it.foreach_reduced_elt(body);
     });
   }
 

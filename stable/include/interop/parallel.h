@@ -9,36 +9,12 @@
 #include "ATen/Parallel.h"
 #include "interop/callback.h"
 #include "interop/gil.h"
+#include "interop/loop_order.h"
 #include "interop/stable/errors.h"
 
 namespace interop {
 
 using Part = void (*)(int64_t begin, int64_t end, void* data);
-
-namespace detail {
-
-struct Loop {
-  Part function;
-  void* data;
-  std::atomic<bool> failed = false;
-  std::exception_ptr error;
-
-  // No exception may escape into torch's C interface.
-  static void run(int64_t begin, int64_t end, void* context) noexcept {
-    auto* loop = static_cast<Loop*>(context);
-    try {
-      Callback call;
-      loop->function(begin, end, loop->data);
-      call.check();
-    } catch (...) {
-      if (!loop->failed.exchange(true)) {
-        loop->error = std::current_exception();
-      }
-    }
-  }
-};
-
-}  // namespace detail
 
 // Calls function(b, e, data) for parts b:e of begin:end, each on a thread of its own. There is one part for each
 // `grain` numbers or fraction thereof, but no more parts than threads. When all parts have ended, the first exception
@@ -52,13 +28,26 @@ inline void parallel_for(int64_t begin, int64_t end, int64_t grain, Part functio
         stable::Kind::value, "argument 'grain' must be 0 or the smallest number of iterations worth a thread, got ",
         grain);
   }
-  detail::Loop loop{function, data};
+  std::atomic<bool> failed = false;
+  std::exception_ptr error;
   {
     const NoGil no_gil;  // if the caller kept the GIL, a part that takes it would deadlock
-    INTEROP_CALL(torch_parallel_for, begin, end, grain, &detail::Loop::run, &loop);
+    detail::LoopBody body([&](int64_t b, int64_t e) noexcept {  // nothing may be thrown into torch's C interface
+      try {
+        Callback call;
+        function(b, e, data);
+        call.check();
+      } catch (...) {
+        if (!failed.exchange(true)) {
+          error = std::current_exception();
+        }
+      }
+    });
+    const auto run = [](int64_t b, int64_t e, void* context) { (*static_cast<decltype(body)*>(context))(b, e); };
+    INTEROP_CALL(torch_parallel_for, begin, end, grain, run, &body);
   }
-  if (loop.error) {
-    std::rethrow_exception(loop.error);
+  if (error) {
+    std::rethrow_exception(error);
   }
 }
 

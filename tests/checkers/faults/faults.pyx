@@ -13,6 +13,7 @@ cdef extern from "planted.h" namespace "planted" nogil:
     int64_t c_call_on_null "planted::call_on_null"(const at.Tensor* tensor)
     int64_t c_race_of_cpp_threads "planted::race_of_cpp_threads"() except +
     void c_race_in_tensor "planted::race_in_tensor"(const at.Tensor& tensor)
+    int64_t c_race_in_loop "planted::race_in_loop"() except +
     void c_leak_memory "planted::leak_memory"() except +
     int64_t c_leak_cpp_tensor "planted::leak_cpp_tensor"() except +
 
@@ -56,6 +57,10 @@ def race_of_cpp_threads():
 def race_in_tensor(torch.Tensor tensor not None):
     with nogil:
         c_race_in_tensor(tensor.cdata)
+
+
+def race_in_loop():
+    return c_race_in_loop()
 
 
 def leak_memory():

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "interop/parallel.h"
 #include "interop/tensor.h"
 
 #define PLANTED [[gnu::noinline]] inline
@@ -90,6 +91,16 @@ PLANTED void race_in_tensor(const at::Tensor& tensor) {
   for (arrived++; arrived < 2;) {
   }
   data[0] += 1;
+}
+
+PLANTED void race_in_loop_part(std::int64_t begin, std::int64_t end, void* total) {
+  *static_cast<std::int64_t*>(total) += end - begin;
+}
+
+PLANTED std::int64_t race_in_loop() {
+  std::int64_t total = 0;
+  interop::parallel_for(0, 1000, 1, race_in_loop_part, &total);
+  return total;
 }
 
 // For the search for leaks. Each leaks at each call.

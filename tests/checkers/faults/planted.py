@@ -50,6 +50,11 @@ def test_race_in_tensor():
         thread.join()
 
 
+def test_race_in_loop():
+    torch.set_num_threads(2)
+    faults.race_in_loop()
+
+
 def test_leak_memory():
     faults.leak_memory()
 
