@@ -21,11 +21,15 @@ extern "C" void __tsan_release(void* object);
 namespace interop::detail {
 
 // A function that torch's threads call for each part of a loop. It lives exactly as long as the loop runs.
+//
+// ATen reduces to one element in two loops of one function: the second one, on the caller's thread, reads what the
+// parts of the first have written. `is_on_threads` says whether the calling part is of a loop on several threads.
 template <class F>
 class LoopBody {
  public:
-  explicit LoopBody(F f) : f_(std::move(f)) {
+  explicit LoopBody(F f, [[maybe_unused]] bool (*is_on_threads)() = [] { return true; }) : f_(std::move(f)) {
 #ifdef INTEROP_UNDER_TSAN
+    is_on_threads_ = is_on_threads;
     __tsan_release(&begun_);
 #endif
   }
@@ -47,6 +51,9 @@ class LoopBody {
       const LoopBody& body;
       explicit Part(const LoopBody& given) : body(given) {
         __tsan_acquire(&body.begun_);
+        if (!body.is_on_threads_()) {
+          __tsan_acquire(&body.ended_);
+        }
       }
       ~Part() {
         __tsan_release(&body.ended_);
@@ -59,6 +66,7 @@ class LoopBody {
  private:
   F f_;
 #ifdef INTEROP_UNDER_TSAN
+  bool (*is_on_threads_)();
   // Two objects. With one, a part would be ordered after those that ended before it, and their races be hidden.
   mutable char begun_;
   mutable char ended_;

@@ -62,9 +62,11 @@ bool fold_if(c10::ScalarType computed, at::TensorIterator& iterator, const c10::
   }
   const auto start = static_cast<typename S::Element>(identity.to<c10::impl::ScalarTypeToCPPTypeT<S::dtype>>());
   const NoGil no_gil;
-  iterator.parallel_reduce([=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+  const auto loop = [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
     call_cython(&Fold<function>::loop, data, strides, n, m, start);
-  });
+  };
+  const LoopBody body(loop, at::in_parallel_region);
+  iterator.parallel_reduce(body);
   return true;
 }
 

@@ -34,7 +34,7 @@ namespace detail {
 
 // Wraps a loop as the two-dimensional loop that ATen needs. An error ends it early.
 inline auto two_dimensional(Loop loop, void* context, int tensors) {
-  return LoopBody([=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+  const auto run = [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
     Callback call;
     c10::SmallVector<char*, 4> row(data, data + tensors);
     for (int64_t j = 0; j < m && !call.failed(); ++j) {
@@ -48,13 +48,15 @@ inline auto two_dimensional(Loop loop, void* context, int tensors) {
       loop(given.data(), strides, n, context);
     }
     call.check();
-  });
+  };
+  return LoopBody(run, at::in_parallel_region);
 }
 
 inline auto two_dimensional(Loop2d loop, void* context, int) {
-  return LoopBody([=](char** data, const int64_t* strides, int64_t n, int64_t m) {
+  const auto run = [=](char** data, const int64_t* strides, int64_t n, int64_t m) {
     call_cython(loop, data, strides, n, m, context);
-  });
+  };
+  return LoopBody(run, at::in_parallel_region);
 }
 
 }  // namespace detail
