@@ -385,7 +385,10 @@ class Registrations {
       }
     };
     forget();
-    checked(PyDict_DelItemString(entries.get(), entry.c_str()));
+    if (PyDict_DelItemString(entries.get(), entry.c_str())) {
+      checked(PyErr_ExceptionMatches(PyExc_KeyError) ? 0 : -1);
+      PyErr_Clear();  // another thread, which forget() may let run, has just ended it
+    }
     forget();  // what other threads have taken from torch.ops in the meantime
   }
   static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
@@ -404,15 +407,15 @@ class Registrations {
   static OwnedRef all() {
     PyObject* state = checked(PyInterpreterState_GetDict(PyInterpreterState_Get()));
     constexpr const char* key = "torch-interop 0.1: operators of stable modules";
+    const OwnedRef dict(checked(PyDict_New()));  // before the lookup: making an object may run anything
 #ifdef Py_GIL_DISABLED
     // Of the modules that threads import at the same time, the first makes the dictionary that all of them use.
-    const OwnedRef name(checked(PyUnicode_FromString(key))), dict(checked(PyDict_New()));
+    const OwnedRef name(checked(PyUnicode_FromString(key)));
     PyObject* found = nullptr;
     checked(PyDict_SetDefaultRef(state, name.get(), dict.get(), &found));
     return OwnedRef(found);
 #else
     if (!PyDict_GetItemString(state, key)) {
-      const OwnedRef dict(checked(PyDict_New()));
       checked(PyDict_SetItemString(state, key, dict.get()));
     }
     return OwnedRef(Py_NewRef(PyDict_GetItemString(state, key)));
