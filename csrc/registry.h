@@ -10,7 +10,8 @@
 
 namespace interop::registry {
 
-// An object whose critical section keeps others from registering between begin() and the registration.
+// An object whose critical section orders the registrations of several threads: each begin(), and what follows it.
+// CPython suspends the section while begin() runs Python, or waits for the dictionary of a module that others write to.
 PyObject* section();
 
 // Call before a module registers anything: removes what an earlier execution of a module of this name registered.
