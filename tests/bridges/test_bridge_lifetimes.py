@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from bridge_checks import Owner
-from conftest import owns_to_the_end
+from conftest import leaves_daemon_threads, owns_to_the_end
 
 import interop
 
@@ -335,6 +335,7 @@ def test_a_cycle_through_the_memory_is_not_collected():
 
 
 @owns_to_the_end
+@leaves_daemon_threads
 @pytest.mark.parametrize(
     "dropped",
     ["interop.as_memoryview(tensor)", "memoryview(tensor)", "interop.TensorBuffer(tensor)", "interop.to_numpy(tensor)"],
@@ -359,6 +360,7 @@ print("done")
 
 
 @owns_to_the_end
+@leaves_daemon_threads
 @pytest.mark.long
 def test_what_daemon_threads_own_at_the_end_of_the_interpreter(forked):
     """They own tensors, arrays and views on the stacks of threads that never run again."""

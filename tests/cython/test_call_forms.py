@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from conftest import not_in_debug_python, owns_to_the_end
+from conftest import leaves_daemon_threads, not_in_debug_python, owns_to_the_end
 from hypothesis import given
 from hypothesis import strategies as st
 from projects.call_forms.table import CALL_FORMS
@@ -114,6 +114,7 @@ class TestPythonObjects:
         assert a.equal(x + 3)
 
     @owns_to_the_end
+    @leaves_daemon_threads
     @not_in_debug_python(reason="CPython itself reads the freed state of such a thread")
     @pytest.mark.long
     def test_a_thread_that_is_left_behind(self, call_forms):

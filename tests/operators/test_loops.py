@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import import_from, owns_to_the_end, run
+from conftest import import_from, leaves_daemon_threads, owns_to_the_end, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -245,6 +245,7 @@ class TestOneRuntime:
 
 
 @owns_to_the_end
+@leaves_daemon_threads
 @pytest.mark.parametrize("call", ["double_(x)", "into_list(1000)", "releases_within(100)"])
 def test_daemon_threads_in_functions_that_take_the_gil_again(forked, site, call):
     """CPython up to 3.13 would unwind their stacks at the end, through C++ that cannot be unwound."""
