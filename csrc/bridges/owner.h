@@ -149,15 +149,6 @@ inline void drop(void* object) noexcept {
   free_flat<Needs::gil>(&drop_reference, object);
 }
 
-// The thread state that holds the GIL, or null.
-inline PyThreadState* running_thread() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  return PyThreadState_GetUnchecked();
-#else
-  return _PyThreadState_UncheckedGet();
-#endif
-}
-
 // On a thread whose thread state has released the GIL, as in torch's tensor destructor: the cheap way back.
 inline void drop_on(PyThreadState* thread, void* object) noexcept {
   restore_thread(thread);
@@ -176,7 +167,7 @@ inline void drop_owner(void* object) noexcept {
   if (thread == nullptr) {
     const Gil gil;
     detail::drop(object);
-  } else if (thread == detail::running_thread()) {
+  } else if (thread == running_thread()) {
     detail::drop(object);
   } else {
     detail::drop_on(thread, object);

@@ -262,3 +262,22 @@ print("done")
 """
     done = forked(code, site, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+AFTER_ANOTHER_INTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import torch, loops
+torch.set_num_threads(2)
+interpreters.destroy(interpreters.create())
+x = torch.ones(100)
+loops.double_(x)
+print(x.tolist() == [2] * 100, len(loops.into_list(1000)))
+"""
+
+
+def test_after_another_interpreter(forked, site):
+    """PyGILState_Check() always says yes then. A loop must find out for itself whether it has a GIL to release."""
+    assert forked(AFTER_ANOTHER_INTERPRETER, site) == "True 2\n"

@@ -72,7 +72,7 @@ decltype(auto) in_python(F f) {
 // GIL, unless the state may be freed.
 inline bool has_error(const PyThreadState* thread) noexcept {
   if (thread && is_finalizing()) [[unlikely]] {
-    return thread == PyGILState_GetThisThreadState() && gil_is_held() && PyErr_Occurred();
+    return gil_is_held() && thread == PyGILState_GetThisThreadState() && PyErr_Occurred();
   }
 #if PY_VERSION_HEX >= 0x030C0000
   return thread && thread->current_exception;

@@ -59,14 +59,27 @@ inline bool is_finalizing() noexcept {
 }
 #endif
 
-// Does not wait for the GIL. The Limited API omits PyGILState_Check(), but every CPython has it.
-inline bool gil_is_held() noexcept {
-#ifdef Py_LIMITED_API
-  static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
-  return check();
+// The thread state that holds the GIL (before CPython 3.12, that of any thread), or null.
+inline PyThreadState* running_thread() noexcept {
+#if defined(Py_LIMITED_API)  // which has none of the two, though every CPython has one
+  using Get = PyThreadState* (*)();
+  static const auto get = [] {
+    void* found = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
+    return reinterpret_cast<Get>(found ? found : dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet"));
+  }();
+  return get();
+#elif PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked();
 #else
-  return PyGILState_Check();
+  return _PyThreadState_UncheckedGet();
 #endif
+}
+
+// Does not wait for the GIL. PyGILState_Check() compares the same two, but always says yes once any code has made a
+// subinterpreter.
+inline bool gil_is_held() noexcept {
+  PyThreadState* running = running_thread();
+  return running && running == PyGILState_GetThisThreadState();
 }
 
 // Releases the GIL if it is held. A thread must release it before it waits for threads that may request it.
