@@ -279,11 +279,12 @@ OwnedRef PythonOperator::call_with(std::initializer_list<const char*> names, Own
   for (const char* name : names) {
     checked(PyDict_SetItemString(keywords.get(), name, objects[next++].get()));
   }
-  // ATen's own functions do not dispatch to __torch_function__.
+  PyObject* callee = function();  // raises if this torch has another schema
+  // ATen's own functions do not dispatch to __torch_function__. Nothing may throw until __exit__.
   const OwnedRef c_module(torch_attribute("_C"));
   const OwnedRef disabled(checked(PyObject_CallMethod(c_module.get(), "DisableTorchFunction", nullptr)));
   const OwnedRef entered(checked(PyObject_CallMethod(disabled.get(), "__enter__", nullptr)));
-  OwnedRef result(PyObject_Call(function(), positional.get(), keywords.get()));
+  OwnedRef result(PyObject_Call(callee, positional.get(), keywords.get()));
   {
     const ErrorInFlight error;
     const OwnedRef left(PyObject_CallMethod(disabled.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));

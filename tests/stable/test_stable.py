@@ -155,6 +155,47 @@ def test_another_interpreter(bare, site, before, module):
     assert printed[1:] == [str(bool(before)), "None 3"]
 
 
+AFTER_ANOTHER_INTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import torch, stable_tensors
+torch.set_num_threads(2)
+interpreters.destroy(interpreters.create())
+try:
+    stable_tensors.fail_in_torch_on_a_thread(torch.ones(2))
+except RuntimeError as error:
+    print("clamp" in str(error))
+print(stable_tensors.double_(torch.ones(3)).tolist())
+"""
+
+
+def test_after_another_interpreter(bare, site):
+    """PyGILState_Check() always says yes then, and a part of a loop must not look for an error without the GIL."""
+    assert bare(AFTER_ANOTHER_INTERPRETER, site).split("\n")[:2] == ["True", "[2.0, 2.0, 2.0]"]
+
+
+ANOTHER_SCHEMA = """
+import torch, stable_call_forms
+schema = torch._C._get_schema
+torch._C._get_schema = lambda name, overload: schema("aten::add", "Tensor")  # as if this torch had another schema
+try:
+    stable_call_forms.full((2,), 1.5, None)
+except RuntimeError as error:
+    print("compiled for the operator aten::full" in str(error))
+with torch.device("meta"):
+    print(torch.ones(1).device)
+torch._C._get_schema = schema
+print(stable_call_forms.full((2,), 1.5, None).tolist())
+"""
+
+
+def test_after_an_operator_with_another_schema(bare, site):
+    """The error leaves no mode of torch behind on the thread: subclasses and torch.device still have their say."""
+    assert bare(ANOTHER_SCHEMA, site).split("\n")[:3] == ["True", "meta", "[1.5, 1.5]"]
+
+
 def library(site):
     (path,) = Path(site).glob("stable_tensors*.so")
     return path

@@ -391,12 +391,13 @@ class Registrations {
     }
     forget();  // what other threads have taken from torch.ops in the meantime
   }
-  static TorchLibraryHandle keep(const std::string& entry, TorchLibraryHandle handle) {
-    const OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {
+  // The result owns the library too, because another thread that executes the same module may replace the entry.
+  [[nodiscard]] static OwnedRef keep(const std::string& entry, TorchLibraryHandle handle) {
+    OwnedRef capsule(checked(PyCapsule_New(handle, nullptr, [](PyObject* one) {
       shim.aoti_torch_delete_library_object(static_cast<TorchLibraryHandle>(PyCapsule_GetPointer(one, nullptr)));
     })));
     checked(PyDict_SetItemString(all().get(), entry.c_str(), capsule.get()));
-    return handle;
+    return capsule;
   }
   static void keep(const std::string& entry, PyObject* object) {
     checked(PyDict_SetItemString(all().get(), entry.c_str(), object));
@@ -433,7 +434,7 @@ inline void define(const std::string& module, const std::string& name, const std
   Registrations::end(entry, name);
   TorchLibraryHandle handle = nullptr;
   INTEROP_CALL(aoti_torch_library_init_fragment, space.c_str(), "torch-interop", 0, &handle);
-  Registrations::keep(entry, handle);
+  const OwnedRef kept = Registrations::keep(entry, handle);
   INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
 }
 
@@ -480,7 +481,7 @@ void impl(const std::string& module, const std::string& name, const std::string&
   Registrations::end(entry);
   TorchLibraryHandle handle = nullptr;
   INTEROP_CALL(aoti_torch_library_init_impl, space.c_str(), dispatched.c_str(), "torch-interop", 0, &handle);
-  Registrations::keep(entry, handle);
+  const OwnedRef kept = Registrations::keep(entry, handle);
   INTEROP_CALL(torch_library_impl, handle, operator_name.c_str(), &Kernel<function>::call, target_version);
 }
 
