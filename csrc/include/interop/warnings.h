@@ -10,8 +10,8 @@
 
 #include <c10/util/Exception.h>
 
-#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
@@ -23,28 +23,39 @@ namespace interop {
 
 namespace detail {
 
-// Holds warnings back. After close(), it passes them on to the previous handler.
+// Holds warnings back. After close(), it passes them on to the previous handler. Another thread may end the scope, as
+// when it drops the last reference to a generator.
 class WarningBuffer : public c10::WarningHandler {
  public:
   explicit WarningBuffer(c10::WarningHandler* handler) noexcept : previous(handler) {}
 
   void process(const c10::Warning& warning) override {
-    if (closed_.load(std::memory_order_acquire)) {
-      previous->process(warning);
-    } else {
-      warnings.push_back(warning);
+    {
+      const std::lock_guard lock(mutex_);
+      if (!closed_) {
+        warnings_.push_back(warning);
+        return;
+      }
     }
+    previous->process(warning);
+  }
+
+  std::vector<c10::Warning> take() noexcept {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(warnings_, {});
   }
 
   void close() noexcept {
-    closed_.store(true, std::memory_order_release);
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
   }
 
   c10::WarningHandler* previous;
-  std::vector<c10::Warning> warnings;
 
  private:
-  std::atomic<bool> closed_{false};
+  std::mutex mutex_;
+  std::vector<c10::Warning> warnings_;
+  bool closed_ = false;
 };
 
 // Passes a warning to Python's warnings module, with the location that torch gives. False if it became an exception,
@@ -80,11 +91,13 @@ class WarningScope {
   // that would have received them without a scope. They cannot become Python warnings: a filter could turn one into
   // an exception, beside the one in flight or after the function has already returned its value.
   ~WarningScope() {
-    std::vector<c10::Warning> left;
-    left.swap(buffer_->warnings);
-    if (!unlink()) {
-      // Another thread's handlers, or one that is not ours, still refer to the buffer, so it must stay.
+    const bool unlinked = unlink();
+    if (!unlinked) {
       buffer_->close();
+    }
+    const std::vector<c10::Warning> left = buffer_->take();
+    if (!unlinked) {
+      // Another thread's handlers, or one that is not ours, still refer to the buffer, so it must stay.
       static_cast<void>(buffer_.release());
     }
     for (const c10::Warning& warning : left) {
@@ -98,9 +111,7 @@ class WarningScope {
   // Emits the collected warnings as Python warnings, in order. Needs the GIL. Throws PythonError if a filter says
   // "error"; the warnings after that one are dropped, as in Python.
   void emit() {
-    std::vector<c10::Warning> warnings;
-    warnings.swap(buffer_->warnings);
-    for (const c10::Warning& warning : warnings) {
+    for (const c10::Warning& warning : buffer_->take()) {
       if (!detail::emit_warning(warning)) {
         throw PythonError();
       }
