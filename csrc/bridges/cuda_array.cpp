@@ -253,14 +253,16 @@ PyObject* cuda_array_of_tensor(const at::Tensor& tensor, bool read_only) {
     const bool is_foreign = hold.python_owner() && !Owner<Hold>::find(hold.python_owner());
     owner = is_foreign ? std::move(hold).into_owner() : std::move(hold).into_object();
   }
+  const OwnedRef shape(tuple_of(sizes, 1));
+  const OwnedRef steps(contiguous ? Py_NewRef(Py_None) : tuple_of(strides, dtype->size));
   // clang-format off: a key and its value a line. The strides of a C-contiguous layout are None.
   OwnedRef interface(checked(Py_BuildValue(
-      "{s:N,s:s,s:(KO),s:i,s:N,s:L}",
-      "shape", tuple_of(sizes, 1),
+      "{s:O,s:s,s:(KO),s:i,s:O,s:L}",
+      "shape", shape.get(),
       "typestr", type.c_str(),
       "data", reinterpret_cast<unsigned long long>(data), exported.writable ? Py_False : Py_True,
       "version", newest,
-      "strides", contiguous ? Py_NewRef(Py_None) : tuple_of(strides, dtype->size),
+      "strides", steps.get(),
       "stream", static_cast<long long>(current_stream_number(tensor.device())))));
   // clang-format on
   return Owner<CudaArray>::make(std::move(interface), std::move(owner)).release();

@@ -27,30 +27,25 @@ namespace {
 
 static_assert(sizeof(npy_intp) == sizeof(int64_t) && NPY_MAXDIMS == max_dim);
 
-#ifdef Py_GIL_DISABLED
-// NumPy's function table is set up in several steps, and other threads must not see it half done.
+// NumPy's function table is set up in several steps, before NumPy's version is checked. No thread may see it half done.
 std::atomic<bool> numpy_is_loaded{false};
+
 bool is_numpy_loaded() noexcept {
   return numpy_is_loaded.load(std::memory_order_acquire);
 }
+
 void load_numpy() {
+#ifdef Py_GIL_DISABLED
   // A critical section, and no lock: importing calls builtins.__import__, which may be anybody's and convert an array.
   const OwnedRef module(checked(PyImport_ImportModule("numpy._core._multiarray_umath")));
   const CriticalSection section(module.get());
   if (is_numpy_loaded()) {
     return;
   }
+#endif
   checked(_import_array());
   numpy_is_loaded.store(true, std::memory_order_release);
 }
-#else
-bool is_numpy_loaded() noexcept {
-  return PyArray_API != nullptr;
-}
-void load_numpy() {
-  checked(_import_array());
-}
-#endif
 
 void need_numpy() {
   if (!is_numpy_loaded()) [[unlikely]] {
