@@ -12,7 +12,8 @@ namespace interop {
 inline constexpr bool free_threaded = true;
 
 // A thread that waits for the mutex detaches its thread state, so it does not block a thread that stops the world.
-// Hold the mutex for a few statements only, and never while Python code can run, because that code may lock it again.
+// Never hold the mutex while Python code can run, because that code may lock it again. Hold it for a few statements
+// only: the one that copies copy-on-write memory is the exception.
 class Mutex {
  public:
   void lock() noexcept {
