@@ -425,6 +425,7 @@ class TestDamage:
 
     @pytest.mark.long
     @pytest.mark.parametrize("place", ["manifest.json", "native.so", "", "..", "all"])
+    @pytest.mark.usefixtures("own_cache")
     def test_a_mode_that_the_owner_cannot_read(self, tmp_path, place):
         """The owner may rebuild what was made unreadable, so a load does, once, with one warning."""
         powers = "-dac_override,-dac_read_search"  # root reads files of any mode with them
@@ -437,8 +438,7 @@ class TestDamage:
         command = [*without, sys.executable, "-P", "-c", text]
 
         def load():
-            variables = os.environ | {"INTEROP_CACHE_DIR": str(tmp_path / "cache")}
-            done = subprocess.run(command, capture_output=True, text=True, env=variables)
+            done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
             return Path(done.stdout.strip()), done.stderr
 
