@@ -344,6 +344,11 @@ def check_loops_and_memory(m, o):
     assert m.deletions() == before
     del part
     assert m.deletions() == before + 1
+    assert m.blob_of_nothing((0, 3)).shape == (0, 3)
+    assert m.deletions() == before + 2
+    with raises(ValueError, "from_blob(): argument 'data' must not be null"):
+        m.blob_of_nothing((1,))
+    assert m.deletions() == before + 2
     for sizes in ((-1,), (2**40, 2**40)):
         with raises(ValueError, "from_blob(): argument 'sizes'"):
             m.blob_of_sizes(sizes)
@@ -375,6 +380,15 @@ def check_errors_of_kernels(m, o):
         failing(-1)
     with raises(IndexError if has_texts() else RuntimeError):
         failing(-5)
+
+
+def check_errors_that_are_handled(m, o):
+    """An error that a kernel or a part of a loop handles is no error of it, and later calls do not see it."""
+    x = torch.ones(2)
+    assert torch.ops.stable_operators.handling(x).tolist() == [-1, -1]
+    with several_threads():
+        m.handle_in_a_loop(x)
+    assert torch.ops.stable_operators.handling(x).tolist() == [-1, -1]
 
 
 class Failing(TorchDispatchMode):
@@ -570,6 +584,8 @@ def calls_of_each(m):
         "total": (doubles,),
         "total_of_constants": (doubles,),
         "counted_up": (5,),
+        "blob_of_nothing": ((0,),),
+        "handle_in_a_loop": (x,),
         "converted": (300, "float32"),
         "hold": (x, "optional"),  # replaces the one before
         "let_go": (),
@@ -599,6 +615,7 @@ def calls_of_each(m):
         "all_types": lambda: operators.all_types([x, x], 2.5, "abc", True, [1, 2], x, torch.float64, 0),
         "narrowed": failing(operators.narrowed, 2**40, x, [], [1], None),
         "failing": failing(operators.failing, 2),
+        "handling": lambda: operators.handling(x),
         "bits": lambda: operators.bits(5),
         "bit": lambda: operators.bit(5, 2),
         "has_bit": lambda: operators.has_bit(256),
@@ -619,7 +636,7 @@ CPython 3.12 and 3.13 count as well once such a file has begun: their immortal o
 
 LESS_OFTEN = {
     # For each error of its own, torch resolves the names in the traceback, which takes milliseconds.
-    **dict.fromkeys(("fail_in_torch_on_a_thread", "biggest of no dimension"), 100),
+    **dict.fromkeys(("fail_in_torch_on_a_thread", "handle_in_a_loop", "handling", "biggest of no dimension"), 100),
     # These take more than ten microseconds.
     **dict.fromkeys(("all_types", "arithmetic", "arithmetic_of_sparse", "backward", "counted", "failing"), 10),
     **dict.fromkeys(("fail_in_a_loop", "histogram", "narrowed", "of_fields", "scaled_mm"), 10),

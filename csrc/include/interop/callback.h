@@ -208,8 +208,15 @@ class Callback {
   }
 
   bool error_is_set() const noexcept {
-#ifdef Py_LIMITED_API  // without the GIL, only release() has seen an error
-    return thread_ && (noted_ || (gil_is_held() && PyErr_Occurred()));
+#ifdef Py_LIMITED_API
+    if (gil_is_held()) {
+      return PyErr_Occurred();
+    }
+    if (!thread_ || !noted_) {
+      return false;
+    }
+    const Gil gil;  // release() has seen an error, which the function may have handled since
+    return PyErr_Occurred();
 #else
     return has_error(thread_);
 #endif

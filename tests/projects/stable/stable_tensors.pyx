@@ -344,6 +344,22 @@ def row_sums_(st.Tensor x not None, int64_t how):
     return x
 
 
+cdef void handling_part(int64_t begin, int64_t end, void* data) except * nogil:
+    """Handles an error of torch and one of a function itself, so it has none."""
+    with gil:
+        try:
+            with nogil:
+                at.clamp((<at.Tensor*>data)[0], None, None)
+        except (RuntimeError, ValueError):
+            with nogil:
+                at.neg((<at.Tensor*>data)[0])
+
+
+def handle_in_a_loop(torch.Tensor x not None):
+    cdef at.Tensor a = x.cdata
+    at.parallel_for(0, 100000, 10, handling_part, &a)
+
+
 cdef void failing_part(int64_t begin, int64_t end, void* data) noexcept nogil:
     with gil:
         raise KeyError("from a thread")
@@ -388,6 +404,12 @@ def counted_up(int64_t n):
     for i in range(n):
         data[i] = i
     return st.wrap(st.from_blob(data, (n,), st.kDouble, delete, &deleted))
+
+
+def blob_of_nothing(sizes):
+    """A tensor over a null pointer, whose deleter is called all the same."""
+    cdef vector[int64_t] listed = sizes
+    return st.wrap(st.from_blob(NULL, listed, st.kDouble, delete, &deleted))
 
 
 def blob_of_sizes(sizes):
