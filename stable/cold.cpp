@@ -248,6 +248,25 @@ OwnedRef types_of(PyObject* schema) {
   return types;
 }
 
+// Turns __torch_function__ off in its scope, because ATen's own functions do not dispatch to it. Needs the GIL.
+class WithoutTorchFunction {
+ public:
+  WithoutTorchFunction() {
+    const OwnedRef c_module(torch_attribute("_C"));
+    mode_ = OwnedRef(checked(PyObject_CallMethod(c_module.get(), "DisableTorchFunction", nullptr)));
+    const OwnedRef entered(checked(PyObject_CallMethod(mode_.get(), "__enter__", nullptr)));
+  }
+  ~WithoutTorchFunction() {
+    const ErrorInFlight error;
+    const OwnedRef left(PyObject_CallMethod(mode_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  }
+  WithoutTorchFunction(const WithoutTorchFunction&) = delete;
+  WithoutTorchFunction& operator=(const WithoutTorchFunction&) = delete;
+
+ private:
+  OwnedRef mode_;
+};
+
 }  // namespace
 
 void Operator::check() {
@@ -279,18 +298,13 @@ OwnedRef PythonOperator::call_with(std::initializer_list<const char*> names, Own
   for (const char* name : names) {
     checked(PyDict_SetItemString(keywords.get(), name, objects[next++].get()));
   }
-  PyObject* callee = function();  // raises if this torch has another schema
-  // ATen's own functions do not dispatch to __torch_function__. Nothing may throw until __exit__.
-  const OwnedRef c_module(torch_attribute("_C"));
-  const OwnedRef disabled(checked(PyObject_CallMethod(c_module.get(), "DisableTorchFunction", nullptr)));
-  const OwnedRef entered(checked(PyObject_CallMethod(disabled.get(), "__enter__", nullptr)));
-  OwnedRef result(PyObject_Call(callee, positional.get(), keywords.get()));
-  {
-    const ErrorInFlight error;
-    const OwnedRef left(PyObject_CallMethod(disabled.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
-  }
-  checked(result.get());
-  return result;
+  const WithoutTorchFunction mode;
+  return OwnedRef(checked(PyObject_Call(function(), positional.get(), keywords.get())));
+}
+
+OwnedRef without_torch_function(PyObject* object, const char* name, bool call) {
+  const WithoutTorchFunction mode;
+  return OwnedRef(checked(call ? PyObject_CallMethod(object, name, nullptr) : PyObject_GetAttrString(object, name)));
 }
 
 PyObject* PythonOperator::function() {
@@ -337,6 +351,7 @@ PyObject* class_of_text(std::string_view text, std::string_view function) {
       " out of range (expected to be in range of ",
       ": Expected reduction dim -1 or 0 for scalar but got ",
       " to have non-zero size.",
+      "() cannot be applied to a 0-dim tensor.",
       "argmax(): Expected reduction dim ",
       "argmin(): Expected reduction dim ",
       "Dimension specified as ",
@@ -350,7 +365,7 @@ PyObject* class_of_text(std::string_view text, std::string_view function) {
       "too many indices for tensor of dimension "};
   constexpr std::string_view not_implemented[] = {
       "Could not run '", "There were no tensor arguments to this function ", " not implemented for '",
-      " raises unimplemented by default"};
+      " raises unimplemented by default", "Cannot copy out of meta tensor; no data!"};
   constexpr std::string_view of_values[] = {"torch.cat(): expected a non-empty list of Tensors"};
   if (text == "std::bad_alloc" || text == "std::bad_array_new_length") {
     return PyExc_MemoryError;

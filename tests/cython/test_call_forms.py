@@ -12,6 +12,7 @@ from conftest import leaves_daemon_threads, not_in_debug_python, owns_to_the_end
 from hypothesis import given
 from hypothesis import strategies as st
 from projects.call_forms.table import CALL_FORMS
+from torch.overrides import TorchFunctionMode
 
 from interop.stable_abi import release_of
 
@@ -43,6 +44,17 @@ def test_call_form(call_forms, prefix, index):
     torch.testing.assert_close(came, expected, rtol=0, atol=0)
     if isinstance(came, torch.Tensor):
         assert came.stride() == expected.stride()
+
+
+class Seen(TorchFunctionMode):
+    """The functions that `__torch_function__` is asked about."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.seen.append(function)
+        return function(*args, **(kwargs or {}))
 
 
 class TestPythonObjects:
@@ -106,6 +118,14 @@ class TestPythonObjects:
         assert call_forms.sum(x, [torch.tensor(0)]).equal(x.sum(0))
         assert call_forms.full((2,), torch.tensor(1.5), None).equal(torch.full((2,), 1.5))
         assert call_forms.zeros((torch.tensor(2), 1)).shape == (2, 1)
+
+    def test_a_number_in_a_tensor_that_a_mode_would_see(self, call_forms):
+        """Calls of ATen do not reach `__torch_function__`, nor does a check of their arguments."""
+        number = torch.tensor(1.5)
+        with Seen() as mode:
+            full = call_forms.full((2,), number, None)
+        assert mode.seen == []
+        assert full.tolist() == [1.5, 1.5]
 
     def test_without_the_gil(self, call_forms):
         x = torch.randn(2)

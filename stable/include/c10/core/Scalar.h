@@ -128,6 +128,9 @@ class Scalar {
     }
     Scalar result(*this);
     result.integer_ = static_cast<int64_t>(-static_cast<uint64_t>(integer_));
+    if (type_ == kUInt64) {  // as ATen, in which it wraps around
+      result.type_ = kLong;
+    }
     result.real_ = -real_;
     result.imaginary_ = -imaginary_;
     return result;

@@ -233,8 +233,7 @@ class PythonOperator {
 inline at::Scalar number_in(const Tensor& tensor) {
   return in_python([&] {
     const OwnedRef object(wrap(tensor));
-    const OwnedRef number(checked(PyObject_CallMethod(object.get(), "item", nullptr)));
-    return FromPython<at::Scalar>::take(number.get());
+    return FromPython<at::Scalar>::take(without_torch_function(object.get(), "item", true).get());
   });
 }
 

@@ -293,6 +293,10 @@ inline bool is_tensor(PyObject* object) noexcept {
 // Gets a handle through torch._C._aoti, in releases without a better function.
 __attribute__((cold)) Tensor by_capsule(PyObject* object);
 
+// An attribute of a tensor, or with `call` what the method returns, that __torch_function__ and modes do not see, as
+// they do not see ATen's. Needs the GIL.
+__attribute__((cold)) OwnedRef without_torch_function(PyObject* object, const char* name, bool call);
+
 // The owned tensor of an object that passed is_tensor(), from torch's own functions. Those trust isinstance(), to
 // which an object can lie, so no other object may be passed.
 inline Tensor official(PyObject* object) {
@@ -383,8 +387,7 @@ inline bool Tensor::requires_grad() const {
   }
   return in_python([&] {
     const OwnedRef object(wrap(*this));
-    const OwnedRef value(checked(PyObject_GetAttrString(object.get(), "requires_grad")));
-    return PyObject_IsTrue(value.get()) == 1;
+    return PyObject_IsTrue(without_torch_function(object.get(), "requires_grad", false).get()) == 1;
   });
 }
 
