@@ -12,6 +12,7 @@ from typing import Any
 
 import setuptools
 import setuptools.errors
+import torch
 from setuptools.command import egg_info
 from torch.utils import cpp_extension
 
@@ -68,7 +69,13 @@ class BuildExtension(cpp_extension.BuildExtension):
         abis = [of_macros(extension.define_macros) for extension in self.distribution.ext_modules]
         _tag_wheel(self.distribution, abis)
         _require_torch(self.distribution, [abi for abi in abis if abi])
+        given = self.build_temp
         super().finalize_options()
+        # Nothing in a command or an object names the torch that it was compiled for, and its headers may be old files.
+        if given is None:
+            self.build_temp += f"-torch-{torch.__version__}"
+        # Ninja knows what has changed. Without it, setuptools would keep a bootstrap that was made for another torch.
+        self.force = True
 
     def build_extensions(self) -> None:
         for extension in self.extensions:

@@ -164,6 +164,22 @@ class TestBuildExtension:
         other = setuptools.Extension("other", ["other.c"])
         assert finalized(other) == [other]
 
+    def test_objects_of_another_torch_are_not_linked(self, monkeypatch):
+        """Neither a command nor an object names the torch, whose headers may be older than the object."""
+        folders = []
+        for version in (torch.__version__, "2.99.0"):
+            monkeypatch.setattr(torch, "__version__", version)
+            command = BuildExtension(Distribution({"name": "project", "ext_modules": []}))
+            command.ensure_finalized()
+            assert command.force
+            folders.append(command.build_temp)
+        assert folders[0] != folders[1]
+        assert folders[1].endswith("-torch-2.99.0")
+        command = BuildExtension(Distribution({"name": "project", "ext_modules": []}))
+        command.build_temp = "mine"
+        command.ensure_finalized()
+        assert command.build_temp == "mine"
+
 
 class TestSeveralAtOnce:
     """The option `parallel`. With torch's own command, all extensions write the same build.ninja."""
