@@ -37,6 +37,7 @@ from torch.utils import cpp_extension
 from interop.build.flags import CXX_FLAGS
 from interop.errors import Error
 from interop.processes import ended_with_us
+from interop.toolchain import compiler
 
 __all__ = ["Cuda", "NvccError", "compile_cuda", "cuda", "find_ninja", "headers_of", "is_cuda", "wants_cuda"]
 
@@ -218,9 +219,9 @@ def _link_runtime(extension: setuptools.Extension, toolkit: Toolkit, with_torch:
 def _rules(extension: setuptools.Extension, toolkit: Toolkit, sources: Sequence[str], objects: Sequence[Path]) -> str:
     """The text of the build.ninja."""
     flags = [*CXX_FLAGS, "-O3", *HOST_FLAGS, "--expt-relaxed-constexpr", *_arch_flags(toolkit, extension)]
-    if "CXX" in os.environ:
-        words = shlex.split(cpp_extension.get_cxx_compiler())
-        flags.append(f"-ccbin={next(word for word in words if os.path.basename(word) not in COMPILER_CACHES)}")
+    if os.environ.get("CXX"):
+        words = [word for word in compiler() if os.path.basename(word) not in COMPILER_CACHES]
+        flags.append(f"-ccbin={words[0]}")
     flags += [f"-D{name}" if value is None else f"-D{name}={value}" for name, value in extension.define_macros]
     flags += [f"-I{os.path.abspath(folder)}" for folder in extension.include_dirs]
     flags += _extra_flags(extension)

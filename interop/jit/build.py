@@ -25,7 +25,7 @@ from interop.cython.translate import TranslationError, translate
 from interop.jit import manifest, precompiled
 from interop.jit.cache_folder import root
 from interop.jit.cache_key import CPU, CUDA, Target, is_native
-from interop.jit.compiler import Compiler
+from interop.jit.compiler import Compiler, named_files
 from interop.jit.diagnostics import (
     BuildError,
     CommandFailedError,
@@ -282,12 +282,17 @@ def _write_manifest(
     ]
     extra = extension.extra_compile_args
     flags = [flag for words in extra.values() for flag in words] if isinstance(extra, dict) else []
-    environment = [CPU] if is_native([*flags, *compiler.flags, *compiler.macros]) else []
+    flags += [*compiler.flags, *compiler.macros]
+    environment = [CPU] if is_native(flags) else []
     environment += [CUDA] if wants_cuda(translated.extension) else []
     manifest.write(
         job.folder,
         job.target.made[0],
-        {path for path in read.union(linked, job.written, filter(os.path.exists, own)) if not is_fixed(path)},
+        {
+            path
+            for path in read.union(linked, job.written, filter(os.path.exists, own), named_files(flags))
+            if not is_fixed(path)
+        },
         started,
         made=[*job.target.made, *(path.name for path in job.folder.glob("*.html"))],
         absent=absent,

@@ -183,12 +183,12 @@ def locked(
         handle = _open_lock(path)
         try:
             try:
-                fcntl.flock(handle, kind | fcntl.LOCK_NB)
+                _flock(path, handle, kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 wait()
                 wait = lambda: None  # noqa: E731
                 if stopped is None:
-                    fcntl.flock(handle, kind)
+                    _flock(path, handle, kind)
                 elif stopped.wait(POLL):
                     raise CancelledError from None
                 else:
@@ -206,7 +206,7 @@ def try_lock(path: Path) -> Iterator[bool]:
     """Take the exclusive lock on the file `path` if it is free; yield whether it is held."""
     handle = _open_lock(path)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _flock(path, handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         _close_lock(handle)
         yield False
@@ -215,6 +215,15 @@ def try_lock(path: Path) -> Iterator[bool]:
         yield _is_at(path, handle)
     finally:
         _unlock(handle)
+
+
+def _flock(path: Path, handle: int, kind: int) -> None:
+    """Lock an open file; an error that the file system has no locks names the file."""
+    try:
+        fcntl.flock(handle, kind)
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _open_lock(path: Path) -> int:
@@ -274,7 +283,8 @@ def _close_lock(handle: int) -> None:
 
 def _unlock(handle: int) -> None:
     # A child that was forked in the meantime has the file open too, so closing it here would not release the lock.
-    fcntl.flock(handle, fcntl.LOCK_UN)
+    with contextlib.suppress(OSError):  # where there are no locks, taking this one has failed already
+        fcntl.flock(handle, fcntl.LOCK_UN)
     _close_lock(handle)
 
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import platform
-import shlex
 import shutil
 import sys
 import sysconfig
@@ -20,6 +19,7 @@ import interop
 from interop import paths
 from interop.cython import versions
 from interop.stable_abi import stable_abi
+from interop.toolchain import compiler
 
 __all__ = [
     "CPU",
@@ -99,12 +99,12 @@ def cache_key(*parts: object, uses: Sequence[str] = BUILD) -> str:
 def _toolchain() -> list[object]:
     """Versions, the compiler, and the environment variables that it reads."""
     # The files of the compiler's command identify it, because running it for its version would take longer.
-    compiler = file_states(filter(None, map(shutil.which, shlex.split(os.environ.get("CXX") or "c++"))))
+    command = file_states(filter(None, map(shutil.which, compiler())))
     return [
         (torch.__version__, torch.version.git_version, os.path.dirname(torch.__file__)),
         (sys.version, sys.prefix, sysconfig.get_config_var("EXT_SUFFIX"), platform.machine()),
         (interop.__version__, versions.version()),
-        compiler,
+        command,
         [os.environ.get(name) for name in VARIABLES],
     ]
 
@@ -125,7 +125,9 @@ def _package_digest(parts: tuple[str, ...]) -> str:
         files += [place] if os.path.isfile(place) else []
         for folder, _, names in os.walk(place):
             files += [
-                os.path.join(folder, name) for name in names if name.endswith((".pxd", ".h", ".cuh", ".py", ".a"))
+                os.path.join(folder, name)
+                for name in names
+                if name.endswith((".pxd", ".h", ".cuh", ".py", ".a", ".map"))
             ]
     digest = hashlib.sha256()
     for path in sorted(files):
@@ -164,8 +166,8 @@ def machine_environment(names: Iterable[str]) -> dict[str, object]:
 
 
 def is_native(flags: Iterable[str]) -> bool:
-    """Whether a compiler with these flags generates code that may need this processor."""
-    return any(flag.endswith("=native") for word in flags for flag in word.split(","))
+    """Whether the compiler's command with these flags generates code that may need this processor."""
+    return any(flag.endswith("=native") for word in [*compiler(), *flags] for flag in word.split(","))
 
 
 def flags_environment(flags: Iterable[str], *others: str) -> dict[str, object]:

@@ -2,20 +2,21 @@
 
 import errno
 import os
+import re
 import shlex
 import subprocess
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import setuptools
-from torch.utils import cpp_extension
 
 from interop.jit.diagnostics import BuildError, CommandFailedError
 from interop.processes import Commands
+from interop.toolchain import compiler
 
-__all__ = ["Compiler", "folders_in"]
+__all__ = ["Compiler", "folders_in", "named_files"]
 
 # setuptools compiles modules with these too: signed integers wrap, and assertions are off.
 FLAGS = ("-fPIC", "-DNDEBUG", "-fwrapv", "-pipe")
@@ -69,7 +70,7 @@ class Compiler:
     def link(self, objects: Sequence[Path | str], output: Path, *extra: str) -> set[str]:
         """Link a shared library; return the files that the linker has read."""
         words = ("-shared", *_words("LDFLAGS"), *map(str, objects), *extra, "-o", str(output))
-        lines = self.run(*words, "-Wl,--trace", printed=False).splitlines()
+        lines = [*self.run(*words, "-Wl,--trace", printed=False).splitlines(), *named_files(words)]
         if self.verbose:
             print(*(f"{line}\n" for line in lines if not os.path.isfile(line)), sep="", end="", flush=True)
         return {os.path.abspath(line) for line in lines if os.path.isfile(line)}
@@ -84,7 +85,7 @@ class Compiler:
 
         If `verbose` is set, the method prints the output, unless `printed` is false.
         """
-        words = shlex.split(cpp_extension.get_cxx_compiler())
+        words = compiler()
         # Its messages are parsed, so they must be in English.
         environment = os.environ | {"LC_ALL": "C", "GCC_COLORS": ""} | self.commands.mark
         command = [*words, *arguments]
@@ -123,6 +124,12 @@ def folders_in(words: Sequence[str]) -> list[str]:
         if variable in os.environ:  # an empty entry means the current folder
             found += [folder or os.curdir for folder in os.environ[variable].split(os.pathsep)]
     return found
+
+
+def named_files(words: Iterable[str]) -> list[str]:
+    """The files that flags name, such as ``-Wl,--version-script=FILE``: no compiler or linker lists these as read."""
+    parts = (part for word in words for part in re.split("[=,]", word))
+    return [os.path.abspath(part) for part in parts if os.path.isfile(part)]
 
 
 def _words(variable: str) -> list[str]:

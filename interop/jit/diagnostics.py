@@ -144,6 +144,11 @@ def explain_os_error(error: OSError) -> str:
         folder = Path(error.filename or get_cache_dir())
         disk = f"; {_disk(folder)}" if error.errno == errno.ENOSPC else ""
         return f"there is no space to write {folder} ({error.strerror}){disk}; free some, {advice}"
+    if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+        return (
+            f"the file system of the cache has no locks:{place} ({error.strerror}); name a folder of another in the "
+            "environment variable INTEROP_CACHE_DIR"
+        )
     if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR):
         return f"the cache cannot be used:{place} ({error.strerror})"
     return (

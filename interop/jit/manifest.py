@@ -39,6 +39,8 @@ T = TypeVar("T")
 CHANGED = "changed while it was built"
 _KERNEL = ("/proc", "/sys", "/sys/kernel/tracing", "/sys/kernel/debug")
 """Where the kernel's own files are: some of them have no end, and some are read only when something happens."""
+_SYSTEM = ("/usr/include/", "/usr/lib/", "/lib/", "/lib64/")
+_PACKAGES = re.compile(r"/(?:dist|site)-packages/")
 _LINKED = re.compile(r"\.(?:a|o|so)(?:\.\d+)*$")
 """Files for the linker, which may be large, so the check compares their sizes and dates."""
 
@@ -186,7 +188,10 @@ def write(
 
 def is_fixed(path: str) -> bool:
     """Whether a file changes only with inputs that are in the cache key: torch, Python, the system, and our own."""
-    return os.path.abspath(path).startswith(_fixed_folders(str(root())))
+    path = os.path.abspath(path)
+    # A distribution's Python packages are below /usr/lib, and are upgraded by themselves.
+    in_key = () if _PACKAGES.search(path) else _SYSTEM
+    return path.startswith((*_folders_in_key(str(root())), *in_key))
 
 
 def absent_shadowing(files: Collection[str], search_path: Iterable[str]) -> list[str]:
@@ -256,15 +261,19 @@ def _first_absent(folder: str, name: str) -> str | None:
     return None
 
 
-@functools.cache
 def _fixed_folders(cache: str) -> tuple[str, ...]:
     """The folders of files that change only with the cache key, each with a slash at the end."""
+    return (*_folders_in_key(cache), *_SYSTEM)
+
+
+@functools.cache
+def _folders_in_key(cache: str) -> tuple[str, ...]:
+    """Those of them that belong to torch, Cython, Python and this package."""
     cython, torch_headers = versions.folder(), Path(torch.__file__).parent / "include"
     folders: list[str | Path] = [
         *(torch_headers / "torch" / "csrc" / "api" / "include", torch_headers, torch_headers.parent),
         *(cython / "Includes", cython, sysconfig.get_path("include")),
         *(cache, get_include(), get_pxd_dir(), get_stable_dir()),
-        *("/usr/include", "/usr/lib", "/lib", "/lib64"),
     ]
     return tuple(os.path.join(folder, "") for folder in folders)
 

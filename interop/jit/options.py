@@ -89,7 +89,7 @@ def check_text(name: str, text: str | bytes) -> None:
 
 def check_flag(name: str, flag: str, how: str = "") -> None:
     """Raise ValueError for ``@FILE``, because a later change of the file would build nothing."""
-    if flag.startswith("@"):
+    if any(part.startswith("@") for part in flag.split(",")):  # also behind -Wl,
         raise ValueError(f"{name} must have no file of flags, got {flag!r}; give its flags{how}")
 
 

@@ -1,5 +1,7 @@
 """The messages if a module cannot be built: the line that is wrong, or the part that is missing."""
 
+import errno
+import fcntl
 import inspect
 import os
 import re
@@ -23,7 +25,7 @@ from interop.build import TranslationError, cythonize
 from interop.cython import hints
 from interop.cython.hints import hint
 from interop.cython.versions import running
-from interop.jit import BuildError, build
+from interop.jit import BuildError, build, precompiled
 from interop.jit.cache_folder import root
 from interop.jit.diagnostics import CommandFailedError
 from interop.jit.options import Options, checked
@@ -645,6 +647,7 @@ class TestArguments:
             ({"extra_compile_args": [""]}, "no empty text"),
             ({"extra_compile_args": {"cxx": ["@flags.txt"]}}, r"no file of flags, .* shlex.split\(Path\('flags.txt'\)"),
             ({"extra_link_args": ["@flags.txt"]}, "no file of flags, got '@flags.txt'"),
+            ({"extra_link_args": ["-Wl,@flags.txt"]}, "no file of flags, got '-Wl,@flags.txt'"),
         ],
     )
     def test_options_that_a_compiler_would_take_otherwise(self, options, message):
@@ -764,6 +767,25 @@ class TestMachine:
         monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / place))
         with pytest.raises(BuildError, match=r"the cache cannot be written: /.*INTEROP_CACHE_DIR"):
             interop.load_inline("x = 1\n")
+
+    @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+    def test_a_file_system_without_locks(self, tmp_path, monkeypatch, code):
+        """As Lustre is without an option, and NFS without its daemon."""
+
+        def fail(*_):
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setenv("INTEROP_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.setattr(fcntl, "flock", fail)
+        with pytest.raises(
+            BuildError, match=rf"has no locks: {tmp_path}/cache/.* in the environment variable INTEROP_C"
+        ):
+            interop.load_inline("x = 1\n")
+
+    def test_an_empty_name_of_a_compiler_is_none(self, monkeypatch):
+        monkeypatch.setenv("CXX", "")
+        monkeypatch.setattr(precompiled, "is_gcc", lambda: False)  # only to compile no headers for this test alone
+        assert interop.load_inline("x = 1\n", name="without_cxx").x == 1
 
     @pytest.mark.parametrize("megabytes", [0, pytest.param(1, marks=with_precompiled_headers)])
     def test_a_full_disk(self, tmp_path, megabytes):

@@ -9,7 +9,9 @@ import pytest
 
 import interop
 from interop.jit import BuildError, build, cache_key, importing, precompiled
-from interop.jit.compiler import folders_in
+from interop.jit.compiler import folders_in, named_files
+from interop.jit.manifest import is_fixed
+from interop.paths import get_pxd_dir
 
 pytestmark = [pytest.mark.usefixtures("jit_cache"), pytest.mark.extended]
 
@@ -187,6 +189,27 @@ def test_folders_in_flags(monkeypatch, flags, found):
     assert folders_in(flags) == [*found, "d", "."]
 
 
+@pytest.mark.parametrize("flag", ["-specs={}", "-Wl,--version-script={}", "-Wl,-T,{},--no-undefined"])
+def test_files_in_flags(tmp_path, flag):
+    (tmp_path / "file").touch()
+    assert named_files(["-O2", "-shared", flag.format(tmp_path / "file")]) == [str(tmp_path / "file")]
+
+
+def test_python_packages_of_the_system_are_upgraded_by_themselves():
+    packages = "/usr/lib/python3/dist-packages/numpy", "/usr/lib/python3.13/site-packages/numpy"
+    assert not any(is_fixed(f"{folder}/numpy.pxd") for folder in packages)
+    assert all(
+        map(is_fixed, ("/usr/include/stdio.h", "/usr/lib/gcc/x/include/stddef.h", f"{get_pxd_dir()}/torch/x.pxd"))
+    )
+
+
+@pytest.mark.parametrize(("compiler", "native"), [("g++ -march=native", True), ("g++", False), ("", False)])
+def test_a_processor_in_the_compilers_command(monkeypatch, compiler, native):
+    monkeypatch.setenv("CXX", compiler)
+    assert cache_key.is_native(["-O2"]) == native
+    assert cache_key.is_native(["-O2", "-mtune=native"])
+
+
 class TestLibraries:
     SOURCE = 'cdef extern from *:\n    """extern "C" int value(void);"""\n    int value()\ndef f(): return value()\n'
 
@@ -211,6 +234,17 @@ class TestLibraries:
         assert builds(path)[0].f() == 2
         write_library(tmp_path, 3, "static")
         assert builds(path)[0].f() == 3
+
+    def test_a_script_for_the_linker(self, tmp_path, builds):
+        """No linker lists it among the files that it reads."""
+        path = tmp_path / "with_script.pyx"
+        path.write_text("x = 1\n")
+        script = tmp_path / "exports.map"
+        script.write_text("{ global: PyInit_*; local: *; };\n")
+        options = {"extra_link_args": [f"-Wl,--version-script={script}"]}
+        assert builds(path, **options)[1] == builds(path, **options)[1] == 1
+        script.write_text("{ global: PyInit_*; other; local: *; };\n")
+        assert builds(path, **options)[1] == 2
 
     def test_one_that_is_found_before_another(self, tmp_path, folders, builds):
         write_library(folders[1], 2, "static", "ordered")
