@@ -39,7 +39,7 @@ import one_binary
 from marked import with_section
 
 from interop.stable_abi import release_of
-from interop.toolchain import MINIMUM_STABLE
+from interop.toolchain import MINIMUM_STABLE, find_torch
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "stacks.jsonl"
@@ -248,8 +248,9 @@ class Environment:
                 stdout=file,
                 stderr=subprocess.STDOUT,
             ).returncode
-        if status not in WHOLE or not report.exists() or CRASHED in log.read_text():
-            raise FailedError(f"pytest has not run all tests; exit status {status}:\n{log.read_text()}")
+        text = log.read_text(errors="replace")
+        if status not in WHOLE or not report.exists() or CRASHED in text:
+            raise FailedError(f"pytest has not run all tests; exit status {status}:\n{text}")
         return counts(report.read_text(encoding="utf-8"))
 
     def run_one_binary(self) -> Line:
@@ -283,7 +284,9 @@ class Here(Environment):
         self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
 
     def install(self, commit: str) -> None:
-        """It is installed."""
+        """Install the checkout again: its compiled half may be that of another commit."""
+        options = ("--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--editable")
+        self.run(self.python, "-m", "pip", "install", *options, ROOT)
 
 
 def changes(*results: Path) -> str:
@@ -331,9 +334,8 @@ def reason_of(skipped: ElementTree.Element) -> str:
     return reason.removeprefix("Skipped: ") + " (a whole file)"
 
 
-def run(environment: Environment, arguments: list[str]) -> Line:
+def run(environment: Environment, arguments: list[str], commit: str) -> Line:
     """The line of results for one stack."""
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
     here = isinstance(environment, Here)
     asked = {HERE: True} if here else {k: v for k, v in asdict(environment.stack).items() if v}
     line: Line = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "asked": asked, "tests": arguments}
@@ -413,13 +415,17 @@ def main() -> int:
     if options.record and stacks and (changed := changes()):
         parser.error(f"the checkout is not clean; commit, or pass --no-record:\n{changed}")
     clean = True
-    if stacks:
+    # Once, because the wheel for all stacks is of this commit, and others may follow while the tests run.
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    ours = find_torch()
+    can_build = bool(ours and release_of(ours.version) >= MINIMUM_STABLE)
+    if stacks and (can_build or not all(isinstance(one, Here) for one in stacks)):
         try:
             one_binary.build()
         except one_binary.FailedError as error:
             parser.exit(1, f"the wheel for all stacks cannot be built in this environment: {error}\n")
     for stack in stacks:
-        line = run(stack, words[split + 1 :] or [*NOT_SLOW])
+        line = run(stack, words[split + 1 :] or [*NOT_SLOW], commit)
         print(json.dumps(line, indent=1), flush=True)
         clean &= not line.get("error") and not line["failed"]
         if options.record:

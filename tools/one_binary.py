@@ -122,6 +122,10 @@ def main() -> None:
         help="build the wheel with this interpreter, whose environment has this package for its own torch",
     )
     options = parser.parse_args()
+    from matrix import changes  # here, because it imports this file
+
+    if changed := changes(RESULTS, PAGE):
+        parser.error(f"the checkout is not clean, and a result names its commit:\n{changed}")
     built = versions(path_of(options.built_by))
     try:
         build(path_of(options.built_by))

@@ -75,7 +75,9 @@ def main() -> None:
             result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             minor = release_of(result["torch"])
             if arguments.own:
-                results[result["torch"]]["own"] = result["own"]
+                if result["torch"] not in results:
+                    parser.error(f"nothing is known of the calls with torch {result['torch']}; leave --own out")
+                results[result["torch"]] |= result
                 continue
             results = {version: other for version, other in results.items() if release_of(version) != minor}
             results[result["torch"]] = result
@@ -117,7 +119,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
         shutil.copytree(ROOT / "pxd", work / "pxd")
         surface = generate(work / "pxd", work / "include", work / "stable", version)
         if own_only:
-            return {"torch": version, "own": compile_own(work, headers)}
+            return {"torch": version, **when, "own": compile_own(work, headers)}
         listed = [*overloads(surface.functions, method=False), *overloads(surface.methods, method=True)]
         declared = {candidate.declaration.schema for overload in listed for candidate in overload.candidates}
         here = installed()
