@@ -321,6 +321,42 @@ PyObject* PythonOperator::function() {
   return function_.compare_exchange_strong(first, found.get(), std::memory_order_acq_rel) ? found.release() : first;
 }
 
+// ---- Operators of ours.
+
+// torch itself increments versions in kernels for ADInplaceOrView, which its C interface cannot call on to others.
+constexpr char counting[] = R"(
+import torch
+
+def register(space, name, schema):
+    names = [argument.name for argument in schema.arguments]
+    changed = [one.name for one in schema.arguments if one.alias_info is not None and one.alias_info.is_write]
+    packet, _, overload = name.partition(".")
+
+    def kernel(keys, *args, **kwargs):
+        operator = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
+        result = operator.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, *args, **kwargs)
+        given = dict(zip(names, args)) | kwargs
+        for one in changed:
+            found = given.get(one)
+            found = found if isinstance(found, (list, tuple)) else [found]
+            torch.autograd.graph.increment_version([one for one in found if one is not None])
+        return result
+
+    library = torch.library.Library(space, "IMPL")
+    library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
+    return library
+)";
+
+OwnedRef count_changes(const char* space, const char* name, PyObject* schema) {
+  const OwnedRef code(checked(Py_CompileString(counting, "torch-interop", Py_file_input)));
+  const OwnedRef names(checked(PyDict_New()));
+  const OwnedRef builtins(checked(PyImport_ImportModule("builtins")));
+  checked(PyDict_SetItemString(names.get(), "__builtins__", builtins.get()));
+  const OwnedRef done(checked(PyEval_EvalCode(code.get(), names.get(), names.get())));
+  const OwnedRef arguments(checked(Py_BuildValue("(ssO)", space, name, schema)));
+  return OwnedRef(checked(PyObject_Call(PyDict_GetItemString(names.get(), "register"), arguments.get(), nullptr)));
+}
+
 }  // namespace interop::stable
 
 namespace interop {

@@ -391,6 +391,25 @@ def check_errors_that_are_handled(m, o):
     assert torch.ops.stable_operators.handling(x).tolist() == [-1, -1]
 
 
+def check_changes_of_arguments(m, o):
+    """An operator that writes to the memory of an argument counts the change, as its schema says, so gradients fail."""
+    double = torch.ops.stable_operators.double_in_memory
+    x, first, last = (torch.ones(3, dtype=torch.float64) for _ in range(3))
+    double(x, others=[])
+    double(x, others=[first, last])
+    assert (x.tolist(), first.tolist()) == ([4, 4, 4], [0, 1, 1])
+    assert [one._version for one in (x, first, last)] == [2, 1, 1]
+    y = x.clone().requires_grad_().exp()
+    double(y, others=[])
+    with raises(RuntimeError, "modified by an inplace operation"):
+        y.sum().backward()
+    with torch.inference_mode():
+        z = torch.ones(3, dtype=torch.float64)
+        double(z, others=[])
+    double(z, others=[])
+    assert z.tolist() == [4, 4, 4]
+
+
 class Failing(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         raise KeyError(MESSAGE)

@@ -424,18 +424,27 @@ class Registrations {
   }
 };
 
+// Registers a kernel that increments the versions of what the operator's schema says it changes. The result keeps it
+// registered.
+__attribute__((cold)) OwnedRef count_changes(const char* space, const char* name, PyObject* schema);
+
 inline void define(const std::string& module, const std::string& name, const std::string& schema) {
   const auto [space, operator_name] = Registrations::split(name);
   const std::string text = operator_name + schema, entry = module + " defines " + name;
+  const std::string counts = module + " counts changes of " + name;
   const OwnedRef c_module(torch_attribute("_C"));
   // Parse first: a malformed schema raises before the old definition is gone.
   const OwnedRef parsed(
       checked(PyObject_CallMethod(c_module.get(), "parse_schema", "s", (space + "::" + text).c_str())));
+  Registrations::end(counts);
   Registrations::end(entry, name);
   TorchLibraryHandle handle = nullptr;
   INTEROP_CALL(aoti_torch_library_init_fragment, space.c_str(), "torch-interop", 0, &handle);
   const OwnedRef kept = Registrations::keep(entry, handle);
   INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
+  if (schema.find('!') != schema.npos) {
+    Registrations::keep(counts, count_changes(space.c_str(), operator_name.c_str(), parsed.get()).get());
+  }
 }
 
 // Maps Python's device names to torch's dispatch keys.

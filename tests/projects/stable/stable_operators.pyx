@@ -197,6 +197,20 @@ define("stable_operators::add_one", "(Tensor(a!) x) -> ()")
 impl("stable_operators::add_one", "cpu", add_one)
 
 
+cdef void double_in_memory(at.Tensor& x, const vector[at.Tensor]& others) except * nogil:
+    """Writes that no operator of ATen's makes."""
+    cdef double* memory = x.mutable_data_ptr[double]()
+    cdef int64_t i
+    for i in range(x.numel()):
+        memory[i] *= 2
+    if others.size():
+        others[0].mutable_data_ptr[double]()[0] = 0
+
+
+define("stable_operators::double_in_memory", "(Tensor(a!) x, *, Tensor(b!)[] others) -> ()")
+impl("stable_operators::double_in_memory", "CPU", double_in_memory)
+
+
 def wrong_number_of_parameters():
     impl("stable_operators::scaled_mm", "CUDA", add_one)
 
