@@ -73,7 +73,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         super().finalize_options()
         # Nothing in a command or an object names the torch that it was compiled for, and its headers may be old files.
         if given is None:
-            self.build_temp += f"-torch-{torch.__version__}"
+            self.build_temp = os.path.join(self.build_temp, f"torch-{torch.__version__}")
         # Ninja knows what has changed. Without it, setuptools would keep a bootstrap that was made for another torch.
         self.force = True
 

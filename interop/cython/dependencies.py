@@ -24,6 +24,9 @@ __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforesee
 MOST_INCLUDED = 100
 """How often a source may include a file that itself includes others. Cython has no limit, and its recursion crashes."""
 
+FEW_INCLUDED = 10
+"""How often it is included at least, if a recursion that Python itself ends is that of including it."""
+
 INCLUDE = r"(?m)(?:^|[;:])[ \t\f]*include\b"
 """Where an include statement may begin."""
 
@@ -120,7 +123,13 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
 
     missed = "the key of a translation lacks such files, and the next build does not see their changes"
     with applied([Patch("Scanning:FileSourceDescriptor.__init__", look, without=missed)]):
-        yield found
+        try:
+            yield found
+        except RecursionError:  # a Cython that is not compiled reaches Python's limit first
+            path, times = max(opened.items(), key=lambda item: item[1], default=("", 0))
+            if times < FEW_INCLUDED:
+                raise
+            raise SyntaxError(f"a file is included by itself, or more than {times} times", (path, 1, 1, "")) from None
 
 
 def _refuse_unknown_encoding(path: str) -> None:

@@ -164,17 +164,18 @@ class TestBuildExtension:
         other = setuptools.Extension("other", ["other.c"])
         assert finalized(other) == [other]
 
-    def test_objects_of_another_torch_are_not_linked(self, monkeypatch):
+    @pytest.mark.parametrize("use_ninja", [True, False])
+    def test_objects_of_another_torch_are_not_linked(self, monkeypatch, use_ninja):
         """Neither a command nor an object names the torch, whose headers may be older than the object."""
         folders = []
         for version in (torch.__version__, "2.99.0"):
             monkeypatch.setattr(torch, "__version__", version)
-            command = BuildExtension(Distribution({"name": "project", "ext_modules": []}))
+            command = BuildExtension(Distribution({"name": "project", "ext_modules": []}), use_ninja=use_ninja)
             command.ensure_finalized()
             assert command.force
             folders.append(command.build_temp)
         assert folders[0] != folders[1]
-        assert folders[1].endswith("-torch-2.99.0")
+        assert folders[1].endswith("/torch-2.99.0")
         command = BuildExtension(Distribution({"name": "project", "ext_modules": []}))
         command.build_temp = "mine"
         command.ensure_finalized()
@@ -456,7 +457,7 @@ class TestSelection:
         """Cython's recursion takes more of the stack there."""
         blocks = "".join(f"{'    ' * depth}IF True:\n" for depth in range(20))
         (project / "nested.pyx").write_text(f"{blocks}{'    ' * 20}include u'nested.pyx'\n")
-        with pytest.raises(TranslationError, match="a file is included by itself, or more than 100 times"):
+        with pytest.raises(TranslationError, match=r"a file is included by itself, or more than \d+ times"):
             cythonize("nested.pyx")
 
     def test_a_text_that_cython_cannot_write(self, project):
