@@ -332,23 +332,33 @@ def register(space, name, schema):
     changed = [one.name for one in schema.arguments if one.alias_info is not None and one.alias_info.is_write]
     packet, _, overload = name.partition(".")
 
-    def kernel(keys, *args, **kwargs):
-        operator = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
-        result = operator.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, *args, **kwargs)
-        given = dict(zip(names, args)) | kwargs
-        for one in changed:
-            found = given.get(one)
-            found = found if isinstance(found, (list, tuple)) else [found]
-            torch.autograd.graph.increment_version([one for one in found if one is not None])
-        return result
+    if not changed:
+        return None
 
+    def kernel(keys, /, *args, **kwargs):
+        operator = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
+        given = dict(zip(names, args)) | kwargs
+        try:
+            return operator.redispatch(keys & torch._C._after_ADInplaceOrView_keyset, *args, **kwargs)
+        finally:
+            for one in changed:
+                found = given.get(one)
+                found = found if isinstance(found, (list, tuple)) else [found]
+                torch.autograd.graph.increment_version([one for one in found if one is not None])
+
+    try:  # torch.compile must not compile the kernel, as it does not compile torch's own
+        from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+    except ImportError:
+        pass
+    else:
+        set_code_exec_strategy(kernel.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT))
     library = torch.library.Library(space, "IMPL")
     library.impl(name, kernel, "ADInplaceOrView", with_keyset=True)
     return library
 )";
 
 OwnedRef count_changes(const char* space, const char* name, PyObject* schema) {
-  const OwnedRef code(checked(Py_CompileString(counting, "torch-interop", Py_file_input)));
+  const OwnedRef code(checked(Py_CompileString(counting, "<torch-interop>", Py_file_input)));
   const OwnedRef names(checked(PyDict_New()));
   const OwnedRef builtins(checked(PyImport_ImportModule("builtins")));
   checked(PyDict_SetItemString(names.get(), "__builtins__", builtins.get()));

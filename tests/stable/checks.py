@@ -403,6 +403,16 @@ def check_changes_of_arguments(m, o):
     double(y, others=[])
     with raises(RuntimeError, "modified by an inplace operation"):
         y.sum().backward()
+    with raises(RuntimeError, "of the keys"):
+        torch.ops.stable_operators.fail_after_a_change(first, keys=last)
+    assert (first.tolist(), first._version, last._version) == ([2, 1, 1], 2, 1)
+    with torch.library._scoped_library("stable_operators", "FRAGMENT") as library:
+        torch.library.register_fake("stable_operators::double_in_memory", lambda x, *, others: None, lib=library)
+        compiled = torch.compile(lambda x: double(x, others=[]) or x + 1, fullgraph=True, backend="aot_eager")
+        x = torch.ones(3, dtype=torch.float64)
+        assert compiled(x).tolist() == [3, 3, 3]
+    assert x.tolist() == [2, 2, 2]
+    assert x._version
     with torch.inference_mode():
         z = torch.ones(3, dtype=torch.float64)
         double(z, others=[])

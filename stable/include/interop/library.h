@@ -425,7 +425,7 @@ class Registrations {
 };
 
 // Registers a kernel that increments the versions of what the operator's schema says it changes. The result keeps it
-// registered.
+// registered; None if it changes nothing.
 __attribute__((cold)) OwnedRef count_changes(const char* space, const char* name, PyObject* schema);
 
 inline void define(const std::string& module, const std::string& name, const std::string& schema) {
@@ -443,7 +443,10 @@ inline void define(const std::string& module, const std::string& name, const std
   const OwnedRef kept = Registrations::keep(entry, handle);
   INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
   if (schema.find('!') != schema.npos) {
-    Registrations::keep(counts, count_changes(space.c_str(), operator_name.c_str(), parsed.get()).get());
+    const OwnedRef kept = count_changes(space.c_str(), operator_name.c_str(), parsed.get());
+    if (kept.get() != Py_None) {
+      Registrations::keep(counts, kept.get());
+    }
   }
 }
 

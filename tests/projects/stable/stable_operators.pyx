@@ -211,6 +211,16 @@ define("stable_operators::double_in_memory", "(Tensor(a!) x, *, Tensor(b!)[] oth
 impl("stable_operators::double_in_memory", "CPU", double_in_memory)
 
 
+cdef void fail_after_a_change(at.Tensor& x, const at.Tensor& keys) except * nogil:
+    x.mutable_data_ptr[double]()[0] = 2
+    with gil:
+        raise RuntimeError("of the keys")
+
+
+define("stable_operators::fail_after_a_change", "(Tensor(a!) x, *, Tensor keys) -> ()")
+impl("stable_operators::fail_after_a_change", "CPU", fail_after_a_change)
+
+
 def wrong_number_of_parameters():
     impl("stable_operators::scaled_mm", "CUDA", add_one)
 

@@ -12,7 +12,7 @@ using Deleter = void (*)(void* data, void* context);
 
 // `sizes` counts elements of `dtype`. `deleter` is called once, when no tensor uses the memory any more, on any
 // thread and without the GIL. It is null if the memory outlives all tensors. `data` may be null if there are no
-// elements. The tensor is contiguous unless strides are passed.
+// elements; then the deleter is called at once. The tensor is contiguous unless strides are passed.
 inline Tensor from_blob(
     void* data,
     at::IntArrayRef sizes,
