@@ -285,6 +285,9 @@ class Here(Environment):
 
     def install(self, commit: str) -> None:
         """Install the checkout again: its compiled half may be that of another commit."""
+        head = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+        if head != commit:
+            raise UnavailableError(f"the checkout is at {head} now, and the run began at {commit}")
         options = ("--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--editable")
         self.run(self.python, "-m", "pip", "install", *options, ROOT)
 
