@@ -69,11 +69,11 @@ class BuildExtension(cpp_extension.BuildExtension):
         abis = [of_macros(extension.define_macros) for extension in self.distribution.ext_modules]
         _tag_wheel(self.distribution, abis)
         _require_torch(self.distribution, [abi for abi in abis if abi])
-        given = self.build_temp
+        given: str | None = self.build_temp  # type: ignore[has-type]  # setuptools'
         super().finalize_options()
         # Nothing in a command or an object names the torch that it was compiled for, and its headers may be old files.
         if given is None:
-            self.build_temp = os.path.join(self.build_temp, f"torch-{torch.__version__}")
+            self.build_temp = os.path.join(str(self.build_temp), f"torch-{torch.__version__}")  # type: ignore[has-type]
         # Ninja knows what has changed. Without it, setuptools would keep a bootstrap that was made for another torch.
         self.force = True
 
