@@ -73,6 +73,10 @@ needs_limited_api = pytest.mark.skipif(FREE_THREADED, reason="a free-threaded CP
 # A release of torch other than the one that runs: the one that the documentation names, if possible.
 OTHER_TORCH = "2.12" if release_of(torch.__version__) == (2, 11) else "2.11"
 OTHER_ABI = f"torch_{OTHER_TORCH.replace('.', '_')}"
+IMPORT_INTERPRETERS = (
+    f"import {'_interpreters' if sys.version_info >= (3, 13) else '_xxsubinterpreters'} as interpreters"
+)
+"""For programs that make subinterpreters: CPython renamed the module in 3.13."""
 INSTRUCTION_SETS = ("default", "avx2", "avx512")
 """What ATEN_CPU_CAPABILITY accepts on x86, from the oldest on."""
 _CAPABILITY = torch.backends.cpu.get_cpu_capability().lower()

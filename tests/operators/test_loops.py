@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import import_from, leaves_daemon_threads, owns_to_the_end, run
+from conftest import IMPORT_INTERPRETERS, import_from, leaves_daemon_threads, owns_to_the_end, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -264,11 +264,8 @@ print("done")
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
-AFTER_ANOTHER_INTERPRETER = """
-try:
-    import _interpreters as interpreters
-except ImportError:
-    import _xxsubinterpreters as interpreters
+AFTER_ANOTHER_INTERPRETER = f"""
+{IMPORT_INTERPRETERS}
 import torch, loops
 torch.set_num_threads(2)
 interpreters.destroy(interpreters.create())

@@ -9,7 +9,7 @@ from pathlib import Path
 import checks
 import pytest
 import torch
-from conftest import import_from, needs_stable
+from conftest import IMPORT_INTERPRETERS, import_from, needs_stable
 from conftest import run as run_program
 from elftools.elf.elffile import ELFFile
 
@@ -127,10 +127,7 @@ def test_a_torch_that_does_not_do(site, modules, tmp_path, version, message):
 
 IN_ANOTHER_INTERPRETER = """
 import sys
-try:
-    import _interpreters as interpreters
-except ImportError:
-    import _xxsubinterpreters as interpreters
+{interpreters}
 {before}
 code = "try: import {module}\\nexcept ImportError as error: print(error)"
 other = interpreters.create()
@@ -148,18 +145,20 @@ print(result, {module}.numel(torch.ones(3)))
 @pytest.mark.long
 def test_another_interpreter(bare, site, before, module):
     """It raises ImportError, without a crash or torch's import, which hangs there. The main interpreter still works."""
-    printed = bare(IN_ANOTHER_INTERPRETER.format(before=before.format(module=module), module=module), site).splitlines()
+    printed = bare(
+        IN_ANOTHER_INTERPRETER.format(
+            interpreters=IMPORT_INTERPRETERS, before=before.format(module=module), module=module
+        ),
+        site,
+    ).splitlines()
     ours = "this module, and torch, can be imported by the main interpreter of a process only"
     cpythons = f"module {module} does not support loading in subinterpreters"  # from 3.12 on, before it calls ours
     assert printed[0].startswith((ours, cpythons))
     assert printed[1:] == [str(bool(before)), "None 3"]
 
 
-AFTER_ANOTHER_INTERPRETER = """
-try:
-    import _interpreters as interpreters
-except ImportError:
-    import _xxsubinterpreters as interpreters
+AFTER_ANOTHER_INTERPRETER = f"""
+{IMPORT_INTERPRETERS}
 import torch, stable_tensors
 torch.set_num_threads(2)
 interpreters.destroy(interpreters.create())
