@@ -164,8 +164,8 @@ torch.set_num_threads(2)
 interpreters.destroy(interpreters.create())
 try:
     stable_tensors.fail_in_torch_on_a_thread(torch.ones(2))
-except RuntimeError as error:
-    print("clamp" in str(error))
+except (RuntimeError, ValueError) as error:  # checks.py expects these two too: releases of torch differ
+    print("At least one of 'min' or 'max' must not be None" in str(error))
 print(stable_tensors.double_(torch.ones(3)).tolist())
 """
 

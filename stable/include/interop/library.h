@@ -443,9 +443,9 @@ inline void define(const std::string& module, const std::string& name, const std
   const OwnedRef kept = Registrations::keep(entry, handle);
   INTEROP_CALL(aoti_torch_library_def, handle, text.c_str());
   if (schema.find('!') != schema.npos) {
-    const OwnedRef kept = count_changes(space.c_str(), operator_name.c_str(), parsed.get());
-    if (kept.get() != Py_None) {
-      Registrations::keep(counts, kept.get());
+    const OwnedRef counter = count_changes(space.c_str(), operator_name.c_str(), parsed.get());
+    if (counter.get() != Py_None) {
+      Registrations::keep(counts, counter.get());
     }
   }
 }
