@@ -14,6 +14,11 @@ class Setting:
     def __exit__(self, *error: object) -> None: ...
 
 @final
+class Taken:
+    def __new__(cls, exporter: object) -> Self: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
 class Unfinished:
     given: tuple[Any, ...] | None
     named: dict[str, Any] | None

@@ -1,12 +1,14 @@
 # cython: freethreading_compatible=True
 """The compiled converters, which `interop` exports under the same names."""
 cimport cython
+from cpython.buffer cimport PyBUF_FULL_RO, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject_CallObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
 import collections.abc
 import inspect
+import os
 import sys
 import threading
 
@@ -42,11 +44,41 @@ _bridges_3 = make_capsule()
 TensorBuffer = tensor_buffer_type()
 
 
+@cython.final
+@cython.auto_pickle(False)
+cdef class Taken:
+    """Owns a buffer of `exporter`, and exports the same memory, read-only or not, as the exporter does.
+
+    CPython's own exporters count their exports without a lock. Threads take turns here and in `from_buffer`, where
+    ``memoryview(exporter)`` would not wait.
+    """
+    cdef object exporter
+    cdef Py_buffer buffer
+
+    def __cinit__(self, exporter):
+        with cython.critical_section(exporter):
+            PyObject_GetBuffer(exporter, &self.buffer, PyBUF_FULL_RO)
+        self.exporter = exporter
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        view.buf, view.len, view.itemsize = self.buffer.buf, self.buffer.len, self.buffer.itemsize
+        view.readonly, view.format, view.ndim = self.buffer.readonly, self.buffer.format, self.buffer.ndim
+        view.shape, view.strides, view.suboffsets = self.buffer.shape, self.buffer.strides, self.buffer.suboffsets
+        view.internal = NULL
+        view.obj = self  # Cython has set it before, so the struct must not be copied as a whole
+
+    def __dealloc__(self):
+        if self.exporter is not None:
+            with cython.critical_section(self.exporter):
+                PyBuffer_Release(&self.buffer)
+
+
 # The process-wide setting: see interop.buffer_protocol. If torch.Tensor already agrees with it, a call only updates
 # the records below. The update is atomic: with a GIL because it runs no Python code, without one because of a critical
 # section. Changing torch.Tensor takes a lock, because Python code may run in between.
 cdef object _books = object()
 cdef object _changing = threading.RLock()
+os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
 cdef bint _is_changing = False
 cdef list _blocks = []  # entered and not ended, the latest last
 cdef int _outside = 0  # the setting made outside all blocks
@@ -315,8 +347,8 @@ def to_numpy(tensor, *, bint force=False, bint readonly=False):
     -------
     numpy.ndarray
         An array with the sizes and strides of the tensor. It shares the tensor's memory and owns a reference to the
-        memory, not to the tensor. The storage can no longer be resized. The array is read-only if elements share
-        memory, as those of ``expand()`` do, or if the memory comes from a read-only array.
+        memory, not to the tensor. The storage can no longer be resized. The array is read-only if an axis
+        has stride 0, as after ``expand()``, or if the memory comes from a read-only array.
 
     Raises
     ------
@@ -392,7 +424,7 @@ def as_memoryview(tensor, *, bint readonly=False):
     memoryview
         A view that shares the memory and owns it together with the tensor. It does not keep the tensor's Python object
         alive. If the tensor is resized, it gets new memory, and the view keeps the old memory. The view is read-only
-        if elements share memory, as those of ``expand()`` do, or if the memory comes from a read-only object.
+        if an axis has stride 0, as after ``expand()``, or if the memory comes from a read-only object.
 
     Raises
     ------
@@ -470,8 +502,8 @@ def to_dlpack(tensor, *, stream=None, max_version=None, dl_device=None, copy=Non
     -------
     capsule
         It owns the tensor's memory, not the tensor. The storage can no longer be resized. A capsule that is never
-        consumed releases the memory itself. It is read-only if elements share memory, as those of ``expand()`` do, or
-        if the memory comes from a read-only object.
+        consumed releases the memory itself. It is read-only if an axis has stride 0, as after ``expand()``, or if the
+        memory comes from a read-only object.
 
     Raises
     ------

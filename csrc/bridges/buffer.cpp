@@ -228,6 +228,24 @@ at::Tensor share(OwnedRef&& owner, const Py_buffer& view, const BufferView& want
   return share(std::move(owner), view, wanted.offset, layout, dtype);
 }
 
+// The class of masked arrays is a heap type. The types of most exporters are static, and cost no more than this.
+void check_if_masked(PyObject* object) {
+  if (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE)) {
+    check_unmasked(object, "obj");
+  }
+}
+
+// A memoryview, a PickleBuffer or a __buffer__ may hand on the buffer of a masked array.
+void check_masked_source(const Py_buffer& view, PyObject* exporter) {
+  PyObject* source = view.obj;
+  if (source && PyMemoryView_Check(source)) {
+    source = PyMemoryView_GET_BASE(source);
+  }
+  if (source && source != exporter) {
+    check_if_masked(source);
+  }
+}
+
 }  // namespace
 
 at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnReadonly on_readonly) {
@@ -236,10 +254,7 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
         PyExc_TypeError, "argument 'obj' must support the buffer protocol, got %.200s; try %s first",
         Py_TYPE(exporter)->tp_name, is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
   }
-  // The class of masked arrays is a heap type. The types of most exporters are static and skip this check.
-  if (PyType_HasFeature(Py_TYPE(exporter), Py_TPFLAGS_HEAPTYPE)) {
-    check_unmasked(exporter, "obj");
-  }
+  check_if_masked(exporter);
   OwnedRef owner = Owner<Buffer>::make();
   Py_buffer& view = Owner<Buffer>::of(owner).view;
   const int failed = [&] {
@@ -256,6 +271,7 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
     }
     throw PythonError();
   }
+  check_masked_source(view, exporter);
   const bool read_only = view.readonly;
   check_writable(read_only, on_readonly, "obj", "a read-only buffer");
   return shared_or_copied(lift_fresh(share(std::move(owner), view, wanted)), read_only, on_readonly);
@@ -452,8 +468,8 @@ PyTypeObject buffer_type = {
         "A tensor's memory for consumers of buffers: memoryview, bytes, files, typed memoryviews of Cython.\n\n"
         "It keeps the shape, strides and dtype of the tensor at its construction. It shares the tensor's memory, and\n"
         "owns it together with the tensor. If the tensor is resized later, the tensor gets other memory.\n\n"
-        "A writable export (PyBUF_WRITABLE) increments the tensor's version. Memory is read-only if its elements\n"
-        "overlap, or its owner is read-only.\n\n"
+        "A writable export (PyBUF_WRITABLE) increments the tensor's version. Memory is read-only if it has\n"
+        "an axis of stride 0, as after expand(), or if its owner is read-only.\n\n"
         "Parameters\n----------\n"
         "tensor : torch.Tensor\n"
         "    A tensor on the CPU, of up to 64 dimensions and a dtype that has a format: not bfloat16, float8, complex32.\n"

@@ -323,14 +323,21 @@ void check_wanted(const DlpackImport& wanted, const c10::Device& device, bool re
   }
 }
 
+// Whose memory a tensor is over.
+enum class Memory { ours, foreign };
+
 // Moves an imported tensor to the wanted device, or copies it if wanted.
-at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted) {
-  if (moves(wanted, tensor.device())) {
-    return copy_on(tensor, *wanted.device);
+at::Tensor as_wanted(at::Tensor tensor, const DlpackImport& wanted, Memory memory) {
+  const c10::Device from = tensor.device();
+  const auto done = [&](at::Tensor copied) {
+    return memory == Memory::foreign ? finished(std::move(copied), from) : copied;
+  };
+  if (moves(wanted, from)) {
+    return done(copy_on(tensor, *wanted.device));
   }
   const bool copies = wanted.copy.value_or(false) || (wanted.on_readonly == OnReadonly::copy &&
                                                       is_read_only(*tensor.storage().unsafeGetStorageImpl()));
-  return copies ? contiguous_copy(tensor) : std::move(tensor);
+  return copies ? done(contiguous_copy(tensor)) : std::move(tensor);
 }
 
 // The owner behind a tensor over a managed tensor. "It can be NULL if there is no way for the caller to provide a
@@ -410,7 +417,7 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
   });
   DlpackImport rest = wanted;
   rest.copy = wanted.copy.value_or(false) && (!copied || read_only);
-  return as_wanted(std::move(shared), rest);
+  return as_wanted(std::move(shared), rest, Memory::foreign);
 }
 
 // Calls `before`, then takes ownership of `managed`. Calls the deleter if anything fails.
@@ -511,14 +518,14 @@ at::Tensor alias(const at::Tensor& tensor, const DlpackImport& wanted) {
   const Described described = describe(tensor, argument, false);  // also for a copy, which would lose the gradient too
   check_wanted(wanted, tensor.device(), is_read_only(*described.exported.storage), false);
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return as_wanted(at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), true)), wanted);
+  return as_wanted(at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), true)), wanted, Memory::ours);
 }
 
 // A plain NumPy array overrides nothing and is on the CPU. Getting a capsule from it takes as long as all the rest.
 at::Tensor tensor_of_plain_array(PyObject* array, const DlpackImport& wanted) {
   at::Tensor shared = as_buffer_error([&] { return tensor_of_array(array, OnReadonly::share, argument); });
   check_wanted(wanted, c10::kCPU, is_read_only(*shared.storage().unsafeGetStorageImpl()), false);
-  return as_wanted(std::move(shared), wanted);
+  return as_wanted(std::move(shared), wanted, Memory::foreign);
 }
 
 // Whether a class that inherits `table` overrides __dlpack__, which knows more than the parent's table.

@@ -22,6 +22,7 @@
 #include "interop/bridges.h"
 #include "interop/bridges/dtypes.h"
 #include "interop/check_memory.h"
+#include "interop/device_guard.h"
 #include "interop/gil.h"
 #include "reused.h"
 
@@ -191,6 +192,17 @@ inline at::Tensor copy_on(const at::Tensor& tensor, const c10::Device& device) {
   return tensor.to(tensor.options().device(device));
 }
 
+// Waits for the copy of foreign memory. On CUDA it is queued on torch's current stream, of which the exporter knows
+// nothing: it may change or free the memory as soon as the tensor over it has gone.
+inline at::Tensor finished(at::Tensor copied, const c10::Device& from) {
+  const auto* devices = from.is_cuda() ? interop::detail::find_devices(c10::kCUDA) : nullptr;
+  if (devices) {
+    const NoGil no_gil;
+    devices->synchronizeStream(devices->getStream(from));
+  }
+  return copied;
+}
+
 // Raises ValueError for read-only memory if `on_readonly` is raise. `got` names the memory in the message.
 inline void check_writable(bool read_only, OnReadonly on_readonly, const char* argument, const char* got) {
   TORCH_CHECK_VALUE(
@@ -199,9 +211,12 @@ inline void check_writable(bool read_only, OnReadonly on_readonly, const char* a
       "the tensor");
 }
 
-// The tensor itself, or a copy if its memory is read-only and `on_readonly` is copy.
+// The tensor itself, over foreign memory, or a copy if that is read-only and `on_readonly` is copy.
 inline at::Tensor shared_or_copied(at::Tensor tensor, bool read_only, OnReadonly on_readonly) {
-  return read_only && on_readonly == OnReadonly::copy ? contiguous_copy(tensor) : std::move(tensor);
+  if (read_only && on_readonly == OnReadonly::copy) {
+    return finished(contiguous_copy(tensor), tensor.device());
+  }
+  return tensor;
 }
 
 }  // namespace interop::bridges

@@ -77,7 +77,8 @@ def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., 
     the slow path, `Call`.
     """
     may_hold = _may_hold_or_be_called if options.callbacks else _may_hold
-    scalars = frozenset() if options.vjp is not None else SCALARS
+    has_vjp = options.vjp is not None
+    scalars = frozenset() if has_vjp else SCALARS
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -85,7 +86,7 @@ def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., 
             return _call(this() or of_tensors(function, options), function, options, args, kwargs)
         found = call_with_arrays(function, args, kwargs, may_hold, scalars)
         if type(found) is not Unfinished:
-            return found
+            return apart(found, (args, kwargs)) if has_vjp else found
         if found.given is None:
             return _call(this() or of_tensors(function, options), function, options, args, kwargs)
         shared = [(array, one) for array, one in zip(found.given, args, strict=True) if array is not one]

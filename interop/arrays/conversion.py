@@ -9,7 +9,7 @@ from numpy import ndarray
 from numpy.lib.array_utils import byte_bounds
 from torch import Tensor
 
-from interop._bridges import from_buffer, from_cuda_array_interface, from_dlpack, from_numpy, to_numpy
+from interop._bridges import Taken, from_buffer, from_cuda_array_interface, from_dlpack, from_numpy, to_numpy
 
 __all__ = [
     "address",
@@ -77,7 +77,7 @@ def from_array(
         tensor = from_cuda_array_interface(obj, on_readonly=readonly)
     elif (strides := _strides_of_buffer(obj)) is not None:
         if copy is not False and any(one < 0 for one in strides):
-            tensor, copy = _of_numpy(copied(np.asarray(memoryview(obj))), "raise"), None
+            tensor, copy = _of_numpy(copied(np.asarray(memoryview(Taken(obj)))), "raise"), None
         else:
             tensor = from_buffer(obj, on_readonly=readonly)
     elif _has_numpys_interface(obj):
@@ -168,7 +168,7 @@ def _of_numpy(array: ndarray[Any, Any], on_readonly: Any) -> Tensor:
 def _strides_of_buffer(obj: Any) -> tuple[int, ...] | None:
     """The strides of a buffer, in bytes; None if the object exports none."""
     try:
-        with memoryview(obj) as view:
+        with memoryview(Taken(obj)) as view:
             return view.strides
     except TypeError:
         return None

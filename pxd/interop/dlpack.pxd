@@ -26,6 +26,7 @@ cdef extern from "interop/dlpack.h" namespace "interop::dlpack":
 
 cdef extern from "interop/dlpack.h" namespace "interop::dlpack" nogil:
     # Describes a tensor as a DLTensor, which owns nothing. It is valid until the tensor is freed, resized or
-    # transposed in place. A tensor that must not be written to is accepted only with `readonly`.
+    # transposed in place. A tensor that must not be written to is accepted only with `readonly`. The first description
+    # of a copy-on-write tensor, as torch._lazy_clone() makes, copies it: hold the GIL then.
     DLTensor to_dltensor(const Tensor& tensor) except +translate_exception
     DLTensor to_dltensor(const Tensor& tensor, cbool readonly) except +translate_exception

@@ -339,6 +339,12 @@ class TestMoreThanPositions:
         y = with_arrays(into, vjp=lambda g, o, x: 2 * g)(x, out=out)
         assert y.requires_grad
         assert not out.requires_grad
+        plain = np.zeros(2)  # an array of the caller's
+        f = with_arrays(into, vjp=lambda g, o, x: 2 * g)
+        for given in (x, x.detach()):
+            first = f(given, out=plain)
+            f(given + 1, out=plain)
+            assert first.tolist() == [2, 2]
         with_arrays(lambda x, several: several[0], vjp=lambda g, o, x, several: (g, None))(x, [listed])
         assert not listed.requires_grad
         long = torch.arange(3.0, requires_grad=True)

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import pickle
 import sys
 import threading
 import weakref
@@ -373,6 +374,15 @@ def test_masked_arrays():
             convert(masked)
         assert convert(np.ma.array([1.0, 2.0])).tolist() == [1, 2]
         assert convert(masked.filled(5)).tolist() == [1, 5]
+
+
+def test_a_masked_array_behind_another_exporter():
+    for wrap in (memoryview, pickle.PickleBuffer, lambda array: memoryview(memoryview(array))):
+        masked = np.ma.array([1.0, 2.0], mask=[False, True])
+        for convert in (interop.from_buffer, interop.from_array):
+            with pytest.raises(ValueError, match=r"masked.*filled"):
+                convert(wrap(masked))
+            assert convert(wrap(np.ma.array([1.0, 2.0]))).tolist() == [1, 2]
 
 
 def test_tensors_are_those_of_the_mode_that_holds():

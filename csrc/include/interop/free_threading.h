@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include "interop/gil.h"
 #include "interop/owned_ref.h"
 
 namespace interop {
@@ -17,7 +18,7 @@ inline constexpr bool free_threaded = true;
 class Mutex {
  public:
   void lock() noexcept {
-    PyMutex_Lock(&mutex_);
+    or_wait_for_the_end([this] { PyMutex_Lock(&mutex_); });  // it attaches the thread state again after a wait
   }
   void unlock() noexcept {
     PyMutex_Unlock(&mutex_);
@@ -32,7 +33,7 @@ class Mutex {
 class CriticalSection {
  public:
   explicit CriticalSection(PyObject* object) noexcept {
-    PyCriticalSection_Begin(&section_, object);
+    or_wait_for_the_end([this, object] { PyCriticalSection_Begin(&section_, object); });
   }
   ~CriticalSection() {
     PyCriticalSection_End(&section_);
