@@ -7,15 +7,20 @@ starts, so that both are known after a crash. The exit status is 1 if a thread r
 
 import argparse
 import array
+import atexit
 import faulthandler
 import itertools
 import mmap
 import random
+import re
+import shutil
 import sys
+import tempfile
 import threading
 import time
 import traceback
 import warnings
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -28,6 +33,9 @@ from interop.stable_abi import release_of
 from interop.toolchain import MINIMUM_STABLE
 
 THREADS = 8
+FOLDER = Path(tempfile.mkdtemp())
+"""Of sources that are loaded; removed at the end."""
+
 OBJECTS = 50
 """Objects in a round. All threads reach the first one together, and the others at about the same time."""
 
@@ -194,6 +202,39 @@ def protocol(tensor: torch.Tensor, own: random.Random) -> None:
         assert np.asarray(tensor)[3, 5] == 23
 
 
+def outside_blocks() -> list[torch.Tensor]:
+    """New tensors. Checks that all blocks of the last round have ended."""
+    with pytest.raises(TypeError, match="bytes-like"):
+        memoryview(tensors()[0])
+    return tensors()
+
+
+def settings(tensor: torch.Tensor, own: random.Random) -> None:
+    """One setting holds for all threads, so that an export may fail, but only for want of the protocol."""
+    setting = own.choice((interop.enable_buffer_protocol, interop.disable_buffer_protocol))
+    with setting():
+        try:
+            view = memoryview(tensor)
+        except TypeError:
+            return  # another thread's block is the latest
+        assert view[3, 5] == 23
+
+
+class OnCuda:
+    """An object that says that the array's memory is a GPU's."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__cuda_array_interface__ = array.__array_interface__
+
+
+def cuda_arrays(array: np.ndarray, own: random.Random) -> None:
+    """Both directions reject memory of the CPU, also where there is a GPU."""
+    with pytest.raises((TypeError, ValueError, RuntimeError), match="CUDA"):
+        interop.from_cuda_array_interface(OnCuda(array))
+    with pytest.raises(TypeError, match="must be on device cuda, got cpu"):
+        interop.to_cuda_array_interface(torch.from_numpy(array))
+
+
 def from_numpy(array: np.ndarray, own: random.Random) -> None:
     convert = own.choice((interop.from_numpy, interop.from_buffer, interop.from_dlpack, interop.from_array))
     same(convert(array), array.ctypes.data)
@@ -248,6 +289,8 @@ def exporters() -> list[object]:
 
 
 def one_exporter(exporter: object, own: random.Random) -> None:
+    if isinstance(exporter, (array.array, memoryview)):
+        assert interop.from_array(exporter).flatten()[-1].item() != 0
     tensor = interop.from_buffer(exporter, dtype=torch.float32)
     assert tensor[23].item() == 23
     if isinstance(exporter, (bytearray, array.array)):
@@ -255,26 +298,50 @@ def one_exporter(exporter: object, own: random.Random) -> None:
             exporter.append(0)
 
 
+offered: list[object] = []
+"""The capsules of the last round."""
+
 taken: list[int] = []
-"""The ids of the capsules that this round consumed."""
+"""The ids of those that were consumed."""
+
+
+def all_taken(made: list[object]) -> list[object]:
+    """The capsules that a round begins with. Checks that each of the last round was consumed once."""
+    assert sorted(taken) == sorted(map(id, offered)), (len(taken), len(offered))
+    taken.clear()
+    offered[:] = made
+    return made
 
 
 def capsules() -> list[object]:
-    """Capsules over tensors of their own. Checks that no capsule of the last round was consumed twice."""
-    assert len(set(taken)) == len(taken), taken
-    taken.clear()
-    return [interop.to_dlpack(tensor, max_version=version) for tensor in tensors()[:5] for version in (None, (1, 0))]
+    """Capsules over tensors of their own."""
+    versions = (None, (1, 0))
+    return all_taken([interop.to_dlpack(one, max_version=version) for one in tensors()[:5] for version in versions])
+
+
+def rejected() -> list[object]:
+    """Capsules over read-only memory. Those of the last round that every thread has rejected can still be taken."""
+    for capsule in offered:
+        if id(capsule) not in taken:
+            take(capsule, "share")
+    made = arrays()[:10]
+    for one in made:
+        one.flags.writeable = False
+    return all_taken([one.__dlpack__(max_version=(1, 0)) for one in made])
+
+
+def take(capsule: object, on_readonly: str) -> None:
+    tensor = interop.from_dlpack(capsule, on_readonly=on_readonly)
+    taken.append(id(capsule))
+    assert tensor.flatten()[-1].item() == 23
 
 
 def one_capsule(capsule: object, own: random.Random) -> None:
     try:
-        tensor = interop.from_dlpack(capsule)
+        take(capsule, own.choice(("raise", "share")))
     except ValueError as error:
-        if "must be an unused capsule" not in str(error):
+        if not re.search("must be an unused capsule|got read-only memory", str(error)):
             raise
-        return
-    taken.append(id(capsule))
-    assert tensor.flatten()[-1].item() == 23
 
 
 def lists() -> list[list[int]]:
@@ -290,6 +357,9 @@ def changing_list(sizes: list[int], own: random.Random) -> None:
         assert 0 <= module().sizes(sizes) < 10
 
 
+names = itertools.count()
+
+
 def modules() -> list[int]:
     """Numbers to build modules from. After the first round, most of these modules are in the cache."""
     return list(range(3))
@@ -302,6 +372,20 @@ def module(number: int = 0):
 
 def load(number: int, own: random.Random) -> None:
     assert number == module(number).NUMBER
+
+
+def files() -> list[Path]:
+    """Sources that each round changes, so that the first thread builds them and the others wait."""
+    for number in range(3):
+        path = FOLDER / f"hammer_file_{number}.pyx"
+        path.write_text(f"def seen(): return {next(names) % 4}")  # few, as each is compiled once
+    return sorted(FOLDER.glob("*.pyx"))
+
+
+def load_file(path: Path, own: random.Random) -> None:
+    assert interop.get_include() != interop.get_pxd_dir()
+    module = interop.load(path, free_threaded=True)
+    assert path.read_text().endswith(f"return {module.seen()}")
 
 
 def through_cython(tensor: torch.Tensor, own: random.Random) -> None:
@@ -320,9 +404,6 @@ def gradients(tensor: torch.Tensor, own: random.Random) -> None:
 def leaves() -> list[torch.Tensor]:
     """Tensors that require grad."""
     return [tensor.requires_grad_() for tensor in tensors()]
-
-
-names = itertools.count()
 
 
 def new_names() -> list[str]:
@@ -374,13 +455,17 @@ JOBS = {
     "options": (tensors, cast),
     "one tensor": (one_tensor, anything),
     "buffer protocol": (tensors, protocol),
+    "settings": (outside_blocks, settings),
+    "CUDA arrays": (arrays, cuda_arrays),
     "with_arrays": (tensors, with_arrays),
     "gradients": (leaves, gradients),
     "from_numpy": (arrays, from_numpy),
     "read-only": (arrays, read_only),
     "one exporter": (exporters, one_exporter),
     "one capsule": (capsules, one_capsule),
+    "rejected capsules": (rejected, one_capsule),
     "load": (modules, load),
+    "files": (files, load_file),
     "registration": (new_names, register),
     "stable": (modules, stable),
     "changing list": (lists, changing_list),
@@ -393,6 +478,8 @@ JOBS = {
 def hammer(name: str, seconds: float, seed: int) -> list[str]:
     """Run a job and return the tracebacks of its errors."""
     make, work = JOBS[name]
+    for state in (exported, offered, taken):
+        state.clear()  # of an earlier job
     objects: list[object] = []
     errors: list[str] = []
     end = time.monotonic() + seconds
@@ -444,6 +531,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(2)
     assert ml_dtypes.bfloat16
+    atexit.register(shutil.rmtree, FOLDER)
     for name in options.jobs or JOBS:
         if name == "stable" and release_of(torch.__version__) < MINIMUM_STABLE:
             continue  # this torch has no modules for many releases

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import BUILD, FREE_THREADED
 
+import interop
+
 pytestmark = pytest.mark.extended
 
 HAMMER = Path(__file__).with_name("hammer.py")
@@ -40,6 +42,13 @@ def python(*arguments, **environment):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_each_function_has_a_job():
+    without = {"Error", "__version__", "load_ipython_extension", "unload_ipython_extension"}
+    assert [
+        name for name in interop.__all__ if f"interop.{name}" not in HAMMER.read_text() and name not in without
+    ] == []
 
 
 @pytest.mark.long
