@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import checkout
 from marked import with_section
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -140,7 +141,7 @@ def measured(suite: str) -> dict:
     names += distributions(runpy.run_path(str(CALLS_FILE))["CALLS"] if suite == CALLS else [suite])
     return found | {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip(),
+        "commit": checkout.head(ROOT),
         "cpu minutes": round((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 60, 1),
         "versions": {name: importlib.metadata.version(name) for name in names},
     }

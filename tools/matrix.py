@@ -12,7 +12,7 @@ The STACK ``here`` is the environment that runs this program, as it is, with thi
 installed there. It is for machines without a network, such as many with a GPU.
 
 After the tests come the checks of modules for many releases. Each stack with torch 2.11 or newer installs the very same
-wheel, which this program's environment builds once. A free-threaded CPython cannot load it.
+wheel of this run, which this program's environment builds once. A free-threaded CPython cannot load it.
 
 uv keeps its downloads in the store, unpacked once, and hard-links them into the environments. The first release of
 torch with CUDA takes some 5 GB, each further release for the same CUDA 1 GB. Such a torch runs without a GPU. uv does
@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import checkout
 import one_binary
 from marked import with_section
 
@@ -56,6 +57,9 @@ FOR_GPUS = ("triton",)
 
 WITHOUT_GIL = ROOT / "requirements" / "free-threaded.txt"
 """Versions that replace the pinned ones for a CPython without a GIL."""
+
+OF_THIS_MACHINE = ("--python-preference=system", "--no-python-downloads")
+"""Options of uv: a CPython that is not here is an error, where uv would fetch a build of its own."""
 
 COMPILERS = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
 """Environment variables that choose a compiler and its flags."""
@@ -215,7 +219,7 @@ class Environment:
         venv = self.folder / "venv"
         try:
             self.run(*self.cxx, "--version")  # before gigabytes are fetched
-            self.run(*uv, "venv", "--quiet", "--seed", "--python-preference=system", f"--python={python}", venv)
+            self.run(*uv, "venv", "--quiet", "--seed", *OF_THIS_MACHINE, f"--python={python}", venv)
             self.free_threaded = self.run(self.python, "-c", IS_FREE_THREADED).strip() == "True"
             overrides = [without, *([WITHOUT_GIL] if self.free_threaded else [])]
             options = (f"--python={self.python}", *(f"--overrides={path}" for path in overrides))
@@ -253,9 +257,10 @@ class Environment:
             raise FailedError(f"pytest has not run all tests; exit status {status}:\n{text}")
         return counts(report.read_text(encoding="utf-8"))
 
-    def run_one_binary(self) -> Line:
+    def run_one_binary(self, wheel: Path) -> Line:
         """Install and check the wheel that was built once for all stacks."""
-        return one_binary.run(str(self.python), CALLS, self.variables())
+        checks = self.checkout / one_binary.CHECKS.relative_to(ROOT)
+        return one_binary.run(str(self.python), wheel, CALLS, self.variables(), checks)
 
 
 class Here(Environment):
@@ -276,7 +281,7 @@ class Here(Environment):
         """Make an empty folder for the output, and check what is there."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        if changed := changes():
+        if changed := checkout.changes(ROOT, RESULTS, PAGE):
             raise UnavailableError(f"the checkout is not clean:\n{changed}")
         origin = self.run(self.python, "-P", "-c", "import interop; print(interop.__file__)").strip()
         if not Path(origin).is_relative_to(ROOT):
@@ -285,17 +290,11 @@ class Here(Environment):
 
     def install(self, commit: str) -> None:
         """Install the checkout again: its compiled half may be that of another commit."""
-        head = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+        head = checkout.head(ROOT)
         if head != commit:
             raise UnavailableError(f"the checkout is at {head} now, and the run began at {commit}")
         options = ("--quiet", "--no-build-isolation", "--no-deps", "--no-index", "--editable")
         self.run(self.python, "-m", "pip", "install", *options, ROOT)
-
-
-def changes(*results: Path) -> str:
-    """What git says has changed in the checkout, but for what this program writes, and for these results."""
-    ours = [f":!docs/{path.name}" for path in (RESULTS, PAGE, *results)]
-    return subprocess.check_output(["git", "status", "--porcelain", "--", ".", *ours], cwd=ROOT, text=True)
 
 
 def counts(report: str) -> Line:
@@ -337,8 +336,8 @@ def reason_of(skipped: ElementTree.Element) -> str:
     return reason.removeprefix("Skipped: ") + " (a whole file)"
 
 
-def run(environment: Environment, arguments: list[str], commit: str) -> Line:
-    """The line of results for one stack."""
+def run(environment: Environment, arguments: list[str], commit: str, wheel: Path | None) -> Line:
+    """The line of results for one stack. A stack that can use it also checks the wheel."""
     here = isinstance(environment, Here)
     asked = {HERE: True} if here else {k: v for k, v in asdict(environment.stack).items() if v}
     line: Line = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit, "asked": asked, "tests": arguments}
@@ -349,8 +348,8 @@ def run(environment: Environment, arguments: list[str], commit: str) -> Line:
         line |= environment.versions()
         environment.install(commit)
         line |= environment.test(arguments)
-        if release_of(line["torch"]) >= MINIMUM_STABLE and not environment.free_threaded:
-            line["one binary"] = environment.run_one_binary()
+        if wheel and release_of(line["torch"]) >= MINIMUM_STABLE and not environment.free_threaded:
+            line["one binary"] = environment.run_one_binary(wheel)
     except (FailedError, one_binary.FailedError) as error:
         line["error"] = without_paths(str(error), environment.store)[-2000:]
         line |= {"unavailable": True} if isinstance(error, UnavailableError) else {}
@@ -415,20 +414,24 @@ def main() -> int:
         stacks = [Here(store) if text == HERE else Environment(Stack.parse(text), store) for text in options.stacks]
     except ValueError as error:
         parser.error(str(error))
-    if options.record and stacks and (changed := changes()):
+    if options.record and stacks and (changed := checkout.changes(ROOT, RESULTS, PAGE)):
         parser.error(f"the checkout is not clean; commit, or pass --no-record:\n{changed}")
     clean = True
     # Once, because the wheel for all stacks is of this commit, and others may follow while the tests run.
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    commit = checkout.head(ROOT)
     ours = find_torch()
     can_build = bool(ours and release_of(ours.version) >= MINIMUM_STABLE)
+    wheel: Path | None = None
     if stacks and (can_build or not all(isinstance(one, Here) for one in stacks)):
         try:
-            one_binary.build()
+            # A copy, because others may build in this checkout while the tests run.
+            wheel = store / "one-binary" / (built := one_binary.build()).name
+            wheel.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(built, wheel)
         except one_binary.FailedError as error:
             parser.exit(1, f"the wheel for all stacks cannot be built in this environment: {error}\n")
     for stack in stacks:
-        line = run(stack, words[split + 1 :] or [*NOT_SLOW], commit)
+        line = run(stack, words[split + 1 :] or [*NOT_SLOW], commit, wheel)
         print(json.dumps(line, indent=1), flush=True)
         clean &= not line.get("error") and not line["failed"]
         if options.record:

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import checkout
 from marked import with_section
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +30,8 @@ RESULTS = ROOT / "docs" / "one-binary.jsonl"
 PAGE = ROOT / "docs" / "stable-guide.md"
 BEGIN = "<!-- stacks of one binary: written by tools/one_binary.py -->"
 END = "<!-- end of stacks of one binary -->"
+OF_STACKS = (ROOT / "docs" / "stacks.jsonl", ROOT / "docs" / "torch-releases.md")
+"""The results of `make matrix`, which may wait for their commit."""
 FOLDER = ROOT / "build" / "one-binary"
 CHECKS = ROOT / "tests" / "stable" / "checks.py"
 CALLS = 1_000_000
@@ -65,24 +68,20 @@ def build(python: str = sys.executable) -> Path:
     work = FOLDER / "work"
     shutil.copytree(ROOT / "tests" / "projects" / "stable", work)
     pip("--python", python, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", FOLDER, work)
-    return wheel()
-
-
-def wheel() -> Path:
-    """The wheel that was built last."""
     (found,) = FOLDER.glob("*.whl")
     return found
 
 
-def run(python: str, calls: int, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """The result of the checks under an interpreter: first with torch's own way, then with borrowed tensors."""
-    file = wheel()
+def run(
+    python: str, file: Path, calls: int, variables: Mapping[str, str] = os.environ, checks: Path = CHECKS
+) -> dict[str, Any]:
+    """The result of the checks of a wheel under an interpreter: by torch's own way, then with borrowed tensors."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as site:
         # With --python, pip runs as the interpreter that it installs for, and so rejects a wheel with other tags.
         pip("--python", python, "install", "--no-deps", "--no-index", "--target", site, file)
         for borrow in ("0", "1"):
-            command = [python, "-P", str(CHECKS), site, str(calls if borrow == "1" else 0)]
+            command = [python, "-P", str(checks), site, str(calls if borrow == "1" else 0)]
             environment = {**variables, "INTEROP_BORROW": borrow}
             done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/")
             if done.returncode:
@@ -122,20 +121,18 @@ def main() -> None:
         help="build the wheel with this interpreter, whose environment has this package for its own torch",
     )
     options = parser.parse_args()
-    from matrix import changes  # here, because it imports this file
-
-    if changed := changes(RESULTS, PAGE):
+    if changed := checkout.changes(ROOT, RESULTS, PAGE, *OF_STACKS):
         parser.error(f"the checkout is not clean, and a result names its commit:\n{changed}")
     built = versions(path_of(options.built_by))
     try:
-        build(path_of(options.built_by))
+        file = build(path_of(options.built_by))
     except FailedError as error:
         raise SystemExit(str(error)) from error
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    commit = checkout.head(ROOT)
     lines = []
     for python in options.pythons:
         try:
-            found = run(path_of(python), options.calls)
+            found = run(path_of(python), file, options.calls)
         except FailedError as error:
             raise SystemExit(str(error)) from error
         found |= {"built with": built, "date": str(datetime.now(UTC).date()), "commit": commit}

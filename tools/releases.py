@@ -21,9 +21,11 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import checkout
 import numpy
 from marked import with_section
-from matrix import BEGIN, END, changes, recorded, section
+from matrix import BEGIN, END, recorded, section
+from matrix import RESULTS as OF_STACKS
 
 from interop.stable_abi import release_of
 
@@ -65,7 +67,7 @@ def main() -> None:
         json.dump(examine(arguments.one, arguments.all, arguments.own), sys.stdout)
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if arguments.wheels and (changed := changes(RESULTS)):
+    if arguments.wheels and (changed := checkout.changes(ROOT, RESULTS, PAGE, OF_STACKS)):
         parser.error(f"the checkout is not clean, and a result names its commit:\n{changed}")
     for wheel in arguments.wheels:
         with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +109,7 @@ def examine(unpacked: Path, everything: bool, own_only: bool) -> dict:
     from interop.codegen.overloads import overloads
     from interop.codegen.pxd import generate
 
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    commit = checkout.head(ROOT)
     when = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit}
     headers = unpacked / "torch" / "include"
     version = ".".join(

@@ -116,7 +116,7 @@ def test_what_is_already_there(matrix, tmp_path, monkeypatch):
     with pytest.raises(matrix.UnavailableError, match="the package is not installed from this checkout, but from /"):
         matrix.Here(tmp_path / ".git" / "store").make()
     (tmp_path / "file").touch()
-    line = matrix.run(matrix.Here(tmp_path / ".git" / "store"), [], "0")
+    line = matrix.run(matrix.Here(tmp_path / ".git" / "store"), [], "0", None)
     assert (line["asked"], line["unavailable"]) == ({"here": True}, True)
     assert line["error"] == "the checkout is not clean:\n?? file\n"
 
@@ -129,7 +129,7 @@ def test_results_have_no_paths_of_this_machine(matrix, monkeypatch, tmp_path, in
         raise matrix.FailedError(f"{self.python} failed in {matrix.ROOT}/tests/conftest.py")
 
     monkeypatch.setattr(matrix.Environment, "make", fail)
-    line = matrix.run(matrix.Environment(matrix.Stack(torch="2.10.0"), store), [], "0")
+    line = matrix.run(matrix.Environment(matrix.Stack(torch="2.10.0"), store), [], "0", None)
     assert line["error"] == "stacks/torch_2.10.0/venv/bin/python failed in tests/conftest.py"
 
 
