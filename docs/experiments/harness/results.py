@@ -129,12 +129,14 @@ def with_results(name: str, readme: str, report: ModuleType) -> str:
     recorded = read_recorded(name)
     first, result = newest(recorded)
     sections = []
+    notes = {machine: age.note(name, machine, other, report.MEASURED) for machine, other in recorded.items()}
     for machine, other in recorded.items():
-        # The answer has shown the newest one's plot already.
-        sections += [section(report, other).strip(), "" if machine == first else plot(machine, report.PLOT)]
+        sections.append(section(report, other).strip())
+        if machine != first:  # the answer has that one's plot and note
+            sections += [plot(machine, report.PLOT), emphasized(notes[machine])]
     ending = report.ending() if hasattr(report, "ending") else ""
     written = {
-        "answer": answer(report, first, result, age.note(name, first, result, report.MEASURED)) if result else NOTHING,
+        "answer": answer(report, first, result, notes[first]) if result else NOTHING,
         "results": paragraphs(*(sections or [NOTHING]), ending),
     }
     for part in PARTS:
@@ -154,7 +156,12 @@ def replaced(page: str, text: str, begin: str, end: str, new: str) -> str:
 
 def answer(report: ModuleType, machine: str, result: dict, note: str = "") -> str:
     """What a page begins with: ``answer(result)`` of the experiment's report.py, one sentence, the plot, and a note."""
-    return paragraphs(f"**{report.answer(result)}**", plot(machine, report.PLOT), f"*{note}*" if note else "")
+    return paragraphs(f"**{report.answer(result)}**", plot(machine, report.PLOT), emphasized(note))
+
+
+def emphasized(note: str) -> str:
+    """A note in italics, by which `without_note` finds it; "" for no note."""
+    return f"*{note}*" if note else ""
 
 
 def without_note(readme: str) -> str:
