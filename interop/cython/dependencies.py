@@ -24,8 +24,9 @@ __all__ = ["Dependencies", "cimports", "package_root", "read_source", "unforesee
 MOST_INCLUDED = 100
 """How often a source may include a file that itself includes others. Cython has no limit, and its recursion crashes."""
 
-FEW_INCLUDED = 10
-"""How often it is included at least, if a recursion that Python itself ends is that of including it."""
+FEW_INCLUDED = 3
+"""How often it is included at least, if a recursion that Python itself ends is that of including it. Includes in nested
+blocks, and callers with a deep stack, leave room for few."""
 
 INCLUDE = r"(?m)(?:^|[;:])[ \t\f]*include\b"
 """Where an include statement may begin."""

@@ -453,12 +453,17 @@ class TestSelection:
         (project / "part.pxi").write_text("# Keep what you include.\nx = 1  # include\n")
         cythonize("often.pyx", force=True)
 
-    def test_a_file_that_includes_itself_in_blocks(self, project):
-        """Cython's recursion takes more of the stack there."""
+    @pytest.mark.parametrize("depth", [0, 400])
+    def test_a_file_that_includes_itself_in_blocks(self, project, depth):
+        """Cython's recursion takes more of the stack there, of which a deep caller leaves less."""
+
+        def call(depth):
+            return call(depth - 1) if depth else cythonize("nested.pyx")
+
         blocks = "".join(f"{'    ' * depth}IF True:\n" for depth in range(20))
         (project / "nested.pyx").write_text(f"{blocks}{'    ' * 20}include u'nested.pyx'\n")
         with pytest.raises(TranslationError, match=r"a file is included by itself, or more than \d+ times"):
-            cythonize("nested.pyx")
+            call(depth)
 
     def test_a_text_that_cython_cannot_write(self, project):
         (project / "surrogate.pyx").write_text("def f():\n    '\\udfff'\n")
