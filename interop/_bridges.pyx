@@ -46,6 +46,7 @@ TensorBuffer = tensor_buffer_type()
 
 @cython.final
 @cython.auto_pickle(False)
+@cython.no_gc_clear  # __dealloc__ needs both: Cython would clear the reference in `buffer`, too, and release nothing
 cdef class Taken:
     """Owns a buffer of `exporter`, and exports the same memory, read-only or not, as the exporter does.
 
