@@ -1,7 +1,6 @@
 # cython: freethreading_compatible=True
 """The compiled converters, which `interop` exports under the same names."""
 cimport cython
-from cpython.buffer cimport PyBUF_FULL_RO, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject_CallObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -35,6 +34,9 @@ cdef extern from "bridges/python.h" namespace "interop::bridges::python":
     int _set_protocol "interop::bridges::python::set_protocol"(int wanted) except -1
     int _protocol "interop::bridges::python::protocol"() noexcept nogil
     bint is_new_array(object obj) noexcept
+    bint is_array_of(object array, object given) noexcept
+    int take_buffer(object exporter, Py_buffer* view) except -1
+    void drop_buffer(Py_buffer* view) noexcept
     object make_capsule()
 
 
@@ -46,20 +48,17 @@ TensorBuffer = tensor_buffer_type()
 
 @cython.final
 @cython.auto_pickle(False)
-@cython.no_gc_clear  # __dealloc__ needs both: Cython would clear the reference in `buffer`, too, and release nothing
+@cython.no_gc_clear  # Cython would clear the reference in `buffer`, and release nothing
 cdef class Taken:
-    """Owns a buffer of `exporter`, and exports the same memory, read-only or not, as the exporter does.
+    """Owns a buffer of an object, and exports the same memory, read-only or not, as the object does.
 
     CPython's own exporters count their exports without a lock. Threads take turns here and in `from_buffer`, where
     ``memoryview(exporter)`` would not wait.
     """
-    cdef object exporter
     cdef Py_buffer buffer
 
     def __cinit__(self, exporter):
-        with cython.critical_section(exporter):
-            PyObject_GetBuffer(exporter, &self.buffer, PyBUF_FULL_RO)
-        self.exporter = exporter
+        take_buffer(exporter, &self.buffer)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         view.buf, view.len, view.itemsize = self.buffer.buf, self.buffer.len, self.buffer.itemsize
@@ -69,9 +68,7 @@ cdef class Taken:
         view.obj = self  # Cython has set it before, so the struct must not be copied as a whole
 
     def __dealloc__(self):
-        if self.exporter is not None:
-            with cython.critical_section(self.exporter):
-                PyBuffer_Release(&self.buffer)
+        drop_buffer(&self.buffer)
 
 
 # The process-wide setting: see interop.buffer_protocol. If torch.Tensor already agrees with it, a call only updates
@@ -234,11 +231,12 @@ cdef class Unfinished:
     cdef readonly object result
 
 
-def call_with_arrays(function, tuple args, dict kwargs, may_hold, frozenset scalars):
+def call_with_arrays(function, tuple args, dict kwargs, may_hold, frozenset scalars, bint apart):
     """The result of the function, called with arrays in place of tensors, or an `Unfinished`.
 
     Only tensors of the plain class become arrays here. `may_hold` says whether an argument that is neither a number nor
-    a string may contain tensors. A result whose type is in `scalars` is returned as it is.
+    a string may contain tensors. A result whose type is in `scalars` is returned as it is. With `apart`, the slow path
+    gets a result that is an array among the arguments.
     """
     cdef Unfinished call = Unfinished.__new__(Unfinished)
     if torch_function_mode_enabled():
@@ -261,7 +259,7 @@ def call_with_arrays(function, tuple args, dict kwargs, may_hold, frozenset scal
     if kwargs and named is None:
         return call
     result = function(*given, **named) if kwargs else PyObject_CallObject(function, given)
-    if is_new_array(result):
+    if is_new_array(result) and not (apart and _is_among(result, given, named)):
         try:
             return _from_numpy(result, "raise")
         except (TypeError, ValueError):
@@ -270,6 +268,18 @@ def call_with_arrays(function, tuple args, dict kwargs, may_hold, frozenset scal
         return result
     call.given, call.named, call.result = given, named, result
     return call
+
+
+cdef bint _is_among(array, tuple given, dict named):
+    """Whether an array that owns its memory is one of the arguments, or one of them is in its memory."""
+    for value in given:
+        if is_array_of(array, value):
+            return True
+    if named:
+        for value in named.values():
+            if is_array_of(array, value):
+                return True
+    return False
 
 
 cdef dict _named(dict kwargs, may_hold, tuple args, tuple arrays):

@@ -21,6 +21,7 @@ not read pip's configuration: for another index, set its own UV_DEFAULT_INDEX or
 
 import argparse
 import ast
+import atexit
 import json
 import os
 import re
@@ -28,6 +29,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -424,10 +426,11 @@ def main() -> int:
     wheel: Path | None = None
     if stacks and (can_build or not all(isinstance(one, Here) for one in stacks)):
         try:
-            # A copy, because others may build in this checkout while the tests run.
-            wheel = store / "one-binary" / (built := one_binary.build()).name
-            wheel.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(built, wheel)
+            # A copy of this run's own, because others may build in this checkout while the tests run.
+            store.mkdir(parents=True, exist_ok=True)
+            folder = tempfile.mkdtemp(prefix="one-binary-", dir=store)
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            wheel = Path(shutil.copy2(one_binary.build(), folder))
         except one_binary.FailedError as error:
             parser.exit(1, f"the wheel for all stacks cannot be built in this environment: {error}\n")
     for stack in stacks:

@@ -33,12 +33,22 @@
 #include "interop/tensor.h"
 #include "memory.h"
 #include "names.h"
+#include "python.h"
 
 namespace interop::bridges {
 
 // Import: a tensor over the memory of an exporter
 
 namespace {
+
+void drop_buffer(Py_buffer& view) noexcept {
+  if (!view.obj) {
+    return;
+  }
+  const SharedRef counted = shared_ref(view.obj);  // for the section, which ends after the release
+  const CriticalSection section(counted.get());
+  PyBuffer_Release(&view);  // once for each PyObject_GetBuffer()
+}
 
 // Holds an export for as long as a storage needs the memory. Until then a bytearray cannot be resized, nor an mmap
 // closed. The view is filled in place, because an exporter may point `shape` and `strides` into the view itself.
@@ -49,12 +59,7 @@ struct Buffer {
   Py_buffer view;
 
   ~Buffer() {
-    if (!view.obj) {
-      return;
-    }
-    const SharedRef counted = shared_ref(view.obj);  // for the section, which ends after the release
-    const CriticalSection section(counted.get());
-    PyBuffer_Release(&view);  // once for each PyObject_GetBuffer()
+    drop_buffer(view);
   }
 };
 
@@ -235,28 +240,15 @@ void check_if_masked(PyObject* object) {
   }
 }
 
-// A memoryview, a PickleBuffer or a __buffer__ may hand on the buffer of a masked array.
-void check_masked_source(const Py_buffer& view, PyObject* exporter) {
-  PyObject* source = view.obj;
-  if (source && PyMemoryView_Check(source)) {
-    source = PyMemoryView_GET_BASE(source);
-  }
-  if (source && source != exporter) {
-    check_if_masked(source);
-  }
-}
-
-}  // namespace
-
-at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnReadonly on_readonly) {
+// Fills `view`, in place. Whatever comes of it, the caller releases a view that has an `obj`.
+void take_buffer(PyObject* exporter, Py_buffer& view) {
+  view.obj = nullptr;
   if (!PyObject_CheckBuffer(exporter)) {
     raise_error(
         PyExc_TypeError, "argument 'obj' must support the buffer protocol, got %.200s; try %s first",
         Py_TYPE(exporter)->tp_name, is_tensor(exporter) ? "interop.as_memoryview(obj)" : "numpy.asarray(obj)");
   }
   check_if_masked(exporter);
-  OwnedRef owner = Owner<Buffer>::make();
-  Py_buffer& view = Owner<Buffer>::of(owner).view;
   const int failed = [&] {
     // CPython's own exporters count their exports without a lock.
     const CriticalSection section(exporter);
@@ -271,7 +263,31 @@ at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnRead
     }
     throw PythonError();
   }
-  check_masked_source(view, exporter);
+  // Memoryviews and PickleBuffers may hand on the buffer of a masked array.
+  PyObject* source = view.obj;
+  while (source && PyMemoryView_Check(source)) {
+    source = PyMemoryView_GET_BASE(source);
+  }
+  if (source && source != exporter) {
+    check_if_masked(source);
+  }
+}
+
+}  // namespace
+
+int python::take_buffer(PyObject* exporter, Py_buffer* view) noexcept {
+  // After a failure the caller's __dealloc__ drops the view.
+  return guarded([&] { bridges::take_buffer(exporter, *view); });
+}
+
+void python::drop_buffer(Py_buffer* view) noexcept {
+  bridges::drop_buffer(*view);
+}
+
+at::Tensor tensor_of_buffer(PyObject* exporter, const BufferView& wanted, OnReadonly on_readonly) {
+  OwnedRef owner = Owner<Buffer>::make();
+  Py_buffer& view = Owner<Buffer>::of(owner).view;
+  take_buffer(exporter, view);
   const bool read_only = view.readonly;
   check_writable(read_only, on_readonly, "obj", "a read-only buffer");
   return shared_or_copied(lift_fresh(share(std::move(owner), view, wanted)), read_only, on_readonly);

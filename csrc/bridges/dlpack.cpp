@@ -390,6 +390,8 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
   const DLTensor& tensor = managed->dl_tensor;
   const c10::Device device = torch_device(tensor.device);
   check_wanted(wanted, device, read_only, copied);
+  const bool is_torchs =
+      managed->deleter == &ManagedExport<Managed>::end || managed->deleter == deleter_of_torch<Managed>;
   at::Tensor shared = as_buffer_error([&] {
     TORCH_CHECK_TYPE(
         !(flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED),
@@ -417,7 +419,7 @@ at::Tensor take_over(Managed* managed, const DlpackImport& wanted, F take) {
   });
   DlpackImport rest = wanted;
   rest.copy = wanted.copy.value_or(false) && (!copied || read_only);
-  return as_wanted(std::move(shared), rest, Memory::foreign);
+  return as_wanted(std::move(shared), rest, is_torchs ? Memory::ours : Memory::foreign);
 }
 
 // Calls `before`, then takes ownership of `managed`. Calls the deleter if anything fails.

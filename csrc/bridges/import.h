@@ -193,13 +193,21 @@ inline at::Tensor copy_on(const at::Tensor& tensor, const c10::Device& device) {
 }
 
 // Waits for the copy of foreign memory. On CUDA it is queued on torch's current stream, of which the exporter knows
-// nothing: it may change or free the memory as soon as the tensor over it has gone.
+// nothing: it may change or free the memory as soon as the tensor over it has gone. While a graph is captured, nothing
+// is copied yet, and waiting would end the capture.
 inline at::Tensor finished(at::Tensor copied, const c10::Device& from) {
   const auto* devices = from.is_cuda() ? interop::detail::find_devices(c10::kCUDA) : nullptr;
-  if (devices) {
-    const NoGil no_gil;
-    devices->synchronizeStream(devices->getStream(from));
+  if (!devices) {
+    return copied;
   }
+  const NoGil no_gil;
+  const c10::Stream stream = devices->getStream(from);
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+  if (devices->isStreamCapturing(stream)) {
+    return copied;
+  }
+#endif
+  devices->synchronizeStream(stream);
   return copied;
 }
 

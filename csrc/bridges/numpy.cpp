@@ -230,6 +230,10 @@ bool python::is_new_array(PyObject* object) noexcept {
   return PyArray_BASE(array) == nullptr && PyArray_SIZE(array) != 0;
 }
 
+bool python::is_array_of(PyObject* array, PyObject* given) noexcept {
+  return array == given || (PyArray_Check(given) && PyArray_BASE(reinterpret_cast<PyArrayObject*>(given)) == array);
+}
+
 void check_unmasked(PyObject* object, const char* argument) {
   const OwnedRef module(PyImport_GetModule(names::numpy_ma));  // not imported: no masked arrays exist
   if (!module) {

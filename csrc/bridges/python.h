@@ -9,8 +9,14 @@ PyObject* from_numpy(PyObject* array, PyObject* on_readonly) noexcept;
 PyObject* to_numpy(PyObject* tensor, bool force, bool readonly) noexcept;
 // Whether the object is an array with elements that no other object owns, and not of a subclass. Sets no error.
 bool is_new_array(PyObject* object) noexcept;
+// Whether a new array is `given`, or `given` is an array in its memory.
+bool is_array_of(PyObject* array, PyObject* given) noexcept;
 PyObject* from_buffer(
     PyObject* exporter, PyObject* dtype, PyObject* shape, PyObject* offset, PyObject* on_readonly) noexcept;
+// The buffer of an object, as from_buffer takes it; -1 with an error set. Threads take turns at CPython's own
+// exporters, which count their exports without a lock.
+int take_buffer(PyObject* exporter, Py_buffer* view) noexcept;
+void drop_buffer(Py_buffer* view) noexcept;
 PyObject* as_memoryview(PyObject* tensor, bool readonly) noexcept;
 PyObject* tensor_buffer_type() noexcept;
 PyObject* from_dlpack(PyObject* object, PyObject* device, PyObject* copy, PyObject* on_readonly) noexcept;

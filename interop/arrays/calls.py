@@ -84,9 +84,9 @@ def of_tensors(function: Callable[..., Any], options: Options) -> Callable[..., 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if options.mutates_args:
             return _call(this() or of_tensors(function, options), function, options, args, kwargs)
-        found = call_with_arrays(function, args, kwargs, may_hold, scalars)
+        found = call_with_arrays(function, args, kwargs, may_hold, scalars, has_vjp)
         if type(found) is not Unfinished:
-            return apart(found, (args, kwargs)) if has_vjp else found
+            return found
         if found.given is None:
             return _call(this() or of_tensors(function, options), function, options, args, kwargs)
         shared = [(array, one) for array, one in zip(found.given, args, strict=True) if array is not one]

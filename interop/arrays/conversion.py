@@ -99,7 +99,10 @@ def from_array(
         )
     if tensor is obj and (copy or tensor.device != there):
         _check_memory(tensor)
-    return tensor.to(there, copy=copy is True)
+    made = tensor.to(there, copy=copy is True)
+    if tensor.is_cuda and made is not tensor and tensor is not obj and not torch.cuda.is_current_stream_capturing():
+        torch.cuda.current_stream(tensor.device).synchronize()  # another library may free its memory once `tensor` ends
+    return made
 
 
 def _device_of(device: Any) -> torch.device:

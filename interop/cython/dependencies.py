@@ -128,7 +128,7 @@ def unforeseen(foresees: Callable[[str], bool]) -> Iterator[list[str]]:
             yield found
         except RecursionError:  # a Cython that is not compiled reaches Python's limit first
             path, times = max(opened.items(), key=lambda item: item[1], default=("", 0))
-            if times < FEW_INCLUDED:
+            if times < FEW_INCLUDED or not re.search(INCLUDE, read_source(path)):
                 raise
             raise SyntaxError(f"a file is included by itself, or more than {times} times", (path, 1, 1, "")) from None
 

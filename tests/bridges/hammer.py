@@ -7,15 +7,12 @@ starts, so that both are known after a crash. The exit status is 1 if a thread r
 
 import argparse
 import array
-import atexit
 import faulthandler
 import itertools
 import mmap
 import random
 import re
-import shutil
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -33,8 +30,8 @@ from interop.stable_abi import release_of
 from interop.toolchain import MINIMUM_STABLE
 
 THREADS = 8
-FOLDER = Path(tempfile.mkdtemp())
-"""Of sources that are loaded; removed at the end."""
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "hammer"
+"""Of sources that are loaded. Always the same, because the cache of builds is by path."""
 
 OBJECTS = 50
 """Objects in a round. All threads reach the first one together, and the others at about the same time."""
@@ -324,10 +321,7 @@ def rejected() -> list[object]:
     for capsule in offered:
         if id(capsule) not in taken:
             take(capsule, "share")
-    made = arrays()[:10]
-    for one in made:
-        one.flags.writeable = False
-    return all_taken([one.__dlpack__(max_version=(1, 0)) for one in made])
+    return all_taken([interop.to_dlpack(one, max_version=(1, 0), readonly=True) for one in tensors()[:10]])
 
 
 def take(capsule: object, on_readonly: str) -> None:
@@ -531,7 +525,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     torch.set_num_threads(2)
     assert ml_dtypes.bfloat16
-    atexit.register(shutil.rmtree, FOLDER)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     for name in options.jobs or JOBS:
         if name == "stable" and release_of(torch.__version__) < MINIMUM_STABLE:
             continue  # this torch has no modules for many releases

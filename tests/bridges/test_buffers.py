@@ -456,8 +456,9 @@ def test_an_exporter_that_fails_without_an_error():
     spec = Spec(b"tests.Silent", object.__basicsize__, 0, 0, slots)
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(("PyType_FromSpec", ctypes.pythonapi))
     silent = make(ctypes.byref(spec))()
-    with pytest.raises(BufferError, match=r"'obj' exports no buffer, and tests\.Silent does not say why"):
-        interop.from_buffer(silent)
+    for convert in (interop.from_buffer, interop.from_array):
+        with pytest.raises(BufferError, match=r"'obj' exports no buffer, and tests\.Silent does not say why"):
+            convert(silent)
 
 
 def test_buffers_of_dead_objects_on_other_threads():

@@ -377,12 +377,18 @@ def test_masked_arrays():
 
 
 def test_a_masked_array_behind_another_exporter():
-    for wrap in (memoryview, pickle.PickleBuffer, lambda array: memoryview(memoryview(array))):
+    def nested(array):
+        return memoryview(pickle.PickleBuffer(memoryview(array)))
+
+    for wrap in (memoryview, pickle.PickleBuffer, nested):
         masked = np.ma.array([1.0, 2.0], mask=[False, True])
         for convert in (interop.from_buffer, interop.from_array):
             with pytest.raises(ValueError, match=r"masked.*filled"):
                 convert(wrap(masked))
             assert convert(wrap(np.ma.array([1.0, 2.0]))).tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"masked.*filled"):
+        interop.from_array(memoryview(masked[::-1]))
+    assert interop.from_array(memoryview(np.ma.array([1.0, 2.0])[::-1])).tolist() == [2, 1]
 
 
 def test_tensors_are_those_of_the_mode_that_holds():

@@ -36,7 +36,7 @@ class CriticalSection {
     or_wait_for_the_end([this, object] { PyCriticalSection_Begin(&section_, object); });
   }
   ~CriticalSection() {
-    PyCriticalSection_End(&section_);
+    or_wait_for_the_end([this] { PyCriticalSection_End(&section_); });  // it may resume a section around this one
   }
   CriticalSection(const CriticalSection&) = delete;
   CriticalSection& operator=(const CriticalSection&) = delete;
