@@ -30,7 +30,12 @@ def section() -> str:
             new = [f"`{each}`" for each in one.parameters if f"`{each}`" not in cell]
             cell += [f"{each} for `{one.schema}`" for each in new] if "[2]" in form and cell else new
         lines.append(f"| `{family}` | " + " | ".join(", ".join(cells[form]) for form in FORMS) + " |")
-    lines += ["", "`torch.library.opcheck` fails for these types, also if the operator is written in Python. torch up to 2.11 accepts some:", ""]
+    lines += [
+        "",
+        "`torch.library.opcheck` fails for these types, also if the operator is written in Python. "
+        "torch up to 2.11 accepts some:",
+        "",
+    ]
     for test, reason in REASONS.items():
         types = ", ".join(f"`{one.schema}`" for one in TYPES if one.fails == test)
         lines.append(f"- {types}: `{test}` says `{reason}`")
