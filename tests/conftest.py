@@ -558,7 +558,7 @@ def fake_gpus(forked, site):
             return [line for line in fake_devices.written() if not line.startswith("destroy")]
     """
     if torch.version.cuda:
-        pytest.skip("this torch looks for devices of its own")
+        pytest.skip("devices are made up only for a torch without CUDA")
     return lambda code: forked(before + textwrap.indent(textwrap.dedent(code), " " * 8), site, TESTS / "bridges")
 
 

@@ -366,7 +366,9 @@ def without_paths(text: str, store: Path) -> str:
 
 
 def section(lines: list[Line]) -> str:
-    """The table of the page: the newest line of each stack, newest stacks first. Below it is what failed."""
+    """The table of the page: the newest line of each stack, newest stacks first. Below it is what failed, and why tests
+    were skipped.
+    """
     columns = ("torch", "python", "numpy", "cython", "compiler", "gpu")
     whole = [line for line in lines if line["tests"] == [*NOT_SLOW] and "torch" in line]  # else no test could run
     newest = {tuple(line.get(key, "") for key in columns): line for line in whole}
@@ -390,7 +392,23 @@ def section(lines: list[Line]) -> str:
         if found:
             stack = f"torch {line['torch']}, CPython {line['python']}, NumPy {line['numpy']}, commit {line['commit']}"
             failed += [f"Failed with {stack}:", "\n".join(found)]
-    return "\n\n".join(["\n".join(rows), *failed])
+    return "\n\n".join(["\n".join(rows), *failed, *skips([*newest.values()])])
+
+
+def skips(lines: list[Line]) -> list[str]:
+    """Why tests were skipped in these runs, and how many in the run that skipped most of them."""
+    runs: dict[str, list[int]] = {}
+    for line in lines:
+        for reason, number in line.get("reasons", {}).items():
+            runs.setdefault(reason, []).append(number)
+    if not runs:
+        return []
+    most = sorted(runs.items(), key=lambda one: (-max(one[1]), one[0]))
+    rows = [f"| {reason.replace('|', '&#124;')} | {max(numbers)} | {len(numbers)} |" for reason, numbers in most]
+    return [
+        f'Why tests of these {len(lines)} stacks were skipped. "Tests" are those of the stack that skipped most.',
+        "\n".join(["| reason | tests | stacks |", "|---|--:|--:|", *rows]),
+    ]
 
 
 def recorded(path: Path = RESULTS) -> list[Line]:

@@ -17,6 +17,7 @@ import threading
 import time
 import traceback
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import pytest
 import torch
 
 import interop
+import interop.cuda
 from interop.stable_abi import release_of
 from interop.toolchain import MINIMUM_STABLE
 
@@ -382,6 +384,14 @@ def load_file(path: Path, own: random.Random) -> None:
     assert path.read_text().endswith(f"return {module.seen()}")
 
 
+def kernel(number: int, own: random.Random) -> None:
+    """A module of CUDA code, which is compiled once, and found in memory or on disk after that. It needs no GPU."""
+    source = f"__global__ void scale_{number}(float* x) {{ x[threadIdx.x] *= {next(names) % 4}; }}"
+    compiled = interop.cuda.compile(source, arch="compute_80")
+    assert compiled.kernels == [f"scale_{number}"]
+    assert f"scale_{number}".encode() in compiled.code
+
+
 def through_cython(tensor: torch.Tensor, own: random.Random) -> None:
     same(module().through_cython(tensor), tensor.data_ptr())
 
@@ -460,6 +470,7 @@ JOBS = {
     "rejected capsules": (rejected, one_capsule),
     "load": (modules, load),
     "files": (files, load_file),
+    "kernels": (modules, kernel),
     "registration": (new_names, register),
     "stable": (modules, stable),
     "changing list": (lists, changing_list),
@@ -467,6 +478,15 @@ JOBS = {
     "loop": (loops, loop),
 }
 """The function that makes the objects of a round, and the one that each thread calls with each object."""
+
+
+def unavailable(name: str) -> str:
+    """Why the job cannot run here, if it cannot."""
+    if name == "stable" and release_of(torch.__version__) < MINIMUM_STABLE:
+        return "this torch is too old for modules for many releases"
+    if name == "kernels" and not (find_spec("cuda") and find_spec("cuda.bindings")):
+        return "it needs the packages cuda-bindings and nvidia-cuda-nvrtc"
+    return ""
 
 
 def hammer(name: str, seconds: float, seed: int) -> list[str]:
@@ -527,8 +547,9 @@ def main() -> int:
     assert ml_dtypes.bfloat16
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in options.jobs or JOBS:
-        if name == "stable" and release_of(torch.__version__) < MINIMUM_STABLE:
-            continue  # this torch has no modules for many releases
+        if reason := unavailable(name):
+            print(f"{name}: left out, {reason}", flush=True)
+            continue
         print(f"{name}, seed {options.seed}", flush=True)
         errors = hammer(name, options.seconds, options.seed)
         if errors:

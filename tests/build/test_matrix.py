@@ -191,8 +191,9 @@ def test_the_table_has_the_newest_of_each_stack(matrix):
 
     lines = [
         line("2.9.0", "aaa", failed=1, failures=["tests.old::test_patched_since"]),
-        line("2.10.0+cpu", "bbb", failed=2, failures=["tests.one::test_a", "tests.two::test_b[x]"]),
-        line("2.9.0", "ccc") | {"one binary": {"sha256": "0123abcdef"}},
+        line("2.10.0+cpu", "bbb", failed=2, failures=["tests.one::test_a", "tests.two::test_b[x]"])
+        | {"reasons": {"no GPU": 7, "no a|b": 2}},
+        line("2.9.0", "ccc") | {"one binary": {"sha256": "0123abcdef"}, "reasons": {"no a|b": 9}},
         line("2.9.0", "ddd", tests=["tests/build"]),
         line("2.9.0", "fff", gpu="NVIDIA H200"),
         line("2.8.0", "ggg", error="the wheel fails"),
@@ -223,6 +224,13 @@ def test_the_table_has_the_newest_of_each_stack(matrix):
         "Failed with torch 2.7.0, CPython 3.13.0, NumPy 2.4.6, commit iii:",
         "",
         "- the tests did not begin, or did not end",
+        "",
+        'Why tests of these 5 stacks were skipped. "Tests" are those of the stack that skipped most.',
+        "",
+        "| reason | tests | stacks |",
+        "|---|--:|--:|",
+        "| no a&#124;b | 9 | 2 |",
+        "| no GPU | 7 | 1 |",
     ]
 
 
