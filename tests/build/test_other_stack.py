@@ -1,14 +1,15 @@
-"""Another stack than that of requirements/: a newer CPython and the newest torch, with the oldest Cython and NumPy.
+"""Another stack than that of requirements/: a newer CPython, the newest torch, the oldest Cython and an old NumPy.
 
-CI runs this beside the default stack, with the tests that other releases have broken most: those of what reads or
-changes Cython's compiler, of errors that other compilers and releases word differently, and of NumPy's own rules.
-`make matrix` runs all tests on more stacks.
+CI runs this beside the default stack: the ways to build, what changes Cython's compiler, NumPy's own rules, and the
+tests that have failed most often on other stacks, as docs/stacks.jsonl has it. `make matrix` runs all tests on more
+stacks.
 """
 
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,16 @@ from interop.cython.versions import FLOOR
 TORCH = "2.15.0"
 PYTHON = "3.13"
 TESTED = (
-    *("build/test_build.py::TestBuildExtension::test_a_project_in_place", "build/test_config.py::TestCythonize"),
-    *("build/test_config.py::TestCmake::test_a_module", "build/test_cxx_library.py"),
-    *("cython/test_patches.py", "cython/test_checks.py", "cython/test_checks_property.py"),
-    *("cython/test_hints.py", "cython/test_missing_names.py"),
-    # The other tests of load concern its locks and its cache.
-    *(f"jit/test_jit.py::{name}" for name in ("TestLoad", "TestFile", "TestInline")),
+    *("build/test_build.py", "build/test_config.py::TestCythonize", "build/test_config.py::TestCmake::test_a_module"),
+    *("build/test_cxx_library.py", "cuda/test_nvrtc.py"),
+    *("cython/test_checks.py", "cython/test_messages.py", "cython/test_missing_names.py", "cython/test_patches.py"),
+    *("jit/test_jit_errors.py", "jit/test_jit.py::TestInline"),
     *("bridges/test_with_arrays.py", "bridges/test_stand_ins.py", "bridges/test_from_array.py"),
 )
+TOO_LONG = ("operators/test_schema_types.py", "operators/test_vmap.py", "stable/test_stable.py")
+"""They have failed often, too, but all projects in tests/projects would have to be compiled for them."""
+OFTEN = 3
+"""If the tests of a file have failed this often on other stacks, the file is in one of these lists."""
 
 
 def another_python():
@@ -40,6 +43,17 @@ def another_python():
             return found.stdout.strip()
     assert "INTEROP_CI" not in os.environ, f"there is no CPython {PYTHON} on PATH"
     pytest.skip(f"there is no CPython {PYTHON} on PATH")
+
+
+def test_what_failed_most_often_is_tested():
+    matrix = load_script(TESTS.parent / "tools" / "matrix.py")
+    runs = [line for line in matrix.recorded() if line["tests"] == [*matrix.NOT_SLOW]]
+    files = Counter(
+        "/".join(name.partition("::")[0].split(".")[1:3]) + ".py" for run in runs for name in run.get("failures", ())
+    )
+    often = {file for file, times in files.items() if times >= OFTEN}
+    assert "jit/test_jit_errors.py" in often
+    assert sorted(often - {*TESTED, *TOO_LONG}) == []
 
 
 @pytest.mark.slow
