@@ -22,7 +22,7 @@ TORCH = "2.15.0"
 PYTHON = "3.13"
 TESTED = (
     *("build/test_build.py", "build/test_config.py::TestCythonize", "build/test_config.py::TestCmake::test_a_module"),
-    *("build/test_cxx_library.py", "cuda/test_nvrtc.py"),
+    *("build/test_cxx_library.py", "cuda/test_nvrtc.py", "cuda/test_nvrtc_launches.py"),
     *("cython/test_checks.py", "cython/test_messages.py", "cython/test_missing_names.py", "cython/test_patches.py"),
     *("jit/test_jit_errors.py", "jit/test_jit.py::TestInline"),
     *("bridges/test_with_arrays.py", "bridges/test_stand_ins.py", "bridges/test_from_array.py"),

@@ -40,8 +40,9 @@ cdef extern from "interop/cuda/nvrtc_kernel.h" namespace "interop::cuda":
         Kernel(object handle) except +translate_exception
         # kernel.launch(grid, block, shared_bytes)(arguments) is kernel<<<grid, block, shared_bytes>>>(arguments). An
         # empty grid launches nothing.
-        Launcher launch[G, B](const G& grid, const B& block) noexcept nogil
-        Launcher launch[G, B](const G& grid, const B& block, size_t shared_bytes) noexcept nogil
+        # C++ takes references to const, for which Cython 3.1.0 would make constants of tuples, and assign to them.
+        Launcher launch[G, B](G grid, B block) noexcept nogil
+        Launcher launch[G, B](G grid, B block, size_t shared_bytes) noexcept nogil
 
     # The result of launch(); call it in the same expression. Raises TypeError and ValueError for arguments that do
     # not fit, and torch.AcceleratorError for errors of the driver.
