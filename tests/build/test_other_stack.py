@@ -24,7 +24,9 @@ TESTED = (
     *("build/test_build.py", "build/test_config.py::TestCythonize", "build/test_config.py::TestCmake::test_a_module"),
     *("build/test_cxx_library.py", "cuda/test_nvrtc.py", "cuda/test_nvrtc_launches.py"),
     *("cython/test_checks.py", "cython/test_messages.py", "cython/test_missing_names.py", "cython/test_patches.py"),
-    *("jit/test_jit_errors.py", "jit/test_jit.py::TestInline"),
+    *("cython/test_checks_property.py", "cython/test_hints.py", "jit/test_jit_errors.py"),
+    # The other tests of load concern its locks and its cache.
+    *(f"jit/test_jit.py::{name}" for name in ("TestLoad", "TestFile", "TestInline")),
     *("bridges/test_with_arrays.py", "bridges/test_stand_ins.py", "bridges/test_from_array.py"),
 )
 TOO_LONG = ("operators/test_schema_types.py", "operators/test_vmap.py", "stable/test_stable.py")

@@ -10,6 +10,7 @@ import torch
 from conftest import PROJECTS, TESTS, import_from
 from torch.library import opcheck
 
+from interop.stable_abi import release_of
 from interop.testing import check_dynamic_shapes
 
 pytestmark = pytest.mark.native
@@ -146,7 +147,7 @@ def test_opcheck_fails_for_an_operator_in_python_too(one):
         library.impl("take", take, "CPU")
         library.impl("take", lambda x, a: x * 2, "Meta")
         found = failed_checks(torch.ops.schema_types_in_python.take.default, (torch.ones(1), copied(one.values[-1])))
-    if not found:
+    if not found and release_of(torch.__version__) < (2, 12):
         i = next(i for i, (other, _) in enumerate(table.CASES) if other is one)
         operator = getattr(OPS, f"take_{i}").default
         assert failed_checks(operator, (example(), copied(one.values[-1], requires_grad=True))) == {}
