@@ -178,8 +178,8 @@ struct FastPath {
   }
 };
 
-// CPython 3.13 without a GIL makes a function immortal only if a module gets it this way. Threads would count their
-// references to any other function in one place, and wait for one another.
+// CPython 3.13 without a GIL makes a function immortal, when the first thread starts, only if a module got it this way.
+// Threads would count their references to any other function in one place, and wait for one another.
 template <auto convert>
 PyObject* make_fast(PyObject* function, PyObject* name, PyObject* module, PyObject* text) noexcept {
   FastPath<convert>::other = Py_NewRef(function);  // for good, as the name and the text
@@ -188,11 +188,11 @@ PyObject* make_fast(PyObject* function, PyObject* name, PyObject* module, PyObje
        reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&FastPath<convert>::call)),
        METH_FASTCALL | METH_KEYWORDS, PyBytes_AS_STRING(Py_NewRef(text))},
       {}};
-  const OwnedRef home(PyModule_NewObject(module));
-  if (!home || PyModule_AddFunctions(home.get(), methods) < 0) {
+  PyObject* const importing = PyImport_AddModuleObject(module);  // borrowed from sys.modules
+  if (!importing || PyModule_AddFunctions(importing, methods) < 0) {
     return nullptr;
   }
-  return PyObject_GetAttr(home.get(), name);
+  return PyObject_GetAttr(importing, name);
 }
 
 }  // namespace

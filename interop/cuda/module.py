@@ -34,10 +34,11 @@ def compile(  # noqa: A001  the name that torch uses
 ) -> "Module":
     """Compile CUDA C++ with NVRTC. Nothing runs on a GPU, and with `arch` no GPU is needed.
 
-    The same source with the same options is compiled once. If its module is still in use, `compile` returns that
+    The same source with the same options is not compiled again. If its module is still in use, `compile` returns that
     module. Other results are cached in memory and on disk, in ``$INTEROP_CACHE_DIR``,
-    ``$XDG_CACHE_HOME/torch-interop`` or ``~/.cache/torch-interop``. Nothing is cached if an option names a folder or
-    file to include, because its content may change.
+    ``$XDG_CACHE_HOME/torch-interop`` or ``~/.cache/torch-interop``. Threads that ask for it before the first of them is
+    done may each compile it, and get the same module. Nothing is cached if an option names a folder or file to include,
+    because its content may change.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
 """Many threads call the converters and Cython modules, with a GIL and without."""
 
+import math
 import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,22 @@ def test_eight_threads_hammer_each_function():
     said = python(HAMMER, f"--seconds={SECONDS}")
     print(said)  # includes the seed
     assert said.endswith(f"GIL: {not FREE_THREADED}\n")
+
+
+def references_to(function):
+    """How many references ten more references count."""
+    before = sys.getrefcount(function)
+    kept = [function] * 10
+    return sys.getrefcount(kept[0]) - before
+
+
+@pytest.mark.skipif(not FREE_THREADED, reason="this Python has a GIL, which nothing turns on")
+@pytest.mark.parametrize("name", ["from_numpy", "to_numpy", "as_memoryview", "from_dlpack"])
+def test_threads_count_references_to_a_function_as_to_those_of_python(name):
+    thread = threading.Thread(target=int)  # CPython 3.13 makes functions of modules immortal when the first one starts
+    thread.start()
+    thread.join()
+    assert references_to(getattr(interop, name)) == references_to(math.sqrt)
 
 
 @pytest.mark.long
