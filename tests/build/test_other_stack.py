@@ -1,8 +1,8 @@
 """Another stack than that of requirements/: a newer CPython, the newest torch, the oldest Cython and an old NumPy.
 
 CI runs this beside the default stack: the ways to build, what changes Cython's compiler, NumPy's own rules, and the
-tests that have failed most often on other stacks, as docs/stacks.jsonl has it. `make matrix` runs all tests on more
-stacks.
+files whose tests have failed on several other stacks, as docs/stacks.jsonl has it, but for three that take too long.
+`make matrix` runs all tests on more stacks.
 """
 
 import json
@@ -28,11 +28,12 @@ TESTED = (
     # The other tests of load concern its locks and its cache.
     *(f"jit/test_jit.py::{name}" for name in ("TestLoad", "TestFile", "TestInline")),
     *("bridges/test_with_arrays.py", "bridges/test_stand_ins.py", "bridges/test_from_array.py"),
+    *("bridges/test_bridge_lifetimes.py", "experiments/test_experiments.py"),
 )
 TOO_LONG = ("operators/test_schema_types.py", "operators/test_vmap.py", "stable/test_stable.py")
-"""They have failed often, too, but all projects in tests/projects would have to be compiled for them."""
-OFTEN = 3
-"""If the tests of a file have failed this often on other stacks, the file is in one of these lists."""
+"""They have failed on three stacks each, but all projects in tests/projects would have to be compiled for them."""
+SEVERAL = 2
+"""If tests of a file have failed on this many other stacks, the file is in one of these lists."""
 
 
 def another_python():
@@ -47,15 +48,18 @@ def another_python():
     pytest.skip(f"there is no CPython {PYTHON} on PATH")
 
 
-def test_what_failed_most_often_is_tested():
+def test_what_failed_on_several_stacks_is_tested():
     matrix = load_script(TESTS.parent / "tools" / "matrix.py")
-    runs = [line for line in matrix.recorded() if line["tests"] == [*matrix.NOT_SLOW]]
-    files = Counter(
-        "/".join(name.partition("::")[0].split(".")[1:3]) + ".py" for run in runs for name in run.get("failures", ())
-    )
-    often = {file for file, times in files.items() if times >= OFTEN}
-    assert "jit/test_jit_errors.py" in often
-    assert sorted(often - {*TESTED, *TOO_LONG}) == []
+    failed = {
+        ("/".join(name.partition("::")[0].split(".")[1:3]) + ".py", *line["asked"].items())
+        for line in matrix.recorded()
+        if line["tests"] == [*matrix.NOT_SLOW]
+        for name in line.get("failures", ())
+    }
+    stacks = Counter(file for file, *_ in failed)
+    on_several = {file for file, number in stacks.items() if number >= SEVERAL}
+    assert "jit/test_jit_errors.py" in on_several
+    assert sorted(on_several - {*TESTED, *TOO_LONG}) == []
 
 
 @pytest.mark.slow
