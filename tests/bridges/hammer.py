@@ -388,10 +388,14 @@ def load_file(path: Path, own: random.Random) -> None:
 def kernel(number: int, own: random.Random) -> None:
     """CUDA code that this process compiles first, and then finds in memory or on disk. It needs no GPU."""
     name = f"scale_{number}_{next(names) % 4}"
-    source = f"// {os.getpid()}\n__global__ void {name}(float* x) {{ x[threadIdx.x] *= 2; }}"
+    source = f"""// {os.getpid()}
+        __global__ void {name}(float* x) {{ x[threadIdx.x] *= 2; }}
+        template <class T> __global__ void fill(T* x) {{ x[threadIdx.x] = {number}; }}"""
     compiled = interop.cuda.compile(source, arch="compute_80")
     assert compiled.kernels == [name]
     assert name.encode() in compiled.code
+    assert compiled[name].parameters == ("float*",)
+    assert compiled["fill<double>"].parameters == ("double*",)  # compiled at the first use
 
 
 def through_cython(tensor: torch.Tensor, own: random.Random) -> None:
