@@ -36,9 +36,9 @@ def compile(  # noqa: A001  the name that torch uses
 
     The same source with the same options is not compiled again. If its module is still in use, `compile` returns that
     module. Other results are cached in memory and on disk, in ``$INTEROP_CACHE_DIR``,
-    ``$XDG_CACHE_HOME/torch-interop`` or ``~/.cache/torch-interop``. Threads that ask for it before the first of them is
-    done may each compile it, and get the same module. Nothing is cached if an option names a folder or file to include,
-    because its content may change.
+    ``$XDG_CACHE_HOME/torch-interop`` or ``~/.cache/torch-interop``. Threads that compile the same source at the same
+    time may each do the work, and get the same module. Nothing is cached if an option names a folder or file to
+    include, because its content may change.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ import sys
 import weakref
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import strategies as st
 
@@ -25,6 +26,11 @@ PLAIN = {
     "complex128": torch.complex128,
 }
 """The dtypes that NumPy and torch share."""
+
+needs_writable_capsules = pytest.mark.skipif(
+    not np.from_dlpack(np.zeros(1)).flags.writeable,
+    reason="this NumPy makes read-only arrays of capsules of DLPack, and no capsules of such arrays",
+)
 
 
 class Owner(np.ndarray):

@@ -27,10 +27,6 @@ import interop
 
 pytestmark = [pytest.mark.native, pytest.mark.filterwarnings("ignore:.*Triggered internally:UserWarning")]
 without_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA is there")
-needs_numpys_versions = pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "2.1.0",
-    reason="NumPy 2.0 takes capsules of DLPack 0 alone, and makes read-only arrays of them",
-)
 HOSTILE = dlpack_checks.HOSTILE | ({} if torch.cuda.is_available() else dlpack_checks.WITHOUT_CUDA)
 
 
@@ -58,7 +54,7 @@ def test_every_tensor_is_exported(name, shape, expand):
     dlpack_checks.exports(interop.to_dlpack, tensor.expand(3, *tensor.shape) if expand else tensor)
 
 
-@needs_numpys_versions
+@checks.needs_writable_capsules
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(sorted(checks.PLAIN)), shapes(), st.booleans(), st.booleans())
 def test_numpy_torch_and_ours_agree(name, shape, readonly, expand):
@@ -537,7 +533,7 @@ def test_read_only_memory_stays_read_only():
 # Lifetimes
 
 
-@needs_numpys_versions
+@checks.needs_writable_capsules
 def test_chains_keep_one_allocation():
     array = np.arange(4).view(checks.Owner)
     follow, address = weakref.ref(array), array.ctypes.data

@@ -31,7 +31,7 @@ TESTED = (
     *("bridges/test_bridge_lifetimes.py", "experiments/test_experiments.py"),
 )
 TOO_LONG = ("operators/test_schema_types.py", "operators/test_vmap.py", "stable/test_stable.py")
-"""They have failed on three stacks each, but all projects in tests/projects would have to be compiled for them."""
+"""They have failed on several stacks, too, but all projects in tests/projects would have to be compiled for them."""
 SEVERAL = 2
 """If tests of a file have failed on this many other stacks, the file is in one of these lists."""
 
