@@ -17,7 +17,7 @@ from interop.doctor.folder import current_folder
 from interop.paths import get_include, get_pxd_dir
 from interop.toolchain import CXX_FLAGS, MINIMUM_TORCH, compiler, find_torch, is_gcc, predefined_macros
 
-__all__ = ["SECTIONS", "build", "loaded_libraries", "openmp", "openmp_finding", "python", "tools", "torch"]
+__all__ = ["SECTIONS", "build", "gil", "loaded", "loaded_libraries", "openmp_finding", "python", "tools", "torch"]
 
 MINIMUM = {"Cython": (3, 1), "numpy": (2,), "setuptools": (77,)}
 MINIMUM_PYTHON = (3, 11)
@@ -161,9 +161,23 @@ def build() -> list[Finding]:
     ]
 
 
-def openmp() -> list[Finding]:
-    """The OpenMP runtimes in this process, which has already imported torch."""
-    return [openmp_finding(loaded_libraries())]
+def loaded() -> list[Finding]:
+    """What the imports of torch and of this package have loaded, and whether they have turned the GIL on."""
+    return [openmp_finding(loaded_libraries()), *gil()]
+
+
+def gil() -> list[Finding]:
+    """Whether the GIL is on. Nothing for a CPython that cannot run without one."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return []
+    if not sys._is_gil_enabled():  # type: ignore[attr-defined, unused-ignore]
+        return [ok("GIL", "it is off, and the imports of torch and torch-interop leave it off")]
+    if sys.flags.gil:  # type: ignore[attr-defined, unused-ignore]
+        return [ok("GIL", "it is on, as PYTHON_GIL=1 or -X gil=1 asks for")]
+    fix = (
+        "the RuntimeWarning at that import names the module: rebuild it so that it declares itself, or set PYTHON_GIL=0"
+    )
+    return [warning("GIL", "it is on, because a module was imported that does not declare that it needs none", fix)]
 
 
 def openmp_finding(libraries: list[str]) -> Finding:
@@ -195,7 +209,7 @@ SECTIONS = {
     "Tools": tools,
     "torch": torch,
     "This package": build,
-    "Loaded": openmp,
+    "Loaded": loaded,
 }
 """The sections about the environment: titles and functions, in the order of the imports.
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import OTHER_ABI, OTHER_TORCH, TESTS, needs_stable, run
+from conftest import FREE_THREADED, OTHER_ABI, OTHER_TORCH, TESTS, needs_stable, run
 from elftools.elf.elffile import ELFFile
 from elftools.elf.hash import ELFHashTable
 from hypothesis import example, given, settings
@@ -1085,6 +1085,36 @@ class TestEnvironment:
         monkeypatch.syspath_prepend(tmp_path)
         (text,) = self.findings(environment.python)
         assert "numpy: 1.26.4, but 2 or newer is required -> pip install 'numpy>=2'" in text
+
+    @pytest.mark.skipif(FREE_THREADED, reason="this Python can run without a GIL")
+    def test_a_python_that_always_has_a_gil(self):
+        assert environment.gil() == []
+
+    @pytest.mark.skipif(not FREE_THREADED, reason="this Python has a GIL, which nothing turns on")
+    @pytest.mark.parametrize(
+        ("asked", "before", "level", "says"),
+        [
+            (None, "", "OK", "it is off"),
+            (None, "interop.load_inline('def f(): pass', free_threaded=True)", "OK", "it is off"),
+            (None, "interop.load_inline('def f(): pass')", "WARNING", "that does not declare"),
+            ("0", "interop.load_inline('def f(): pass')", "OK", "it is off"),
+            ("1", "", "OK", "as PYTHON_GIL=1 or -X gil=1 asks for"),
+        ],
+    )
+    def test_a_python_that_can_run_without_a_gil(self, jit_cache, asked, before, level, says):
+        code = f"""
+import interop
+{before}
+from interop.doctor import environment
+*_, finding = environment.SECTIONS["Loaded"]()
+print(finding.level.name, finding.subject, finding.text)
+"""
+        variables = {key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
+        variables |= {"INTEROP_CACHE_DIR": str(jit_cache)} | ({"PYTHON_GIL": asked} if asked else {})
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables, timeout=600)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"{level} GIL ")
+        assert says in done.stdout
 
     def test_two_openmp_runtimes(self):
         finding = environment.openmp_finding(["/a/libgomp.so.1", "/b/libomp.so", "/c/libcomp.so", "/libgomp-a3.so.1.0"])
