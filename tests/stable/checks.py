@@ -678,6 +678,8 @@ def check_growth(m, calls):
     found, tensors = calls_of_each(m)
     assert found.keys() >= LESS_OFTEN.keys()
     limit = 1024 + calls // 1000  # KiB: about two bytes a call for a million
+    gc.collect()
+    gc.freeze()  # a collection that visits the objects of torch takes longer than the calls
     for name, call in found.items():
         # With several threads, most of the time would go to waiting for each other. With one, this would not fail.
         torch.set_num_threads(2 if name == "fail_in_torch_on_a_thread" else 1)
