@@ -5,6 +5,10 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready
 FOR_DEMO := $(VENV)/demo
 
+# Some images set it. Then each of the thousands of processes that the tests start would compile torch's Python again,
+# which takes as long as its import.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo check test test-slow test-all test-surface test-libraries gpu-test gpu-bench docs site site-check lint format asan ubsan tsan leaks \
 	perturb fuzz soak coverage matrix one-binary wheel clean
 
