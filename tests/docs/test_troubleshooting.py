@@ -1,5 +1,6 @@
 """Each message that docs/troubleshooting.md quotes is provoked and compared with the page."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import OTHER_ABI, OTHER_TORCH, run
+from conftest import FREE_THREADED, OTHER_ABI, OTHER_TORCH, run
 from doc_blocks import blocks
 from scipy.cluster import _vq as vq
 
@@ -292,6 +293,17 @@ def test_an_operator_registered_twice():
     compare("twice", f"RuntimeError: {raised.value}")
 
 
+@pytest.mark.skipif(not FREE_THREADED, reason="this Python has a GIL, which nothing turns on")
+@pytest.mark.extended
+def test_the_gil_is_turned_on(jit_cache):
+    code = "import interop; interop.load_inline('def f(): pass', name='m')"
+    variables = {key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
+    variables["INTEROP_CACHE_DIR"] = str(jit_cache)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables)
+    assert done.returncode == 0, done.stderr
+    assert " ".join(QUOTED["gil"].split()) in " ".join(done.stderr.split())
+
+
 def without(part, prefix, monkeypatch):
     """Removes the shared attribute, as an upgrade does that increments the number in its name."""
     (name,) = (name for name in vars(part) if name.startswith(prefix))
@@ -333,6 +345,7 @@ def test_every_message_is_provoked():
         "checkout",
         "compiler",
         "export",
+        "gil",
         "half",
         "isolation",
         "libc10",
