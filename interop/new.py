@@ -6,6 +6,7 @@ import keyword
 import re
 import shutil
 import sys
+import sysconfig
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -156,10 +157,14 @@ def _versions(stable: str | None) -> dict[str, str]:
         torch = find_torch()
         return {TORCH: torch.requirement if torch else "torch"}
     oldest = min(VECTORCALL, sys.version_info[:2])
+    limited_api = f"cp{oldest[0]}{oldest[1]}"
     try:
-        stable_abi(stable, limited_api := f"cp{oldest[0]}{oldest[1]}")
+        stable_abi(stable)
     except ValueError as error:
         raise CommandError(f"--stable: {error}", USAGE) from error
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        message = "--stable: a free-threaded CPython, like this one, has no Limited API; leave --stable out"
+        raise CommandError(message, USAGE)
     return {
         TORCH: f"torch>={stable}",
         STABLE: stable,

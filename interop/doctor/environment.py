@@ -31,7 +31,8 @@ _OPENMP = re.compile(r"lib(?:gomp|omp|iomp5)[-.\w]*\.so[.\d]*$")
 
 def python() -> list[Finding]:
     """Python and the packages that builds need."""
-    version = f"{platform.python_version()}, {sys.executable}, its modules end in {EXTENSION_SUFFIXES[0]}"
+    kind = ", free-threaded" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+    version = f"{platform.python_version()}{kind}, {sys.executable}, its modules end in {EXTENSION_SUFFIXES[0]}"
     header = Path(sysconfig.get_path("include"), "Python.h")
     findings = []
     if sys.implementation.name != "cpython" or sys.version_info < MINIMUM_PYTHON:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import BUILD, PACKAGE, built, fingerprint, needs_limited_api, needs_stable, run
+from conftest import FREE_THREADED as WITHOUT_GIL
 from packaging.requirements import Requirement
 
 from interop import __main__ as command_line
@@ -215,6 +216,14 @@ class TestCommand:
         status, _, error = new("cells", *arguments)
         assert status == 2
         assert re.search(message, error)
+        assert list(tmp_path.iterdir()) == []
+
+    @needs_stable
+    @pytest.mark.skipif(not WITHOUT_GIL, reason="this CPython has a Limited API")
+    def test_a_stable_one_without_a_limited_api(self, new, tmp_path):
+        status, _, error = new("cells", "--stable")
+        assert status == 2
+        assert "--stable: a free-threaded CPython, like this one, has no Limited API; leave --stable out" in error
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("kind", [[], ["--cmake"], ["--cuda"]], ids=str)
