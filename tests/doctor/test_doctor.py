@@ -1089,6 +1089,7 @@ class TestEnvironment:
     @pytest.mark.skipif(FREE_THREADED, reason="this Python can run without a GIL")
     def test_a_python_that_always_has_a_gil(self):
         assert environment.gil() == []
+        assert "free-threaded" not in environment.python()[0].text
 
     @pytest.mark.skipif(not FREE_THREADED, reason="this Python has a GIL, which nothing turns on")
     @pytest.mark.parametrize(
@@ -1108,6 +1109,7 @@ import interop
 from interop.doctor import environment
 *_, finding = environment.SECTIONS["Loaded"]()
 print(finding.level.name, finding.subject, finding.text)
+print(environment.python()[0].text)
 """
         variables = {key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
         variables |= {"INTEROP_CACHE_DIR": str(jit_cache)} | ({"PYTHON_GIL": asked} if asked else {})
@@ -1115,6 +1117,7 @@ print(finding.level.name, finding.subject, finding.text)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(f"{level} GIL ")
         assert says in done.stdout
+        assert ", free-threaded, " in done.stdout
 
     def test_two_openmp_runtimes(self):
         finding = environment.openmp_finding(["/a/libgomp.so.1", "/b/libomp.so", "/c/libcomp.so", "/libgomp-a3.so.1.0"])
