@@ -5,6 +5,7 @@ Nothing here needs a GPU or a driver.
 
 import functools
 import re
+import threading
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -146,9 +147,18 @@ def _arch_of_device(known: list[int]) -> str:
     return f"compute_{older[-1]}"  # the driver knows its GPU, and compiles the PTX
 
 
-@functools.cache
 def include_options() -> tuple[str, ...]:
     """Options with which NVRTC finds CUDA's own headers (cuda_fp16.h, ...) and libcu++, if they are installed."""
+    with _searching:
+        return _include_options()
+
+
+_searching = threading.Lock()
+"""pathfinder starts processes, with a time limit that many of them at once can exceed."""
+
+
+@functools.cache
+def _include_options() -> tuple[str, ...]:
     try:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:

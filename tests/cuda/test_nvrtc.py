@@ -1,11 +1,14 @@
 """Kernels compiled at run time: the calls of NVRTC, its messages, and the cache. No test needs a GPU."""
 
+import functools
 import gc
 import importlib.util
 import os
 import re
 import shutil
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -81,6 +84,24 @@ def test_compiles_with_half_precision():
     module = interop.cuda.compile(source, arch="sm_90", instances=["saxpy<__half>", "saxpy<__nv_bfloat16>"])
     assert module["saxpy<__half>"].parameters == ("__half*", "__half const*", "float", "long")
     assert module["saxpy<__nv_bfloat16>"].parameters[1] == "__nv_bfloat16 const*"
+
+
+@needs_nvrtc
+def test_threads_search_for_headers_once(monkeypatch):
+    asked, start = [], threading.Barrier(8)
+
+    def slow(name):
+        asked.append(name)
+        time.sleep(0.02)  # as the processes that a real search starts
+
+    monkeypatch.setattr("cuda.pathfinder.find_nvidia_header_directory", slow)
+    monkeypatch.setattr(nvrtc, "_include_options", functools.cache(nvrtc._include_options.__wrapped__))
+    threads = [threading.Thread(target=lambda: (start.wait(), nvrtc.include_options())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert asked == ["cudart", "cccl"]
 
 
 @needs_nvrtc
