@@ -190,6 +190,11 @@ def run(command, **options):
     return done.stdout
 
 
+def with_own_gil(**variables):
+    """The environment variables of a process whose modules decide whether the GIL is on, with `variables`."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHON_GIL"} | variables
+
+
 def load_script(path):
     """The program at `path` as a module, which finds its neighbours as when it runs."""
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -1,7 +1,6 @@
 """Many threads call the converters and Cython modules, with a GIL and without."""
 
 import math
-import os
 import re
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import BUILD, FREE_THREADED
+from conftest import BUILD, FREE_THREADED, with_own_gil
 
 import interop
 
@@ -39,9 +38,7 @@ def python(*arguments, **environment):
         capture_output=True,
         text=True,
         timeout=600,
-        env={key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
-        | {"INTEROP_CACHE_DIR": str(BUILD / "jit")}
-        | environment,
+        env=with_own_gil(INTEROP_CACHE_DIR=str(BUILD / "jit")) | environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

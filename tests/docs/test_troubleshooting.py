@@ -1,6 +1,5 @@
 """Each message that docs/troubleshooting.md quotes is provoked and compared with the page."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import FREE_THREADED, OTHER_ABI, OTHER_TORCH, run
+from conftest import FREE_THREADED, OTHER_ABI, OTHER_TORCH, run, with_own_gil
 from doc_blocks import blocks
 from scipy.cluster import _vq as vq
 
@@ -297,9 +296,8 @@ def test_an_operator_registered_twice():
 @pytest.mark.extended
 def test_the_gil_is_turned_on(jit_cache):
     code = "import interop; interop.load_inline('def f(): pass', name='m')"
-    variables = {key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
-    variables["INTEROP_CACHE_DIR"] = str(jit_cache)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables)
+    environment = with_own_gil(INTEROP_CACHE_DIR=str(jit_cache))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert " ".join(QUOTED["gil"].split()) in " ".join(done.stderr.split())
 

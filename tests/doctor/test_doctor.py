@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from conftest import FREE_THREADED, OTHER_ABI, OTHER_TORCH, TESTS, needs_stable, run
+from conftest import FREE_THREADED, OTHER_ABI, OTHER_TORCH, TESTS, needs_stable, run, with_own_gil
 from elftools.elf.elffile import ELFFile
 from elftools.elf.hash import ELFHashTable
 from hypothesis import example, given, settings
@@ -1111,8 +1111,7 @@ from interop.doctor import environment
 print(finding.level.name, finding.subject, finding.text)
 print(environment.python()[0].text)
 """
-        variables = {key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
-        variables |= {"INTEROP_CACHE_DIR": str(jit_cache)} | ({"PYTHON_GIL": asked} if asked else {})
+        variables = with_own_gil(INTEROP_CACHE_DIR=str(jit_cache)) | ({"PYTHON_GIL": asked} if asked else {})
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables, timeout=600)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(f"{level} GIL ")
